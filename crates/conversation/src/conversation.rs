@@ -1,0 +1,92 @@
+use crate::json::Object;
+use crate::message::read_tools;
+use crate::{Error, Json, Message, Place, Problem, Role, Tool};
+
+/// What is said, with what is offered: the one input of rendering.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// let conversation = Conversation::new(vec![Message::user("Hello")]);
+/// assert!(conversation.generates());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Conversation {
+    /// The turns.
+    pub messages: Vec<Message>,
+    /// The tools offered; `None` and an empty list are not the same to every template.
+    pub tools: Option<Vec<Tool>>,
+    /// The documents to answer from, as they came.
+    pub documents: Option<Vec<Json>>,
+    /// Whether the model is to speak next; by default yes, unless the assistant spoke last.
+    pub add_generation_prompt: Option<bool>,
+    /// Whether the model is to go on in the last message.
+    pub continue_final_message: bool,
+    /// Switches for the format or template (`enable_thinking`, `date_string`).
+    pub template_kwargs: Object,
+}
+
+impl Conversation {
+    /// A conversation of these messages.
+    pub fn new(messages: Vec<Message>) -> Conversation {
+        Conversation { messages, ..Conversation::default() }
+    }
+
+    /// Checks an object `{"messages": [..], "tools"?: .., "documents"?: .., "add_generation_prompt"?: ..,
+    /// "continue_final_message"?: .., "chat_template_kwargs"?: ..}`; other keys are left alone.
+    pub fn from_json(value: Json) -> Result<Conversation, Error> {
+        let Json::Object(mut object) = value else {
+            return Err(Error::wrong_type("", "an object with `messages`", &value));
+        };
+        let messages = match object.remove("messages") {
+            Some(Json::Array(messages)) => messages,
+            Some(other) => return Err(Error::wrong_type("messages", "a list of messages", &other)),
+            None => return Err(Error::missing("messages")),
+        };
+        if messages.is_empty() {
+            return Err(Error { place: Place::field("messages"), problem: Problem::NoMessages });
+        }
+        let read = messages.into_iter().enumerate().map(|(index, message)| {
+            let message = match message {
+                Json::Object(message) => Message::from_object(message),
+                other => Err(Error::wrong_type("", "a message such as {\"role\": \"user\", \"content\": \"..\"}", &other)),
+            };
+            message.map_err(|error| error.in_message(index))
+        });
+        let messages = read.collect::<Result<_, _>>()?;
+        let tools = take_list(&mut object, "tools", "a list of tools")?;
+        Ok(Conversation {
+            messages,
+            tools: tools.map(read_tools).transpose()?,
+            documents: take_list(&mut object, "documents", "a list of documents")?,
+            add_generation_prompt: take_bool(&mut object, "add_generation_prompt")?,
+            continue_final_message: take_bool(&mut object, "continue_final_message")?.unwrap_or(false),
+            template_kwargs: match object.remove("chat_template_kwargs") {
+                None | Some(Json::Null) => Object::new(),
+                Some(Json::Object(switches)) => switches,
+                Some(other) => return Err(Error::wrong_type("chat_template_kwargs", "an object", &other)),
+            },
+        })
+    }
+
+    /// Whether a generation prompt ends the prompt.
+    pub fn generates(&self) -> bool {
+        let assistant_last = self.messages.last().is_some_and(|message| *message.role() == Role::Assistant);
+        !self.continue_final_message && self.add_generation_prompt.unwrap_or(!assistant_last)
+    }
+}
+
+fn take_list(object: &mut Object, key: &str, expected: &'static str) -> Result<Option<Vec<Json>>, Error> {
+    match object.remove(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Array(items)) => Ok(Some(items)),
+        Some(other) => Err(Error::wrong_type(key, expected, &other)),
+    }
+}
+
+fn take_bool(object: &mut Object, key: &str) -> Result<Option<bool>, Error> {
+    match object.remove(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::Bool(value)) => Ok(Some(value)),
+        Some(other) => Err(Error::wrong_type(key, "true or false", &other)),
+    }
+}

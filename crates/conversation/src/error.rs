@@ -1,0 +1,128 @@
+use std::fmt;
+
+/// Where in a conversation something is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The message, from 0.
+    pub message: Option<usize>,
+    /// The field, as a path: `content`, `tool_calls[0].function.arguments`, `tools[1]`.
+    pub field: String,
+}
+
+impl Place {
+    /// A field of the conversation itself.
+    pub fn field(field: impl Into<String>) -> Place {
+        Place { message: None, field: field.into() }
+    }
+
+    /// A field of a message.
+    pub fn message(index: usize, field: impl Into<String>) -> Place {
+        Place { message: Some(index), field: field.into() }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.message, self.field.as_str()) {
+            (Some(index), "") => write!(f, "message {index}"),
+            (Some(index), field) => write!(f, "message {index}, {field}"),
+            (None, "") => f.write_str("the conversation"),
+            (None, field) => f.write_str(field),
+        }
+    }
+}
+
+/// What is wrong with a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Problem {
+    /// A field that must be there is not.
+    Missing,
+    /// The list of messages is empty.
+    NoMessages,
+    /// A value of another type than the field's.
+    WrongType {
+        /// What the field holds.
+        expected: &'static str,
+        /// What was there.
+        found: &'static str,
+    },
+    /// A type of part, tool or call that is not known.
+    UnknownType {
+        /// What there is.
+        known: &'static str,
+        /// What was there.
+        found: String,
+    },
+    /// A call's arguments are a text that is not a JSON object.
+    Arguments(String),
+}
+
+/// A conversation that cannot be read: where and what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    /// Where it is wrong.
+    pub place: Place,
+    /// What is wrong.
+    pub problem: Problem,
+}
+
+impl Error {
+    pub(crate) fn wrong_type(field: impl Into<String>, expected: &'static str, found: &super::Json) -> Error {
+        Error { place: Place::field(field), problem: Problem::WrongType { expected, found: found.kind() } }
+    }
+
+    pub(crate) fn missing(field: impl Into<String>) -> Error {
+        Error { place: Place::field(field), problem: Problem::Missing }
+    }
+
+    pub(crate) fn in_message(mut self, index: usize) -> Error {
+        self.place.message = Some(index);
+        self
+    }
+
+    pub(crate) fn under(mut self, prefix: &str) -> Error {
+        self.place.field = match self.place.field.as_str() {
+            "" => prefix.to_owned(),
+            field => format!("{prefix}.{field}"),
+        };
+        self
+    }
+
+    /// A stable name for the kind of problem.
+    pub fn code(&self) -> &'static str {
+        match self.problem {
+            Problem::Missing => "missing_field",
+            Problem::NoMessages => "no_messages",
+            Problem::WrongType { .. } => "wrong_type",
+            Problem::UnknownType { .. } => "unknown_type",
+            Problem::Arguments(_) => "bad_arguments",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match &self.problem {
+            Problem::Missing => format!("add `{}`", self.place.field.rsplit('.').next().unwrap_or_default()),
+            Problem::NoMessages => "give at least one message: {\"role\": \"user\", \"content\": \"..\"}".into(),
+            Problem::WrongType { expected, .. } => format!("write {expected} there"),
+            Problem::UnknownType { known, .. } => format!("use one of {known}"),
+            Problem::Arguments(_) => "send a JSON object, as text or as it is, e.g. {\"city\": \"Paris\"}".into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let place = &self.place;
+        match &self.problem {
+            Problem::Missing => write!(f, "{place}: the field is missing"),
+            Problem::NoMessages => write!(f, "the conversation has no messages"),
+            Problem::WrongType { expected, found } => write!(f, "{place}: expected {expected}, found {found}"),
+            Problem::UnknownType { known, found } => write!(f, "{place}: expected one of {known}, found `{found}`"),
+            Problem::Arguments(why) => write!(f, "{place}: the arguments are not a JSON object: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,138 @@
+use std::fmt::Write;
+
+use super::Json;
+
+/// How JSON is laid out as text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Spaces for each level, each item on a line of its own; or all on one line.
+    pub indent: Option<usize>,
+    /// What stands between items on one line.
+    pub item_separator: &'static str,
+    /// What stands between a key and its value.
+    pub key_separator: &'static str,
+    /// Whether characters beyond ASCII are escaped.
+    pub ascii: bool,
+}
+
+impl Default for Layout {
+    /// As Python's `json.dumps(value, ensure_ascii=False)`.
+    fn default() -> Layout {
+        Layout { indent: None, item_separator: ", ", key_separator: ": ", ascii: false }
+    }
+}
+
+impl Layout {
+    /// No space anywhere.
+    pub fn compact() -> Layout {
+        Layout { item_separator: ",", key_separator: ":", ..Layout::default() }
+    }
+
+    /// As Python's `json.dumps(value, ensure_ascii=False, indent=spaces)`.
+    pub fn indented(spaces: usize) -> Layout {
+        Layout { indent: Some(spaces), item_separator: ",", ..Layout::default() }
+    }
+}
+
+/// The value as text.
+pub fn write(value: &Json, layout: &Layout) -> String {
+    write_at(value, layout, 0)
+}
+
+/// The value as text that stands so many levels deep in an indented one.
+pub fn write_at(value: &Json, layout: &Layout, level: usize) -> String {
+    let mut text = String::new();
+    value_into(&mut text, value, layout, level);
+    text
+}
+
+/// A string in quotes, escaped as Python's `json.dumps` does.
+pub fn write_string(text: &mut String, string: &str, ascii: bool) {
+    text.push('"');
+    for character in string.chars() {
+        match character {
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
+            c if (c as u32) < 0x20 || (ascii && !(' '..='~').contains(&c)) => {
+                let mut units = [0; 2];
+                for unit in c.encode_utf16(&mut units) {
+                    let _ = write!(text, "\\u{unit:04x}");
+                }
+            }
+            c => text.push(c),
+        }
+    }
+    text.push('"');
+}
+
+fn value_into(text: &mut String, value: &Json, layout: &Layout, level: usize) {
+    match value {
+        Json::Null => text.push_str("null"),
+        Json::Bool(true) => text.push_str("true"),
+        Json::Bool(false) => text.push_str("false"),
+        Json::Number(number) => text.push_str(number.spelling()),
+        Json::String(string) => write_string(text, string, layout.ascii),
+        Json::Array(items) if items.is_empty() => text.push_str("[]"),
+        Json::Object(object) if object.is_empty() => text.push_str("{}"),
+        Json::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                separate(text, layout, level + 1, index > 0);
+                value_into(text, item, layout, level + 1);
+            }
+            close(text, layout, level, ']');
+        }
+        Json::Object(object) => {
+            text.push('{');
+            for (index, (key, item)) in object.iter().enumerate() {
+                separate(text, layout, level + 1, index > 0);
+                write_string(text, key, layout.ascii);
+                text.push_str(layout.key_separator);
+                value_into(text, item, layout, level + 1);
+            }
+            close(text, layout, level, '}');
+        }
+    }
+}
+
+fn separate(text: &mut String, layout: &Layout, level: usize, between: bool) {
+    if between {
+        text.push_str(layout.item_separator);
+    }
+    break_line(text, layout, level);
+}
+
+fn close(text: &mut String, layout: &Layout, level: usize, bracket: char) {
+    break_line(text, layout, level);
+    text.push(bracket);
+}
+
+fn break_line(text: &mut String, layout: &Layout, level: usize) {
+    if let Some(spaces) = layout.indent {
+        text.push('\n');
+        text.extend(std::iter::repeat_n(' ', spaces * level));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::parse;
+    use super::*;
+
+    #[test]
+    fn layouts_are_pythons() {
+        let value = parse(r#"{"b":[1,2],"a":{},"c":[],"é":"\u0001\t\"/é😀"}"#).unwrap();
+        assert_eq!(write(&value, &Layout::default()), "{\"b\": [1, 2], \"a\": {}, \"c\": [], \"é\": \"\\u0001\\t\\\"/é😀\"}");
+        assert_eq!(
+            write(&value, &Layout::indented(4)),
+            "{\n    \"b\": [\n        1,\n        2\n    ],\n    \"a\": {},\n    \"c\": [],\n    \"é\": \"\\u0001\\t\\\"/é😀\"\n}"
+        );
+        let ascii = Layout { ascii: true, ..Layout::compact() };
+        assert_eq!(write(&value, &ascii), "{\"b\":[1,2],\"a\":{},\"c\":[],\"\\u00e9\":\"\\u0001\\t\\\"/\\u00e9\\ud83d\\ude00\"}");
+    }
+}

@@ -1,0 +1,87 @@
+use crate::json::Object;
+use crate::{Error, Json, Problem};
+
+/// One part of a message's content.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Part<'a> {
+    /// Text.
+    Text(&'a str),
+    /// An image; the whole part as it came.
+    Image(&'a Object),
+    /// Audio; the whole part as it came.
+    Audio(&'a Object),
+    /// A video; the whole part as it came.
+    Video(&'a Object),
+    /// A file that the user hands over.
+    File(File<'a>),
+}
+
+/// A file part: `{"type": "file", "file": {"path" or "filename": .., "size": ..}}`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct File<'a> {
+    object: &'a Object,
+}
+
+impl<'a> File<'a> {
+    fn field(self, key: &str) -> Option<&'a Json> {
+        let inner = self.object.get("file").and_then(Json::as_object).unwrap_or(self.object);
+        inner.get(key)
+    }
+
+    /// Its path, or its name where no path is given.
+    pub fn path(self) -> Option<&'a str> {
+        ["path", "filename", "name", "file_id"].into_iter().find_map(|key| self.field(key)?.as_str())
+    }
+
+    /// Its size, in the sender's spelling.
+    pub fn size(self) -> Option<&'a Json> {
+        self.field("size").filter(|size| !size.is_null())
+    }
+}
+
+const KNOWN: &str = "`text`, `image`, `image_url`, `audio`, `input_audio`, `video`, `video_url`, `file`";
+
+impl<'a> Part<'a> {
+    /// Reads a part, or says what is wrong with it.
+    pub fn from_json(value: &'a Json) -> Result<Part<'a>, Error> {
+        let Json::Object(object) = value else {
+            return match value {
+                // A bare string among parts is text, as several clients send it.
+                Json::String(text) => Ok(Part::Text(text)),
+                other => Err(Error::wrong_type("", "a part such as {\"type\": \"text\", \"text\": \"..\"}", other)),
+            };
+        };
+        let kind = match object.get("type") {
+            Some(Json::String(kind)) => kind.as_str(),
+            Some(other) => return Err(Error::wrong_type("type", "a string", other)),
+            None if object.get("text").is_some() => "text",
+            None => return Err(Error::missing("type")),
+        };
+        match kind {
+            "text" | "input_text" | "output_text" => match object.get("text") {
+                Some(Json::String(text)) => Ok(Part::Text(text)),
+                Some(other) => Err(Error::wrong_type("text", "a string", other)),
+                None => Err(Error::missing("text")),
+            },
+            "image" | "image_url" | "input_image" => Ok(Part::Image(object)),
+            "audio" | "audio_url" | "input_audio" => Ok(Part::Audio(object)),
+            "video" | "video_url" => Ok(Part::Video(object)),
+            "file" | "input_file" => Ok(Part::File(File { object })),
+            other => Err(Error {
+                place: crate::Place::field("type"),
+                problem: Problem::UnknownType { known: KNOWN, found: other.to_owned() },
+            }),
+        }
+    }
+
+    /// What kind of part it is, as its `type` says.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Part::Text(_) => "text",
+            Part::Image(_) => "image",
+            Part::Audio(_) => "audio",
+            Part::Video(_) => "video",
+            Part::File(_) => "file",
+        }
+    }
+}

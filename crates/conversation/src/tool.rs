@@ -1,0 +1,77 @@
+use crate::json::Object;
+use crate::{Error, Json, Place, Problem, object};
+
+/// A tool that the model may call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Tool {
+    /// A function with a name, a description and a schema of its parameters.
+    Function {
+        /// As it came, with or without the `{"type": "function"}` around it.
+        object: Object,
+        /// Whether the wrapper was there.
+        wrapped: bool,
+    },
+    /// The code interpreter: `{"type": "code_interpreter"}`.
+    CodeInterpreter,
+}
+
+impl Tool {
+    /// Reads a tool, or says what is wrong with it.
+    pub fn from_json(value: Json) -> Result<Tool, Error> {
+        let Json::Object(object) = value else {
+            return Err(Error::wrong_type("", "a tool such as {\"type\": \"function\", \"function\": {..}}", &value));
+        };
+        let kind = match object.get("type") {
+            Some(Json::String(kind)) if object.get("function").is_some() || object.get("name").is_none() => kind.as_str(),
+            _ => "",
+        };
+        match kind {
+            "code_interpreter" => return Ok(Tool::CodeInterpreter),
+            "" | "function" => {}
+            other => {
+                return Err(Error {
+                    place: Place::field("type"),
+                    problem: Problem::UnknownType { known: "`function`, `code_interpreter`", found: other.to_owned() },
+                });
+            }
+        }
+        let wrapped = match object.get("function") {
+            Some(Json::Object(_)) => true,
+            Some(other) => return Err(Error::wrong_type("function", "an object", other)),
+            None => false,
+        };
+        let tool = Tool::Function { object, wrapped };
+        let path = if wrapped { "function.name" } else { "name" };
+        match tool.function().and_then(|function| function.get("name")) {
+            Some(Json::String(_)) => Ok(tool),
+            Some(other) => Err(Error::wrong_type(path, "a string", other)),
+            None => Err(Error::missing(path)),
+        }
+    }
+
+    /// The function without its wrapper.
+    pub fn function(&self) -> Option<&Object> {
+        match self {
+            Tool::Function { object, wrapped: true } => object.get("function").and_then(Json::as_object),
+            Tool::Function { object, wrapped: false } => Some(object),
+            Tool::CodeInterpreter => None,
+        }
+    }
+
+    /// The function in its wrapper, as it came or newly wrapped.
+    pub fn wrapped(&self) -> Option<Json> {
+        match self {
+            Tool::Function { object, wrapped: true } => Some(Json::Object(object.clone())),
+            Tool::Function { object, wrapped: false } => {
+                Some(Json::Object(object! { "type" => "function", "function" => object.clone() }))
+            }
+            Tool::CodeInterpreter => None,
+        }
+    }
+
+    /// The function's name.
+    pub fn name(&self) -> &str {
+        let name = self.function().and_then(|function| function.get("name")).and_then(Json::as_str);
+        name.unwrap_or("code_interpreter")
+    }
+}

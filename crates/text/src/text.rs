@@ -1,0 +1,247 @@
+use std::fmt;
+use std::ops::Range;
+
+/// What wrote a piece of text: a number that means nothing here and everything to whoever gave it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Source(pub u32);
+
+/// A run of text with one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece<'a> {
+    /// The characters.
+    pub text: &'a str,
+    /// What wrote them.
+    pub source: Source,
+    /// Where they begin in the whole text, in bytes.
+    pub start: usize,
+}
+
+/// One string whose every byte knows its [`Source`].
+///
+/// ```
+/// use rolecall_text::{Source, Text};
+/// let mut text = Text::new();
+/// text.push("ab", Source(1));
+/// text.push("c", Source(2));
+/// assert_eq!(text.source_at(2), Some(Source(2)));
+/// ```
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Text {
+    characters: String,
+    /// Where each piece ends, in ascending order; an end may repeat (an empty piece is a mark that holds a place).
+    ends: Vec<(usize, Source)>,
+}
+
+impl Text {
+    /// An empty text.
+    pub fn new() -> Text {
+        Text::default()
+    }
+
+    /// An empty text with room for so many bytes and pieces.
+    pub fn with_capacity(bytes: usize, pieces: usize) -> Text {
+        Text { characters: String::with_capacity(bytes), ends: Vec::with_capacity(pieces) }
+    }
+
+    /// Appends characters; they join the last piece if it has the same source. Nothing to append leaves no trace.
+    #[inline]
+    pub fn push(&mut self, characters: &str, source: Source) {
+        if characters.is_empty() {
+            return;
+        }
+        self.characters.push_str(characters);
+        let end = self.characters.len();
+        match self.ends.last_mut() {
+            Some(last) if last.1 == source => last.0 = end,
+            _ => self.ends.push((end, source)),
+        }
+    }
+
+    /// Appends characters as a piece of its own, even an empty one: two control tokens in a row stay two, and a mark stays.
+    #[inline]
+    pub fn push_apart(&mut self, characters: &str, source: Source) {
+        self.characters.push_str(characters);
+        self.ends.push((self.characters.len(), source));
+    }
+
+    /// Appends another text, piece by piece, as it is.
+    pub fn append(&mut self, other: &Text) {
+        let shift = self.characters.len();
+        self.characters.push_str(&other.characters);
+        self.ends.extend(other.ends.iter().map(|&(end, source)| (end + shift, source)));
+    }
+
+    /// The bytes in all.
+    pub fn len(&self) -> usize {
+        self.characters.len()
+    }
+
+    /// Whether there are no characters.
+    pub fn is_empty(&self) -> bool {
+        self.characters.is_empty()
+    }
+
+    /// The pieces in order, empty ones too.
+    pub fn pieces(&self) -> Pieces<'_> {
+        Pieces { text: self, next: 0, start: 0 }
+    }
+
+    /// What wrote the byte at this offset.
+    pub fn source_at(&self, offset: usize) -> Option<Source> {
+        let at = self.ends.partition_point(|&(end, _)| end <= offset);
+        self.ends.get(at).map(|&(_, source)| source)
+    }
+
+    /// A part of the text with its sources; none if the range does not lie on character borders.
+    pub fn slice(&self, range: Range<usize>) -> Option<Text> {
+        let characters = self.characters.get(range.clone())?;
+        let first = self.ends.partition_point(|&(end, _)| end <= range.start);
+        let mut part = Text::with_capacity(characters.len(), 4);
+        part.characters.push_str(characters);
+        for &(end, source) in &self.ends[first..] {
+            part.ends.push((end.min(range.end) - range.start, source));
+            if end >= range.end {
+                break;
+            }
+        }
+        if characters.is_empty() {
+            part.ends.clear();
+        }
+        Some(part)
+    }
+
+    /// The text without white space at either end.
+    pub fn trim(&self) -> Text {
+        self.trim_matches(char::is_whitespace)
+    }
+
+    /// The text without the characters at either end that the caller names.
+    pub fn trim_matches(&self, unwanted: impl Fn(char) -> bool) -> Text {
+        let start = self.characters.len() - self.characters.trim_start_matches(&unwanted).len();
+        let kept = self.characters[start..].trim_end_matches(&unwanted).len();
+        self.slice(start..start + kept).expect("trimming ends on character borders")
+    }
+
+    /// Every piece's characters through a function; each result has the source of its piece.
+    pub fn map(&self, mut change: impl FnMut(&str) -> String) -> Text {
+        let mut changed = Text::with_capacity(self.len(), self.ends.len());
+        for piece in self.pieces() {
+            changed.push_apart(&change(piece.text), piece.source);
+        }
+        changed
+    }
+
+    /// The characters alone; their sources are left behind.
+    pub fn plain(&self) -> &str {
+        &self.characters
+    }
+
+    /// The characters alone, without a copy.
+    pub fn into_plain(self) -> String {
+        self.characters
+    }
+}
+
+impl fmt::Debug for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.pieces().map(|piece| (piece.source.0, piece.text))).finish()
+    }
+}
+
+/// The pieces of a [`Text`], in order.
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    text: &'a Text,
+    next: usize,
+    start: usize,
+}
+
+impl<'a> Iterator for Pieces<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        let &(end, source) = self.text.ends.get(self.next)?;
+        let piece = Piece { text: &self.text.characters[self.start..end], source, start: self.start };
+        self.next += 1;
+        self.start = end;
+        Some(piece)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = self.text.ends.len() - self.next;
+        (left, Some(left))
+    }
+}
+
+impl ExactSizeIterator for Pieces<'_> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Text {
+        let mut text = Text::new();
+        text.push("  ab", Source(1));
+        text.push("é ", Source(2));
+        text.push_apart("", Source(9));
+        text.push_apart("x", Source(3));
+        text.push_apart("y ", Source(3));
+        text
+    }
+
+    fn listed(text: &Text) -> Vec<(&str, u32)> {
+        text.pieces().map(|piece| (piece.text, piece.source.0)).collect()
+    }
+
+    #[test]
+    fn pieces_concatenate_to_the_text() {
+        let text = sample();
+        let joined: String = text.pieces().map(|piece| piece.text).collect();
+        assert_eq!(joined, text.plain());
+        assert_eq!(listed(&text), [("  ab", 1), ("é ", 2), ("", 9), ("x", 3), ("y ", 3)]);
+    }
+
+    #[test]
+    fn neighbours_of_one_source_join_and_marks_stay() {
+        let mut text = Text::new();
+        text.push("a", Source(1));
+        text.push("b", Source(1));
+        text.push("", Source(2));
+        text.push_apart("", Source(2));
+        assert_eq!(listed(&text), [("ab", 1), ("", 2)]);
+    }
+
+    #[test]
+    fn every_slice_keeps_the_source_of_every_byte() {
+        let text = sample();
+        for start in 0..=text.len() {
+            for end in start..=text.len() {
+                let Some(part) = text.slice(start..end) else {
+                    assert!(text.plain().get(start..end).is_none());
+                    continue;
+                };
+                assert_eq!(part.plain(), &text.plain()[start..end]);
+                for offset in start..end {
+                    assert_eq!(part.source_at(offset - start), text.source_at(offset), "{start}..{end} at {offset}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn trimming_reaches_through_pieces() {
+        let mut text = Text::new();
+        text.push(" ", Source(1));
+        text.push("\n a", Source(2));
+        text.push(" \u{3000}", Source(3));
+        assert_eq!(listed(&text.trim()), [("a", 2)]);
+        let mut blank = Text::new();
+        blank.push("  ", Source(1));
+        assert!(blank.trim().is_empty());
+    }
+
+    #[test]
+    fn a_mapped_piece_has_the_source_of_the_original() {
+        assert_eq!(listed(&sample().map(str::to_uppercase))[1], ("É ", 2));
+    }
+}
