@@ -1,0 +1,132 @@
+//! Whether layouts can be read back: no two open texts may meet with nothing between them.
+
+use std::ops::Range;
+
+use crate::{Codec, Diagnostic, Field, Format, Op, Slot, SystemRule};
+
+/// An open text that nothing has closed yet: where its hole is written.
+type Pending = Option<Range<usize>>;
+
+/// Every place where reading back would have to guess.
+pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut walk = Walk { format, found: &mut found };
+    let mut open_turns: Vec<(Slot, Range<usize>)> = Vec::new();
+    for slot in Slot::ALL {
+        let Some(layout) = format.layout(slot) else { continue };
+        if format.ambiguous.contains(&slot) {
+            continue;
+        }
+        let pending = walk.ops(&layout.ops, None);
+        if let Some(span) = pending
+            && slot.is_turn()
+        {
+            open_turns.push((slot, span));
+        }
+    }
+    for (slot, span) in open_turns {
+        let follower = Slot::ALL.into_iter().find(|next| may_follow(format, slot, *next) && begins_open(format, *next));
+        if let Some(next) = follower {
+            found.push(Diagnostic {
+                code: "ambiguous_end",
+                message: format!("`{}` ends in open text and `{}` begins with open text", slot.key(), next.key()),
+                span,
+                help: Some(format!(
+                    "put literal text or a control token at the end of one or the start of the other, or say `[reading] ambiguous = [\"{}\"]`",
+                    slot.key()
+                )),
+            });
+        }
+    }
+    // One hole may be reported by several walks that reach it.
+    found.sort_by_key(|diagnostic| diagnostic.span.start);
+    found.dedup();
+    found
+}
+
+fn may_follow(format: &Format, slot: Slot, next: Slot) -> bool {
+    let is_system = |slot| matches!(slot, Slot::System | Slot::SystemFirst);
+    let one_system = matches!(format.rules.system, SystemRule::First | SystemRule::Fold | SystemRule::None);
+    if !next.is_turn() || (is_system(next) && (one_system || next == Slot::SystemFirst)) {
+        return false;
+    }
+    !(is_system(slot) && slot == next && one_system)
+}
+
+fn begins_open(format: &Format, slot: Slot) -> bool {
+    let Some(layout) = format.layout(slot) else { return false };
+    let first = layout.ops.iter().find(|op| !matches!(op, Op::Seam));
+    match first {
+        Some(Op::Hole { field, codec, .. }) => is_open(*field, codec),
+        Some(Op::Group(inner)) => matches!(inner.first(), Some(Op::Hole { field, codec, .. }) if is_open(*field, codec)),
+        _ => false,
+    }
+}
+
+/// Whether a value may hold any text, so that only what follows tells its end.
+fn is_open(field: Field, codec: &Codec) -> bool {
+    match (field, codec) {
+        (_, Codec::Json { .. } | Codec::Call(_) | Codec::Present | Codec::Names) => false,
+        // Known before reading, or composed of layouts that are checked by themselves.
+        (Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter, _) => false,
+        _ => true,
+    }
+}
+
+struct Walk<'a> {
+    format: &'a Format,
+    found: &'a mut Vec<Diagnostic>,
+}
+
+impl Walk<'_> {
+    fn ops(&mut self, ops: &[Op], mut pending: Pending) -> Pending {
+        for op in ops {
+            pending = match op {
+                Op::Literal(_) | Op::Control(_) => None,
+                Op::Seam => pending,
+                Op::Group(inner) => {
+                    let skipped = pending.clone();
+                    self.ops(inner, pending).or(skipped)
+                }
+                Op::Hole { codec: Codec::Present, .. } => pending,
+                Op::Hole { field, codec, span } => self.hole(*field, codec, span, pending),
+            };
+        }
+        pending
+    }
+
+    fn hole(&mut self, field: Field, codec: &Codec, span: &Range<usize>, pending: Pending) -> Pending {
+        let composed: &[Slot] = match (field, codec) {
+            (Field::Calls, _) => &[Slot::Call, Slot::CallInterpreter],
+            (Field::Results, _) => &[Slot::Tool, Slot::ToolInterpreter],
+            (Field::Tools | Field::Functions, Codec::Text) => &[Slot::ToolsItem],
+            (Field::Folded, _) => &[Slot::Folded],
+            _ => {
+                if let Some(before) = &pending {
+                    self.report(before, span);
+                }
+                return is_open(field, codec).then(|| span.clone());
+            }
+        };
+        let mut after = None;
+        for slot in composed {
+            if let Some(layout) = self.format.layout(*slot) {
+                after = self.ops(&layout.ops, pending.clone()).or(after);
+            }
+        }
+        // Calls and results may be none at all.
+        if field == Field::Folded { after } else { after.or(pending) }
+    }
+
+    fn report(&mut self, before: &Range<usize>, hole: &Range<usize>) {
+        let diagnostic = Diagnostic {
+            code: "ambiguous_holes",
+            message: "two values stand with nothing between them, so they cannot be told apart when read back".into(),
+            span: before.start.min(hole.start)..hole.end.max(before.end),
+            help: Some("put literal text or a control token between the two holes".into()),
+        };
+        if !self.found.contains(&diagnostic) {
+            self.found.push(diagnostic);
+        }
+    }
+}

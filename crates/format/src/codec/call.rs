@@ -1,0 +1,90 @@
+//! A call as a JSON object: `{"name": "get_weather", "parameters": {"city": "Paris"}}`.
+
+use rolecall_conversation::json::{self, Layout};
+use rolecall_conversation::{Arguments, Json};
+use rolecall_text::{Source, Text};
+
+/// The keys under which a format writes a call's name and arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    name: String,
+    arguments: String,
+}
+
+impl Keys {
+    /// The keys, if they differ and need no escape.
+    pub fn new(name: &str, arguments: &str) -> Option<Keys> {
+        let plain = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        (plain(name) && plain(arguments) && name != arguments)
+            .then(|| Keys { name: name.into(), arguments: arguments.into() })
+    }
+
+    /// Prints a call; the braces and keys are the format's, the rest has the sources given.
+    pub fn print(&self, out: &mut Text, literal: Source, name: (&str, Source), arguments: (Arguments<'_>, Source)) {
+        out.push("{\"", literal);
+        out.push(&self.name, literal);
+        out.push("\": ", literal);
+        let mut quoted = String::new();
+        json::write_string(&mut quoted, name.0, false);
+        out.push(&quoted, name.1);
+        out.push(", \"", literal);
+        out.push(&self.arguments, literal);
+        out.push("\": ", literal);
+        print_arguments(out, arguments.0, &Layout::default(), arguments.1);
+        out.push("}", literal);
+    }
+
+    /// Reads a call back: its name and its arguments.
+    pub fn read(&self, text: &str) -> Result<(String, Json), String> {
+        let value = json::parse(text).map_err(|error| error.to_string())?;
+        let Some(object) = value.as_object() else {
+            return Err(format!("expected an object, found {}", value.kind()));
+        };
+        let name = object.get(&self.name).and_then(Json::as_str);
+        let name = name.ok_or_else(|| format!("expected a name under `{}`", self.name))?;
+        let arguments = object.get(&self.arguments).cloned().unwrap_or(Json::Object(json::Object::new()));
+        Ok((name.to_owned(), arguments))
+    }
+}
+
+/// Prints arguments as JSON: text stays that very text, an object is laid out.
+pub fn print_arguments(out: &mut Text, arguments: Arguments<'_>, layout: &Layout, source: Source) {
+    match arguments {
+        Arguments::Text(text) if !text.trim().is_empty() && text.trim() != "null" => out.push(text, source),
+        Arguments::Text(_) | Arguments::None => out.push("{}", source),
+        Arguments::Value(object) => out.push(&json::write(&Json::Object(object.clone()), layout), source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(arguments: Arguments<'_>) -> String {
+        let keys = Keys::new("name", "parameters").unwrap();
+        let mut out = Text::new();
+        keys.print(&mut out, Source(0), ("a\"b", Source(1)), (arguments, Source(2)));
+        out.into_plain()
+    }
+
+    #[test]
+    fn arguments_that_came_as_text_stay_that_text() {
+        let text = "{\"x\":1.0,  \"y\":1e5}";
+        assert_eq!(printed(Arguments::Text(text)), format!("{{\"name\": \"a\\\"b\", \"parameters\": {text}}}"));
+    }
+
+    #[test]
+    fn no_arguments_are_an_empty_object() {
+        for empty in [Arguments::None, Arguments::Text(""), Arguments::Text(" "), Arguments::Text("null")] {
+            assert_eq!(printed(empty), "{\"name\": \"a\\\"b\", \"parameters\": {}}");
+        }
+    }
+
+    #[test]
+    fn a_printed_call_reads_back() {
+        let Json::Object(object) = json::parse(r#"{"k": [1.50, null, "é\n"]}"#).unwrap() else { panic!() };
+        let keys = Keys::new("name", "parameters").unwrap();
+        let (name, arguments) = keys.read(&printed(Arguments::Value(&object))).unwrap();
+        assert_eq!((name.as_str(), arguments), ("a\"b", Json::Object(object)));
+    }
+}

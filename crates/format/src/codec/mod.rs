@@ -1,0 +1,64 @@
+//! How a value is printed in a hole, and read back. Each syntax is one file with both directions.
+
+pub mod call;
+pub mod python;
+
+/// A hole's codec.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Codec {
+    /// The text as it is.
+    Text,
+    /// The text without white space at its ends.
+    Trim,
+    /// JSON as Python's `json.dumps(.., ensure_ascii=False)` lays it out.
+    Json {
+        /// Spaces for each level, or all on one line.
+        indent: Option<usize>,
+    },
+    /// A call as a JSON object.
+    Call(call::Keys),
+    /// Python keyword arguments.
+    Python,
+    /// An enumerated name as its control token, any other as text.
+    Names,
+    /// Nothing; only asks whether the value is there.
+    Present,
+}
+
+impl Codec {
+    /// The codecs' names, for suggestions.
+    pub const NAMES: [&'static str; 5] = ["trim", "json", "python", "names", "present"];
+
+    /// Reads what stands behind the colon of a hole: `trim`, `json`, `json(indent=4)`, `json(name, parameters)`.
+    pub fn from_spelling(spelling: &str) -> Option<Codec> {
+        let (name, arguments) = match spelling.split_once('(') {
+            Some((name, rest)) => (name, Some(rest.strip_suffix(')')?)),
+            None => (spelling, None),
+        };
+        match (name, arguments) {
+            ("trim", None) => Some(Codec::Trim),
+            ("json", None) => Some(Codec::Json { indent: None }),
+            ("python", None) => Some(Codec::Python),
+            ("names", None) => Some(Codec::Names),
+            ("present", None) => Some(Codec::Present),
+            ("json", Some(arguments)) => match arguments.split_once('=') {
+                Some((key, spaces)) if key.trim() == "indent" => {
+                    let spaces = spaces.trim().parse().ok().filter(|spaces| *spaces <= 16)?;
+                    Some(Codec::Json { indent: Some(spaces) })
+                }
+                Some(_) => None,
+                None => {
+                    let (name, arguments) = arguments.split_once(',')?;
+                    call::Keys::new(name.trim(), arguments.trim()).map(Codec::Call)
+                }
+            },
+            _ => None,
+        }
+    }
+}
+
+/// White space as Python's `str.strip()` knows it.
+pub fn is_python_space(character: char) -> bool {
+    // The four separators U+001C..U+001F are white space to Python and not to Unicode's White_Space.
+    character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
+}

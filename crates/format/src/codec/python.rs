@@ -1,0 +1,428 @@
+//! A call's arguments as Python keyword arguments: `city='Paris', days=3, deep={'a': [None, True]}`.
+//! The reader knows literals only; nothing is ever evaluated.
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json::{Number, Object};
+
+/// How deep literals may nest when they are read.
+const MAX_DEPTH: usize = 100;
+
+/// Prints keyword arguments as Python's `ast.unparse` would. A key that Python cannot take as a keyword goes through `**{..}`.
+pub fn print(arguments: &Object) -> String {
+    let written = arguments.iter().map(|(key, value)| {
+        let mut text = String::new();
+        match is_keyword_name(key) {
+            true => text.push_str(&format!("{key}=")),
+            false => text.push_str(&format!("**{{{}: ", string_literal(key))),
+        }
+        print_literal(&mut text, value);
+        if !is_keyword_name(key) {
+            text.push('}');
+        }
+        text
+    });
+    written.collect::<Vec<_>>().join(", ")
+}
+
+/// Prints a value as Python's `repr` would; numbers keep their spelling.
+fn print_literal(text: &mut String, value: &Json) {
+    match value {
+        Json::Null => text.push_str("None"),
+        Json::Bool(true) => text.push_str("True"),
+        Json::Bool(false) => text.push_str("False"),
+        Json::Number(number) => text.push_str(number.spelling()),
+        Json::String(string) => text.push_str(&string_literal(string)),
+        Json::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                print_literal(text, item);
+            }
+            text.push(']');
+        }
+        Json::Object(object) => {
+            text.push('{');
+            for (index, (key, item)) in object.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                text.push_str(&string_literal(key));
+                text.push_str(": ");
+                print_literal(text, item);
+            }
+            text.push('}');
+        }
+    }
+}
+
+/// A string as Python's `repr` quotes it.
+fn string_literal(string: &str) -> String {
+    let quote = if string.contains('\'') && !string.contains('"') { '"' } else { '\'' };
+    let mut text = String::from(quote);
+    for character in string.chars() {
+        match character {
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            c if c == quote => text.extend(['\\', c]),
+            c if is_printable(c) => text.push(c),
+            c if (c as u32) < 0x100 => text.push_str(&format!("\\x{:02x}", c as u32)),
+            c if (c as u32) < 0x10000 => text.push_str(&format!("\\u{:04x}", c as u32)),
+            c => text.push_str(&format!("\\U{:08x}", c as u32)),
+        }
+    }
+    text.push(quote);
+    text
+}
+
+/// Python's `str.isprintable` for one character.
+fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return !character.is_ascii_control();
+    }
+    // Rust's table of what `escape_debug` leaves alone is made by Python's rule; behind another character it is not
+    // mixed with the rule for combining marks.
+    let mut pair = String::from("a");
+    pair.push(character);
+    pair.escape_debug().nth(1) == Some(character)
+}
+
+fn is_keyword_name(key: &str) -> bool {
+    const RESERVED: [&str; 35] = [
+        "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del",
+        "elif", "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal",
+        "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
+    ];
+    let mut characters = key.chars();
+    let starts = characters.next().is_some_and(|c| c == '_' || c.is_alphabetic());
+    starts && characters.all(|c| c == '_' || c.is_alphanumeric()) && !RESERVED.contains(&key)
+}
+
+/// A text that is not a list of keyword arguments with literal values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadError {
+    /// Bytes before the fault.
+    pub offset: usize,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+/// Reads keyword arguments with literal values: strings, numbers, `True`, `False`, `None`, lists, tuples, dicts.
+pub fn read(text: &str) -> Result<Object, ReadError> {
+    let mut reader = Reader { text, at: 0 };
+    reader.arguments().map_err(|message| ReadError { offset: reader.at, message })
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn arguments(&mut self) -> Result<Object, String> {
+        let mut entries = Vec::new();
+        loop {
+            self.skip_space();
+            if self.at == self.text.len() {
+                return Ok(entries.into_iter().collect());
+            }
+            if self.take("**") {
+                self.skip_space();
+                match self.value(0)? {
+                    Json::Object(object) => {
+                        entries.extend(object.iter().map(|(key, value)| (key.to_owned(), value.clone())));
+                    }
+                    other => return Err(format!("expected a dict behind `**`, found {}", other.kind())),
+                }
+            } else {
+                let start = self.at;
+                let name = self.word();
+                if !is_keyword_name(&name) {
+                    self.at = start;
+                    return Err(format!("expected a keyword argument, found {}", self.found()));
+                }
+                self.skip_space();
+                if !self.take("=") {
+                    return Err(format!("expected `=`, found {}", self.found()));
+                }
+                self.skip_space();
+                entries.push((name, self.value(0)?));
+            }
+            self.skip_space();
+            if self.at < self.text.len() && !self.take(",") {
+                return Err(format!("expected `,`, found {}", self.found()));
+            }
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Json, String> {
+        if depth > MAX_DEPTH {
+            return Err(format!("the value nests deeper than {MAX_DEPTH} levels"));
+        }
+        match self.peek() {
+            Some('\'' | '"') => self.strings(),
+            Some('[') => Ok(Json::Array(self.items("[", "]", depth)?.0)),
+            Some('(') => match self.items("(", ")", depth)? {
+                // Parentheses around one value, without a comma, are not a tuple.
+                (mut items, false) if items.len() == 1 => Ok(items.remove(0)),
+                (items, _) => Ok(Json::Array(items)),
+            },
+            Some('{') => self.dict(depth),
+            Some('-' | '+' | '.' | '0'..='9') => self.number(),
+            _ => {
+                let start = self.at;
+                match self.word().as_str() {
+                    "None" => Ok(Json::Null),
+                    "True" => Ok(Json::Bool(true)),
+                    "False" => Ok(Json::Bool(false)),
+                    _ => {
+                        self.at = start;
+                        Err(format!("expected a literal, found {}", self.found()))
+                    }
+                }
+            }
+        }
+    }
+
+    fn items(&mut self, open: &str, close: &str, depth: usize) -> Result<(Vec<Json>, bool), String> {
+        self.take(open);
+        let mut items = Vec::new();
+        let mut comma = false;
+        loop {
+            self.skip_space();
+            if self.take(close) {
+                return Ok((items, comma));
+            }
+            if !items.is_empty() && !comma {
+                return Err(format!("expected `,` or `{close}`, found {}", self.found()));
+            }
+            items.push(self.value(depth + 1)?);
+            self.skip_space();
+            comma = self.take(",");
+        }
+    }
+
+    fn dict(&mut self, depth: usize) -> Result<Json, String> {
+        self.take("{");
+        let mut entries = Vec::new();
+        loop {
+            self.skip_space();
+            if self.take("}") {
+                return Ok(Json::Object(entries.into_iter().collect()));
+            }
+            let Json::String(key) = self.value(depth + 1)? else {
+                return Err("expected a string as key of a dict".into());
+            };
+            self.skip_space();
+            if !self.take(":") {
+                return Err(format!("expected `:`, found {}", self.found()));
+            }
+            self.skip_space();
+            entries.push((key, self.value(depth + 1)?));
+            self.skip_space();
+            if !self.take(",") && self.peek() != Some('}') {
+                return Err(format!("expected `,` or `}}`, found {}", self.found()));
+            }
+        }
+    }
+
+    /// One string or several in a row, which Python joins.
+    fn strings(&mut self) -> Result<Json, String> {
+        let mut string = String::new();
+        while let Some('\'' | '"') = self.peek() {
+            self.string(&mut string)?;
+            self.skip_space();
+        }
+        Ok(Json::String(string))
+    }
+
+    fn string(&mut self, string: &mut String) -> Result<(), String> {
+        let quote = if self.text[self.at..].starts_with('"') { '"' } else { '\'' };
+        let triple = quote.to_string().repeat(3);
+        let close = if self.take(&triple) { triple } else { quote.to_string() };
+        if close.len() == 1 {
+            self.at += 1;
+        }
+        loop {
+            if self.take(&close) {
+                return Ok(());
+            }
+            match self.text[self.at..].chars().next() {
+                None => return Err(format!("expected `{close}` at the end of the string, found the end of the text")),
+                Some('\n') if close.len() == 1 => {
+                    return Err(format!("expected `{close}` at the end of the string, found the end of the line"));
+                }
+                Some('\\') => self.escape(string)?,
+                Some(character) => {
+                    string.push(character);
+                    self.at += character.len_utf8();
+                }
+            }
+        }
+    }
+
+    fn escape(&mut self, string: &mut String) -> Result<(), String> {
+        self.at += 1;
+        let Some(kind) = self.text[self.at..].chars().next() else {
+            return Err("expected an escape, found the end of the text".into());
+        };
+        self.at += kind.len_utf8();
+        let simple = match kind {
+            '\n' => return Ok(()),
+            '\\' | '\'' | '"' => kind,
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            'x' => self.code(2, 16)?,
+            'u' => self.code(4, 16)?,
+            'U' => self.code(8, 16)?,
+            '0'..='7' => {
+                self.at -= 1;
+                let digits = self.text[self.at..].chars().take(3).take_while(|c| ('0'..='7').contains(c)).count();
+                self.code(digits, 8)?
+            }
+            other => {
+                // An unknown escape stays as it is written, as in Python.
+                string.push('\\');
+                other
+            }
+        };
+        string.push(simple);
+        Ok(())
+    }
+
+    fn code(&mut self, digits: usize, radix: u32) -> Result<char, String> {
+        let read = self.text.get(self.at..self.at + digits).filter(|d| d.bytes().all(|b| (b as char).is_digit(radix)));
+        let code = read.and_then(|digits| u32::from_str_radix(digits, radix).ok()).and_then(char::from_u32);
+        let code = code.ok_or_else(|| format!("expected {digits} digits of a character's number"))?;
+        self.at += digits;
+        Ok(code)
+    }
+
+    fn number(&mut self) -> Result<Json, String> {
+        let start = self.at;
+        let sign = if self.take("-") { "-" } else { "" };
+        if sign.is_empty() {
+            self.take("+");
+        }
+        let rest = &self.text[self.at..];
+        let mut length = 0;
+        let mut last = ' ';
+        for character in rest.chars() {
+            let exponent_sign = matches!(character, '+' | '-') && matches!(last, 'e' | 'E');
+            if !(character.is_ascii_digit() || matches!(character, '.' | 'e' | 'E' | '_') || exponent_sign) {
+                break;
+            }
+            last = character;
+            length += character.len_utf8();
+        }
+        self.at += length;
+        let mut spelling = format!("{sign}{}", rest[..length].replace('_', ""));
+        // Python allows `.5`, `5.` and leading zeros of a zero, which JSON does not.
+        if let Some(fraction) = spelling.strip_prefix('.') {
+            spelling = format!("0.{fraction}");
+        }
+        let spelling = spelling.replace("-.", "-0.").replace(".e", ".0e").replace(".E", ".0E");
+        let spelling = if spelling.ends_with('.') { format!("{spelling}0") } else { spelling };
+        let number = Number::from_spelling(&spelling).map(Json::Number);
+        number.ok_or_else(|| {
+            self.at = start;
+            format!("expected a number, found `{}`", &self.text[start..start + length + sign.len()])
+        })
+    }
+
+    fn word(&mut self) -> String {
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
+        self.at += end;
+        rest[..end].to_owned()
+    }
+
+    fn skip_space(&mut self) {
+        let rest = &self.text[self.at..];
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.text[self.at..].chars().next()
+    }
+
+    fn take(&mut self, expected: &str) -> bool {
+        let found = self.text[self.at..].starts_with(expected);
+        self.at += if found { expected.len() } else { 0 };
+        found
+    }
+
+    fn found(&self) -> String {
+        self.peek().map_or_else(|| "the end of the text".into(), |character| format!("`{character}`"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rolecall_conversation::json::{self, Layout};
+
+    use super::*;
+
+    fn object(text: &str) -> Object {
+        match json::parse(text).unwrap() {
+            Json::Object(object) => object,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn values_are_printed_as_python_prints_them() {
+        let cases = [
+            (r#"{"location":"beijing","unit":"celsius"}"#, "location='beijing', unit='celsius'"),
+            (r#"{"a":null,"b":true,"c":false,"d":1.50,"e":-1e5}"#, "a=None, b=True, c=False, d=1.50, e=-1e5"),
+            (r#"{"a":[1,[],{}],"b":{"k":"v"}}"#, "a=[1, [], {}], b={'k': 'v'}"),
+            (r#"{"a":"it's","b":"say \"x\"","c":"'\""}"#, "a=\"it's\", b='say \"x\"', c='\\'\"'"),
+            (r#"{"a":"\\ \n\t\r\u0000\u007f\u00a0\u200b\u3000é上😀e\u0301"}"#, "a='\\\\ \\n\\t\\r\\x00\\x7f\\xa0\\u200b\\u3000é上😀e\u{301}'"),
+            (r#"{"a-b":1,"class":2,"c":3}"#, "**{'a-b': 1}, **{'class': 2}, c=3"),
+            ("{}", ""),
+        ];
+        for (value, printed) in cases {
+            assert_eq!(print(&object(value)), printed);
+            assert_eq!(read(printed).unwrap(), object(value), "{printed}");
+        }
+    }
+
+    #[test]
+    fn literals_are_read_as_python_reads_them() {
+        let cases = [
+            (r#"a="x" 'y', b='''l1
+l2''', c=(1,), d=(2), e=(1, 2,), f=[1,], g=.5, h=5., i=1_000, j=+3, k=-0.5e-3"#,
+             r#"{"a": "xy", "b": "l1\nl2", "c": [1], "d": 2, "e": [1, 2], "f": [1], "g": 0.5, "h": 5.0, "i": 1000, "j": 3, "k": -0.5e-3}"#),
+            (r#"a='\x41\u00e9\U0001F600\101\q\
+b'"#, r#"{"a": "Aé😀A\\qb"}"#),
+            (" a = { 'k' : [ True , None ] , } ", r#"{"a": {"k": [true, null]}}"#),
+        ];
+        for (text, value) in cases {
+            assert_eq!(json::write(&read(text).unwrap().into(), &Layout::default()), value);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_literal_is_refused_with_its_place() {
+        let cases = [
+            ("a=1+1", 3, "expected `,`, found `+`"),
+            ("a=f(1)", 2, "expected a literal, found `f`"),
+            ("1", 0, "expected a keyword argument, found `1`"),
+            ("a", 1, "expected `=`, found the end of the text"),
+            ("a='x", 4, "expected `'` at the end of the string, found the end of the text"),
+            ("a='x\n'", 4, "expected `'` at the end of the string, found the end of the line"),
+            ("a=[1 2]", 5, "expected `,` or `]`, found `2`"),
+            ("a=1.2.3", 2, "expected a number, found `1.2.3`"),
+            ("a={1: 2}", 4, "expected a string as key of a dict"),
+        ];
+        for (text, offset, message) in cases {
+            let error = read(text).unwrap_err();
+            assert_eq!((error.offset, error.message.as_str()), (offset, message), "{text}");
+        }
+        assert!(read(&format!("a={}", "[".repeat(100_000))).unwrap_err().message.contains("deeper"));
+    }
+}

@@ -1,0 +1,47 @@
+/// A control token of a format, by its number in [`crate::Format::controls`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ControlId(pub usize);
+
+/// A token that only the format may emit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Control {
+    /// Its usual text.
+    pub text: String,
+    /// Its id, where public.
+    pub id: Option<u32>,
+    /// Whether it opens the prompt.
+    pub bos: bool,
+    /// Whether the model writes it when its turn is over.
+    pub ends_turn: bool,
+    /// Whether its id lies behind the tokenizer file's vocabulary.
+    pub appended: bool,
+    /// What the reference's tokenizer does with a plain text that spells it.
+    pub in_text: InText,
+    /// Other names of the same id: the spelling's name and the text.
+    pub spelled: Vec<(String, String)>,
+}
+
+/// What the reference's tokenizer does with a plain text that spells a control token.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum InText {
+    /// The text becomes the token: anyone can forge it there.
+    #[default]
+    Always,
+    /// Only where the caller of that tokenizer asks for it.
+    OnRequest,
+    /// It stays text.
+    Never,
+}
+
+impl Control {
+    /// Its text in a spelling; the usual one where that spelling does not name it.
+    pub fn spelling(&self, name: Option<&str>) -> &str {
+        let other = name.and_then(|name| self.spelled.iter().find(|(known, _)| known == name));
+        other.map_or(&self.text, |(_, text)| text)
+    }
+
+    /// All its texts, the usual one first.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.text.as_str()).chain(self.spelled.iter().map(|(_, text)| text.as_str()))
+    }
+}

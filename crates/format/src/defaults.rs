@@ -1,0 +1,22 @@
+/// What is said when the conversation does not say it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// A system text that the maker's code adds.
+    pub system: Option<String>,
+    /// When it is added.
+    pub system_when: SystemWhen,
+    /// A system text that is added when tools are offered and there is none.
+    pub system_with_tools: Option<String>,
+    /// What tells the model that it has a code interpreter.
+    pub interpreter: Option<String>,
+}
+
+/// When a default system text is added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SystemWhen {
+    /// When the first message is not a system message.
+    #[default]
+    NotFirst,
+    /// When no message is.
+    None,
+}

@@ -1,0 +1,90 @@
+/// What a hole stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Field {
+    /// A message's text.
+    Content,
+    /// A message's or function's name.
+    Name,
+    /// `reasoning_content`.
+    Reasoning,
+    /// The number of the user turn.
+    Round,
+    /// All calls of a message.
+    Calls,
+    /// The system text that is folded in.
+    System,
+    /// The tools, each in its wrapper.
+    Tools,
+    /// The tools without wrappers.
+    Functions,
+    /// One tool in its wrapper.
+    Tool,
+    /// One tool without it.
+    Function,
+    /// What tells the model of the code interpreter.
+    Interpreter,
+    /// A whole call.
+    Call,
+    /// A call's arguments.
+    Arguments,
+    /// Code for the interpreter.
+    Code,
+    /// A call's id.
+    Id,
+    /// A number from 0.
+    Index,
+    /// A run of tool results.
+    Results,
+    /// The system text and the first user's.
+    Folded,
+    /// The files of a message.
+    Files,
+    /// A file's path.
+    Path,
+    /// A file's size.
+    Size,
+    /// One of the file's own `[options]`, by number.
+    Option(usize),
+    /// One of the file's own `[fields]`, by number.
+    Extra(usize),
+}
+
+impl Field {
+    const NAMED: [(&'static str, Field); 21] = [
+        ("content", Field::Content),
+        ("name", Field::Name),
+        ("reasoning", Field::Reasoning),
+        ("round", Field::Round),
+        ("calls", Field::Calls),
+        ("system", Field::System),
+        ("tools", Field::Tools),
+        ("functions", Field::Functions),
+        ("tool", Field::Tool),
+        ("function", Field::Function),
+        ("interpreter", Field::Interpreter),
+        ("call", Field::Call),
+        ("arguments", Field::Arguments),
+        ("code", Field::Code),
+        ("id", Field::Id),
+        ("index", Field::Index),
+        ("results", Field::Results),
+        ("folded", Field::Folded),
+        ("files", Field::Files),
+        ("path", Field::Path),
+        ("size", Field::Size),
+    ];
+
+    /// The field of a hole's name; a file's own names are not among these.
+    pub fn from_name(name: &str) -> Option<Field> {
+        Field::NAMED.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
+    }
+
+    /// The hole's name; a file's own names are not known here.
+    pub fn name(self) -> &'static str {
+        match self {
+            Field::Option(_) => "an option",
+            Field::Extra(_) => "a field",
+            field => Field::NAMED.iter().find(|(_, known)| *known == field).map_or("", |(name, _)| name),
+        }
+    }
+}

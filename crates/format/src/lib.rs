@@ -1,0 +1,35 @@
+//! In: format files (TOML, see `formats/README.md`). Out: a [`Format`]: layouts, control tokens, rules, defaults.
+//! Between: `load` reads and checks a file and names every mistake with its place; `layout` parses patterns; `codec` prints and reads values.
+//! A [`Registry`] finds formats by name or by the model they belong to.
+//! Start reading at [`Format`].
+
+mod check;
+pub mod codec;
+mod control;
+mod defaults;
+mod diagnostic;
+mod field;
+mod format;
+mod generation;
+mod layout;
+mod load;
+mod option;
+mod pattern;
+mod registry;
+mod rules;
+mod slot;
+
+pub use codec::Codec;
+pub use control::{Control, ControlId, InText};
+pub use defaults::{Defaults, SystemWhen};
+pub use diagnostic::{Diagnostic, LoadError};
+pub use field::Field;
+pub use format::Format;
+pub use generation::Generation;
+pub use layout::{Layout, Op};
+pub use load::load;
+pub use option::Choice;
+pub use pattern::Pattern;
+pub use registry::{Fit, Registry, Unresolved};
+pub use rules::{AssistantRule, AnswersRule, Rules, SystemRule, SystemWithTools, ToolRule, TurnsRule, UsersRule};
+pub use slot::Slot;

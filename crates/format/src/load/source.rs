@@ -1,0 +1,74 @@
+//! Where a character of a TOML string stands in the file, escapes considered.
+
+/// For each byte of the decoded string, and for its end, the byte of the token where it is written.
+/// A token that is not a string gives nothing.
+pub(super) fn offsets(token: &str) -> Vec<usize> {
+    let (quote, escapes) = match token {
+        t if t.starts_with("\"\"\"") => ("\"\"\"", true),
+        t if t.starts_with("'''") => ("'''", false),
+        t if t.starts_with('"') => ("\"", true),
+        t if t.starts_with('\'') => ("'", false),
+        _ => return Vec::new(),
+    };
+    let mut at = quote.len();
+    if quote.len() == 3 {
+        // A newline right behind the opening quotes is not part of the string.
+        let rest = &token[at..];
+        at += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
+    }
+    let end = token.len().saturating_sub(quote.len()).max(at);
+    let mut places = Vec::new();
+    while at < end {
+        let rest = &token[at..end];
+        let Some(first) = rest.chars().next() else { break };
+        let (written, decoded) = match (escapes, first) {
+            (true, '\\') => escape(rest),
+            // TOML may read CR LF as LF; the length of what is decoded is that of LF.
+            (_, '\r') if rest.starts_with("\r\n") => (2, 1),
+            _ => (first.len_utf8(), first.len_utf8()),
+        };
+        places.extend(std::iter::repeat_n(at, decoded));
+        at += written;
+    }
+    places.push(end);
+    places
+}
+
+/// Bytes that an escape takes in the file, and bytes that it stands for.
+fn escape(rest: &str) -> (usize, usize) {
+    let digits = match rest.as_bytes().get(1) {
+        Some(b'u') => 4,
+        Some(b'U') => 8,
+        Some(b'x') => 2,
+        Some(b'\n' | b'\r' | b' ' | b'\t') => {
+            let body = &rest[1..];
+            return (1 + body.len() - body.trim_start().len(), 0);
+        }
+        _ => return (2, 1),
+    };
+    let code = rest.get(2..2 + digits).and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32);
+    (2 + digits, code.map_or(1, char::len_utf8))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::offsets;
+
+    #[test]
+    fn every_character_is_found_behind_escapes() {
+        let cases = [
+            (r#""a\nb""#, "a\nb"),
+            (r#""\u00e9\U0001F600x\"""#, "é😀x\""),
+            ("'a\\n'", "a\\n"),
+            ("\"\"\"\na\\\n   b\"\"\"", "ab"),
+            ("'''\r\nab'''", "ab"),
+        ];
+        for (token, decoded) in cases {
+            let places = offsets(token);
+            assert_eq!(places.len(), decoded.len() + 1, "{token}");
+            for (at, character) in decoded.char_indices().filter(|(_, c)| c.is_ascii_lowercase()) {
+                assert!(token[places[at]..].starts_with(character), "{token} at {at}");
+            }
+        }
+    }
+}

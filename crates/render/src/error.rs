@@ -1,0 +1,124 @@
+use std::fmt;
+
+use rolecall_conversation::Place;
+
+/// A conversation that a format refuses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A role that the format does not know.
+    UnknownRole {
+        /// The message, from 0.
+        message: usize,
+        /// The role as it is spelled there.
+        role: String,
+        /// The roles that there are.
+        known: Vec<String>,
+    },
+    /// A rule of the format is broken.
+    Rule {
+        /// The message that breaks it, from 0.
+        message: usize,
+        /// The rule, as the format file names it.
+        rule: &'static str,
+        /// What the rule says, of this message.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+    /// The format has no place for something.
+    NoPlace {
+        /// Where it stands in the conversation.
+        place: Place,
+        /// The format's name.
+        format: String,
+        /// What it is.
+        what: String,
+        /// What to do.
+        help: String,
+    },
+    /// An option that the format has not got.
+    UnknownOption {
+        /// Its name.
+        name: String,
+        /// The format's name.
+        format: String,
+        /// The options that there are.
+        known: Vec<String>,
+    },
+    /// A value that an option does not take.
+    BadOption {
+        /// The option.
+        name: String,
+        /// The value.
+        value: String,
+        /// The values that it takes; any text, if empty.
+        known: Vec<String>,
+    },
+    /// There is nothing to continue in the last message.
+    NothingToContinue {
+        /// The last message, from 0.
+        message: usize,
+        /// Why.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// A stable name for the kind of error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::UnknownRole { .. } => "unknown_role",
+            Error::Rule { .. } => "rule_broken",
+            Error::NoPlace { .. } => "no_place",
+            Error::UnknownOption { .. } => "unknown_option",
+            Error::BadOption { .. } => "bad_option",
+            Error::NothingToContinue { .. } => "nothing_to_continue",
+        }
+    }
+
+    /// Where in the conversation, if it is in it.
+    pub fn place(&self) -> Option<Place> {
+        match self {
+            Error::UnknownRole { message, .. } => Some(Place::message(*message, "role")),
+            Error::Rule { message, .. } => Some(Place::message(*message, "")),
+            Error::NoPlace { place, .. } => Some(place.clone()),
+            Error::NothingToContinue { message, .. } => Some(Place::message(*message, "content")),
+            Error::UnknownOption { .. } | Error::BadOption { .. } => None,
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match self {
+            Error::UnknownRole { known, .. } => format!("use one of {}", listed(known)),
+            Error::Rule { help, .. } | Error::NoPlace { help, .. } => help.clone(),
+            Error::UnknownOption { known, .. } if known.is_empty() => "this format has no options".into(),
+            Error::UnknownOption { known, .. } => format!("its options are {}", listed(known)),
+            Error::BadOption { known, .. } if known.is_empty() => "give a text".into(),
+            Error::BadOption { known, .. } => format!("use one of {}", listed(known)),
+            Error::NothingToContinue { .. } => {
+                "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
+            }
+        }
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::UnknownRole { message, role, .. } => write!(f, "message {message}: `{role}` is not a role of this format"),
+            Error::Rule { message, rule, what, .. } => write!(f, "message {message}: {what} (rule `{rule}`)"),
+            Error::NoPlace { place, format, what, .. } => write!(f, "{place}: format `{format}` has no place for {what}"),
+            Error::UnknownOption { name, format, .. } => write!(f, "format `{format}` has no option `{name}`"),
+            Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
+            Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}

@@ -1,0 +1,41 @@
+//! In: a [`Conversation`](rolecall_conversation::Conversation), a [`Format`](rolecall_format::Format) and [`Options`]. Out: a [`Prompt`].
+//! Between: `order` holds the format's rules, `plan` turns messages into turns with layouts, `write` fills the layouts in.
+//! Every byte of the prompt has an [`Origin`]; what a format has no place for is refused, or noted in [`Prompt::dropped`].
+//! Start reading at [`render`].
+
+mod error;
+mod options;
+mod order;
+mod origin;
+mod plan;
+mod prompt;
+mod write;
+
+use rolecall_conversation::Conversation;
+use rolecall_format::Format;
+
+pub use error::Error;
+pub use options::{Bos, Options, RuleMode};
+pub use origin::Origin;
+pub use prompt::{Dropped, Prompt, Run, Runs, Segment};
+
+/// Renders a conversation as the model family of the format was trained to read it.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_format::Registry;
+/// use rolecall_render::{Options, render};
+///
+/// let registry = Registry::builtin();
+/// let format = registry.get("chatml").expect("built in");
+/// let conversation = Conversation::new(vec![Message::user("Hello")]);
+/// let prompt = render(&conversation, format, &Options::default())?;
+/// assert_eq!(prompt.text(), "<|im_start|>user\nHello<|im_end|>\n<|im_start|>assistant\n");
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+pub fn render(conversation: &Conversation, format: &Format, options: &Options) -> Result<Prompt, Error> {
+    let chosen = options::choose(conversation, format, options)?;
+    order::check(conversation, format, options.rules)?;
+    let plan = plan::plan_turns(conversation, format, options, &chosen)?;
+    Ok(write::write_prompt(plan, format, &chosen))
+}

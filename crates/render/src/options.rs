@@ -1,0 +1,108 @@
+use rolecall_conversation::{Conversation, Json};
+use rolecall_format::Format;
+
+use crate::Error;
+
+/// How a conversation is rendered.
+///
+/// ```
+/// use rolecall_render::{Bos, Options};
+/// let options = Options { bos: Bos::LeaveToTokenizer, ..Options::default() };
+/// # let _ = options;
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Who writes the token that opens the prompt.
+    pub bos: Bos,
+    /// What becomes of the format's order rules.
+    pub rules: RuleMode,
+    /// The format's options by name; what is not named keeps its default.
+    pub choices: Vec<(String, String)>,
+}
+
+/// Who writes the token that opens the prompt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bos {
+    /// The format: it stands in the prompt.
+    #[default]
+    Write,
+    /// A tokenizer that adds it by itself: it is left out of the prompt.
+    LeaveToTokenizer,
+}
+
+/// What becomes of a format's order rules.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RuleMode {
+    /// A conversation that breaks one is refused, and so is what the format has no place for.
+    #[default]
+    Enforce,
+    /// As the maker's own code: any order, roles by the maker's own names alone, and what has no place is left out and noted.
+    Reference,
+}
+
+/// The values of a format's options.
+pub(crate) struct Chosen<'a> {
+    /// For each of the format's choices: the value, and whether the caller gave it.
+    pub values: Vec<(String, bool)>,
+    /// The spelling of the control tokens; none is the usual one.
+    pub spelling: Option<&'a str>,
+}
+
+/// Puts together what the caller, the conversation's switches and the format's defaults say.
+pub(crate) fn choose<'a>(
+    conversation: &Conversation,
+    format: &Format,
+    options: &'a Options,
+) -> Result<Chosen<'a>, Error> {
+    let mut values: Vec<(String, bool)> =
+        format.choices.iter().map(|choice| (choice.default.clone(), false)).collect();
+    let mut spelling = None;
+    for (at, choice) in format.choices.iter().enumerate() {
+        if let Some(value) = conversation.template_kwargs.get(&choice.name) {
+            let text = match value {
+                Json::String(text) => text.clone(),
+                Json::Number(number) => number.spelling().to_owned(),
+                Json::Bool(value) => value.to_string(),
+                Json::Null => continue,
+                other => {
+                    let known = choice.values.clone();
+                    return Err(Error::BadOption { name: choice.name.clone(), value: other.kind().into(), known });
+                }
+            };
+            values[at] = (text, true);
+        }
+    }
+    for (name, value) in &options.choices {
+        if name == "spelling" && !format.spellings().is_empty() {
+            let known = format.spellings();
+            if !known.contains(&value.as_str()) && value != "usual" {
+                let mut known: Vec<String> = known.into_iter().map(str::to_owned).collect();
+                known.insert(0, "usual".into());
+                return Err(Error::BadOption { name: name.clone(), value: value.clone(), known });
+            }
+            spelling = Some(value.as_str()).filter(|value| *value != "usual");
+            continue;
+        }
+        let Some(at) = format.choices.iter().position(|choice| choice.name == *name) else {
+            let mut known: Vec<String> = format.choices.iter().map(|choice| choice.name.clone()).collect();
+            known.extend((!format.spellings().is_empty()).then(|| "spelling".to_owned()));
+            return Err(Error::UnknownOption { name: name.clone(), format: format.name.clone(), known });
+        };
+        values[at] = (value.clone(), true);
+    }
+    for (choice, (value, _)) in format.choices.iter().zip(&values) {
+        if !choice.values.is_empty() && !choice.values.contains(value) {
+            let (name, value, known) = (choice.name.clone(), value.clone(), choice.values.clone());
+            return Err(Error::BadOption { name, value, known });
+        }
+    }
+    Ok(Chosen { values, spelling })
+}
+
+impl Chosen<'_> {
+    /// The value of an option that the format has.
+    pub fn value(&self, format: &Format, name: &str) -> Option<&str> {
+        let at = format.choices.iter().position(|choice| choice.name == name)?;
+        self.values.get(at).map(|(value, _)| value.as_str())
+    }
+}

@@ -1,0 +1,158 @@
+//! The rules of a format: who may follow whom.
+
+use rolecall_conversation::{Conversation, Message, Role};
+use rolecall_format::{AnswersRule, AssistantRule, Format, SystemRule, ToolRule, TurnsRule, UsersRule};
+
+use crate::{Error, RuleMode};
+
+/// Refuses roles that the format does not know and, where rules are enforced, an order that it does not allow.
+pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode) -> Result<(), Error> {
+    let mut state = State { format, seen_user: false, leading: true, previous: None, unanswered: None, users_turn: true };
+    for (index, message) in conversation.messages.iter().enumerate() {
+        check_role(index, message, format, mode)?;
+        if mode == RuleMode::Enforce {
+            state.take(index, message)?;
+        }
+    }
+    if mode == RuleMode::Enforce && conversation.generates() {
+        state.need_answers(conversation.messages.len())?;
+    }
+    Ok(())
+}
+
+fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) -> Result<(), Error> {
+    let spelled = message.role_as_spelled();
+    let known = match (message.role(), mode) {
+        (Role::Other(_), _) => false,
+        (_, RuleMode::Enforce) => true,
+        (role, RuleMode::Reference) => format.role_name(role.name()) == spelled,
+    };
+    if known {
+        return Ok(());
+    }
+    let usual = ["system", "user", "assistant", "tool"];
+    let names = usual.iter().map(|usual| match mode {
+        RuleMode::Enforce => (*usual).to_owned(),
+        RuleMode::Reference => format.role_name(usual).to_owned(),
+    });
+    Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known: names.collect() })
+}
+
+struct State<'a> {
+    format: &'a Format,
+    seen_user: bool,
+    /// Nothing but system messages so far.
+    leading: bool,
+    previous: Option<&'a Message>,
+    /// The message whose calls wait for answers, and how many still do.
+    unanswered: Option<(usize, usize)>,
+    /// Whose turn it is where turns alternate.
+    users_turn: bool,
+}
+
+impl<'a> State<'a> {
+    fn take(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
+        if *message.role() != Role::Tool {
+            self.need_answers(index)?;
+        }
+        match message.role() {
+            Role::System => self.system(index)?,
+            Role::User => self.user(index)?,
+            Role::Assistant => self.assistant(index, message)?,
+            Role::Tool => self.tool(index)?,
+            Role::Other(_) => {}
+        }
+        self.leading &= *message.role() == Role::System;
+        self.previous = Some(message);
+        Ok(())
+    }
+
+    fn system(&self, index: usize) -> Result<(), Error> {
+        let rule = self.format.rules.system;
+        let (what, help) = match rule {
+            SystemRule::Anywhere => return Ok(()),
+            SystemRule::Leading if self.leading => return Ok(()),
+            SystemRule::First | SystemRule::Fold if index == 0 => return Ok(()),
+            SystemRule::Leading => {
+                ("a system message stands behind others", "move it before the first user message")
+            }
+            SystemRule::First | SystemRule::Fold => {
+                ("a system message is not the first message", "join all system texts into one first message")
+            }
+            SystemRule::None => ("this model family has no system message", "put the text into the first user message"),
+        };
+        Err(self.broken(index, "system", what, help))
+    }
+
+    fn user(&mut self, index: usize) -> Result<(), Error> {
+        let previous = self.previous.map(Message::role);
+        if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
+            let (what, help) = ("a second user message in a row", "join the two, or put the assistant's answer between");
+            return Err(self.broken(index, "users", what, help));
+        }
+        if self.format.rules.turns == TurnsRule::Alternate && !self.users_turn {
+            let what = "a user message where the assistant's is due";
+            return Err(self.broken(index, "turns", what, "join it with the one before, or put the assistant's answer between"));
+        }
+        self.seen_user = true;
+        self.users_turn = false;
+        Ok(())
+    }
+
+    fn assistant(&mut self, index: usize, message: &Message) -> Result<(), Error> {
+        if self.format.rules.assistant == AssistantRule::AfterUser && !self.seen_user {
+            let what = "an assistant message before any user message";
+            return Err(self.broken(index, "assistant", what, "begin with a user message"));
+        }
+        let goes_on = self.previous.is_some_and(|previous| *previous.role() == Role::Tool);
+        if self.format.rules.turns == TurnsRule::Alternate && self.users_turn && !goes_on {
+            let what = "an assistant message where the user's is due";
+            return Err(self.broken(index, "turns", what, "put a user message before it, or join it with the one before"));
+        }
+        self.users_turn = true;
+        let calls = message.calls().len();
+        if let Some(max) = self.format.rules.max_calls
+            && calls > max
+        {
+            let what = format!("{calls} calls in one message, where {max} may be");
+            return Err(self.broken(index, "max-calls", &what, "make one call a message, each with its answer"));
+        }
+        if self.format.rules.answers == AnswersRule::Required && calls > 0 {
+            self.unanswered = Some((index, calls));
+        }
+        Ok(())
+    }
+
+    fn tool(&mut self, index: usize) -> Result<(), Error> {
+        let calls = |message: &Message| message.calls().len() > 0 || has_own_field(message, self.format);
+        let good = match (self.format.rules.tool, self.previous) {
+            (ToolRule::Any, _) => true,
+            (_, Some(previous)) if *previous.role() == Role::Tool => true,
+            (ToolRule::AfterAssistant, Some(previous)) => *previous.role() == Role::Assistant,
+            (ToolRule::AfterCall, Some(previous)) => *previous.role() == Role::Assistant && calls(previous),
+            (_, None) => false,
+        };
+        if !good {
+            let what = "a tool's result that follows no call";
+            return Err(self.broken(index, "tool", what, "put the assistant's message with the call right before it"));
+        }
+        self.unanswered = self.unanswered.and_then(|(call, left)| (left > 1).then(|| (call, left - 1)));
+        Ok(())
+    }
+
+    fn need_answers(&self, index: usize) -> Result<(), Error> {
+        let Some((call, left)) = self.unanswered else { return Ok(()) };
+        let what = format!("{left} call{} without an answer before message {index}", if left == 1 { "" } else { "s" });
+        let help = "add a message of role `tool` with the result behind it";
+        Err(self.broken(call, "answers", &what, help))
+    }
+
+    fn broken(&self, message: usize, rule: &'static str, what: &str, help: &str) -> Error {
+        Error::Rule { message, rule, what: what.to_owned(), help: help.to_owned() }
+    }
+}
+
+/// Whether a message has one of the family's own header fields, which stand for calls in its native form.
+fn has_own_field(message: &Message, format: &Format) -> bool {
+    format.fields.iter().any(|(name, _)| message.text_field(name).is_some_and(|text| !text.is_empty()))
+}

@@ -1,0 +1,441 @@
+//! Which layouts a conversation needs, in which order, and what fills each.
+
+use rolecall_conversation::{Call, Conversation, Message, Part, Place, Role, Tool};
+use rolecall_format::{Field, Format, Layout, Slot, SystemRule, SystemWhen, SystemWithTools};
+
+use crate::options::Chosen;
+use crate::{Bos, Dropped, Error, Options, RuleMode};
+
+/// The turns of a prompt in order, and what has no place in it.
+pub(crate) struct Plan<'a> {
+    pub turns: Vec<Turn<'a>>,
+    pub dropped: Vec<Dropped>,
+    /// About how many bytes the prompt will have.
+    pub bytes: usize,
+}
+
+/// A layout and what fills it.
+pub(crate) struct Turn<'a> {
+    pub layout: &'a Layout,
+    pub what: What<'a>,
+    /// The number of user turns so far.
+    pub round: usize,
+    /// The tools that this turn is to print.
+    pub tools: Option<Offer<'a>>,
+    /// Whether the prompt ends right behind this turn's content.
+    pub cut: bool,
+}
+
+/// What a turn is about.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'a> {
+    /// A message, with the system text that is folded into it.
+    Message(usize, &'a Message, Option<SystemText<'a>>),
+    /// A system text that the format adds.
+    Added(&'a str),
+    /// Results of calls, each with its slot.
+    Results(&'a [Message], usize),
+    /// Files of a user message.
+    Files(usize, &'a Message),
+    /// Nothing of the conversation but what it offers.
+    Nothing,
+}
+
+/// A system text that is folded into the first user turn.
+#[derive(Clone, Copy)]
+pub(crate) enum SystemText<'a> {
+    /// A message's.
+    Message(usize, &'a Message),
+    /// One that the format adds.
+    Added(&'a str),
+}
+
+/// Tools, and the message that offers them (the conversation itself, if none).
+#[derive(Clone, Copy)]
+pub(crate) struct Offer<'a> {
+    pub tools: &'a [Tool],
+    pub message: Option<usize>,
+}
+
+pub(crate) fn plan_turns<'a>(
+    conversation: &'a Conversation,
+    format: &'a Format,
+    options: &Options,
+    chosen: &Chosen<'_>,
+) -> Result<Plan<'a>, Error> {
+    let mut planner = Planner::new(conversation, format, options);
+    planner.open(options);
+    let first = planner.add_systems(conversation, chosen)?;
+    planner.add_tool_turns(conversation)?;
+    planner.add_messages(conversation, first)?;
+    planner.close(conversation)?;
+    Ok(planner.plan)
+}
+
+struct Planner<'a> {
+    format: &'a Format,
+    strict: bool,
+    plan: Plan<'a>,
+    round: usize,
+    /// The conversation's tools, until a turn prints them.
+    offer: Option<Offer<'a>>,
+    interpreter: bool,
+    folded: Option<SystemText<'a>>,
+}
+
+impl<'a> Planner<'a> {
+    fn new(conversation: &'a Conversation, format: &'a Format, options: &Options) -> Planner<'a> {
+        let tools = conversation.tools.as_deref().unwrap_or_default();
+        let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
+        Planner {
+            format,
+            strict: options.rules == RuleMode::Enforce,
+            plan: Plan { turns: Vec::with_capacity(conversation.messages.len() + 4), dropped: Vec::new(), bytes: 0 },
+            round: 0,
+            offer: functions.then_some(Offer { tools, message: None }),
+            interpreter: tools.contains(&Tool::CodeInterpreter),
+            folded: None,
+        }
+    }
+
+    fn open(&mut self, options: &Options) {
+        if options.bos == Bos::Write {
+            self.bare(Slot::Begin);
+        }
+    }
+
+    /// The system messages that open the conversation, with what the format adds. Gives the first message behind them.
+    fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
+        let messages = &conversation.messages;
+        let is_system = |message: &&Message| *message.role() == Role::System;
+        let leading = messages.iter().take_while(is_system).count();
+        let replaced = self.replaces_system(chosen) && self.offer.is_some();
+        let none = !messages.iter().any(|message| is_system(&message));
+        let defaults = &self.format.defaults;
+        let added = match &defaults.system {
+            _ if replaced => defaults.system_with_tools.as_deref(),
+            Some(text) if defaults.system_when == SystemWhen::NotFirst && leading == 0 => Some(text.as_str()),
+            Some(text) if defaults.system_when == SystemWhen::None && none => Some(text.as_str()),
+            _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
+            _ => None,
+        };
+        let added = match added {
+            None if none && self.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
+            added => added,
+        };
+        if let Some(text) = added {
+            match self.format.rules.system {
+                SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
+                _ => self.turn(Slot::SystemFirst, Slot::System, What::Added(text), text.len()),
+            }
+        }
+        for (index, message) in messages[..leading].iter().enumerate() {
+            if replaced && index == 0 {
+                self.drop_or_refuse_nothing(index, "the tools' own prompt takes its place");
+                continue;
+            }
+            match self.format.rules.system {
+                SystemRule::Fold if index == 0 => self.folded = Some(SystemText::Message(index, message)),
+                _ => {
+                    let slot = if index == 0 { Slot::SystemFirst } else { Slot::System };
+                    self.message(slot, Slot::System, index, message)?;
+                }
+            }
+        }
+        Ok(leading)
+    }
+
+    fn replaces_system(&self, chosen: &Chosen<'_>) -> bool {
+        match chosen.value(self.format, "system-with-tools") {
+            Some(value) => value == SystemWithTools::Replace.key(),
+            None => self.format.rules.system_with_tools == SystemWithTools::Replace,
+        }
+    }
+
+    /// Whether the code interpreter is announced by a system message and nowhere else.
+    fn interpreter_is_system(&self) -> bool {
+        let printed = |slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Interpreter));
+        self.format.layout(Slot::ToolsInterpreter).is_none() && !printed(Slot::System) && !printed(Slot::SystemFirst)
+    }
+
+    /// The turns that offer the code interpreter and the tools.
+    fn add_tool_turns(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
+        if self.interpreter {
+            let announced = self.format.defaults.interpreter.is_some();
+            if self.format.layout(Slot::ToolsInterpreter).is_some() && announced {
+                self.bare(Slot::ToolsInterpreter);
+            } else if !announced {
+                let tools = conversation.tools.iter().flatten();
+                let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
+                let place = Place::field(format!("tools[{index}]"));
+                self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one")?;
+            }
+        }
+        if self.format.layout(Slot::Tools).is_some()
+            && let Some(offer) = self.offer.take()
+        {
+            self.plan.bytes += 400 * offer.tools.len();
+            self.bare(Slot::Tools);
+            if let Some(turn) = self.plan.turns.last_mut() {
+                turn.tools = Some(offer);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_messages(&mut self, conversation: &'a Conversation, first: usize) -> Result<(), Error> {
+        let messages = &conversation.messages;
+        let mut users = 0;
+        let mut calls = Calls::default();
+        let mut index = first;
+        while let Some(message) = messages.get(index) {
+            match message.role() {
+                Role::System => self.message(Slot::System, Slot::System, index, message)?,
+                Role::User => {
+                    self.round += 1;
+                    users += 1;
+                    let slot = if users == 1 { Slot::UserFirst } else { Slot::User };
+                    self.user(slot, index, message)?;
+                }
+                Role::Assistant => {
+                    calls.remember(message);
+                    let with_calls = message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
+                    let slot = if with_calls { Slot::AssistantWithCalls } else { Slot::Assistant };
+                    self.message(slot, Slot::Assistant, index, message)?;
+                }
+                Role::Tool if self.format.layout(Slot::ToolGroup).is_some() => {
+                    let results = messages[index..].iter().take_while(|message| *message.role() == Role::Tool).count();
+                    let group = &messages[index..index + results];
+                    for (at, message) in group.iter().enumerate() {
+                        self.check_message(Slot::Tool, index + at, message)?;
+                    }
+                    let bytes = group.iter().map(size_of_content).sum();
+                    self.turn(Slot::ToolGroup, Slot::ToolGroup, What::Results(group, index), bytes);
+                    index += results;
+                    continue;
+                }
+                Role::Tool => {
+                    let slot = if calls.is_from_interpreter(message) { Slot::ToolInterpreter } else { Slot::Tool };
+                    self.message(slot, Slot::Tool, index, message)?;
+                }
+                // `order` has refused it.
+                Role::Other(_) => {}
+            }
+            index += 1;
+        }
+        Ok(())
+    }
+
+    fn user(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
+        let files = message.parts().any(|part| matches!(part, Part::File(_)));
+        let own_turn = self.format.layout(Slot::File).is_some();
+        let has_more = message.parts().any(|part| !matches!(part, Part::File(_)));
+        if !(files && own_turn) || has_more {
+            self.message(slot, Slot::User, index, message)?;
+        }
+        if files && own_turn {
+            self.turn(Slot::File, Slot::File, What::Files(index, message), 80);
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
+        if self.offer.is_some() {
+            let help = "take the tools out, or use a format that has a place for them";
+            self.no_place(Place::field("tools"), "tools", help)?;
+        }
+        if self.folded.is_some() {
+            let help = "add a user message: the system text is written inside it";
+            self.no_place(Place::message(0, "content"), "a system message without a user message", help)?;
+        }
+        if conversation.documents.as_ref().is_some_and(|documents| !documents.is_empty()) {
+            let help = "put the documents' text into a message";
+            self.no_place(Place::field("documents"), "documents", help)?;
+        }
+        for (name, _) in conversation.template_kwargs.iter() {
+            if !self.format.choices.iter().any(|choice| choice.name == name) {
+                let place = Place::field(format!("chat_template_kwargs.{name}"));
+                self.plan.dropped.push(Dropped { place, why: "the format has no such option" });
+            }
+        }
+        if conversation.continue_final_message {
+            return self.cut(conversation);
+        }
+        self.bare(if conversation.generates() { Slot::Generate } else { Slot::End });
+        Ok(())
+    }
+
+    /// The prompt ends behind the last message's content.
+    fn cut(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
+        let index = conversation.messages.len().saturating_sub(1);
+        let nothing = |what| Err(Error::NothingToContinue { message: index, what });
+        let Some(message) = conversation.messages.last() else { return nothing("there is no message") };
+        if *message.role() != Role::Assistant {
+            return nothing("the last message is not the assistant's");
+        }
+        if message.calls().len() > 0 {
+            return nothing("it makes calls, which are complete");
+        }
+        match self.plan.turns.last_mut() {
+            Some(turn) if turn.layout.prints(Field::Content) => {
+                turn.cut = true;
+                Ok(())
+            }
+            _ => nothing("the format does not print its text"),
+        }
+    }
+
+    fn bare(&mut self, slot: Slot) {
+        self.turn(slot, slot, What::Nothing, 0);
+    }
+
+    /// Adds a turn by the first of two layouts that the format has; none, and there is no turn.
+    fn turn(&mut self, slot: Slot, fallback: Slot, what: What<'a>, bytes: usize) {
+        let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
+        let Some(layout) = layout else { return };
+        let printing = self.offer.filter(|_| layout.prints(Field::Tools) || layout.prints(Field::Functions));
+        if let Some(offer) = printing {
+            self.offer = None;
+            self.plan.bytes += 400 * offer.tools.len();
+        }
+        self.plan.bytes += bytes + 40;
+        self.plan.turns.push(Turn { layout, what, round: self.round, tools: printing, cut: false });
+    }
+
+    fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
+        let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(fallback)) else {
+            let what = match message.role() {
+                Role::Tool => "results of tools",
+                _ => "messages of this role",
+            };
+            return self.no_place(Place::message(index, "role"), what, "take the message out, or use a format that has a place for it");
+        };
+        self.check_layout(layout, index, message)?;
+        let folded = match *message.role() {
+            Role::User => self.folded.take(),
+            _ => None,
+        };
+        self.turn(slot, fallback, What::Message(index, message, folded), size_of_content(message));
+        if let Some(tools) = message.tools()
+            && (layout.prints(Field::Tools) || layout.prints(Field::Functions))
+            && let Some(turn) = self.plan.turns.last_mut()
+        {
+            if let Some(offer) = turn.tools.take() {
+                self.offer = Some(offer);
+            }
+            turn.tools = Some(Offer { tools, message: Some(index) });
+        }
+        Ok(())
+    }
+
+    fn check_message(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
+        match self.format.layout(slot) {
+            Some(layout) => self.check_layout(layout, index, message),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the layout has a place for all that the message says.
+    fn check_layout(&mut self, layout: &Layout, index: usize, message: &Message) -> Result<(), Error> {
+        let prints = |field| layout.prints(field) || (layout.prints(Field::Folded) && field == Field::Content);
+        for (at, part) in message.parts().enumerate() {
+            let slot = match part {
+                Part::Text(_) => continue,
+                Part::Image(_) => Slot::PartImage,
+                Part::Audio(_) => Slot::PartAudio,
+                Part::Video(_) => Slot::PartVideo,
+                Part::File(_) if self.format.layout(Slot::File).is_some() && *message.role() == Role::User => continue,
+                Part::File(_) => Slot::PartFile,
+            };
+            if self.format.layout(slot).is_none() {
+                let place = Place::message(index, format!("content[{at}]"));
+                let what = format!("a part of type `{}`", part.kind());
+                self.no_place(place, &what, "send text alone, or use a format that has a place for it")?;
+            }
+        }
+        let calls = message.calls().len();
+        let has_content = message.parts().any(|part| !matches!(part, Part::Text("")));
+        if has_content && !prints(Field::Content) {
+            let what = if calls > 0 { "text beside calls" } else { "text in this message" };
+            self.no_place(Place::message(index, "content"), what, "send the text in a message of its own")?;
+        }
+        if calls > 0 && !prints(Field::Calls) {
+            self.no_place(Place::message(index, "tool_calls"), "calls", "take them out, or use a format that has tools")?;
+        }
+        for (at, call) in message.calls().enumerate() {
+            let (slot, what) = match call {
+                Call::Function { .. } => (Slot::Call, "calls of functions"),
+                Call::CodeInterpreter { .. } => (Slot::CallInterpreter, "calls of a code interpreter"),
+            };
+            if calls > 0 && prints(Field::Calls) && self.format.layout(slot).is_none() {
+                let place = Place::message(index, format!("tool_calls[{at}]"));
+                self.no_place(place, what, "take them out, or use a format that has a place for them")?;
+            }
+        }
+        if message.tools().is_some() && !prints(Field::Tools) && !prints(Field::Functions) {
+            self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
+        }
+        let mut leave_out = |field: &'static str, why| {
+            self.plan.dropped.push(Dropped { place: Place::message(index, field), why });
+        };
+        if message.reasoning_content().is_some_and(|text| !text.is_empty()) && !prints(Field::Reasoning) {
+            leave_out("reasoning_content", "the format does not show earlier reasoning to the model");
+        }
+        // A result is told apart by its place; the function's name beside it says nothing new.
+        let named = message.name().is_some_and(|name| !name.is_empty()) && *message.role() != Role::Tool;
+        if named && !prints(Field::Name) {
+            leave_out("name", "the format has no place for names");
+        }
+        Ok(())
+    }
+
+    fn drop_or_refuse_nothing(&mut self, index: usize, why: &'static str) {
+        self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
+    }
+
+    fn no_place(&mut self, place: Place, what: &str, help: &str) -> Result<(), Error> {
+        if self.strict {
+            let format = self.format.name.clone();
+            return Err(Error::NoPlace { place, format, what: what.to_owned(), help: help.to_owned() });
+        }
+        self.plan.dropped.push(Dropped { place, why: "the format has no place for it" });
+        Ok(())
+    }
+}
+
+fn size_of_content(message: &Message) -> usize {
+    message.parts().map(|part| if let Part::Text(text) = part { text.len() } else { 40 }).sum::<usize>()
+        + 100 * message.calls().len()
+}
+
+/// Which earlier calls were of the code interpreter.
+#[derive(Default)]
+struct Calls<'a> {
+    /// The ids of the interpreter's calls.
+    interpreter_ids: Vec<&'a str>,
+    /// Of the last message's calls without ids: whether each is the interpreter's.
+    waiting: std::collections::VecDeque<bool>,
+}
+
+impl<'a> Calls<'a> {
+    fn remember(&mut self, message: &'a Message) {
+        if message.calls().len() > 0 {
+            self.waiting.clear();
+        }
+        for call in message.calls() {
+            let interpreter = matches!(call, Call::CodeInterpreter { .. });
+            self.waiting.push_back(interpreter);
+            self.interpreter_ids.extend(call.id().filter(|_| interpreter));
+        }
+    }
+
+    fn is_from_interpreter(&mut self, result: &Message) -> bool {
+        let next = self.waiting.pop_front();
+        match (result.tool_call_id(), result.name()) {
+            (_, Some("interpreter" | "code_interpreter")) => true,
+            (Some(id), _) => self.interpreter_ids.contains(&id),
+            (None, Some(_)) => false,
+            (None, None) => next.unwrap_or(false),
+        }
+    }
+}

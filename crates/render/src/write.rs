@@ -1,0 +1,491 @@
+//! Fills the layouts of a plan in, byte for byte with its origin.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Call, Content, File, Json, Message, Part, Tool, object};
+use rolecall_format::codec::{call, is_python_space, python};
+use rolecall_format::{Codec, Field, Format, Op, Slot};
+use rolecall_text::{Source, Text};
+
+use crate::options::Chosen;
+use crate::plan::{Offer, Plan, SystemText, Turn, What};
+use crate::prompt::{FORMAT, SEAM, control_source, origin_source};
+use crate::{Origin, Prompt};
+
+pub(crate) fn write_prompt(
+    plan: Plan<'_>,
+    format: &Format,
+    chosen: &Chosen<'_>,
+) -> Prompt {
+    let mut writer = Writer {
+        format,
+        chosen,
+        offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
+        origins: Vec::with_capacity(plan.turns.len() + 8),
+    };
+    let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
+    for turn in &plan.turns {
+        let scene = Scene { turn: Some(turn), ..Scene::default() };
+        if writer.ops(&turn.layout.ops, &scene, &mut text).is_break() {
+            break;
+        }
+    }
+    Prompt {
+        text,
+        origins: writer.origins,
+        controls: Arc::clone(&format.controls),
+        generation: Arc::clone(&format.generation),
+        dropped: plan.dropped,
+    }
+}
+
+struct Writer<'a> {
+    format: &'a Format,
+    chosen: &'a Chosen<'a>,
+    /// Whether some turn prints the tools.
+    offered: bool,
+    origins: Vec<Origin>,
+}
+
+/// What the holes of a layout can see.
+#[derive(Clone, Copy, Default)]
+struct Scene<'a> {
+    turn: Option<&'a Turn<'a>>,
+    /// A result within a group of results.
+    result: Option<(usize, &'a Message)>,
+    call: Option<(usize, Call<'a>)>,
+    tool: Option<(usize, &'a Tool)>,
+    part: Option<(usize, Part<'a>)>,
+}
+
+impl<'a> Scene<'a> {
+    fn message(&self) -> Option<(usize, &'a Message)> {
+        match (self.result, self.turn?.what) {
+            (Some(result), _) => Some(result),
+            (None, What::Message(index, message, _) | What::Files(index, message)) => Some((index, message)),
+            (None, _) => None,
+        }
+    }
+
+    fn folded(&self) -> Option<SystemText<'a>> {
+        match self.turn?.what {
+            What::Message(_, _, folded) => folded,
+            _ => None,
+        }
+    }
+
+    fn offer(&self) -> Option<Offer<'a>> {
+        self.turn?.tools
+    }
+}
+
+impl<'a> Writer<'a> {
+    /// Writes ops in order; breaks off behind the content of a turn that is to be continued.
+    fn ops(&mut self, ops: &[Op], scene: &Scene<'_>, out: &mut Text) -> ControlFlow<()> {
+        for op in ops {
+            match op {
+                Op::Literal(text) => out.push(text, FORMAT),
+                Op::Control(id) => out.push_apart(self.format.control(*id).spelling(self.chosen.spelling), control_source(*id)),
+                Op::Seam => out.push_apart("", SEAM),
+                Op::Group(inner) => {
+                    if self.has_all(inner, scene) {
+                        self.ops(inner, scene, out)?;
+                    }
+                }
+                Op::Hole { field, codec, .. } => {
+                    self.hole(*field, codec, scene, out);
+                    if *field == Field::Content && scene.turn.is_some_and(|turn| turn.cut) {
+                        return ControlFlow::Break(());
+                    }
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn has_all(&self, ops: &[Op], scene: &Scene<'_>) -> bool {
+        ops.iter().all(|op| match op {
+            Op::Hole { field, codec, .. } => self.has(*field, codec, scene),
+            _ => true,
+        })
+    }
+
+    /// Whether a hole has a value, as the manual says of each.
+    fn has(&self, field: Field, codec: &Codec, scene: &Scene<'_>) -> bool {
+        let message = scene.message().map(|(_, message)| message);
+        let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        match field {
+            Field::Content => match scene.turn.map(|turn| turn.what) {
+                Some(What::Added(text)) => !text.is_empty(),
+                _ => message.is_some_and(|message| match message.content() {
+                    Content::None => false,
+                    Content::Text(text) => !text.is_empty(),
+                    Content::Parts(_) => message.parts().any(|part| part != Part::Text("")),
+                }),
+            },
+            Field::Name if scene.call.is_some() => true,
+            Field::Name => filled(message.and_then(Message::name)),
+            Field::Reasoning => filled(message.and_then(Message::reasoning_content)),
+            Field::Calls => message.is_some_and(|message| message.calls().len() > 0),
+            Field::System => scene.folded().is_some(),
+            Field::Tools | Field::Functions if *codec == Codec::Present => self.offered,
+            Field::Tools | Field::Functions => scene.offer().is_some(),
+            Field::Id => match scene.call {
+                Some((_, call)) => call.id().is_some(),
+                None => filled(message.and_then(Message::tool_call_id)),
+            },
+            Field::Path => matches!(scene.part, Some((_, Part::File(file))) if file.path().is_some()),
+            Field::Size => matches!(scene.part, Some((_, Part::File(file))) if file.size().is_some()),
+            Field::Option(at) => self.chosen.values.get(at).is_some_and(|(value, _)| !value.is_empty()),
+            Field::Extra(at) => filled(message.and_then(|message| message.text_field(&self.format.fields[at].0))),
+            Field::Interpreter => self.format.defaults.interpreter.is_some(),
+            Field::Round | Field::Index | Field::Tool | Field::Function | Field::Call | Field::Arguments | Field::Code
+            | Field::Results | Field::Folded | Field::Files => true,
+        }
+    }
+
+    fn hole(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        match field {
+            _ if *codec == Codec::Present => {}
+            Field::Content => self.content(codec, scene, out),
+            Field::Name => self.name(codec, scene, out),
+            Field::Reasoning => self.message_text(scene, "reasoning_content", Message::reasoning_content, codec, out),
+            Field::Round => out.push(&scene.turn.map_or(0, |turn| turn.round).to_string(), FORMAT),
+            Field::Calls => self.calls(scene, out),
+            Field::System => self.system(scene, out),
+            Field::Tools | Field::Functions => self.tools(field, codec, scene, out),
+            Field::Tool | Field::Function => self.tool(field, codec, scene, out),
+            Field::Interpreter => out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), FORMAT),
+            Field::Call => self.call(codec, scene, out),
+            Field::Arguments => self.arguments(codec, scene, out),
+            Field::Code => {
+                if let Some((at, Call::CodeInterpreter { code, .. })) = scene.call {
+                    let source = self.call_source(scene, at, "code_interpreter.input");
+                    out.push(code, source);
+                }
+            }
+            Field::Id => match scene.call {
+                Some((at, call)) => {
+                    let source = self.call_source(scene, at, "id");
+                    out.push(call.id().unwrap_or_default(), source);
+                }
+                None => self.message_text(scene, "tool_call_id", Message::tool_call_id, codec, out),
+            },
+            Field::Index => {
+                let index = scene.call.map(|(at, _)| at).or(scene.tool.map(|(at, _)| at)).unwrap_or(0);
+                out.push(&index.to_string(), FORMAT);
+            }
+            Field::Results => self.results(scene, out),
+            Field::Folded => {
+                if let Some(layout) = self.format.layout(Slot::Folded) {
+                    let mut folded = Text::new();
+                    let _ = self.ops(&layout.ops, scene, &mut folded);
+                    out.append(&trimmed(folded, codec));
+                }
+            }
+            Field::Files => self.files(scene, out),
+            Field::Path | Field::Size => self.file_field(field, scene, out),
+            Field::Option(at) => {
+                if let Some((value, given)) = self.chosen.values.get(at) {
+                    let source = match given {
+                        true => self.source(Origin::Option { name: self.format.choices[at].name.clone() }),
+                        false => FORMAT,
+                    };
+                    out.push(value, source);
+                }
+            }
+            Field::Extra(at) => {
+                let name = self.format.fields[at].0.clone();
+                if let Some((index, message)) = scene.message()
+                    && let Some(text) = message.text_field(&name)
+                {
+                    let source = self.message_source(index, Cow::Owned(name));
+                    out.push(text_by(text, codec), source);
+                }
+            }
+        }
+    }
+
+    fn content(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        if let Some((_, Part::Text(text))) = scene.part
+            && let Some((index, _)) = scene.message()
+        {
+            let source = self.message_source(index, Cow::Borrowed("content"));
+            return out.push(text, source);
+        }
+        if let Some(What::Added(text)) = scene.turn.map(|turn| turn.what) {
+            return out.push(text_by(text, codec), FORMAT);
+        }
+        if let Some((index, message)) = scene.message() {
+            self.message_content(index, message, codec, scene, out);
+        }
+    }
+
+    fn message_content(&mut self, index: usize, message: &Message, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        match (message.content(), codec) {
+            (Content::None, Codec::Json { .. }) => out.push("\"\"", FORMAT),
+            (Content::None, _) => {}
+            (_, Codec::Json { .. }) => {
+                let mut quoted = String::new();
+                json::write_string(&mut quoted, &message.text().unwrap_or_default(), false);
+                let source = self.message_source(index, Cow::Borrowed("content"));
+                out.push(&quoted, source);
+            }
+            (Content::Text(text), _) => {
+                let source = self.message_source(index, Cow::Borrowed("content"));
+                out.push(text_by(text, codec), source);
+            }
+            (Content::Parts(_), _) => {
+                let mut joined = Text::new();
+                for (at, part) in message.parts().enumerate() {
+                    self.part(index, at, part, scene, &mut joined);
+                }
+                out.append(&trimmed(joined, codec));
+            }
+        }
+    }
+
+    fn part(&mut self, index: usize, at: usize, part: Part<'_>, scene: &Scene<'_>, out: &mut Text) {
+        let slot = match part {
+            Part::Text(_) => Slot::PartText,
+            Part::Image(_) => Slot::PartImage,
+            Part::Audio(_) => Slot::PartAudio,
+            Part::Video(_) => Slot::PartVideo,
+            Part::File(_) => Slot::PartFile,
+        };
+        match (self.format.layout(slot), part) {
+            (Some(layout), _) => {
+                let scene = Scene { part: Some((at, part)), ..*scene };
+                let _ = self.ops(&layout.ops, &scene, out);
+            }
+            (None, Part::Text(text)) => {
+                let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
+                out.push(text, source);
+            }
+            // The plan has refused it, noted it, or gives it a turn of its own.
+            (None, _) => {}
+        }
+    }
+
+    fn name(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        if let Some((at, Call::Function { name, .. })) = scene.call {
+            let source = self.call_source(scene, at, "function.name");
+            let quoted = quoted_by(name, codec);
+            return out.push(text_by(&quoted, codec), source);
+        }
+        let Some((index, message)) = scene.message() else { return };
+        let Some(name) = message.name() else { return };
+        let known = self.format.names.iter().find(|(known, _)| *codec == Codec::Names && known == name);
+        match known {
+            Some((_, id)) => out.push_apart(self.format.control(*id).spelling(self.chosen.spelling), control_source(*id)),
+            None => {
+                let source = self.message_source(index, Cow::Borrowed("name"));
+                let quoted = quoted_by(name, codec);
+                out.push(text_by(&quoted, codec), source);
+            }
+        }
+    }
+
+    fn message_text(
+        &mut self,
+        scene: &Scene<'_>,
+        field: &'static str,
+        read: impl Fn(&Message) -> Option<&str>,
+        codec: &Codec,
+        out: &mut Text,
+    ) {
+        if let Some((index, message)) = scene.message()
+            && let Some(text) = read(message)
+        {
+            let source = self.message_source(index, Cow::Borrowed(field));
+            out.push(text_by(text, codec), source);
+        }
+    }
+
+    fn system(&mut self, scene: &Scene<'_>, out: &mut Text) {
+        match scene.folded() {
+            Some(SystemText::Added(text)) => out.push(text, FORMAT),
+            Some(SystemText::Message(index, message)) => self.message_content(index, message, &Codec::Text, scene, out),
+            None => {}
+        }
+    }
+
+    fn calls(&mut self, scene: &Scene<'_>, out: &mut Text) {
+        let Some((_, message)) = scene.message() else { return };
+        for (at, call) in message.calls().enumerate() {
+            if at > 0
+                && let Some(layout) = self.format.layout(Slot::CallSeparator)
+            {
+                let _ = self.ops(&layout.ops, scene, out);
+            }
+            let slot = match call {
+                Call::Function { .. } => Slot::Call,
+                Call::CodeInterpreter { .. } => Slot::CallInterpreter,
+            };
+            if let Some(layout) = self.format.layout(slot) {
+                let scene = Scene { call: Some((at, call)), ..*scene };
+                let _ = self.ops(&layout.ops, &scene, out);
+            }
+        }
+    }
+
+    fn call(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        if let (Some((at, Call::Function { name, arguments, .. })), Codec::Call(keys)) = (scene.call, codec) {
+            let name_source = self.call_source(scene, at, "function.name");
+            let arguments_source = self.call_source(scene, at, "function.arguments");
+            keys.print(out, FORMAT, (name, name_source), (arguments, arguments_source));
+        }
+    }
+
+    fn arguments(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        let Some((at, Call::Function { arguments, .. })) = scene.call else { return };
+        let source = self.call_source(scene, at, "function.arguments");
+        match codec {
+            Codec::Json { indent } => call::print_arguments(out, arguments, &json_layout(*indent), source),
+            // Arguments were parsed when the message was made.
+            _ => out.push(&python::print(&arguments.to_object().unwrap_or_default()), source),
+        }
+    }
+
+    fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        let Some(offer) = scene.offer() else { return };
+        let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
+        let Codec::Json { indent } = codec else {
+            if let Some(layout) = self.format.layout(Slot::ToolsItem) {
+                for (at, tool) in functions {
+                    let scene = Scene { tool: Some((at, tool)), ..*scene };
+                    let _ = self.ops(&layout.ops, &scene, out);
+                }
+            }
+            return;
+        };
+        let layout = json_layout(*indent);
+        let (open, between, close) = match indent {
+            Some(spaces) => {
+                let indent = " ".repeat(*spaces);
+                (format!("[\n{indent}"), format!(",\n{indent}"), "\n]".to_owned())
+            }
+            None => ("[".to_owned(), layout.item_separator.to_owned(), "]".to_owned()),
+        };
+        let mut written = 0;
+        for (at, tool) in functions {
+            out.push(if written == 0 { &open } else { &between }, FORMAT);
+            let source = self.tool_source(offer, at);
+            out.push(&json::write_at(&tool_value(field == Field::Tools, tool), &layout, 1), source);
+            written += 1;
+        }
+        out.push(if written == 0 { "[]" } else { &close }, FORMAT);
+    }
+
+    fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        if let (Some((at, tool)), Some(offer), Codec::Json { indent }) = (scene.tool, scene.offer(), codec) {
+            let source = self.tool_source(offer, at);
+            out.push(&json::write(&tool_value(field == Field::Tool, tool), &json_layout(*indent)), source);
+        }
+    }
+
+    fn results(&mut self, scene: &Scene<'_>, out: &mut Text) {
+        let (Some(What::Results(messages, first)), Some(layout)) =
+            (scene.turn.map(|turn| turn.what), self.format.layout(Slot::Tool))
+        else {
+            return;
+        };
+        for (at, message) in messages.iter().enumerate() {
+            let scene = Scene { result: Some((first + at, message)), ..*scene };
+            let _ = self.ops(&layout.ops, &scene, out);
+        }
+    }
+
+    fn files(&mut self, scene: &Scene<'_>, out: &mut Text) {
+        let Some((index, message)) = scene.message() else { return };
+        out.push("[", FORMAT);
+        let mut between = "";
+        for (at, part) in message.parts().enumerate() {
+            if let Part::File(file) = part {
+                out.push(between, FORMAT);
+                between = ", ";
+                let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
+                out.push(&json::write(&Json::Object(file_object(file)), &json::Layout::default()), source);
+            }
+        }
+        out.push("]", FORMAT);
+    }
+
+    fn file_field(&mut self, field: Field, scene: &Scene<'_>, out: &mut Text) {
+        if let (Some((at, Part::File(file))), Some((index, _))) = (scene.part, scene.message()) {
+            let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
+            match (field, file.path(), file.size()) {
+                (Field::Path, Some(path), _) => out.push(path, source),
+                (Field::Size, _, Some(Json::String(size))) => out.push(size, source),
+                (Field::Size, _, Some(size)) => out.push(&json::write(size, &json::Layout::default()), source),
+                _ => {}
+            }
+        }
+    }
+
+    fn source(&mut self, origin: Origin) -> Source {
+        self.origins.push(origin);
+        origin_source(self.format.controls.len(), self.origins.len() - 1)
+    }
+
+    fn message_source(&mut self, message: usize, field: Cow<'static, str>) -> Source {
+        self.source(Origin::Message { message, field })
+    }
+
+    fn call_source(&mut self, scene: &Scene<'_>, at: usize, field: &str) -> Source {
+        let message = scene.message().map_or(0, |(index, _)| index);
+        self.message_source(message, Cow::Owned(format!("tool_calls[{at}].{field}")))
+    }
+
+    fn tool_source(&mut self, offer: Offer<'_>, at: usize) -> Source {
+        match offer.message {
+            Some(message) => self.message_source(message, Cow::Owned(format!("tools[{at}]"))),
+            None => self.source(Origin::Tool { tool: at }),
+        }
+    }
+}
+
+fn text_by<'t>(text: &'t str, codec: &Codec) -> &'t str {
+    match codec {
+        Codec::Trim => text.trim_matches(is_python_space),
+        _ => text,
+    }
+}
+
+fn quoted_by<'t>(text: &'t str, codec: &Codec) -> Cow<'t, str> {
+    match codec {
+        Codec::Json { .. } => {
+            let mut quoted = String::new();
+            json::write_string(&mut quoted, text, false);
+            Cow::Owned(quoted)
+        }
+        _ => Cow::Borrowed(text),
+    }
+}
+
+fn trimmed(text: Text, codec: &Codec) -> Text {
+    match codec {
+        Codec::Trim => text.trim_matches(is_python_space),
+        _ => text,
+    }
+}
+
+fn json_layout(indent: Option<usize>) -> json::Layout {
+    indent.map_or_else(json::Layout::default, json::Layout::indented)
+}
+
+fn tool_value(wrapped: bool, tool: &Tool) -> Json {
+    let function = || tool.function().cloned().map(Json::Object);
+    if wrapped { tool.wrapped() } else { function() }.unwrap_or(Json::Null)
+}
+
+fn file_object(file: File<'_>) -> Object {
+    let mut object = object! { "path" => file.path().unwrap_or_default() };
+    if let Some(size) = file.size() {
+        object.insert("size", size.clone());
+    }
+    object
+}
