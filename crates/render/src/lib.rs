@@ -36,6 +36,6 @@ pub use prompt::{Dropped, Prompt, Run, Runs, Segment};
 pub fn render(conversation: &Conversation, format: &Format, options: &Options) -> Result<Prompt, Error> {
     let chosen = options::choose(conversation, format, options)?;
     order::check(conversation, format, options.rules)?;
-    let plan = plan::plan_turns(conversation, format, options, &chosen)?;
-    Ok(write::write_prompt(plan, format, &chosen))
+    let plan = plan::plan_turns(conversation, format, options.rules, &chosen)?;
+    Ok(write::write_prompt(plan, format, options.bos, &chosen))
 }

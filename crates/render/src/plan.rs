@@ -4,7 +4,7 @@ use rolecall_conversation::{Call, Conversation, Message, Part, Place, Role, Tool
 use rolecall_format::{Field, Format, Layout, Slot, SystemRule, SystemWhen, SystemWithTools};
 
 use crate::options::Chosen;
-use crate::{Bos, Dropped, Error, Options, RuleMode};
+use crate::{Dropped, Error, RuleMode};
 
 /// The turns of a prompt in order, and what has no place in it.
 pub(crate) struct Plan<'a> {
@@ -60,11 +60,11 @@ pub(crate) struct Offer<'a> {
 pub(crate) fn plan_turns<'a>(
     conversation: &'a Conversation,
     format: &'a Format,
-    options: &Options,
+    rules: RuleMode,
     chosen: &Chosen<'_>,
 ) -> Result<Plan<'a>, Error> {
-    let mut planner = Planner::new(conversation, format, options);
-    planner.open(options);
+    let mut planner = Planner::new(conversation, format, rules);
+    planner.bare(Slot::Begin);
     let first = planner.add_systems(conversation, chosen)?;
     planner.add_tool_turns(conversation)?;
     planner.add_messages(conversation, first)?;
@@ -84,23 +84,17 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(conversation: &'a Conversation, format: &'a Format, options: &Options) -> Planner<'a> {
+    fn new(conversation: &'a Conversation, format: &'a Format, rules: RuleMode) -> Planner<'a> {
         let tools = conversation.tools.as_deref().unwrap_or_default();
         let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
             format,
-            strict: options.rules == RuleMode::Enforce,
+            strict: rules == RuleMode::Enforce,
             plan: Plan { turns: Vec::with_capacity(conversation.messages.len() + 4), dropped: Vec::new(), bytes: 0 },
             round: 0,
             offer: functions.then_some(Offer { tools, message: None }),
             interpreter: tools.contains(&Tool::CodeInterpreter),
             folded: None,
-        }
-    }
-
-    fn open(&mut self, options: &Options) {
-        if options.bos == Bos::Write {
-            self.bare(Slot::Begin);
         }
     }
 
@@ -131,7 +125,8 @@ impl<'a> Planner<'a> {
         }
         for (index, message) in messages[..leading].iter().enumerate() {
             if replaced && index == 0 {
-                self.drop_or_refuse_nothing(index, "the tools' own prompt takes its place");
+                let place = Place::message(index, "content");
+                self.plan.dropped.push(Dropped { place, why: "the tools' own prompt takes its place" });
                 continue;
             }
             match self.format.rules.system {
@@ -387,10 +382,6 @@ impl<'a> Planner<'a> {
             leave_out("name", "the format has no place for names");
         }
         Ok(())
-    }
-
-    fn drop_or_refuse_nothing(&mut self, index: usize, why: &'static str) {
-        self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
     }
 
     fn no_place(&mut self, place: Place, what: &str, help: &str) -> Result<(), Error> {

@@ -106,6 +106,12 @@ impl Prompt {
         })
     }
 
+    /// The pieces of a part of the prompt, cut at its ends.
+    pub fn segments_in(&self, range: Range<usize>) -> impl Iterator<Item = Segment<'_>> {
+        let inside = self.text.pieces_in(range).filter(|piece| !piece.text.is_empty());
+        inside.map(|piece| Segment { text: piece.text, origin: self.origin(piece.source), start: piece.start })
+    }
+
     /// What wrote the byte at this offset.
     pub fn origin_at(&self, offset: usize) -> Option<Origin> {
         self.text.source_at(offset).map(|source| self.origin(source))

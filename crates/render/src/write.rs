@@ -13,15 +13,17 @@ use rolecall_text::{Source, Text};
 use crate::options::Chosen;
 use crate::plan::{Offer, Plan, SystemText, Turn, What};
 use crate::prompt::{FORMAT, SEAM, control_source, origin_source};
-use crate::{Origin, Prompt};
+use crate::{Bos, Origin, Prompt};
 
 pub(crate) fn write_prompt(
     plan: Plan<'_>,
     format: &Format,
+    bos: Bos,
     chosen: &Chosen<'_>,
 ) -> Prompt {
     let mut writer = Writer {
         format,
+        bos,
         chosen,
         offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
         origins: Vec::with_capacity(plan.turns.len() + 8),
@@ -44,6 +46,7 @@ pub(crate) fn write_prompt(
 
 struct Writer<'a> {
     format: &'a Format,
+    bos: Bos,
     chosen: &'a Chosen<'a>,
     /// Whether some turn prints the tools.
     offered: bool,
@@ -88,6 +91,8 @@ impl<'a> Writer<'a> {
         for op in ops {
             match op {
                 Op::Literal(text) => out.push(text, FORMAT),
+                // A tokenizer that adds the opening tokens by itself adds those before any other.
+                Op::Control(id) if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
                 Op::Control(id) => out.push_apart(self.format.control(*id).spelling(self.chosen.spelling), control_source(*id)),
                 Op::Seam => out.push_apart("", SEAM),
                 Op::Group(inner) => {

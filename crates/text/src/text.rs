@@ -86,6 +86,18 @@ impl Text {
         Pieces { text: self, next: 0, start: 0 }
     }
 
+    /// The pieces that touch a range, cut at its ends; none where the range does not lie on character borders.
+    pub fn pieces_in(&self, range: Range<usize>) -> impl Iterator<Item = Piece<'_>> {
+        let next = self.ends.partition_point(|&(end, _)| end <= range.start);
+        let start = next.checked_sub(1).map_or(0, |before| self.ends[before].0);
+        let touching = Pieces { text: self, next, start }.take_while(move |piece| piece.start < range.end);
+        touching.filter_map(move |piece| {
+            let from = piece.start.max(range.start);
+            let to = (piece.start + piece.text.len()).min(range.end);
+            Some(Piece { text: self.characters.get(from..to)?, source: piece.source, start: from })
+        })
+    }
+
     /// What wrote the byte at this offset.
     pub fn source_at(&self, offset: usize) -> Option<Source> {
         let at = self.ends.partition_point(|&(end, _)| end <= offset);

@@ -86,6 +86,11 @@ impl Object {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
+        self.0.iter_mut().find(|(k, _)| k == key).map(|(_, value)| value)
+    }
+
     /// Sets a key: in its old place if it is there, else last.
     pub fn insert(&mut self, key: impl Into<String>, value: Json) {
         let key = key.into();

@@ -1,0 +1,181 @@
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use rolecall_format::Control;
+use rolecall_render::{Origin, Prompt, Run};
+
+use crate::binding::bind;
+use crate::reference::{Split, SplitRun, split_text};
+use crate::tokenizer::{AddedToken, Place, Token};
+use crate::{Encoded, EncodedToken, Error, Tokenizer};
+
+/// Encodes prompts of one format with one tokenizer. Made once, shared by threads.
+pub struct Encoder {
+    tokenizer: Arc<dyn Tokenizer>,
+    controls: Arc<[Control]>,
+    /// The id of each control token.
+    ids: Vec<u32>,
+    /// Finds added tokens in the format's own text.
+    added: Option<AhoCorasick>,
+    /// White space that a token takes: before it, and behind it.
+    strips: HashMap<u32, (bool, bool)>,
+}
+
+impl Encoder {
+    /// Binds a format's control tokens to a tokenizer; refused where they do not fit.
+    pub fn new(controls: Arc<[Control]>, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
+        let ids = bind(&controls, tokenizer.as_ref())?;
+        let texts: Vec<&str> = tokenizer.added_tokens().iter().map(|token| token.text.as_str()).collect();
+        let strips = tokenizer.added_tokens().iter().filter(|token| token.lstrip || token.rstrip);
+        Ok(Encoder {
+            strips: strips.map(|token| (token.id, (token.lstrip, token.rstrip))).collect(),
+            // A set too large to search for is not searched for; no tokenizer file comes near.
+            added: AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts).ok(),
+            controls,
+            ids,
+            tokenizer,
+        })
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &dyn Tokenizer {
+        self.tokenizer.as_ref()
+    }
+
+    /// Encodes a prompt: control tokens only where the format wrote them, text between them in one run.
+    pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
+        let mut pieces = Vec::new();
+        for run in prompt.runs() {
+            match run {
+                Run::Control { text, id, start } => pieces.push(Piece::Control(self.ids[id.0], start..start + text.len())),
+                Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces),
+            }
+        }
+        self.encode_pieces(prompt.text(), pieces)
+    }
+
+    /// Encodes a prompt as the reference does: text that spells a control token becomes it, forged or not.
+    pub fn encode_reference(&self, prompt: &Prompt) -> Result<Encoded, Error> {
+        let text = prompt.text();
+        if !self.controls.iter().any(|control| control.appended) {
+            let mut tokens = Vec::new();
+            self.tokenizer.encode_reference(text, Place::Start, &mut tokens)?;
+            return Ok(Encoded { tokens: tokens.into_iter().map(|token| self.marked(token, 0)).collect() });
+        }
+        let mut pieces = Vec::new();
+        for run in prompt.runs() {
+            match run {
+                Run::Control { text, id, start } => pieces.push(Piece::Control(self.ids[id.0], start..start + text.len())),
+                Run::Text { text, start } => {
+                    for run in split_text(text, &self.controls, None, Split::Published) {
+                        pieces.push(match run {
+                            SplitRun::Control { id, span } => {
+                                Piece::Control(self.ids[id.0], span.start + start..span.end + start)
+                            }
+                            SplitRun::Text { span } => Piece::Text(span.start + start..span.end + start),
+                        });
+                    }
+                }
+            }
+        }
+        self.encode_pieces(text, pieces)
+    }
+
+    /// Cuts a run at the added tokens that the format's own text spells.
+    fn split_literals(&self, prompt: &Prompt, run: Range<usize>, pieces: &mut Vec<Piece>) {
+        let mut from = run.start;
+        if let Some(added) = &self.added {
+            for stretch in format_stretches(prompt, &run) {
+                let known = self.tokenizer.added_tokens();
+                for found in added.find_iter(&prompt.text()[stretch.clone()]) {
+                    let token: &AddedToken = &known[found.pattern().as_usize()];
+                    let span = stretch.start + found.start()..stretch.start + found.end();
+                    if from < span.start {
+                        pieces.push(Piece::Text(from..span.start));
+                    }
+                    from = span.end;
+                    pieces.push(Piece::Control(token.id, span));
+                }
+            }
+        }
+        if from < run.end {
+            pieces.push(Piece::Text(from..run.end));
+        }
+    }
+
+    fn encode_pieces(&self, text: &str, pieces: Vec<Piece>) -> Result<Encoded, Error> {
+        let mut encoded = Encoded { tokens: Vec::with_capacity(text.len() / 3) };
+        let mut tokens = Vec::new();
+        for (at, piece) in pieces.iter().enumerate() {
+            match piece {
+                Piece::Control(id, span) => {
+                    encoded.tokens.push(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
+                }
+                Piece::Text(span) => {
+                    let span = self.stripped(text, span.clone(), &pieces, at);
+                    let place = if at == 0 { Place::Start } else { Place::Inside };
+                    tokens.clear();
+                    if !span.is_empty() {
+                        self.tokenizer.encode_ordinary(&text[span.clone()], place, &mut tokens)?;
+                    }
+                    encoded.tokens.extend(tokens.iter().map(|token| EncodedToken {
+                        id: token.id,
+                        start: token.start + span.start,
+                        end: token.end + span.start,
+                        control: false,
+                    }));
+                }
+            }
+        }
+        Ok(encoded)
+    }
+
+    /// A text without the white space that the tokens beside it take, as the reference cuts it.
+    fn stripped(&self, text: &str, mut span: Range<usize>, pieces: &[Piece], at: usize) -> Range<usize> {
+        if self.strips.is_empty() {
+            return span;
+        }
+        let neighbour = |at: Option<usize>| match pieces.get(at?)? {
+            Piece::Control(id, _) => self.strips.get(id).copied(),
+            Piece::Text(_) => None,
+        };
+        if neighbour(at.checked_sub(1)).is_some_and(|(_, behind)| behind) {
+            let slice = &text[span.clone()];
+            span.start += slice.len() - slice.trim_start().len();
+        }
+        if neighbour(Some(at + 1)).is_some_and(|(before, _)| before) {
+            span.end = span.start + text[span.clone()].trim_end().len();
+        }
+        span
+    }
+
+    fn marked(&self, token: Token, shift: usize) -> EncodedToken {
+        // Ids of pieces that stand for a byte come out of ordinary text too, where it has no other piece.
+        let control = self.ids.contains(&token.id)
+            || self.tokenizer.added_tokens().iter().any(|added| added.id == token.id && added.special);
+        EncodedToken { id: token.id, start: token.start + shift, end: token.end + shift, control }
+    }
+}
+
+enum Piece {
+    Control(u32, Range<usize>),
+    Text(Range<usize>),
+}
+
+/// The stretches of a run that the format wrote.
+fn format_stretches(prompt: &Prompt, run: &Range<usize>) -> Vec<Range<usize>> {
+    let mut stretches: Vec<Range<usize>> = Vec::new();
+    for segment in prompt.segments_in(run.clone()) {
+        if segment.origin != Origin::Format {
+            continue;
+        }
+        let span = segment.start..segment.start + segment.text.len();
+        match stretches.last_mut() {
+            Some(last) if last.end == span.start => last.end = span.end,
+            _ => stretches.push(span),
+        }
+    }
+    stretches
+}

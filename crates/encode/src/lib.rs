@@ -1,0 +1,17 @@
+//! In: a [`Prompt`](rolecall_render::Prompt) and a [`Tokenizer`]. Out: [`Encoded`]: ids, each with its span and whether it is a control token.
+//! Between: `binding` finds the format's control tokens in the tokenizer, `encoder` encodes the runs between them, `reference` does as the reference does.
+//! A control token's id comes out only where the format wrote it; content that spells one is ordinary text.
+//! Start reading at [`Encoder`].
+
+mod binding;
+mod encoded;
+mod encoder;
+mod error;
+mod reference;
+pub mod tokenizer;
+
+pub use encoded::{Encoded, EncodedToken};
+pub use encoder::Encoder;
+pub use error::Error;
+pub use reference::{Split, SplitRun, split_text};
+pub use tokenizer::Tokenizer;

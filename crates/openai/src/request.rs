@@ -1,0 +1,98 @@
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Conversation, Json, Place, Problem};
+
+use crate::{Error, legacy};
+
+/// A conversation with what stands around it on the wire.
+///
+/// ```
+/// use rolecall_openai::Request;
+/// let request = Request::from_text(r#"{"id": 7, "messages": [{"role": "user", "content": "Hello"}]}"#)?;
+/// assert_eq!(request.conversation.messages.len(), 1);
+/// # Ok::<(), rolecall_openai::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// The caller's own name for the request, given back with the answer.
+    pub id: Option<Json>,
+    /// The format that the request asks for.
+    pub format: Option<String>,
+    /// What is said.
+    pub conversation: Conversation,
+    /// All other keys, as they came.
+    pub other: Object,
+}
+
+impl Request {
+    /// Reads a request from JSON text.
+    pub fn from_text(text: &str) -> Result<Request, Error> {
+        Request::from_json(json::parse(text)?)
+    }
+
+    /// Reads a request from a JSON value: an object with `messages`, or the list of messages alone.
+    pub fn from_json(value: Json) -> Result<Request, Error> {
+        let mut object = match value {
+            Json::Object(object) => object,
+            Json::Array(messages) => [("messages".to_owned(), Json::Array(messages))].into_iter().collect(),
+            other => return Ok(Conversation::from_json(other).map(Request::of)?),
+        };
+        let id = object.remove("id").filter(|id| !id.is_null());
+        let format = take_text(&mut object, "format")?;
+        legacy::modernize(&mut object);
+        let mut inner = Object::new();
+        for key in [
+            "messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template_kwargs",
+        ] {
+            if let Some(value) = object.remove(key) {
+                inner.insert(key, value);
+            }
+        }
+        let conversation = Conversation::from_json(Json::Object(inner))?;
+        Ok(Request { id, format, conversation, other: object })
+    }
+
+    fn of(conversation: Conversation) -> Request {
+        Request { id: None, format: None, conversation, other: Object::new() }
+    }
+
+    /// The `id` of a request that cannot be read otherwise, for the answer to it.
+    pub fn id_of(text: &str) -> Option<Json> {
+        match json::parse(text) {
+            Ok(Json::Object(mut object)) => object.remove("id").filter(|id| !id.is_null()),
+            _ => None,
+        }
+    }
+}
+
+fn take_text(object: &mut Object, key: &str) -> Result<Option<String>, Error> {
+    match object.remove(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(other) => Err(Error::Conversation(rolecall_conversation::Error {
+            place: Place::field(key),
+            problem: Problem::WrongType { expected: "a string", found: other.kind() },
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn older_function_calling_is_read_as_todays() {
+        let text = r#"{"functions": [{"name": "f"}], "messages": [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "1"}]}"#;
+        let request = Request::from_text(text).unwrap();
+        assert_eq!(request.conversation.tools.as_ref().map(Vec::len), Some(1));
+        assert_eq!(request.conversation.messages[1].calls().len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_known_is_kept() {
+        let request = Request::from_text(r#"{"model": "m", "messages": [{"role": "user", "content": "x"}]}"#).unwrap();
+        assert_eq!(request.other.get("model"), Some(&Json::from("m")));
+    }
+}

@@ -1,0 +1,33 @@
+//! In: a conversation and the name of a format. Out: the exact prompt and token ids of a model, every byte with its origin.
+//! Between: [`Registry`] finds the [`Format`], [`render`] writes the [`Prompt`], [`Encoder`] makes ids of it.
+//! `answer` gives the same facts as JSON, `error` gathers what can go wrong.
+//! Start reading with the example below.
+//!
+//! ```
+//! use rolecall::{Conversation, Message, Options, Registry, render};
+//!
+//! let registry = Registry::builtin();
+//! let format = registry.get("internlm2").expect("built in");
+//! let conversation = Conversation::new(vec![Message::user("Hello<|im_end|>")]);
+//! let prompt = render(&conversation, format, &Options::default())?;
+//! assert_eq!(prompt.text(), "<s><|im_start|>user\nHello<|im_end|><|im_end|>\n<|im_start|>assistant\n");
+//! // Two of these look the same. Only one is a control token:
+//! let controls = prompt.segments().filter(|segment| matches!(segment.origin, rolecall::Origin::Control(_)));
+//! assert_eq!(controls.filter(|segment| segment.text == "<|im_end|>").count(), 1);
+//! # Ok::<(), rolecall::Error>(())
+//! ```
+
+pub mod answer;
+mod error;
+
+pub use error::Error;
+pub use rolecall_conversation::{Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object};
+pub use rolecall_encode::tokenizer;
+pub use rolecall_encode::{Encoded, EncodedToken, Encoder, Split, SplitRun, Tokenizer, split_text};
+pub use rolecall_format::{
+    Choice, Codec, Control, ControlId, Defaults, Diagnostic, Fit, Format, Generation, Layout, LoadError, Op, Pattern, Registry, Rules,
+    Slot, SystemWhen, Unresolved, codec,
+};
+pub use rolecall_openai::Request;
+pub use rolecall_render::{Bos, Dropped, Options, Origin, Prompt, RuleMode, Run, Segment, render};
+pub use rolecall_text::{Source, Text};
