@@ -12,6 +12,10 @@ use crate::{Call, Error, Json, Part, Role, Tool, object};
 pub struct Message {
     role: Role,
     object: Object,
+    /// Where the content stands in the object.
+    content_at: Option<usize>,
+    /// Whether it has a role and a string as content and nothing more, as most messages do.
+    plain: bool,
     /// Tools offered in the message itself, as ChatGLM3's own messages and many datasets have them.
     tools: Option<Vec<Tool>>,
 }
@@ -35,6 +39,11 @@ impl Message {
             Some(other) => return Err(Error::wrong_type("role", "a string", other)),
             None => return Err(Error::missing("role")),
         };
+        let content_at = object.position("content");
+        let plain = object.len() == 2 && matches!(content_at.and_then(|at| object.value_at(at)), Some(Json::String(_)));
+        if plain {
+            return Ok(Message { role, object, content_at, plain, tools: None });
+        }
         for field in ["name", "tool_call_id", "reasoning_content"] {
             match object.get(field) {
                 None | Some(Json::String(_) | Json::Null) => {}
@@ -64,12 +73,12 @@ impl Message {
             Some(Json::Array(tools)) => Some(read_tools(tools.clone())?),
             Some(other) => return Err(Error::wrong_type("tools", "a list of tools", other)),
         };
-        Ok(Message { role, object, tools })
+        Ok(Message { role, object, content_at, plain, tools })
     }
 
     fn of(role: &str, text: impl Into<String>) -> Message {
         let object = object! { "role" => role, "content" => text.into() };
-        Message { role: Role::from_name(role), object, tools: None }
+        Message { role: Role::from_name(role), object, content_at: Some(1), plain: true, tools: None }
     }
 
     /// A system message.
@@ -87,7 +96,17 @@ impl Message {
         Message::of("assistant", text)
     }
 
+    /// Its text, if it has a role and a string as content and nothing more.
+    #[inline]
+    pub fn plain_text(&self) -> Option<&str> {
+        match self.content() {
+            Content::Text(text) if self.plain => Some(text),
+            _ => None,
+        }
+    }
+
     /// Who speaks.
+    #[inline]
     pub fn role(&self) -> &Role {
         &self.role
     }
@@ -100,7 +119,7 @@ impl Message {
     /// The content in the form it came in.
     #[inline]
     pub fn content(&self) -> Content<'_> {
-        match self.object.get("content") {
+        match self.content_at.and_then(|at| self.object.value_at(at)) {
             Some(Json::String(text)) => Content::Text(text),
             Some(Json::Array(parts)) => Content::Parts(parts),
             _ => Content::None,
@@ -148,9 +167,14 @@ impl Message {
         self.text_field("reasoning_content")
     }
 
-    /// The calls that the message makes, with what each is called in the object.
+    /// The calls that the message makes.
+    #[inline]
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Call<'_>> {
-        let calls = self.object.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
+        let calls = match self.plain {
+            true => None,
+            false => self.object.get("tool_calls").and_then(Json::as_array),
+        };
+        let calls = calls.unwrap_or_default();
         calls.iter().map(|call| Call::read(call).expect("calls were checked when the message was made"))
     }
 

@@ -56,6 +56,27 @@ impl Encoder {
         self.encode_pieces(prompt.text(), pieces)
     }
 
+    /// Encodes control tokens and texts that the caller has put together: each text is one run, and nothing in it is
+    /// taken for a token. Spans count from the start of the first run.
+    pub fn encode_runs<'a>(&self, runs: impl IntoIterator<Item = Run<'a>>) -> Result<Encoded, Error> {
+        let mut joined = String::new();
+        let mut pieces = Vec::new();
+        for run in runs {
+            let start = joined.len();
+            match run {
+                Run::Control { text, id, .. } => {
+                    joined.push_str(text);
+                    pieces.push(Piece::Control(self.ids[id.0], start..joined.len()));
+                }
+                Run::Text { text, .. } => {
+                    joined.push_str(text);
+                    pieces.push(Piece::Text(start..joined.len()));
+                }
+            }
+        }
+        self.encode_pieces(&joined, pieces)
+    }
+
     /// Encodes a prompt as the reference does: text that spells a control token becomes it, forged or not.
     pub fn encode_reference(&self, prompt: &Prompt) -> Result<Encoded, Error> {
         let text = prompt.text();

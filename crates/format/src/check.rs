@@ -17,7 +17,7 @@ pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
         if format.ambiguous.contains(&slot) {
             continue;
         }
-        let pending = walk.ops(&layout.ops, None);
+        let pending = walk.ops(layout.ops(), None);
         if let Some(span) = pending
             && slot.is_turn()
         {
@@ -55,7 +55,7 @@ fn may_follow(format: &Format, slot: Slot, next: Slot) -> bool {
 
 fn begins_open(format: &Format, slot: Slot) -> bool {
     let Some(layout) = format.layout(slot) else { return false };
-    let first = layout.ops.iter().find(|op| !matches!(op, Op::Seam));
+    let first = layout.ops().iter().find(|op| !matches!(op, Op::Seam));
     match first {
         Some(Op::Hole { field, codec, .. }) => is_open(*field, codec),
         Some(Op::Group(inner)) => matches!(inner.first(), Some(Op::Hole { field, codec, .. }) if is_open(*field, codec)),
@@ -111,7 +111,7 @@ impl Walk<'_> {
         let mut after = None;
         for slot in composed {
             if let Some(layout) = self.format.layout(*slot) {
-                after = self.ops(&layout.ops, pending.clone()).or(after);
+                after = self.ops(layout.ops(), pending.clone()).or(after);
             }
         }
         // Calls and results may be none at all.

@@ -35,9 +35,12 @@ pub enum InText {
 
 impl Control {
     /// Its text in a spelling; the usual one where that spelling does not name it.
+    #[inline]
     pub fn spelling(&self, name: Option<&str>) -> &str {
-        let other = name.and_then(|name| self.spelled.iter().find(|(known, _)| known == name));
-        other.map_or(&self.text, |(_, text)| text)
+        match name {
+            None => &self.text,
+            Some(name) => self.spelled.iter().find(|(known, _)| known == name).map_or(&self.text, |(_, text)| text),
+        }
     }
 
     /// All its texts, the usual one first.

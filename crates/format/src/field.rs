@@ -79,6 +79,35 @@ impl Field {
         Field::NAMED.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
     }
 
+    /// A bit of its own in a set of fields; a file's own names share one.
+    #[inline]
+    pub(crate) const fn bit(self) -> u32 {
+        match self {
+            Field::Content => 1,
+            Field::Name => 1 << 1,
+            Field::Reasoning => 1 << 2,
+            Field::Round => 1 << 3,
+            Field::Calls => 1 << 4,
+            Field::System => 1 << 5,
+            Field::Tools => 1 << 6,
+            Field::Functions => 1 << 7,
+            Field::Tool => 1 << 8,
+            Field::Function => 1 << 9,
+            Field::Interpreter => 1 << 10,
+            Field::Call => 1 << 11,
+            Field::Arguments => 1 << 12,
+            Field::Code => 1 << 13,
+            Field::Id => 1 << 14,
+            Field::Index => 1 << 15,
+            Field::Results => 1 << 16,
+            Field::Folded => 1 << 17,
+            Field::Files => 1 << 18,
+            Field::Path => 1 << 19,
+            Field::Size => 1 << 20,
+            Field::Option(_) | Field::Extra(_) => 1 << 21,
+        }
+    }
+
     /// The hole's name; a file's own names are not known here.
     pub fn name(self) -> &'static str {
         match self {

@@ -30,8 +30,8 @@ pub struct Format {
     pub fields: Vec<(String, String)>,
     /// Enumerated names that are written as control tokens.
     pub names: Vec<(String, ControlId)>,
-    /// What the maker's own code calls a role: the usual name and the maker's.
-    pub roles: Vec<(String, String)>,
+    /// What the maker's own code calls a role: the usual name and the maker's, the first of them the one to show.
+    pub roles: Vec<(String, Vec<String>)>,
     /// Who may follow whom.
     pub rules: Rules,
     /// What is said when the conversation does not.
@@ -46,18 +46,23 @@ pub struct Format {
 
 impl Format {
     /// The layout of a slot, if the family has one.
+    #[inline]
     pub fn layout(&self, slot: Slot) -> Option<&Layout> {
         self.layouts.get(slot as usize)?.as_ref()
     }
 
     /// A control token.
+    #[inline]
     pub fn control(&self, id: ControlId) -> &Control {
         &self.controls[id.0]
     }
 
     /// What the maker's own code calls a role.
-    pub fn role_name<'a>(&'a self, usual: &'a str) -> &'a str {
-        self.roles.iter().find(|(known, _)| known == usual).map_or(usual, |(_, own)| own)
+    pub fn role_names<'a>(&'a self, usual: &'a str) -> Vec<&'a str> {
+        match self.roles.iter().find(|(known, _)| known == usual) {
+            Some((_, own)) => own.iter().map(String::as_str).collect(),
+            None => vec![usual],
+        }
     }
 
     /// The ids to stop at, where public.

@@ -1,12 +1,43 @@
 use std::ops::Range;
 
-use crate::{Codec, ControlId, Field};
+use rolecall_text::Text;
+
+use crate::{Codec, Control, ControlId, Field, sources};
 
 /// An invertible pattern: literal text, control tokens and holes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
-    /// What is written, in order.
-    pub ops: Vec<Op>,
+    ops: Vec<Op>,
+    /// The same for writing: what never changes is one text, made beforehand.
+    steps: Vec<Step>,
+    /// The fields that some hole prints, as a set of their bits.
+    printed: u32,
+}
+
+/// One step of writing a layout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Literal text, control tokens and seams in a row.
+    Constant {
+        /// As they are usually spelled, with the sources of [`crate::sources`].
+        text: Text,
+        /// One by one.
+        ops: Vec<Op>,
+    },
+    /// A value comes here.
+    Hole {
+        /// Which.
+        field: Field,
+        /// How it is printed.
+        codec: Codec,
+    },
+    /// There only if every hole in it has a value.
+    Group {
+        /// The holes.
+        holes: Vec<(Field, Codec)>,
+        /// What is written if they have.
+        steps: Vec<Step>,
+    },
 }
 
 /// One piece of a layout.
@@ -32,31 +63,140 @@ pub enum Op {
 }
 
 impl Layout {
-    /// Whether a hole of this field stands anywhere in the layout and prints something.
-    pub fn prints(&self, field: Field) -> bool {
-        holes(&self.ops).any(|(hole, codec)| hole == field && *codec != Codec::Present)
+    /// A layout of these pieces, in a format with these control tokens.
+    pub fn new(ops: Vec<Op>, controls: &[Control]) -> Layout {
+        let printed = printed_fields(&ops);
+        Layout { steps: steps_of(&ops, controls), ops, printed }
     }
 
-    /// The same layout with its holes' places moved.
-    pub(crate) fn with_spans(self, in_file: impl Fn(usize) -> usize + Copy) -> Layout {
-        fn moved(ops: Vec<Op>, in_file: impl Fn(usize) -> usize + Copy) -> Vec<Op> {
-            let each = ops.into_iter().map(|op| match op {
-                Op::Hole { field, codec, span } => Op::Hole { field, codec, span: in_file(span.start)..in_file(span.end) },
-                Op::Group(inner) => Op::Group(moved(inner, in_file)),
-                other => other,
-            });
-            each.collect()
+    /// How it is written, in order.
+    #[inline]
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// What is written, in order.
+    #[inline]
+    pub fn ops(&self) -> &[Op] {
+        &self.ops
+    }
+
+    /// Whether a hole of this field stands anywhere in the layout and prints something.
+    #[inline]
+    pub fn prints(&self, field: Field) -> bool {
+        self.printed & field.bit() != 0
+    }
+
+    /// Reads a text that was written by this layout behind an opening that is not part of it: the values of the
+    /// holes, in order. A value ends where the next fixed text begins.
+    pub fn read_behind<'t>(
+        &self,
+        opening: &str,
+        text: &'t str,
+        fixed: impl Fn(ControlId) -> String + Copy,
+    ) -> Option<Vec<(Field, &'t str)>> {
+        let mut flat = Vec::new();
+        flatten(&self.ops, fixed, &mut flat);
+        if let Some(Piece::Fixed(first)) = flat.first_mut() {
+            *first = first.strip_prefix(opening)?.to_owned();
         }
-        Layout { ops: moved(self.ops, in_file) }
+        let mut values = Vec::new();
+        let mut rest = text;
+        for (at, piece) in flat.iter().enumerate() {
+            match piece {
+                Piece::Fixed(text) => rest = rest.strip_prefix(text.as_str())?,
+                Piece::Value(field) => {
+                    let end = match flat[at + 1..].iter().find_map(Piece::fixed) {
+                        Some(next) => rest.find(next)?,
+                        None => rest.len(),
+                    };
+                    values.push((*field, &rest[..end]));
+                    rest = &rest[end..];
+                }
+            }
+        }
+        rest.is_empty().then_some(values)
     }
 }
 
-fn holes(ops: &[Op]) -> Box<dyn Iterator<Item = (Field, &Codec)> + '_> {
-    Box::new(ops.iter().flat_map(|op| match op {
-        Op::Hole { field, codec, .. } => Box::new(std::iter::once((*field, codec))),
-        Op::Group(inner) => holes(inner),
-        Op::Literal(_) | Op::Control(_) | Op::Seam => Box::new(std::iter::empty()) as Box<dyn Iterator<Item = _>>,
-    }))
+/// Ops with their holes' places moved.
+pub(crate) fn move_spans(ops: Vec<Op>, in_file: impl Fn(usize) -> usize + Copy) -> Vec<Op> {
+    let each = ops.into_iter().map(|op| match op {
+        Op::Hole { field, codec, span } => Op::Hole { field, codec, span: in_file(span.start)..in_file(span.end) },
+        Op::Group(inner) => Op::Group(move_spans(inner, in_file)),
+        other => other,
+    });
+    each.collect()
+}
+
+fn steps_of(ops: &[Op], controls: &[Control]) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for op in ops {
+        match op {
+            Op::Hole { field, codec, .. } => steps.push(Step::Hole { field: *field, codec: codec.clone() }),
+            Op::Group(inner) => {
+                let holes = inner.iter().filter_map(|op| match op {
+                    Op::Hole { field, codec, .. } => Some((*field, codec.clone())),
+                    _ => None,
+                });
+                steps.push(Step::Group { holes: holes.collect(), steps: steps_of(inner, controls) });
+            }
+            constant => {
+                if !matches!(steps.last(), Some(Step::Constant { .. })) {
+                    steps.push(Step::Constant { text: Text::new(), ops: Vec::new() });
+                }
+                if let Some(Step::Constant { text, ops }) = steps.last_mut() {
+                    match constant {
+                        Op::Literal(literal) => text.push(literal, sources::FORMAT),
+                        Op::Control(id) => text.push_apart(&controls[id.0].text, sources::control(*id)),
+                        _ => text.push_apart("", sources::SEAM),
+                    }
+                    ops.push(constant.clone());
+                }
+            }
+        }
+    }
+    steps
+}
+
+/// A layout as a reader sees it: a group is its holes, which may be empty.
+enum Piece {
+    Fixed(String),
+    Value(Field),
+}
+
+impl Piece {
+    fn fixed(&self) -> Option<&str> {
+        match self {
+            Piece::Fixed(text) => Some(text),
+            Piece::Value(_) => None,
+        }
+    }
+}
+
+fn flatten(ops: &[Op], fixed: impl Fn(ControlId) -> String + Copy, out: &mut Vec<Piece>) {
+    for op in ops {
+        match op {
+            Op::Literal(text) => out.push(Piece::Fixed(text.clone())),
+            Op::Control(id) => out.push(Piece::Fixed(fixed(*id))),
+            Op::Hole { codec: Codec::Text | Codec::Trim, field, .. } => out.push(Piece::Value(*field)),
+            // A group of nothing but an open hole reads as a value that may be empty; others are left out.
+            Op::Group(inner) if inner.iter().all(|op| matches!(op, Op::Hole { codec: Codec::Text, .. })) => {
+                flatten(inner, fixed, out);
+            }
+            Op::Hole { .. } | Op::Group(_) | Op::Seam => {}
+        }
+    }
+}
+
+fn printed_fields(ops: &[Op]) -> u32 {
+    let each = ops.iter().map(|op| match op {
+        Op::Hole { codec: Codec::Present, .. } => 0,
+        Op::Hole { field, .. } => field.bit(),
+        Op::Group(inner) => printed_fields(inner),
+        Op::Literal(_) | Op::Control(_) | Op::Seam => 0,
+    });
+    each.fold(0, |set, bits| set | bits)
 }
 
 /// A mistake in a layout's text: where in it, and what.
@@ -78,10 +218,10 @@ pub(crate) struct Vocabulary<'a> {
 }
 
 /// Reads a layout's text. Spans are bytes of that text.
-pub(crate) fn parse(text: &str, vocabulary: &Vocabulary<'_>) -> (Layout, Vec<Fault>) {
+pub(crate) fn parse(text: &str, vocabulary: &Vocabulary<'_>) -> (Vec<Op>, Vec<Fault>) {
     let mut reader = Reader { text, at: 0, vocabulary, faults: Vec::new(), literal: String::new(), literal_start: 0 };
     let ops = reader.ops(false);
-    (Layout { ops }, reader.faults)
+    (ops, reader.faults)
 }
 
 struct Reader<'a> {

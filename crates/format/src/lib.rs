@@ -18,6 +18,7 @@ mod pattern;
 mod registry;
 mod rules;
 mod slot;
+pub mod sources;
 
 pub use codec::Codec;
 pub use control::{Control, ControlId, InText};
@@ -26,7 +27,7 @@ pub use diagnostic::{Diagnostic, LoadError};
 pub use field::Field;
 pub use format::Format;
 pub use generation::Generation;
-pub use layout::{Layout, Op};
+pub use layout::{Layout, Op, Step};
 pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;

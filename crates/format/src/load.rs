@@ -7,10 +7,10 @@ use rolecall_conversation::Role;
 use table::Table;
 
 use crate::diagnostic::nearest;
-use crate::layout::{Vocabulary, parse};
+use crate::layout::{Vocabulary, move_spans, parse};
 use crate::{
     AnswersRule, AssistantRule, Choice, Control, ControlId, Defaults, Diagnostic, Field, Format, Generation, InText,
-    LoadError,
+    Layout, LoadError,
     Pattern, Rules, Slot, SystemRule, SystemWhen, SystemWithTools, ToolRule, TurnsRule, UsersRule,
 };
 
@@ -69,7 +69,8 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     }
     if let Some(roles) = file.table("roles", mistakes) {
         for usual in ["system", "user", "assistant", "tool"] {
-            if let Some(own) = roles.text(usual, mistakes) {
+            let own = roles.text_or_texts(usual, mistakes);
+            if !own.is_empty() {
                 format.roles.push((Role::from_name(usual).name().to_owned(), own));
             }
         }
@@ -295,7 +296,7 @@ fn read_layouts(
     format: &Format,
     source: &str,
     mistakes: &mut Vec<Diagnostic>,
-) -> Vec<Option<crate::Layout>> {
+) -> Vec<Option<Layout>> {
     let mut controls: Vec<(String, ControlId)> = Vec::new();
     for (at, control) in format.controls.iter().enumerate() {
         controls.extend(control.texts().filter(|text| !text.is_empty()).map(|text| (text.to_owned(), ControlId(at))));
@@ -311,7 +312,7 @@ fn read_layouts(
         let Some(text) = table.text(&key, mistakes) else { continue };
         let holes = holes_of(slot, format);
         let vocabulary = Vocabulary { controls: &controls, plain_marks: &format.plain_marks, holes: &holes };
-        let (layout, faults) = parse(&text, &vocabulary);
+        let (ops, faults) = parse(&text, &vocabulary);
         let places = source::offsets(&source[span.clone()]);
         let in_file = |at: usize| span.start + places.get(at).copied().unwrap_or(span.len().saturating_sub(1));
         mistakes.extend(faults.into_iter().map(|fault| Diagnostic {
@@ -320,7 +321,7 @@ fn read_layouts(
             span: in_file(fault.span.start)..in_file(fault.span.end),
             help: fault.help,
         }));
-        layouts[slot as usize] = Some(layout.with_spans(in_file));
+        layouts[slot as usize] = Some(Layout::new(move_spans(ops, in_file), &format.controls));
     }
     for needed in [Slot::User, Slot::Assistant, Slot::Generate] {
         if !table.has(needed.key()) {

@@ -55,6 +55,13 @@ pub enum Error {
         /// The values that it takes; any text, if empty.
         known: Vec<String>,
     },
+    /// A message's raw model output is not what the assistant's layout writes.
+    BadRawOutput {
+        /// The message, from 0.
+        message: usize,
+        /// The layout.
+        layout: &'static str,
+    },
     /// There is nothing to continue in the last message.
     NothingToContinue {
         /// The last message, from 0.
@@ -73,6 +80,7 @@ impl Error {
             Error::NoPlace { .. } => "no_place",
             Error::UnknownOption { .. } => "unknown_option",
             Error::BadOption { .. } => "bad_option",
+            Error::BadRawOutput { .. } => "bad_raw_output",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
     }
@@ -83,7 +91,9 @@ impl Error {
             Error::UnknownRole { message, .. } => Some(Place::message(*message, "role")),
             Error::Rule { message, .. } => Some(Place::message(*message, "")),
             Error::NoPlace { place, .. } => Some(place.clone()),
-            Error::NothingToContinue { message, .. } => Some(Place::message(*message, "content")),
+            Error::BadRawOutput { message, .. } | Error::NothingToContinue { message, .. } => {
+                Some(Place::message(*message, "content"))
+            }
             Error::UnknownOption { .. } | Error::BadOption { .. } => None,
         }
     }
@@ -97,6 +107,7 @@ impl Error {
             Error::UnknownOption { known, .. } => format!("its options are {}", listed(known)),
             Error::BadOption { known, .. } if known.is_empty() => "give a text".into(),
             Error::BadOption { known, .. } => format!("use one of {}", listed(known)),
+            Error::BadRawOutput { .. } => "send what the model wrote unchanged, or the call as `tool_calls`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
@@ -116,6 +127,9 @@ impl fmt::Display for Error {
             Error::NoPlace { place, format, what, .. } => write!(f, "{place}: format `{format}` has no place for {what}"),
             Error::UnknownOption { name, format, .. } => write!(f, "format `{format}` has no option `{name}`"),
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
+            Error::BadRawOutput { message, layout } => {
+                write!(f, "message {message}: the raw model output cannot be read by the layout `{layout}`")
+            }
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }
     }

@@ -21,21 +21,21 @@ pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode
 }
 
 fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) -> Result<(), Error> {
-    let spelled = message.role_as_spelled();
     let known = match (message.role(), mode) {
         (Role::Other(_), _) => false,
         (_, RuleMode::Enforce) => true,
-        (role, RuleMode::Reference) => format.role_name(role.name()) == spelled,
+        (role, RuleMode::Reference) => format.role_names(role.name()).contains(&message.role_as_spelled()),
     };
     if known {
         return Ok(());
     }
+    let spelled = message.role_as_spelled();
     let usual = ["system", "user", "assistant", "tool"];
-    let names = usual.iter().map(|usual| match mode {
-        RuleMode::Enforce => (*usual).to_owned(),
-        RuleMode::Reference => format.role_name(usual).to_owned(),
+    let names = usual.iter().flat_map(|usual| match mode {
+        RuleMode::Enforce => vec![*usual],
+        RuleMode::Reference => format.role_names(usual),
     });
-    Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known: names.collect() })
+    Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known: names.map(str::to_owned).collect() })
 }
 
 struct State<'a> {

@@ -42,3 +42,45 @@ impl Origin {
         }
     }
 }
+
+/// The origins of a prompt by number. A message's content, which most are, takes eight bytes and no look elsewhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origins {
+    entries: Vec<Entry>,
+    others: Vec<Origin>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entry {
+    Content(u32),
+    Other(u32),
+}
+
+impl Origins {
+    pub fn with_capacity(entries: usize) -> Origins {
+        Origins { entries: Vec::with_capacity(entries), others: Vec::new() }
+    }
+
+    /// Adds a message's content and gives its number.
+    #[inline]
+    pub fn add_content(&mut self, message: usize) -> usize {
+        self.entries.push(Entry::Content(message as u32));
+        self.entries.len() - 1
+    }
+
+    /// Adds an origin and gives its number.
+    pub fn add(&mut self, origin: Origin) -> usize {
+        self.entries.push(Entry::Other(self.others.len() as u32));
+        self.others.push(origin);
+        self.entries.len() - 1
+    }
+
+    pub fn get(&self, number: usize) -> Option<Origin> {
+        match *self.entries.get(number)? {
+            Entry::Content(message) => {
+                Some(Origin::Message { message: message as usize, field: Cow::Borrowed("content") })
+            }
+            Entry::Other(at) => self.others.get(at as usize).cloned(),
+        }
+    }
+}

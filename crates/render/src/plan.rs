@@ -1,7 +1,8 @@
 //! Which layouts a conversation needs, in which order, and what fills each.
 
-use rolecall_conversation::{Call, Conversation, Message, Part, Place, Role, Tool};
-use rolecall_format::{Field, Format, Layout, Slot, SystemRule, SystemWhen, SystemWithTools};
+use rolecall_conversation::{Call, Content, Conversation, Message, Part, Place, Role, Tool};
+use rolecall_format::codec::is_python_space;
+use rolecall_format::{ControlId, Field, Format, Layout, Op, Slot, SystemRule, SystemWhen, SystemWithTools};
 
 use crate::options::Chosen;
 use crate::{Dropped, Error, RuleMode};
@@ -10,6 +11,8 @@ use crate::{Dropped, Error, RuleMode};
 pub(crate) struct Plan<'a> {
     pub turns: Vec<Turn<'a>>,
     pub dropped: Vec<Dropped>,
+    /// Raw model outputs of the history, each as the values of the assistant's layout.
+    pub readings: Vec<Vec<(Field, &'a str)>>,
     /// About how many bytes the prompt will have.
     pub bytes: usize,
 }
@@ -33,7 +36,9 @@ pub(crate) enum What<'a> {
     Message(usize, &'a Message, Option<SystemText<'a>>),
     /// A system text that the format adds.
     Added(&'a str),
-    /// Results of calls, each with its slot.
+    /// A message's raw model output, by its number among the plan's readings.
+    Raw(usize, usize),
+    /// Results of calls.
     Results(&'a [Message], usize),
     /// Files of a user message.
     Files(usize, &'a Message),
@@ -63,7 +68,7 @@ pub(crate) fn plan_turns<'a>(
     rules: RuleMode,
     chosen: &Chosen<'_>,
 ) -> Result<Plan<'a>, Error> {
-    let mut planner = Planner::new(conversation, format, rules);
+    let mut planner = Planner::new(conversation, format, rules, chosen);
     planner.bare(Slot::Begin);
     let first = planner.add_systems(conversation, chosen)?;
     planner.add_tool_turns(conversation)?;
@@ -81,20 +86,31 @@ struct Planner<'a> {
     offer: Option<Offer<'a>>,
     interpreter: bool,
     folded: Option<SystemText<'a>>,
+    /// The system message whose place the tools' own prompt takes.
+    replaced: Option<usize>,
+    /// Whether `function_call` says that the content is raw model output.
+    raw_calls: bool,
 }
 
 impl<'a> Planner<'a> {
-    fn new(conversation: &'a Conversation, format: &'a Format, rules: RuleMode) -> Planner<'a> {
+    fn new(
+        conversation: &'a Conversation,
+        format: &'a Format,
+        rules: RuleMode,
+        chosen: &Chosen<'_>,
+    ) -> Planner<'a> {
         let tools = conversation.tools.as_deref().unwrap_or_default();
         let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
             format,
             strict: rules == RuleMode::Enforce,
-            plan: Plan { turns: Vec::with_capacity(conversation.messages.len() + 4), dropped: Vec::new(), bytes: 0 },
+            plan: Plan { turns: Vec::with_capacity(conversation.messages.len() + 4), dropped: Vec::new(), readings: Vec::new(), bytes: 0 },
             round: 0,
             offer: functions.then_some(Offer { tools, message: None }),
             interpreter: tools.contains(&Tool::CodeInterpreter),
             folded: None,
+            replaced: None,
+            raw_calls: chosen.value(format, "function-call") == Some("raw"),
         }
     }
 
@@ -105,6 +121,11 @@ impl<'a> Planner<'a> {
         let leading = messages.iter().take_while(is_system).count();
         let replaced = self.replaces_system(chosen) && self.offer.is_some();
         let none = !messages.iter().any(|message| is_system(&message));
+        self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
+        if let Some(index) = self.replaced {
+            let place = Place::message(index, "content");
+            self.plan.dropped.push(Dropped { place, why: "the tools' own prompt takes its place" });
+        }
         let defaults = &self.format.defaults;
         let added = match &defaults.system {
             _ if replaced => defaults.system_with_tools.as_deref(),
@@ -124,12 +145,8 @@ impl<'a> Planner<'a> {
             }
         }
         for (index, message) in messages[..leading].iter().enumerate() {
-            if replaced && index == 0 {
-                let place = Place::message(index, "content");
-                self.plan.dropped.push(Dropped { place, why: "the tools' own prompt takes its place" });
-                continue;
-            }
             match self.format.rules.system {
+                _ if self.is_replaced(index) => {}
                 SystemRule::Fold if index == 0 => self.folded = Some(SystemText::Message(index, message)),
                 _ => {
                     let slot = if index == 0 { Slot::SystemFirst } else { Slot::System };
@@ -151,6 +168,35 @@ impl<'a> Planner<'a> {
     fn interpreter_is_system(&self) -> bool {
         let printed = |slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Interpreter));
         self.format.layout(Slot::ToolsInterpreter).is_none() && !printed(Slot::System) && !printed(Slot::SystemFirst)
+    }
+
+    fn is_replaced(&self, index: usize) -> bool {
+        self.replaced == Some(index)
+    }
+
+    /// A message whose content is what the model wrote, turns and all: each is written as a turn of its own.
+    fn raw_output(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
+        let fixed = |id: ControlId| self.format.control(id).text.clone();
+        let layouts = self.format.layout(Slot::Assistant).zip(self.format.layout(Slot::Generate));
+        let opening = layouts.and_then(|(_, generate)| match generate.ops() {
+            [Op::Control(id)] => Some(fixed(*id)),
+            _ => None,
+        });
+        let (Some((layout, _)), Some(opening), Content::Text(content)) = (layouts, opening, message.content()) else {
+            let help = "send the call as `tool_calls`";
+            return self.no_place(Place::message(index, "content"), "raw model output", help);
+        };
+        // What the model wrote begins behind the generation prompt.
+        for turn in content.split(opening.as_str()) {
+            let Some(values) = layout.read_behind(&opening, turn, fixed) else {
+                return Err(Error::BadRawOutput { message: index, layout: Slot::Assistant.key() });
+            };
+            let trimmed = values.into_iter().map(|(field, value)| (field, value.trim_matches(is_python_space)));
+            self.plan.readings.push(trimmed.collect());
+            let reading = self.plan.readings.len() - 1;
+            self.turn(Slot::Assistant, Slot::Assistant, What::Raw(index, reading), turn.len());
+        }
+        Ok(())
     }
 
     /// The turns that offer the code interpreter and the tools.
@@ -185,7 +231,11 @@ impl<'a> Planner<'a> {
         let mut index = first;
         while let Some(message) = messages.get(index) {
             match message.role() {
+                Role::System if self.is_replaced(index) => {}
                 Role::System => self.message(Slot::System, Slot::System, index, message)?,
+                Role::Assistant if self.raw_calls && message.as_object().get("function_call").is_some() => {
+                    self.raw_output(index, message)?;
+                }
                 Role::User => {
                     self.round += 1;
                     users += 1;
@@ -222,6 +272,9 @@ impl<'a> Planner<'a> {
     }
 
     fn user(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
+        if message.plain_text().is_some() {
+            return self.message(slot, Slot::User, index, message);
+        }
         let files = message.parts().any(|part| matches!(part, Part::File(_)));
         let own_turn = self.format.layout(Slot::File).is_some();
         let has_more = message.parts().any(|part| !matches!(part, Part::File(_)));
@@ -288,7 +341,10 @@ impl<'a> Planner<'a> {
     fn turn(&mut self, slot: Slot, fallback: Slot, what: What<'a>, bytes: usize) {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
         let Some(layout) = layout else { return };
-        let printing = self.offer.filter(|_| layout.prints(Field::Tools) || layout.prints(Field::Functions));
+        let printing = match self.offer {
+            Some(offer) if layout.prints(Field::Tools) || layout.prints(Field::Functions) => Some(offer),
+            _ => None,
+        };
         if let Some(offer) = printing {
             self.offer = None;
             self.plan.bytes += 400 * offer.tools.len();
@@ -332,6 +388,9 @@ impl<'a> Planner<'a> {
 
     /// Whether the layout has a place for all that the message says.
     fn check_layout(&mut self, layout: &Layout, index: usize, message: &Message) -> Result<(), Error> {
+        if message.plain_text().is_some() && layout.prints(Field::Content) {
+            return Ok(());
+        }
         let prints = |field| layout.prints(field) || (layout.prints(Field::Folded) && field == Field::Content);
         for (at, part) in message.parts().enumerate() {
             let slot = match part {
@@ -395,6 +454,9 @@ impl<'a> Planner<'a> {
 }
 
 fn size_of_content(message: &Message) -> usize {
+    if let Some(text) = message.plain_text() {
+        return text.len();
+    }
     message.parts().map(|part| if let Part::Text(text) = part { text.len() } else { 40 }).sum::<usize>()
         + 100 * message.calls().len()
 }

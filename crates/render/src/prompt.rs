@@ -2,17 +2,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_conversation::Place;
-use rolecall_format::{Control, ControlId, Generation};
+use rolecall_format::{Control, ControlId, Generation, sources};
 use rolecall_text::{Source, Text};
 
 use crate::Origin;
+use crate::origin::Origins;
 
 /// A rendered conversation: its text, where every byte came from, and how the model is to go on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
     pub(crate) text: Text,
     /// What the sources behind those of the format stand for.
-    pub(crate) origins: Vec<Origin>,
+    pub(crate) origins: Origins,
     pub(crate) controls: Arc<[Control]>,
     /// How the maker lets the model speak, with the texts to stop at.
     pub generation: Arc<Generation>,
@@ -61,21 +62,6 @@ pub enum Run<'a> {
     },
 }
 
-/// The sources that every prompt has, before those of its control tokens and of its conversation.
-pub(crate) const FORMAT: Source = Source(0);
-pub(crate) const SEAM: Source = Source(1);
-const FIRST_CONTROL: u32 = 2;
-
-/// The source of a control token.
-pub(crate) fn control_source(id: ControlId) -> Source {
-    Source(FIRST_CONTROL + id.0 as u32)
-}
-
-/// The source of an origin, by its number among the conversation's.
-pub(crate) fn origin_source(controls: usize, number: usize) -> Source {
-    Source(FIRST_CONTROL + controls as u32 + number as u32)
-}
-
 impl Prompt {
     /// The prompt as one string.
     pub fn text(&self) -> &str {
@@ -118,15 +104,10 @@ impl Prompt {
     }
 
     fn origin(&self, source: Source) -> Origin {
-        match source {
-            FORMAT | SEAM => Origin::Format,
-            Source(number) => {
-                let number = (number - FIRST_CONTROL) as usize;
-                match number.checked_sub(self.controls.len()) {
-                    None => Origin::Control(ControlId(number)),
-                    Some(number) => self.origins.get(number).cloned().unwrap_or(Origin::Format),
-                }
-            }
+        match sources::read(source, self.controls.len()) {
+            None => Origin::Format,
+            Some(Ok(id)) => Origin::Control(id),
+            Some(Err(number)) => self.origins.get(number).unwrap_or(Origin::Format),
         }
     }
 
@@ -147,21 +128,21 @@ impl<'a> Iterator for Runs<'a> {
     type Item = Run<'a>;
 
     fn next(&mut self) -> Option<Run<'a>> {
-        let controls = self.prompt.controls.len() as u32;
+        let controls = self.prompt.controls.len();
         let mut text: Option<Range<usize>> = None;
         while let Some(piece) = self.pieces.peek().copied() {
-            let control = piece.source.0.checked_sub(FIRST_CONTROL).filter(|number| *number < controls);
-            if text.is_some() && (control.is_some() || piece.source == SEAM) {
+            let control = sources::read(piece.source, controls).and_then(Result::ok);
+            if text.is_some() && (control.is_some() || piece.source == sources::SEAM) {
                 break;
             }
             self.pieces.next();
-            if let Some(number) = control {
-                return Some(Run::Control { text: piece.text, id: ControlId(number as usize), start: piece.start });
+            if let Some(id) = control {
+                return Some(Run::Control { text: piece.text, id, start: piece.start });
             }
             let end = piece.start + piece.text.len();
             match &mut text {
                 Some(run) => run.end = end,
-                None if piece.source == SEAM => {}
+                None if piece.source == sources::SEAM => {}
                 None => text = Some(piece.start..end),
             }
         }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Call, Content, File, Json, Message, Part, Tool, object};
 use rolecall_format::codec::{call, is_python_space, python};
-use rolecall_format::{Codec, Field, Format, Op, Slot};
+use rolecall_format::{Codec, ControlId, Field, Format, Op, Slot, Step, sources};
 use rolecall_text::{Source, Text};
 
 use crate::options::Chosen;
+use crate::origin::Origins;
 use crate::plan::{Offer, Plan, SystemText, Turn, What};
-use crate::prompt::{FORMAT, SEAM, control_source, origin_source};
 use crate::{Bos, Origin, Prompt};
 
 pub(crate) fn write_prompt(
@@ -24,14 +24,16 @@ pub(crate) fn write_prompt(
     let mut writer = Writer {
         format,
         bos,
+        usual: bos == Bos::Write && chosen.spelling.is_none(),
         chosen,
         offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
-        origins: Vec::with_capacity(plan.turns.len() + 8),
+        origins: Origins::with_capacity(plan.turns.len() + 8),
+        readings: &plan.readings,
     };
     let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
     for turn in &plan.turns {
         let scene = Scene { turn: Some(turn), ..Scene::default() };
-        if writer.ops(&turn.layout.ops, &scene, &mut text).is_break() {
+        if writer.steps(turn.layout.steps(), &scene, &mut text).is_break() {
             break;
         }
     }
@@ -47,10 +49,13 @@ pub(crate) fn write_prompt(
 struct Writer<'a> {
     format: &'a Format,
     bos: Bos,
+    /// Whether the opening tokens are written and all tokens spelled as usual, so that constants are ready.
+    usual: bool,
     chosen: &'a Chosen<'a>,
     /// Whether some turn prints the tools.
     offered: bool,
-    origins: Vec<Origin>,
+    origins: Origins,
+    readings: &'a [Vec<(Field, &'a str)>],
 }
 
 /// What the holes of a layout can see.
@@ -73,6 +78,14 @@ impl<'a> Scene<'a> {
         }
     }
 
+    /// The raw output that the turn holds: its message and its number among the readings.
+    fn raw(&self) -> Option<(usize, usize)> {
+        match self.turn?.what {
+            What::Raw(message, reading) => Some((message, reading)),
+            _ => None,
+        }
+    }
+
     fn folded(&self) -> Option<SystemText<'a>> {
         match self.turn?.what {
             What::Message(_, _, folded) => folded,
@@ -86,21 +99,18 @@ impl<'a> Scene<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes ops in order; breaks off behind the content of a turn that is to be continued.
-    fn ops(&mut self, ops: &[Op], scene: &Scene<'_>, out: &mut Text) -> ControlFlow<()> {
-        for op in ops {
-            match op {
-                Op::Literal(text) => out.push(text, FORMAT),
-                // A tokenizer that adds the opening tokens by itself adds those before any other.
-                Op::Control(id) if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
-                Op::Control(id) => out.push_apart(self.format.control(*id).spelling(self.chosen.spelling), control_source(*id)),
-                Op::Seam => out.push_apart("", SEAM),
-                Op::Group(inner) => {
-                    if self.has_all(inner, scene) {
-                        self.ops(inner, scene, out)?;
+    /// Writes steps in order; breaks off behind the content of a turn that is to be continued.
+    fn steps(&mut self, steps: &[Step], scene: &Scene<'_>, out: &mut Text) -> ControlFlow<()> {
+        for step in steps {
+            match step {
+                Step::Constant { text, .. } if self.usual => out.append(text),
+                Step::Constant { ops, .. } => self.constants(ops, out),
+                Step::Group { holes, steps } => {
+                    if holes.iter().all(|(field, codec)| self.has(*field, codec, scene)) {
+                        self.steps(steps, scene, out)?;
                     }
                 }
-                Op::Hole { field, codec, .. } => {
+                Step::Hole { field, codec } => {
                     self.hole(*field, codec, scene, out);
                     if *field == Field::Content && scene.turn.is_some_and(|turn| turn.cut) {
                         return ControlFlow::Break(());
@@ -111,17 +121,31 @@ impl<'a> Writer<'a> {
         ControlFlow::Continue(())
     }
 
-    fn has_all(&self, ops: &[Op], scene: &Scene<'_>) -> bool {
-        ops.iter().all(|op| match op {
-            Op::Hole { field, codec, .. } => self.has(*field, codec, scene),
-            _ => true,
-        })
+    /// Constants where something of them is not as usual.
+    fn constants(&self, ops: &[Op], out: &mut Text) {
+        for op in ops {
+            match op {
+                Op::Literal(text) => out.push(text, sources::FORMAT),
+                // A tokenizer that adds the opening tokens by itself adds those before any other.
+                Op::Control(id) if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
+                Op::Control(id) => self.control(*id, out),
+                Op::Seam => out.push_apart("", sources::SEAM),
+                Op::Hole { .. } | Op::Group(_) => {}
+            }
+        }
+    }
+
+    fn control(&self, id: ControlId, out: &mut Text) {
+        out.push_apart(self.format.control(id).spelling(self.chosen.spelling), sources::control(id));
     }
 
     /// Whether a hole has a value, as the manual says of each.
     fn has(&self, field: Field, codec: &Codec, scene: &Scene<'_>) -> bool {
         let message = scene.message().map(|(_, message)| message);
         let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        if let Some((_, reading)) = scene.raw() {
+            return filled(self.raw_value(reading, field));
+        }
         match field {
             Field::Content => match scene.turn.map(|turn| turn.what) {
                 Some(What::Added(text)) => !text.is_empty(),
@@ -153,17 +177,33 @@ impl<'a> Writer<'a> {
     }
 
     fn hole(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        // What most holes are: the text of a message that has nothing else.
+        if let (Field::Content, Some(Turn { what: What::Message(index, message, _), .. }), None, None) =
+            (field, scene.turn, scene.result, scene.part)
+            && let Some(text) = message.plain_text()
+            && !matches!(codec, Codec::Json { .. })
+        {
+            let source = self.content_source(*index);
+            return out.push(text_by(text, codec), source);
+        }
+        if let Some((message, reading)) = scene.raw() {
+            if let Some(text) = self.raw_value(reading, field) {
+                let source = self.content_source(message);
+                out.push(text, source);
+            }
+            return;
+        }
         match field {
             _ if *codec == Codec::Present => {}
             Field::Content => self.content(codec, scene, out),
             Field::Name => self.name(codec, scene, out),
             Field::Reasoning => self.message_text(scene, "reasoning_content", Message::reasoning_content, codec, out),
-            Field::Round => out.push(&scene.turn.map_or(0, |turn| turn.round).to_string(), FORMAT),
+            Field::Round => out.push(&scene.turn.map_or(0, |turn| turn.round).to_string(), sources::FORMAT),
             Field::Calls => self.calls(scene, out),
             Field::System => self.system(scene, out),
             Field::Tools | Field::Functions => self.tools(field, codec, scene, out),
             Field::Tool | Field::Function => self.tool(field, codec, scene, out),
-            Field::Interpreter => out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), FORMAT),
+            Field::Interpreter => out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), sources::FORMAT),
             Field::Call => self.call(codec, scene, out),
             Field::Arguments => self.arguments(codec, scene, out),
             Field::Code => {
@@ -181,13 +221,13 @@ impl<'a> Writer<'a> {
             },
             Field::Index => {
                 let index = scene.call.map(|(at, _)| at).or(scene.tool.map(|(at, _)| at)).unwrap_or(0);
-                out.push(&index.to_string(), FORMAT);
+                out.push(&index.to_string(), sources::FORMAT);
             }
             Field::Results => self.results(scene, out),
             Field::Folded => {
                 if let Some(layout) = self.format.layout(Slot::Folded) {
                     let mut folded = Text::new();
-                    let _ = self.ops(&layout.ops, scene, &mut folded);
+                    let _ = self.steps(layout.steps(), scene, &mut folded);
                     out.append(&trimmed(folded, codec));
                 }
             }
@@ -197,7 +237,7 @@ impl<'a> Writer<'a> {
                 if let Some((value, given)) = self.chosen.values.get(at) {
                     let source = match given {
                         true => self.source(Origin::Option { name: self.format.choices[at].name.clone() }),
-                        false => FORMAT,
+                        false => sources::FORMAT,
                     };
                     out.push(value, source);
                 }
@@ -214,15 +254,20 @@ impl<'a> Writer<'a> {
         }
     }
 
+    fn raw_value(&self, reading: usize, field: Field) -> Option<&'a str> {
+        let values = self.readings.get(reading)?;
+        values.iter().find(|(known, _)| *known == field).map(|(_, text)| *text)
+    }
+
     fn content(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         if let Some((_, Part::Text(text))) = scene.part
             && let Some((index, _)) = scene.message()
         {
-            let source = self.message_source(index, Cow::Borrowed("content"));
+            let source = self.content_source(index);
             return out.push(text, source);
         }
         if let Some(What::Added(text)) = scene.turn.map(|turn| turn.what) {
-            return out.push(text_by(text, codec), FORMAT);
+            return out.push(text_by(text, codec), sources::FORMAT);
         }
         if let Some((index, message)) = scene.message() {
             self.message_content(index, message, codec, scene, out);
@@ -231,16 +276,16 @@ impl<'a> Writer<'a> {
 
     fn message_content(&mut self, index: usize, message: &Message, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         match (message.content(), codec) {
-            (Content::None, Codec::Json { .. }) => out.push("\"\"", FORMAT),
+            (Content::None, Codec::Json { .. }) => out.push("\"\"", sources::FORMAT),
             (Content::None, _) => {}
             (_, Codec::Json { .. }) => {
                 let mut quoted = String::new();
                 json::write_string(&mut quoted, &message.text().unwrap_or_default(), false);
-                let source = self.message_source(index, Cow::Borrowed("content"));
+                let source = self.content_source(index);
                 out.push(&quoted, source);
             }
             (Content::Text(text), _) => {
-                let source = self.message_source(index, Cow::Borrowed("content"));
+                let source = self.content_source(index);
                 out.push(text_by(text, codec), source);
             }
             (Content::Parts(_), _) => {
@@ -264,7 +309,7 @@ impl<'a> Writer<'a> {
         match (self.format.layout(slot), part) {
             (Some(layout), _) => {
                 let scene = Scene { part: Some((at, part)), ..*scene };
-                let _ = self.ops(&layout.ops, &scene, out);
+                let _ = self.steps(layout.steps(), &scene, out);
             }
             (None, Part::Text(text)) => {
                 let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
@@ -285,7 +330,7 @@ impl<'a> Writer<'a> {
         let Some(name) = message.name() else { return };
         let known = self.format.names.iter().find(|(known, _)| *codec == Codec::Names && known == name);
         match known {
-            Some((_, id)) => out.push_apart(self.format.control(*id).spelling(self.chosen.spelling), control_source(*id)),
+            Some((_, id)) => self.control(*id, out),
             None => {
                 let source = self.message_source(index, Cow::Borrowed("name"));
                 let quoted = quoted_by(name, codec);
@@ -312,7 +357,7 @@ impl<'a> Writer<'a> {
 
     fn system(&mut self, scene: &Scene<'_>, out: &mut Text) {
         match scene.folded() {
-            Some(SystemText::Added(text)) => out.push(text, FORMAT),
+            Some(SystemText::Added(text)) => out.push(text, sources::FORMAT),
             Some(SystemText::Message(index, message)) => self.message_content(index, message, &Codec::Text, scene, out),
             None => {}
         }
@@ -324,7 +369,7 @@ impl<'a> Writer<'a> {
             if at > 0
                 && let Some(layout) = self.format.layout(Slot::CallSeparator)
             {
-                let _ = self.ops(&layout.ops, scene, out);
+                let _ = self.steps(layout.steps(), scene, out);
             }
             let slot = match call {
                 Call::Function { .. } => Slot::Call,
@@ -332,7 +377,7 @@ impl<'a> Writer<'a> {
             };
             if let Some(layout) = self.format.layout(slot) {
                 let scene = Scene { call: Some((at, call)), ..*scene };
-                let _ = self.ops(&layout.ops, &scene, out);
+                let _ = self.steps(layout.steps(), &scene, out);
             }
         }
     }
@@ -341,7 +386,7 @@ impl<'a> Writer<'a> {
         if let (Some((at, Call::Function { name, arguments, .. })), Codec::Call(keys)) = (scene.call, codec) {
             let name_source = self.call_source(scene, at, "function.name");
             let arguments_source = self.call_source(scene, at, "function.arguments");
-            keys.print(out, FORMAT, (name, name_source), (arguments, arguments_source));
+            keys.print(out, sources::FORMAT, (name, name_source), (arguments, arguments_source));
         }
     }
 
@@ -362,7 +407,7 @@ impl<'a> Writer<'a> {
             if let Some(layout) = self.format.layout(Slot::ToolsItem) {
                 for (at, tool) in functions {
                     let scene = Scene { tool: Some((at, tool)), ..*scene };
-                    let _ = self.ops(&layout.ops, &scene, out);
+                    let _ = self.steps(layout.steps(), &scene, out);
                 }
             }
             return;
@@ -377,12 +422,12 @@ impl<'a> Writer<'a> {
         };
         let mut written = 0;
         for (at, tool) in functions {
-            out.push(if written == 0 { &open } else { &between }, FORMAT);
+            out.push(if written == 0 { &open } else { &between }, sources::FORMAT);
             let source = self.tool_source(offer, at);
             out.push(&json::write_at(&tool_value(field == Field::Tools, tool), &layout, 1), source);
             written += 1;
         }
-        out.push(if written == 0 { "[]" } else { &close }, FORMAT);
+        out.push(if written == 0 { "[]" } else { &close }, sources::FORMAT);
     }
 
     fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
@@ -400,23 +445,23 @@ impl<'a> Writer<'a> {
         };
         for (at, message) in messages.iter().enumerate() {
             let scene = Scene { result: Some((first + at, message)), ..*scene };
-            let _ = self.ops(&layout.ops, &scene, out);
+            let _ = self.steps(layout.steps(), &scene, out);
         }
     }
 
     fn files(&mut self, scene: &Scene<'_>, out: &mut Text) {
         let Some((index, message)) = scene.message() else { return };
-        out.push("[", FORMAT);
+        out.push("[", sources::FORMAT);
         let mut between = "";
         for (at, part) in message.parts().enumerate() {
             if let Part::File(file) = part {
-                out.push(between, FORMAT);
+                out.push(between, sources::FORMAT);
                 between = ", ";
                 let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
                 out.push(&json::write(&Json::Object(file_object(file)), &json::Layout::default()), source);
             }
         }
-        out.push("]", FORMAT);
+        out.push("]", sources::FORMAT);
     }
 
     fn file_field(&mut self, field: Field, scene: &Scene<'_>, out: &mut Text) {
@@ -432,8 +477,12 @@ impl<'a> Writer<'a> {
     }
 
     fn source(&mut self, origin: Origin) -> Source {
-        self.origins.push(origin);
-        origin_source(self.format.controls.len(), self.origins.len() - 1)
+        sources::beyond(self.format.controls.len(), self.origins.add(origin))
+    }
+
+    #[inline]
+    fn content_source(&mut self, message: usize) -> Source {
+        sources::beyond(self.format.controls.len(), self.origins.add_content(message))
     }
 
     fn message_source(&mut self, message: usize, field: Cow<'static, str>) -> Source {

@@ -19,10 +19,10 @@
 
 pub mod answer;
 mod error;
+mod files;
 
 pub use error::Error;
 pub use rolecall_conversation::{Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object};
-pub use rolecall_encode::tokenizer;
 pub use rolecall_encode::{Encoded, EncodedToken, Encoder, Split, SplitRun, Tokenizer, split_text};
 pub use rolecall_format::{
     Choice, Codec, Control, ControlId, Defaults, Diagnostic, Fit, Format, Generation, Layout, LoadError, Op, Pattern, Registry, Rules,
@@ -31,3 +31,10 @@ pub use rolecall_format::{
 pub use rolecall_openai::Request;
 pub use rolecall_render::{Bos, Dropped, Options, Origin, Prompt, RuleMode, Run, Segment, render};
 pub use rolecall_text::{Source, Text};
+
+/// Tokenizers: the trait, its adapters, and their files.
+pub mod tokenizer {
+    pub use rolecall_encode::tokenizer::*;
+
+    pub use crate::files::load;
+}

@@ -65,6 +65,7 @@ impl Text {
     }
 
     /// Appends another text, piece by piece, as it is.
+    #[inline]
     pub fn append(&mut self, other: &Text) {
         let shift = self.characters.len();
         self.characters.push_str(&other.characters);

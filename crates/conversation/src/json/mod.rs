@@ -86,6 +86,17 @@ impl Object {
         self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value)
     }
 
+    /// Where a key stands, from 0.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        self.0.iter().position(|(k, _)| k == key)
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub fn value_at(&self, place: usize) -> Option<&Json> {
+        self.0.get(place).map(|(_, value)| value)
+    }
+
     /// The value of a key, to be changed.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
         self.0.iter_mut().find(|(k, _)| k == key).map(|(_, value)| value)

@@ -83,6 +83,14 @@ impl<'a> Table<'a> {
         self.texts_with_spans(key, mistakes).into_iter().map(|(text, _)| text).collect()
     }
 
+    /// A string, or a list of strings.
+    pub fn text_or_texts(&self, key: &str, mistakes: &mut Vec<Diagnostic>) -> Vec<String> {
+        match self.entry(key).map(Spanned::get_ref) {
+            Some(DeValue::Array(_)) => self.texts(key, mistakes),
+            _ => self.text(key, mistakes).into_iter().collect(),
+        }
+    }
+
     pub fn texts_with_spans(&self, key: &str, mistakes: &mut Vec<Diagnostic>) -> Vec<(String, Range<usize>)> {
         let Some(value) = self.entry(key) else { return Vec::new() };
         let DeValue::Array(items) = value.get_ref() else {

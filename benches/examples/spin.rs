@@ -1,0 +1,16 @@
+//! Renders one conversation for a few seconds, to be looked at with a profiler.
+use rolecall::{Conversation, Message, Options, Registry, render};
+
+fn main() {
+    let registry = Registry::builtin();
+    let format = registry.get("chatml").expect("built in");
+    let text = "word ".repeat(60);
+    let messages = (0..200).map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });
+    let conversation = Conversation::new(messages.collect());
+    let options = Options::default();
+    let mut bytes = 0;
+    for _ in 0..100_000 {
+        bytes += render(&conversation, format, &options).map_or(0, |prompt| prompt.text().len());
+    }
+    println!("{bytes}");
+}

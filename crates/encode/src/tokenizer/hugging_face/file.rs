@@ -1,0 +1,335 @@
+use std::collections::HashSet;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::Value;
+use serde_json::error::Category;
+use serde_json::value::RawValue;
+use tokenizers::models::bpe::{BPE, Vocab};
+use tokenizers::models::unigram::Unigram;
+use tokenizers::models::wordlevel::WordLevel;
+use tokenizers::models::wordpiece::WordPiece;
+use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
+
+use super::super::{AddedToken, Error, Kind};
+use super::normalizer::check_normalizer;
+
+/// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
+const LARGEST_ID: u32 = i32::MAX as u32;
+
+const EXPECTED: &str = "a tokenizer.json";
+
+/// A `tokenizer.json`, checked: what is built from it does not panic.
+pub(super) struct File {
+    pub added_tokens: Vec<AddedToken>,
+    pub post_processor: Value,
+    /// The token for text that the model does not know.
+    pub unknown: Option<u32>,
+    pub byte_fallback: bool,
+    pub kind: Kind,
+    pub normalizer: Option<NormalizerWrapper>,
+    pub pre_tokenizer: Option<PreTokenizerWrapper>,
+    model: ModelWrapper,
+}
+
+impl File {
+    pub fn from_bytes(json: &[u8]) -> Result<Self, Error> {
+        let raw: Raw = serde_json::from_slice(json).map_err(|error| unreadable(json, &error))?;
+        let no_model = || Error::NotRecognized { expected: EXPECTED, why: "it has no `model`".to_owned() };
+        let raw_model = raw.model.ok_or_else(no_model)?;
+        check_normalizer(&raw.normalizer)?;
+        check_pre_tokenizer(&raw.pre_tokenizer)?;
+        let byte_level = mentions_byte_level(&raw.normalizer) || mentions_byte_level(&raw.pre_tokenizer);
+        let ReadModel { model, unknown, byte_fallback, kind } = read_model(raw_model, byte_level)?;
+        Ok(Self {
+            added_tokens: raw.added_tokens.into_iter().map(AddedToken::from).collect(),
+            post_processor: raw.post_processor,
+            unknown,
+            byte_fallback,
+            kind,
+            normalizer: read_part("normalizer", raw.normalizer)?,
+            pre_tokenizer: read_part("pre_tokenizer", raw.pre_tokenizer)?,
+            model,
+        })
+    }
+
+    /// Builds the tokenizer with these added tokens, which must be the file's own or more.
+    pub fn into_tokenizer(self, added: &[AddedToken]) -> Result<tokenizers::Tokenizer, Error> {
+        let malformed = |error: tokenizers::Error| Error::malformed("added_tokens", error.to_string());
+        if let Some(token) = added.iter().find(|token| token.id > LARGEST_ID || token.text.is_empty()) {
+            let why = format!("`{}` claims id {}", token.text, token.id);
+            return Err(Error::malformed("added_tokens", why));
+        }
+        let mut tokenizer = tokenizers::Tokenizer::new(self.model);
+        tokenizer.with_normalizer(self.normalizer).map_err(malformed)?;
+        tokenizer.with_pre_tokenizer(self.pre_tokenizer);
+        tokenizer
+            .add_tokens(added.iter().map(|token| tokenizers::AddedToken {
+                content: token.text.clone(),
+                single_word: token.single_word,
+                lstrip: token.lstrip,
+                rstrip: token.rstrip,
+                normalized: token.normalized,
+                special: token.special,
+            }))
+            .map_err(malformed)?;
+        // The crate numbers added tokens by their order; a file that disagrees would silently give other ids.
+        for token in added {
+            let given = tokenizer.token_to_id(&token.text);
+            if given != Some(token.id) {
+                let given = given.map_or("none".to_owned(), |id| id.to_string());
+                let why = format!("`{}` claims id {}, the vocabulary gives {given}", token.text, token.id);
+                return Err(Error::malformed("added_tokens", why));
+            }
+        }
+        Ok(tokenizer)
+    }
+}
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(default)]
+    added_tokens: Vec<RawAdded>,
+    #[serde(default)]
+    normalizer: Value,
+    #[serde(default)]
+    pre_tokenizer: Value,
+    #[serde(default)]
+    post_processor: Value,
+    #[serde(borrow)]
+    model: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct RawAdded {
+    id: u32,
+    content: String,
+    single_word: bool,
+    lstrip: bool,
+    rstrip: bool,
+    normalized: bool,
+    special: bool,
+}
+
+impl From<RawAdded> for AddedToken {
+    fn from(raw: RawAdded) -> Self {
+        Self {
+            text: raw.content,
+            id: raw.id,
+            special: raw.special,
+            normalized: raw.normalized,
+            lstrip: raw.lstrip,
+            rstrip: raw.rstrip,
+            single_word: raw.single_word,
+        }
+    }
+}
+
+#[derive(Deserialize)]
+struct Tag {
+    #[serde(rename = "type")]
+    name: Option<String>,
+    merges: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Deserialize)]
+struct RawBpe {
+    dropout: Option<f32>,
+    unk_token: Option<String>,
+    continuing_subword_prefix: Option<String>,
+    end_of_word_suffix: Option<String>,
+    fuse_unk: Option<bool>,
+    byte_fallback: Option<bool>,
+    ignore_merges: Option<bool>,
+    vocab: Vocab,
+    merges: Vec<Merge>,
+}
+
+#[derive(Deserialize)]
+struct RawUnigram {
+    vocab: Vec<(String, f64)>,
+    unk_id: Option<usize>,
+    #[serde(default)]
+    byte_fallback: bool,
+}
+
+#[derive(Deserialize)]
+struct RawWordPiece {
+    vocab: Vocab,
+    unk_token: String,
+    continuing_subword_prefix: String,
+    max_input_chars_per_word: usize,
+}
+
+#[derive(Deserialize)]
+struct RawWordLevel {
+    vocab: Vocab,
+    unk_token: String,
+}
+
+struct ReadModel {
+    model: ModelWrapper,
+    unknown: Option<u32>,
+    byte_fallback: bool,
+    kind: Kind,
+}
+
+fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
+    let tag: Tag = read_json(raw)?;
+    let built = |error: tokenizers::Error| Error::malformed("model", error.to_string());
+    match tag.name.as_deref().or(tag.merges.map(|_| "BPE")) {
+        Some("BPE") => {
+            let raw: RawBpe = read_json(raw)?;
+            let unknown = raw.unk_token.as_ref().and_then(|unk| raw.vocab.get(unk).copied());
+            let byte_fallback = raw.byte_fallback.unwrap_or(false);
+            let kind = if byte_level { Kind::ByteLevelBpe } else { Kind::Bpe };
+            Ok(ReadModel { model: build_bpe(raw)?.into(), unknown, byte_fallback, kind })
+        }
+        Some("Unigram") => {
+            let raw: RawUnigram = read_json(raw)?;
+            let mut seen = HashSet::new();
+            if let Some((piece, _)) = raw.vocab.iter().find(|(piece, _)| piece.is_empty() || !seen.insert(piece)) {
+                return Err(Error::malformed("model.vocab", format!("piece `{piece}` is empty or stands twice")));
+            }
+            let unknown = raw.unk_id.and_then(|id| id.try_into().ok());
+            let byte_fallback = raw.byte_fallback;
+            let model = Unigram::from(raw.vocab, raw.unk_id, byte_fallback).map_err(built)?.into();
+            Ok(ReadModel { model, unknown, byte_fallback, kind: Kind::Unigram })
+        }
+        Some("WordPiece") => {
+            let raw: RawWordPiece = read_json(raw)?;
+            check_vocabulary(&raw.vocab)?;
+            let unknown = raw.vocab.get(&raw.unk_token).copied();
+            let model = WordPiece::builder()
+                .vocab(raw.vocab)
+                .unk_token(raw.unk_token)
+                .continuing_subword_prefix(raw.continuing_subword_prefix)
+                .max_input_chars_per_word(raw.max_input_chars_per_word)
+                .build()
+                .map_err(built)?
+                .into();
+            Ok(ReadModel { model, unknown, byte_fallback: false, kind: Kind::WordPiece })
+        }
+        Some("WordLevel") => {
+            let raw: RawWordLevel = read_json(raw)?;
+            check_vocabulary(&raw.vocab)?;
+            let unknown = raw.vocab.get(&raw.unk_token).copied();
+            let model = WordLevel::builder().vocab(raw.vocab).unk_token(raw.unk_token).build().map_err(built)?.into();
+            Ok(ReadModel { model, unknown, byte_fallback: false, kind: Kind::WordLevel })
+        }
+        Some(other) => Err(Error::unsupported("model.type", other)),
+        None => Err(Error::malformed("model", "expected a `type`, found none")),
+    }
+}
+
+fn build_bpe(raw: RawBpe) -> Result<BPE, Error> {
+    check_vocabulary(&raw.vocab)?;
+    if raw.dropout.is_some_and(|dropout| dropout != 0.0) {
+        return Err(Error::unsupported("model.dropout", "a tokenizer that gives other ids each time"));
+    }
+    if let Some(unk) = raw.unk_token.as_ref().filter(|unk| !raw.vocab.contains_key(*unk)) {
+        return Err(Error::malformed("model.unk_token", format!("`{unk}` is not in the vocabulary")));
+    }
+    let prefix = raw.continuing_subword_prefix.unwrap_or_default();
+    let mut merges = Vec::with_capacity(raw.merges.len());
+    for Merge(left, right) in raw.merges {
+        // The crate cuts the prefix off and joins the rest without looking; all three must be what it takes them for.
+        let tail = right.strip_prefix(prefix.as_str());
+        let known = |text: &str| raw.vocab.contains_key(text);
+        if !known(&left) || !known(&right) || !tail.is_some_and(|tail| known(&format!("{left}{tail}"))) {
+            let why = format!("merge `{left}` + `{right}` does not lead from the vocabulary into it");
+            return Err(Error::malformed("model.merges", why));
+        }
+        merges.push((left, right));
+    }
+    let mut builder = BPE::builder()
+        .vocab_and_merges(raw.vocab, merges)
+        .fuse_unk(raw.fuse_unk.unwrap_or(false))
+        .byte_fallback(raw.byte_fallback.unwrap_or(false))
+        .ignore_merges(raw.ignore_merges.unwrap_or(false));
+    if let Some(unk) = raw.unk_token {
+        builder = builder.unk_token(unk);
+    }
+    if !prefix.is_empty() {
+        builder = builder.continuing_subword_prefix(prefix);
+    }
+    if let Some(suffix) = raw.end_of_word_suffix {
+        builder = builder.end_of_word_suffix(suffix);
+    }
+    builder.build().map_err(|error| Error::malformed("model", error.to_string()))
+}
+
+fn check_vocabulary(vocabulary: &Vocab) -> Result<(), Error> {
+    let mut seen = HashSet::with_capacity(vocabulary.len());
+    for (text, &id) in vocabulary {
+        if id > LARGEST_ID || !seen.insert(id) {
+            let why = format!("`{text}` claims id {id}, which is too large or taken");
+            return Err(Error::malformed("model.vocab", why));
+        }
+    }
+    Ok(())
+}
+
+fn check_pre_tokenizer(value: &Value) -> Result<(), Error> {
+    // The crate divides by the length.
+    if value["type"] == "FixedLength" && value["length"] == 0 {
+        return Err(Error::malformed("pre_tokenizer.length", "expected a positive number, found 0"));
+    }
+    value["pretokenizers"].as_array().into_iter().flatten().try_for_each(check_pre_tokenizer)
+}
+
+fn mentions_byte_level(value: &Value) -> bool {
+    let nested = ["normalizers", "pretokenizers"].map(|key| value[key].as_array());
+    value["type"] == "ByteLevel" || nested.into_iter().flatten().flatten().any(mentions_byte_level)
+}
+
+fn read_part<T: serde::de::DeserializeOwned>(place: &str, value: Value) -> Result<Option<T>, Error> {
+    serde_json::from_value(value).map_err(|error| Error::malformed(place, error.to_string()))
+}
+
+fn read_json<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Error> {
+    serde_json::from_str(raw.get()).map_err(|error| Error::malformed("model", error.to_string()))
+}
+
+fn unreadable(json: &[u8], error: &serde_json::Error) -> Error {
+    match error.classify() {
+        Category::Eof => Error::Truncated { expected: EXPECTED, offset: json.len() },
+        Category::Data => Error::malformed("tokenizer.json", error.to_string()),
+        Category::Syntax | Category::Io => Error::NotRecognized { expected: EXPECTED, why: error.to_string() },
+    }
+}
+
+/// A merge is written `"a b"` in older files and `["a", "b"]` in newer ones.
+struct Merge(String, String);
+
+impl<'de> Deserialize<'de> for Merge {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(MergeVisitor)
+    }
+}
+
+struct MergeVisitor;
+
+impl<'de> Visitor<'de> for MergeVisitor {
+    type Value = Merge;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a merge: two tokens")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Merge, E> {
+        let mut parts = text.split(' ');
+        match (parts.next(), parts.next(), parts.next()) {
+            (Some(left), Some(right), None) => Ok(Merge(left.to_owned(), right.to_owned())),
+            _ => Err(E::custom(format!("expected two tokens with a space between, found `{text}`"))),
+        }
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Merge, A::Error> {
+        match (parts.next_element()?, parts.next_element()?, parts.next_element::<String>()?) {
+            (Some(left), Some(right), None) => Ok(Merge(left, right)),
+            _ => Err(serde::de::Error::custom("expected a merge of two tokens")),
+        }
+    }
+}

@@ -1,0 +1,58 @@
+use tokenizers::pre_tokenizers::metaspace::{Metaspace, PrependScheme};
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
+
+const ESCAPED_SPACE: char = '\u{2581}';
+
+/// The pre-tokenizer as it acts on a text that is not at the prompt's start; `None` where that makes no difference.
+///
+/// The crate tells the start by the offset in the string it is given, and a run always starts at offset 0.
+pub(super) fn inside(pre_tokenizer: &PreTokenizerWrapper) -> Option<PreTokenizerWrapper> {
+    let mut inside = pre_tokenizer.clone();
+    clear_first_prefix(&mut inside).then_some(inside)
+}
+
+fn clear_first_prefix(pre_tokenizer: &mut PreTokenizerWrapper) -> bool {
+    match pre_tokenizer {
+        PreTokenizerWrapper::Metaspace(metaspace) if metaspace.prepend_scheme == PrependScheme::First => {
+            metaspace.prepend_scheme = PrependScheme::Never;
+            true
+        }
+        PreTokenizerWrapper::Sequence(sequence) => {
+            let changed = sequence.as_mut().iter_mut().map(clear_first_prefix);
+            changed.filter(|&changed| changed).count() > 0
+        }
+        _ => false,
+    }
+}
+
+/// Puts the prefix space where transformers puts it for a config with a `legacy` flag.
+///
+/// Such files write it as a normalizer that prepends to every section, a section with a leading space included.
+/// transformers 5 sets a pre-tokenizer of its own instead, which gives no second space there.
+pub(super) fn modernize(
+    normalizer: &mut Option<NormalizerWrapper>,
+    pre_tokenizer: &mut Option<PreTokenizerWrapper>,
+    legacy: bool,
+    add_prefix_space: Option<bool>,
+) {
+    if pre_tokenizer.is_some() || !normalizer.as_ref().is_some_and(escapes_spaces_behind_a_prefix) {
+        return;
+    }
+    let scheme = match (add_prefix_space, legacy) {
+        (Some(false), _) => PrependScheme::Never,
+        (_, true) => PrependScheme::Always,
+        (_, false) => PrependScheme::First,
+    };
+    *normalizer = None;
+    *pre_tokenizer = Some(PreTokenizerWrapper::Metaspace(Metaspace::new(ESCAPED_SPACE, scheme, false)));
+}
+
+fn escapes_spaces_behind_a_prefix(normalizer: &NormalizerWrapper) -> bool {
+    let NormalizerWrapper::Sequence(sequence) = normalizer else { return false };
+    let [NormalizerWrapper::Prepend(prepend), NormalizerWrapper::Replace(replace)] = sequence.as_ref() else {
+        return false;
+    };
+    let escaped = ESCAPED_SPACE.to_string();
+    let space = tokenizers::normalizers::Replace::new(" ", escaped.as_str());
+    prepend.prepend == escaped && space.is_ok_and(|space| space == *replace)
+}

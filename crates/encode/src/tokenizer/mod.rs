@@ -1,0 +1,143 @@
+//! In: a text, and the bytes of a model maker's own tokenizer file. Out: token ids with byte spans.
+//! Between: an adapter checks and compiles the file, `encode_ordinary` and `encode_reference` encode.
+//! The adapters: `hugging_face` for `tokenizer.json`, `sentencepiece` for `.model` files.
+//! Start reading at the trait `Tokenizer`, below.
+
+mod added;
+mod config;
+mod error;
+mod hugging_face;
+mod sentencepiece;
+
+#[cfg(test)]
+mod tests;
+
+pub use added::AddedToken;
+pub use error::Error;
+pub use hugging_face::HuggingFace;
+pub use sentencepiece::SentencePiece;
+
+/// A tokenizer as its model maker shipped it, able to tell ordinary text from control tokens.
+pub trait Tokenizer: Send + Sync {
+    /// Encodes ordinary text: none of `added_tokens` comes out, whatever the text spells.
+    ///
+    /// Where a text spells none of them, the ids are the reference tokenizer's. Tokens are appended to `out`.
+    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
+
+    /// Encodes as the reference does: added tokens are matched wherever they are spelled, forged or not.
+    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
+
+    /// Every token that plain text must never become, ordered by id. An id may stand here under two spellings.
+    fn added_tokens(&self) -> &[AddedToken];
+
+    /// The id of the token with exactly this text, added tokens included.
+    fn token_id(&self, text: &str) -> Option<u32>;
+
+    /// The text of a token, spelled in the tokenizer's own alphabet.
+    fn token_text(&self, id: u32) -> Option<String>;
+
+    /// How many tokens there are, added ones included.
+    fn vocabulary_size(&self) -> usize;
+
+    /// What algorithm this is, for reports.
+    fn kind(&self) -> Kind;
+
+    /// The token that the reference puts before every prompt by itself, if any.
+    fn adds_bos(&self) -> Option<u32>;
+
+    /// The token that the reference puts behind every prompt by itself, if any.
+    fn adds_eos(&self) -> Option<u32>;
+}
+
+/// A token and the bytes of the text that it stands for.
+///
+/// Spans lie on character boundaries: tokens that hold a part of a character each span all of it, and a token
+/// that stands for no text (a prefix space) spans the character beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// The token's number.
+    pub id: u32,
+    /// The first byte of its span.
+    pub start: usize,
+    /// The byte behind its span.
+    pub end: usize,
+}
+
+/// Where in the prompt a text stands; some tokenizers put a prefix space at the start only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// At the very start of the prompt.
+    Start,
+    /// Behind a control token.
+    Inside,
+}
+
+/// The algorithm of a tokenizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Byte-pair merges over bytes.
+    ByteLevelBpe,
+    /// Byte-pair merges over characters.
+    Bpe,
+    /// The most probable pieces.
+    Unigram,
+    /// The longest pieces of each word, left to right.
+    WordPiece,
+    /// Whole words.
+    WordLevel,
+    /// Byte-pair merges of a sentencepiece model.
+    SentencePieceBpe,
+    /// The most probable pieces of a sentencepiece model.
+    SentencePieceUnigram,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::ByteLevelBpe => "byte-level BPE",
+            Self::Bpe => "BPE",
+            Self::Unigram => "unigram",
+            Self::WordPiece => "WordPiece",
+            Self::WordLevel => "word level",
+            Self::SentencePieceBpe => "sentencepiece BPE",
+            Self::SentencePieceUnigram => "sentencepiece unigram",
+        })
+    }
+}
+
+/// What a person wants to see of a tokenizer, whose tables are endless.
+fn describe(tokenizer: &dyn Tokenizer, name: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    let mut out = f.debug_struct(name);
+    out.field("kind", &tokenizer.kind()).field("vocabulary_size", &tokenizer.vocabulary_size());
+    out.finish_non_exhaustive()
+}
+
+impl Token {
+    /// A token over these bytes, widened to whole characters and to at least one of them.
+    fn covering(id: u32, (start, end): (usize, usize), text: &str) -> Self {
+        let mut start = boundary_before(text, start.min(text.len()));
+        let mut end = boundary_behind(text, end.clamp(start, text.len()));
+        if start == end && end < text.len() {
+            end = boundary_behind(text, end + 1);
+        }
+        if start == end && start > 0 {
+            start = boundary_before(text, start - 1);
+        }
+        Self { id, start, end }
+    }
+}
+
+fn boundary_before(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
+
+fn boundary_behind(text: &str, mut at: usize) -> usize {
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    at
+}

@@ -1,0 +1,243 @@
+//! Sentencepiece `.model` files, encoded as the sentencepiece library does: normalizer, then BPE or unigram.
+//!
+//! The library is C++ and its ports leave out what matters here (unused pieces, user-defined pieces in ordinary text),
+//! so the encoder is written out: it is small, and the two readings of a text differ in one `Reading` handed down.
+
+mod bpe;
+pub(super) mod charsmap;
+mod model;
+mod normalizer;
+mod protobuf;
+mod sections;
+mod trie;
+mod unigram;
+
+use std::collections::HashMap;
+
+use self::model::{Algorithm, Model, Piece, PieceKind};
+use self::normalizer::{Normalizer, Prefix};
+use self::sections::{Section, Sections};
+use self::trie::Trie;
+use super::added::spells_text;
+use super::config::Config;
+use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
+
+/// A tokenizer read from a sentencepiece `.model`.
+pub struct SentencePiece {
+    model: Model,
+    normalizer: Normalizer,
+    encoder: Encoder,
+    ordinary: Reading,
+    reference: Reading,
+    /// The config's added tokens: the reference cuts a text at them before sentencepiece sees it.
+    sections: Sections,
+    /// Those of them that are text, which ordinary text is cut at too.
+    plain_sections: Sections,
+    added: Vec<AddedToken>,
+    /// Texts of the config's added tokens, which may name a piece anew.
+    named: HashMap<u32, String>,
+    prefix_inside: bool,
+    adds_bos: Option<u32>,
+    adds_eos: Option<u32>,
+}
+
+enum Encoder {
+    Bpe(bpe::Bpe),
+    Unigram(unigram::Unigram),
+}
+
+/// Which pieces text can become, and which user-defined ones are matched before anything else.
+struct Reading {
+    /// By piece: whether text can become it by merging or search.
+    open: Vec<bool>,
+    matched: Trie,
+}
+
+/// A run of normalized bytes and the piece it became; `None` is text that no piece spells.
+struct Found {
+    start: usize,
+    end: usize,
+    piece: Option<u32>,
+}
+
+impl SentencePiece {
+    /// Reads a `.model`, and the `tokenizer_config.json` beside it if there is one.
+    pub fn from_bytes(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
+        let model = Model::from_bytes(bytes)?;
+        let config = Config::from_bytes(config)?;
+        let named: HashMap<u32, String> = config.added.iter().map(|token| (token.id, token.text.clone())).collect();
+        let added = protected_tokens(&model, &config.added);
+        let (plain, claimed): (Vec<_>, Vec<_>) = config.added.iter().cloned().partition(AddedToken::is_text);
+        let ordinary = Reading::new(&model, |id, piece| {
+            // The config may claim a learned piece for a control token.
+            let is_claimed = claimed.iter().any(|token| token.id == id);
+            !is_claimed && (piece.kind.is_learned() || spells_text(&piece.text))
+        });
+        let reference = Reading::new(&model, |_, _| true);
+        let encoder = match model.algorithm {
+            Algorithm::Bpe => Encoder::Bpe(bpe::Bpe::new(&model)),
+            Algorithm::Unigram => Encoder::Unigram(unigram::Unigram::new(&model)),
+        };
+        let mut normalizer = Normalizer::new(&model.normalizer, model.whitespace_as_suffix)?;
+        // transformers: `add_prefix_space` overrules the model's own word on it.
+        if let Some(prefix) = config.add_prefix_space {
+            normalizer.add_dummy_prefix &= prefix;
+        }
+        let id_of = |text: &Option<String>| {
+            let text = text.as_ref()?;
+            named.iter().find(|(_, name)| *name == text).map(|(&id, _)| id).or_else(|| model.piece_id(text))
+        };
+        Ok(Self {
+            adds_bos: id_of(&config.bos).filter(|_| config.add_bos == Some(true)),
+            adds_eos: id_of(&config.eos).filter(|_| config.add_eos == Some(true)),
+            prefix_inside: config.legacy != Some(false),
+            sections: Sections::new(config.added),
+            plain_sections: Sections::new(plain),
+            normalizer,
+            encoder,
+            ordinary,
+            reference,
+            added,
+            named,
+            model,
+        })
+    }
+
+    fn encode(&self, text: &str, sections: &Sections, reading: &Reading, mut place: Place, out: &mut Vec<Token>) {
+        for section in sections.split(text) {
+            match section {
+                Section::Token { id, start, end } => out.push(Token { id, start, end }),
+                Section::Text { start, end } => {
+                    self.encode_section(&text[start..end], start, reading, self.prefix_at(place), out);
+                }
+            }
+            place = Place::Inside;
+        }
+    }
+
+    /// One sentencepiece call: the text must hold nothing that the caller wants matched outside of it.
+    fn encode_section(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
+        let normalized = self.normalizer.normalize(text, &reading.matched, prefix);
+        let found = match &self.encoder {
+            Encoder::Bpe(bpe) => bpe.encode(&normalized.text, &self.model, reading),
+            Encoder::Unigram(unigram) => unigram.encode(&normalized.text, &self.model, reading),
+        };
+        let mut was_unknown = false;
+        for Found { start, end, piece } in found {
+            let span = (normalized.origin[start], normalized.origin[end]);
+            let mut push = |id| {
+                let token = Token::covering(id, span, text);
+                out.push(Token { id, start: base + token.start, end: base + token.end });
+            };
+            match (piece, &self.model.byte_pieces) {
+                (Some(id), _) => push(id),
+                (None, Some(bytes)) => {
+                    normalized.text[start..end].bytes().for_each(|byte| push(bytes[usize::from(byte)]));
+                }
+                // sentencepiece: unknown pieces side by side are one.
+                (None, None) if was_unknown => {
+                    if let Some(last) = out.last_mut() {
+                        last.end = Token::covering(last.id, span, text).end + base;
+                    }
+                }
+                (None, None) => push(self.model.unknown),
+            }
+            was_unknown = piece.is_none();
+        }
+    }
+
+    fn prefix_at(&self, place: Place) -> Prefix {
+        match place {
+            Place::Inside if !self.prefix_inside => Prefix::Without,
+            Place::Start | Place::Inside => Prefix::AsTheModelSays,
+        }
+    }
+}
+
+impl std::fmt::Debug for SentencePiece {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        super::describe(self, "SentencePiece", f)
+    }
+}
+
+impl Tokenizer for SentencePiece {
+    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.encode(text, &self.plain_sections, &self.ordinary, place, out);
+        Ok(())
+    }
+
+    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.encode(text, &self.sections, &self.reference, place, out);
+        Ok(())
+    }
+
+    fn added_tokens(&self) -> &[AddedToken] {
+        &self.added
+    }
+
+    fn token_id(&self, text: &str) -> Option<u32> {
+        self.sections.id(text).or_else(|| self.model.piece_id(text))
+    }
+
+    fn token_text(&self, id: u32) -> Option<String> {
+        let piece = || self.model.pieces.get(id as usize).map(|piece| piece.text.clone());
+        self.named.get(&id).cloned().or_else(piece)
+    }
+
+    fn vocabulary_size(&self) -> usize {
+        let beyond = self.named.keys().filter(|&&id| id as usize >= self.model.pieces.len()).count();
+        self.model.pieces.len() + beyond
+    }
+
+    fn kind(&self) -> Kind {
+        match self.encoder {
+            Encoder::Bpe(_) => Kind::SentencePieceBpe,
+            Encoder::Unigram(_) => Kind::SentencePieceUnigram,
+        }
+    }
+
+    fn adds_bos(&self) -> Option<u32> {
+        self.adds_bos
+    }
+
+    fn adds_eos(&self) -> Option<u32> {
+        self.adds_eos
+    }
+}
+
+impl Reading {
+    /// A reading that opens those learned and user-defined pieces for which `opens` says so.
+    fn new(model: &Model, opens: impl Fn(u32, &Piece) -> bool) -> Self {
+        let can_open = |piece: &Piece| piece.kind.is_learned() || piece.kind == PieceKind::UserDefined;
+        let pieces = || (0..).zip(&model.pieces);
+        let open: Vec<bool> = pieces().map(|(id, piece)| can_open(piece) && opens(id, piece)).collect();
+        let user_defined = pieces().filter(|(_, piece)| piece.kind == PieceKind::UserDefined);
+        let matched = user_defined.filter(|&(id, _)| open[id as usize]).map(|(id, piece)| (piece.text.as_str(), id));
+        Self { matched: Trie::new(matched.collect()), open }
+    }
+
+    fn is_open(&self, id: u32) -> bool {
+        self.open.get(id as usize) == Some(&true)
+    }
+}
+
+fn protected_tokens(model: &Model, config: &[AddedToken]) -> Vec<AddedToken> {
+    let mut protected: Vec<_> = config.iter().filter(|token| !token.is_text()).cloned().collect();
+    for (id, piece) in (0..).zip(&model.pieces) {
+        let token = AddedToken {
+            text: piece.text.clone(),
+            id,
+            special: piece.kind != PieceKind::UserDefined,
+            normalized: false,
+            lstrip: false,
+            rstrip: false,
+            single_word: false,
+        };
+        let known = || config.iter().any(|other| other.id == id && other.text == token.text);
+        if piece.kind != PieceKind::Normal && !token.is_text() && !known() {
+            protected.push(token);
+        }
+    }
+    protected.sort_by_key(|token| token.id);
+    protected
+}

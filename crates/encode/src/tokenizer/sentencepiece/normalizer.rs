@@ -1,0 +1,111 @@
+use super::super::Error;
+use super::charsmap::Charsmap;
+use super::model::NormalizerSpec;
+use super::trie::Trie;
+
+const ESCAPED_SPACE: &str = "\u{2581}";
+
+/// What sentencepiece does to a text before it looks for pieces.
+pub(super) struct Normalizer {
+    pub add_dummy_prefix: bool,
+    charsmap: Option<Charsmap>,
+    remove_extra_whitespaces: bool,
+    escape_whitespaces: bool,
+    whitespace_as_suffix: bool,
+}
+
+pub(super) struct Normalized {
+    pub text: String,
+    /// For each byte of `text`, and for its end: the byte of the original it comes from.
+    pub origin: Vec<usize>,
+}
+
+/// Whether a section gets the prefix space that the model asks for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Prefix {
+    AsTheModelSays,
+    Without,
+}
+
+impl Normalizer {
+    pub fn new(spec: &NormalizerSpec, whitespace_as_suffix: bool) -> Result<Self, Error> {
+        let charsmap = match spec.charsmap.as_slice() {
+            [] => None,
+            bytes => Some(Charsmap::from_bytes(bytes)?),
+        };
+        Ok(Self {
+            add_dummy_prefix: spec.add_dummy_prefix,
+            charsmap,
+            remove_extra_whitespaces: spec.remove_extra_whitespaces,
+            escape_whitespaces: spec.escape_whitespaces,
+            whitespace_as_suffix,
+        })
+    }
+
+    /// sentencepiece: `Normalizer::Normalize`; text in `matched` stays as it is.
+    pub fn normalize(&self, text: &str, matched: &Trie, prefix: Prefix) -> Normalized {
+        let mut out =
+            Normalized { text: String::with_capacity(text.len() + 8), origin: Vec::with_capacity(text.len() + 8) };
+        let space = if self.escape_whitespaces { ESCAPED_SPACE } else { " " };
+        let mut consumed = 0;
+        if self.remove_extra_whitespaces {
+            while let Some((length, " ")) = self.next_unit(&text[consumed..], matched) {
+                consumed += length;
+            }
+        }
+        let has_dummy = self.add_dummy_prefix && prefix == Prefix::AsTheModelSays && consumed < text.len();
+        if has_dummy && !self.whitespace_as_suffix {
+            out.push(space, consumed);
+        }
+        let mut after_space = self.remove_extra_whitespaces;
+        while let Some((length, mut unit)) = self.next_unit(&text[consumed..], matched) {
+            if after_space {
+                unit = unit.trim_start_matches(' ');
+            }
+            if !unit.is_empty() {
+                for (index, part) in unit.split(' ').enumerate() {
+                    if index > 0 {
+                        out.push(space, consumed);
+                    }
+                    out.push(part, consumed);
+                }
+                after_space = self.remove_extra_whitespaces && unit.ends_with(' ');
+            }
+            consumed += length;
+        }
+        if self.remove_extra_whitespaces {
+            while out.text.ends_with(space) {
+                let length = out.text.len() - space.len();
+                consumed = out.origin[length];
+                out.text.truncate(length);
+                out.origin.truncate(length);
+            }
+        }
+        if has_dummy && self.whitespace_as_suffix {
+            out.push(space, consumed);
+        }
+        out.origin.push(consumed);
+        out
+    }
+
+    /// The bytes that are normalized together at the start of the text, and what they become.
+    fn next_unit<'a>(&'a self, text: &'a str, matched: &Trie) -> Option<(usize, &'a str)> {
+        let first = text.chars().next()?;
+        if !matched.is_empty()
+            && let Some((length, _)) = matched.longest_prefix(text.as_bytes())
+        {
+            return Some((length, &text[..length]));
+        }
+        let mapped = self.charsmap.as_ref().and_then(|charsmap| charsmap.longest_prefix(text));
+        // A table could stop within a character; such an entry is not one that text can mean.
+        let mapped = mapped.filter(|(length, _)| text.is_char_boundary(*length));
+        Some(mapped.unwrap_or((first.len_utf8(), &text[..first.len_utf8()])))
+    }
+}
+
+impl Normalized {
+    fn push(&mut self, text: &str, origin: usize) {
+        self.text.push_str(text);
+        self.origin.extend(std::iter::repeat_n(origin, text.len()));
+    }
+}

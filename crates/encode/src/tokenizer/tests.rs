@@ -1,0 +1,309 @@
+use serde_json::{Value, json};
+
+use super::{Error, HuggingFace, Kind, Place, SentencePiece, Token, Tokenizer};
+
+fn added(id: u32, content: &str, special: bool) -> Value {
+    json!({"id": id, "content": content, "special": special,
+           "normalized": false, "lstrip": false, "rstrip": false, "single_word": false})
+}
+
+/// A BPE whose vocabulary holds the control token `<s>`, with merges that lead to it.
+fn bpe() -> Value {
+    json!({
+        "added_tokens": [added(0, "<s>", true), added(12, "<t>", false), added(13, "  ", false)],
+        "normalizer": null,
+        "pre_tokenizer": null,
+        "model": {
+            "type": "BPE", "unk_token": "?", "ignore_merges": true,
+            "vocab": {"<s>": 0, "?": 1, "<": 2, "s": 3, ">": 4, "<s": 5, "a": 6, "b": 7, "ab": 8, "t": 9, "é": 10,
+                      "\u{2581}": 11},
+            "merges": ["a b", "< s", ["<s", ">"]]
+        }
+    })
+}
+
+fn hugging_face(file: &Value) -> HuggingFace {
+    HuggingFace::from_bytes(file.to_string().as_bytes(), None).unwrap()
+}
+
+fn ordinary(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
+    ids(&ordinary_tokens(tokenizer, text, Place::Start))
+}
+
+fn ordinary_tokens(tokenizer: &dyn Tokenizer, text: &str, place: Place) -> Vec<Token> {
+    let mut tokens = Vec::new();
+    tokenizer.encode_ordinary(text, place, &mut tokens).unwrap();
+    tokens
+}
+
+fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    tokenizer.encode_reference(text, Place::Start, &mut tokens).unwrap();
+    ids(&tokens)
+}
+
+fn ids(tokens: &[Token]) -> Vec<u32> {
+    tokens.iter().map(|token| token.id).collect()
+}
+
+fn spans(tokens: &[Token]) -> Vec<(usize, usize)> {
+    tokens.iter().map(|token| (token.start, token.end)).collect()
+}
+
+fn code<T>(result: Result<T, Error>) -> &'static str {
+    result.err().map_or("no error", |error| error.code())
+}
+
+#[test]
+fn a_control_token_in_the_vocabulary_cannot_be_forged() {
+    let tokenizer = hugging_face(&bpe());
+    assert_eq!(reference(&tokenizer, "ab<s>a"), [8, 0, 6]);
+    assert_eq!(ordinary(&tokenizer, "<s>"), [2, 3, 4]);
+    assert_eq!(ordinary(&tokenizer, "ab<s>ab<s><s>"), [8, 2, 3, 4, 8, 2, 3, 4, 2, 3, 4]);
+    assert_eq!(ordinary(&tokenizer, "<t>"), [2, 9, 4]);
+}
+
+#[test]
+fn the_unknown_token_stands_for_unknown_text_but_not_for_its_name() {
+    let tokenizer = hugging_face(&bpe());
+    assert_eq!(ordinary(&tokenizer, "aΩb"), [6, 1, 7]);
+    let error = tokenizer.encode_ordinary("a?b", Place::Start, &mut Vec::new());
+    assert_eq!(code(error), "tokenizer-unencodable");
+}
+
+#[test]
+fn a_word_of_a_unigram_vocabulary_cannot_be_forged() {
+    let tokenizer = hugging_face(&json!({
+        "added_tokens": [added(1, "<s>", true)],
+        "model": {"type": "Unigram", "unk_id": 0, "vocab": [
+            ["?", 0.0], ["<s>", 0.0], ["<", -3.0], ["s", -3.0], [">", -3.0], ["a", -2.0], ["s>", -1.0]]}
+    }));
+    assert_eq!(tokenizer.kind(), Kind::Unigram);
+    assert_eq!(reference(&tokenizer, "a<s>a"), [5, 1, 5]);
+    assert_eq!(ordinary(&tokenizer, "a<s>a"), [5, 2, 6, 5]);
+}
+
+#[test]
+fn a_run_of_spaces_is_text_even_as_an_added_token() {
+    let tokenizer = hugging_face(&bpe());
+    assert_eq!(ordinary(&tokenizer, "a  b"), [6, 13, 7]);
+    assert_eq!(reference(&tokenizer, "a  b"), [6, 13, 7]);
+    assert!(tokenizer.added_tokens().iter().all(|token| token.text != "  "));
+}
+
+#[test]
+fn spans_are_bytes_of_the_text_before_normalization() {
+    let mut file = bpe();
+    file["normalizer"] = json!({"type": "NFC"});
+    let tokens = ordinary_tokens(&hugging_face(&file), "ae\u{301}ab", Place::Start);
+    assert_eq!(ids(&tokens), [6, 10, 8]);
+    assert_eq!(spans(&tokens), [(0, 1), (1, 4), (4, 6)]);
+}
+
+#[test]
+fn a_prefix_space_for_the_start_is_not_put_behind_a_control_token() {
+    let mut file = bpe();
+    file["pre_tokenizer"] =
+        json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "first", "split": false});
+    let tokenizer = hugging_face(&file);
+    assert_eq!(ids(&ordinary_tokens(&tokenizer, "ab", Place::Start)), [11, 8]);
+    assert_eq!(ids(&ordinary_tokens(&tokenizer, "ab", Place::Inside)), [8]);
+    assert_eq!(reference(&tokenizer, "ab<s>ab"), [11, 8, 0, 8]);
+}
+
+#[test]
+fn the_config_says_what_is_put_around_a_prompt_and_names_more_tokens() {
+    let config = json!({
+        "add_bos_token": true, "bos_token": {"content": "<s>"}, "eos_token": "<s>",
+        "added_tokens_decoder": {"14": {"content": "<u>", "special": true}}
+    });
+    let tokenizer = HuggingFace::from_bytes(bpe().to_string().as_bytes(), Some(config.to_string().as_bytes())).unwrap();
+    assert_eq!((tokenizer.adds_bos(), tokenizer.adds_eos()), (Some(0), None));
+    assert_eq!(tokenizer.token_id("<u>"), Some(14));
+    assert_eq!(tokenizer.token_text(14).as_deref(), Some("<u>"));
+    assert_eq!(reference(&tokenizer, "a<u>"), [6, 14]);
+    assert_eq!(ordinary(&tokenizer, "a<s>"), [6, 2, 3, 4]);
+}
+
+#[test]
+fn a_broken_tokenizer_json_is_a_typed_error() {
+    let broken = |change: &dyn Fn(&mut Value)| {
+        let mut file = bpe();
+        change(&mut file);
+        code(HuggingFace::from_bytes(file.to_string().as_bytes(), None))
+    };
+    assert_eq!(code(HuggingFace::from_bytes(b"{\"model\": {\"vo", None)), "tokenizer-truncated");
+    assert_eq!(code(HuggingFace::from_bytes(b"\x00\x01", None)), "tokenizer-not-recognized");
+    assert_eq!(code(HuggingFace::from_bytes(b"{}", None)), "tokenizer-not-recognized");
+    assert_eq!(broken(&|file| file["added_tokens"] = json!({})), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["added_tokens"][1]["id"] = json!(99)), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["added_tokens"][1]["id"] = json!(u32::MAX)), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["model"]["vocab"]["b"] = json!(u32::MAX)), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["model"]["vocab"]["b"] = json!(6)), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["model"]["merges"] = json!(["a a"])), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["model"]["merges"] = json!(["a b b"])), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["model"]["continuing_subword_prefix"] = json!("é")), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["model"]["dropout"] = json!(0.5)), "tokenizer-unsupported");
+    assert_eq!(broken(&|file| file["model"]["type"] = json!("Magic")), "tokenizer-unsupported");
+    let charsmap = json!({"type": "Precompiled", "precompiled_charsmap": "/////w=="});
+    assert_eq!(broken(&|file| file["normalizer"] = charsmap.clone()), "tokenizer-malformed");
+    let no_length = json!({"type": "FixedLength", "length": 0});
+    assert_eq!(broken(&|file| file["pre_tokenizer"] = no_length.clone()), "tokenizer-malformed");
+}
+
+const NORMAL: u8 = 1;
+const UNKNOWN: u8 = 2;
+const CONTROL: u8 = 3;
+const USER_DEFINED: u8 = 4;
+const UNUSED: u8 = 5;
+const BYTE: u8 = 6;
+const BPE: &[u8] = &[0x18, 2];
+const BPE_WITH_BYTES: &[u8] = &[0x18, 2, 0x98, 0x02, 1];
+const UNIGRAM: &[u8] = &[0x18, 1];
+/// No dummy prefix, and white space stays.
+const PLAIN: &[u8] = &[0x18, 0, 0x20, 0];
+
+/// A sentencepiece model, field by field: pieces, trainer, normalizer.
+fn model(pieces: &[(&str, f32, u8)], trainer: &[u8], normalizer: &[u8]) -> Vec<u8> {
+    let mut file = Vec::new();
+    for (text, score, kind) in pieces {
+        let mut piece = vec![0x0A, text.len() as u8];
+        piece.extend_from_slice(text.as_bytes());
+        piece.push(0x15);
+        piece.extend_from_slice(&score.to_le_bytes());
+        piece.extend_from_slice(&[0x18, *kind]);
+        file.extend_from_slice(&[0x0A, piece.len() as u8]);
+        file.extend(piece);
+    }
+    for (tag, message) in [(0x12, trainer), (0x1A, normalizer)] {
+        file.extend_from_slice(&[tag, message.len() as u8]);
+        file.extend_from_slice(message);
+    }
+    file
+}
+
+const PIECES: &[(&str, f32, u8)] = &[
+    ("<unk>", 0.0, UNKNOWN),
+    ("<s>", 0.0, CONTROL),
+    ("[T]", 0.0, USER_DEFINED),
+    ("[", -9.0, NORMAL),
+    ("T", -9.0, NORMAL),
+    ("]", -9.0, NORMAL),
+    ("T]", -1.0, NORMAL),
+    ("——", 0.0, USER_DEFINED),
+    ("a", -9.0, NORMAL),
+    ("b", -9.0, NORMAL),
+    ("ab", -2.0, UNUSED),
+    ("aba", -3.0, NORMAL),
+    ("\u{2581}", -9.0, NORMAL),
+    ("\u{2581}a", -4.0, NORMAL),
+];
+
+fn sentencepiece(trainer: &[u8], normalizer: &[u8]) -> SentencePiece {
+    SentencePiece::from_bytes(&model(PIECES, trainer, normalizer), None).unwrap()
+}
+
+#[test]
+fn a_user_defined_piece_cannot_be_forged() {
+    for (trainer, normalizer) in [(BPE, PLAIN), (UNIGRAM, PLAIN)] {
+        let tokenizer = sentencepiece(trainer, normalizer);
+        assert_eq!(reference(&tokenizer, "b[T]b"), [9, 2, 9]);
+        assert_eq!(ordinary(&tokenizer, "b[T]b"), [9, 3, 6, 9]);
+        assert_eq!(tokenizer.added_tokens().iter().map(|token| token.id).collect::<Vec<_>>(), [0, 1, 2, 10]);
+    }
+}
+
+#[test]
+fn a_doubled_dash_is_text_even_as_a_user_defined_piece() {
+    let tokenizer = sentencepiece(BPE, PLAIN);
+    assert_eq!(ordinary(&tokenizer, "a——b"), [8, 7, 9]);
+}
+
+#[test]
+fn an_unused_piece_is_taken_apart_and_leads_to_others() {
+    let tokenizer = sentencepiece(BPE, PLAIN);
+    assert_eq!(ordinary(&tokenizer, "ab"), [8, 9]);
+    assert_eq!(ordinary(&tokenizer, "aba"), [11]);
+}
+
+#[test]
+fn unknown_characters_side_by_side_are_one_token() {
+    let tokens = ordinary_tokens(&sentencepiece(BPE, PLAIN), "aΩΩb", Place::Start);
+    assert_eq!(ids(&tokens), [8, 0, 9]);
+    assert_eq!(spans(&tokens), [(0, 1), (1, 5), (5, 6)]);
+}
+
+#[test]
+fn unknown_characters_fall_back_to_bytes_and_the_bytes_names_are_text() {
+    let names: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
+    let mut pieces = PIECES.to_vec();
+    pieces.extend(names.iter().map(|name| (name.as_str(), 0.0, BYTE)));
+    let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
+    let byte = |byte: u8| PIECES.len() as u32 + u32::from(byte);
+    let tokens = ordinary_tokens(&tokenizer, "aΩ", Place::Start);
+    assert_eq!(ids(&tokens), [8, byte(0xCE), byte(0xA9)]);
+    assert_eq!(spans(&tokens), [(0, 1), (1, 3), (1, 3)]);
+    assert_eq!(ordinary(&tokenizer, "<0x0A>"), b"<0x0A>".map(byte));
+}
+
+#[test]
+fn the_dummy_prefix_and_extra_spaces_follow_the_model() {
+    let tokenizer = sentencepiece(BPE, &[]);
+    let tokens = ordinary_tokens(&tokenizer, "  b  a ", Place::Inside);
+    assert_eq!(ids(&tokens), [12, 9, 13]);
+    assert_eq!(spans(&tokens), [(2, 3), (2, 3), (3, 6)]);
+    assert!(ordinary(&tokenizer, "   ").is_empty());
+}
+
+#[test]
+fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
+    let config = br#"{"legacy": false, "added_tokens_decoder": {"1": {"content": "<go>", "special": true}}}"#;
+    let tokenizer = SentencePiece::from_bytes(&model(PIECES, BPE, &[]), Some(config)).unwrap();
+    assert_eq!(reference(&tokenizer, "a<go>a"), [13, 1, 8]);
+    assert_eq!(ids(&ordinary_tokens(&tokenizer, "a", Place::Inside)), [8]);
+    assert_eq!((tokenizer.token_id("<go>"), tokenizer.token_id("<s>")), (Some(1), Some(1)));
+    assert_eq!(tokenizer.token_text(1).as_deref(), Some("<go>"));
+}
+
+#[test]
+fn a_broken_model_is_a_typed_error() {
+    let load = |pieces: &[_], trainer| code(SentencePiece::from_bytes(&model(pieces, trainer, PLAIN), None));
+    assert_eq!(load(&PIECES[1..], BPE), "tokenizer-malformed");
+    assert_eq!(load(&[PIECES[0], PIECES[0]], BPE), "tokenizer-malformed");
+    assert_eq!(load(&[PIECES[0], ("", 0.0, NORMAL)], BPE), "tokenizer-malformed");
+    assert_eq!(load(&[PIECES[0], ("a", f32::NAN, NORMAL)], BPE), "tokenizer-malformed");
+    assert_eq!(load(&[PIECES[0], ("a", 0.0, 9)], BPE), "tokenizer-malformed");
+    assert_eq!(load(&[PIECES[0], ("<0x00>", 0.0, BYTE)], BPE_WITH_BYTES), "tokenizer-malformed");
+    assert_eq!(load(PIECES, &[0x18, 4]), "tokenizer-unsupported");
+    assert_eq!(code(SentencePiece::from_bytes(b"", None)), "tokenizer-not-recognized");
+    assert_eq!(code(SentencePiece::from_bytes(b"{\"model\": 1}", None)), "tokenizer-not-recognized");
+    let file = model(PIECES, BPE, PLAIN);
+    assert_eq!(code(SentencePiece::from_bytes(&file[..file.len() - 1], None)), "tokenizer-truncated");
+}
+
+#[test]
+fn no_cut_and_no_flipped_byte_makes_a_loader_panic() {
+    let json = bpe().to_string().into_bytes();
+    let model = model(PIECES, BPE, &[]);
+    for file in [json, model] {
+        for at in 0..file.len() {
+            exercise(&file[..at]);
+            for bit in 0..8 {
+                let mut flipped = file.clone();
+                flipped[at] ^= 1 << bit;
+                exercise(&flipped);
+            }
+        }
+    }
+}
+
+fn exercise(file: &[u8]) {
+    let text = "ab<s> [T]——  Ω";
+    let mut tokens = Vec::new();
+    if let Ok(tokenizer) = HuggingFace::from_bytes(file, None) {
+        let _ = tokenizer.encode_ordinary(text, Place::Start, &mut tokens);
+    }
+    if let Ok(tokenizer) = SentencePiece::from_bytes(file, None) {
+        let _ = tokenizer.encode_ordinary(text, Place::Inside, &mut tokens);
+    }
+}

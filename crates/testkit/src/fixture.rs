@@ -1,0 +1,116 @@
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+/// A case in a file: sections, each opened by a line `--- name`, nothing trimmed.
+///
+/// A section holds the lines below its opening one; the line break before the next opening line (and the last one of
+/// the file) is not part of it.
+#[derive(Clone, Debug)]
+pub struct Fixture {
+    /// Where it is.
+    pub path: PathBuf,
+    sections: Vec<(String, String)>,
+}
+
+impl Fixture {
+    /// All cases of a folder below `fixtures/`, in the order of their paths.
+    pub fn of_folder(folder: &str) -> Vec<Fixture> {
+        let mut paths = Vec::new();
+        collect(&crate::root().join("fixtures").join(folder), &mut paths);
+        paths.sort();
+        assert!(!paths.is_empty(), "fixtures/{folder} holds no case");
+        paths.into_iter().map(Fixture::read).collect()
+    }
+
+    fn read(path: PathBuf) -> Fixture {
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let mut sections: Vec<(String, String)> = Vec::new();
+        for line in text.split('\n') {
+            match (line.strip_prefix("--- "), sections.last_mut()) {
+                (Some(name), _) => sections.push((name.to_owned(), String::new())),
+                (None, Some((_, body))) => {
+                    body.push_str(line);
+                    body.push('\n');
+                }
+                (None, None) => assert!(line.is_empty(), "{}: text before the first `--- name`", path.display()),
+            }
+        }
+        for (at, (_, body)) in sections.iter_mut().enumerate() {
+            // Each line brought its break; the last break belongs to the marker, or to the end of the file.
+            let _ = at;
+            body.pop();
+        }
+        if let Some((_, body)) = sections.last_mut()
+            && body.ends_with('\n')
+        {
+            body.pop();
+        }
+        Fixture { path, sections }
+    }
+
+    /// A section's text, if it is there.
+    pub fn section(&self, name: &str) -> Option<&str> {
+        self.sections.iter().find(|(known, _)| known == name).map(|(_, body)| body.as_str())
+    }
+
+    /// A section's text; its absence fails the test.
+    pub fn needed(&self, name: &str) -> &str {
+        self.section(name).unwrap_or_else(|| panic!("{}: no section `{name}`", self.path.display()))
+    }
+
+    /// Compares what came out with a section. With `UPDATE=1` in the environment the file is rewritten instead.
+    pub fn expect(&mut self, name: &str, found: &str) {
+        if self.section(name) == Some(found) {
+            return;
+        }
+        if env::var_os("UPDATE").is_some() {
+            match self.sections.iter_mut().find(|(known, _)| known == name) {
+                Some((_, body)) => *body = found.to_owned(),
+                None => self.sections.push((name.to_owned(), found.to_owned())),
+            }
+            self.write();
+            return;
+        }
+        let expected = self.section(name).unwrap_or("(no such section)");
+        let path = self.path.display();
+        panic!("{path}: `{name}` differs (UPDATE=1 rewrites it)\n--- expected\n{expected}\n--- found\n{found}\n");
+    }
+
+    fn write(&self) {
+        let mut text = String::new();
+        for (name, body) in &self.sections {
+            let _ = write!(text, "--- {name}\n{body}\n");
+        }
+        fs::write(&self.path, text).unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
+    }
+}
+
+fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
+    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    for entry in entries.filter_map(Result::ok) {
+        let path = entry.path();
+        match path.is_dir() {
+            true => collect(&path, paths),
+            false if path.extension().is_some_and(|extension| extension == "case") => paths.push(path),
+            false => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Fixture;
+
+    #[test]
+    fn sections_are_not_trimmed() {
+        let path = std::env::temp_dir().join(format!("rolecall-fixture-{}.case", std::process::id()));
+        std::fs::write(&path, "--- a\n x \n\n--- b\n--- c\n\n--- d\ny\n").unwrap();
+        let fixture = Fixture::read(path.clone());
+        let read: Vec<&str> = ["a", "b", "c", "d"].map(|name| fixture.needed(name)).to_vec();
+        fixture.write();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "--- a\n x \n\n--- b\n\n--- c\n\n--- d\ny\n");
+        std::fs::remove_file(path).unwrap();
+        assert_eq!(read, [" x \n", "", "", "y"]);
+    }
+}

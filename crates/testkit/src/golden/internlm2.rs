@@ -1,0 +1,94 @@
+use rolecall::json::Object;
+use rolecall::{Bos, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
+
+use super::{Context, conversation, refusal, runs, text};
+use crate::Verdict;
+
+pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
+    let Some(format) = context.registry.get("internlm2") else { return Verdict::Skipped("the format is not there") };
+    let Some(expected) = row.get("expected").and_then(Json::as_object) else {
+        return Verdict::Skipped("the vector expects nothing");
+    };
+    match op {
+        "build_inputs" => refusal(expected, build_inputs(row, expected, format)),
+        "document printed example" => refusal(expected, printed_example(row, expected, format)),
+        "special-token splitting of message text" => split_message(row, expected, format),
+        _ if op.contains("parse") => Verdict::Skipped("model output is not read yet"),
+        _ => Verdict::Skipped("the dialects of other frameworks are not there yet"),
+    }
+}
+
+fn build_inputs(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {
+    let options = row.get("options").and_then(Json::as_object);
+    let added = options.and_then(|options| options.get("tokenizer.add_bos_token")).and_then(Json::as_bool) == Some(true);
+    let bos = if added { Bos::LeaveToTokenizer } else { Bos::Write };
+    let spelling = match options.map(|options| text(options, "spelling")) {
+        Some("unused_token") => Some("unused_token"),
+        _ => None,
+    };
+    let prompt = render_with(row, object! { "add_generation_prompt" => true }, format, bos, spelling)?;
+    Ok(Verdict::compare(text(expected, "prompt"), prompt.text())
+        .and(|| compare_reference(expected, "segments", prompt.text(), format, spelling)))
+}
+
+/// The document prints messages joined by newlines, with nothing behind the last end token.
+fn printed_example(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {
+    let mut verdict = Verdict::Passed;
+    for (spelling, prompt_key, segments_key) in [
+        (Some("unused_token"), "unused_token_spelling", "segments_unused"),
+        (None, "im_start_spelling", "segments_im_start"),
+    ] {
+        let more = object! { "add_generation_prompt" => false };
+        // The printed messages spell their calls in one spelling; only its example can be rendered from them.
+        let wanted = text(expected, prompt_key);
+        let prompt = render_with(row, more, format, Bos::LeaveToTokenizer, spelling)?;
+        let printed = prompt.text().strip_suffix('\n').unwrap_or(prompt.text()).to_owned();
+        let printed = if spelling.is_none() { respelled(&printed, format) } else { printed };
+        verdict = verdict
+            .and(|| Verdict::compare(wanted, &printed))
+            .and(|| compare_reference(expected, segments_key, &printed, format, spelling));
+    }
+    Ok(verdict)
+}
+
+/// A text whose control tokens are spelled the usual way, whichever way they were spelled in it.
+fn respelled(text: &str, format: &Format) -> String {
+    format.controls.iter().fold(text.to_owned(), |text, control| {
+        control.texts().skip(1).fold(text, |text, other| text.replace(other, &control.text))
+    })
+}
+
+fn split_message(row: &Object, expected: &Object, format: &Format) -> Verdict {
+    let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
+    let content = messages.first().and_then(Json::as_object).map_or("", |message| text(message, "content"));
+    let mut verdict = Verdict::Passed;
+    for (key, spelling, split) in [
+        ("default", None, Split::Published),
+        ("split_special_tokens", None, Split::Nothing),
+        ("unused_spelling_vocabulary", Some("unused_token"), Split::Published),
+    ] {
+        let found = runs::of_reference(content, &format.controls, spelling, split);
+        let wanted = expected.get(key).cloned().unwrap_or(Json::Null);
+        verdict = verdict.and(|| Verdict::compare(&runs::written(&wanted), &runs::written(&found)));
+    }
+    verdict
+}
+
+/// The vectors' segments are what the unsafe tokenizer sees, forged tokens included.
+fn compare_reference(expected: &Object, key: &str, text: &str, format: &Format, spelling: Option<&str>) -> Verdict {
+    let found = runs::of_reference(text, &format.controls, spelling, Split::Published);
+    let wanted = expected.get(key).cloned().unwrap_or(Json::Null);
+    Verdict::compare(&runs::written(&wanted), &runs::written(&found))
+}
+
+fn render_with(
+    row: &Object,
+    more: Object,
+    format: &Format,
+    bos: Bos,
+    spelling: Option<&str>,
+) -> Result<Prompt, Error> {
+    let choices = spelling.map(|spelling| ("spelling".to_owned(), spelling.to_owned())).into_iter().collect();
+    let options = Options { bos, rules: RuleMode::Reference, choices };
+    Ok(render(&conversation(row, more)?, format, &options)?)
+}

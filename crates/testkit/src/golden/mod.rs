@@ -1,0 +1,107 @@
+//! Runs vectors of reference systems through the public library. It knows operations, never particular vectors.
+
+mod chatglm3;
+mod ids;
+mod internlm2;
+mod runs;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rolecall::json::Object;
+use rolecall::{Conversation, Error, Json, Registry, Tokenizer, json, object, tokenizer};
+
+use crate::{Report, Verdict};
+
+/// What vectors are run with.
+pub struct Context {
+    /// The formats.
+    pub registry: Registry,
+    /// The folder of tokenizers, if there is one.
+    pub tokenizers: Option<PathBuf>,
+    loaded: HashMap<String, Option<Arc<dyn Tokenizer>>>,
+}
+
+impl Context {
+    /// The built-in formats and a folder of tokenizers.
+    pub fn new(tokenizers: Option<PathBuf>) -> Context {
+        Context { registry: Registry::builtin(), tokenizers, loaded: HashMap::new() }
+    }
+
+    /// A tokenizer of the folder, loaded once.
+    fn tokenizer(&mut self, name: &str) -> Option<Arc<dyn Tokenizer>> {
+        let folder = self.tokenizers.as_ref()?.join(name);
+        let load = || tokenizer::load(&folder).ok().map(Arc::from);
+        self.loaded.entry(name.to_owned()).or_insert_with(load).clone()
+    }
+}
+
+/// Runs every vector of a file's text and counts the verdicts. A line that is not a vector is a failure.
+pub fn run_file(text: &str, context: &mut Context, report: &mut Report) {
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        match json::parse(line) {
+            Ok(Json::Object(row)) => run_row(&row, context, report),
+            Ok(_) | Err(_) => {
+                let found = "a line that is not a JSON object".to_owned();
+                let verdict = Verdict::Failed { expected: "a vector".into(), found };
+                report.add("unreadable", &format!("line {}", number + 1), verdict);
+            }
+        }
+    }
+}
+
+fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
+    let kind = text(row, "kind");
+    if matches!(kind, "meta" | "case") {
+        return;
+    }
+    let template = text(row, "template");
+    let (system, op) = match kind {
+        "golden" => ("hf_jinja", "render"),
+        _ => (text(row, "system"), row.get("options").and_then(Json::as_object).map_or("encode", |options| text(options, "op"))),
+    };
+    let op = if op.is_empty() { "encode" } else { op };
+    let verdict = match system {
+        "internlm2" => internlm2::run(row, op, context),
+        "chatglm3" => chatglm3::run(row, op, context),
+        "ids" => ids::run(row, context),
+        "xtuner" | "lmdeploy" | "lmflow" => Verdict::Skipped("the dialects of training and serving frameworks are not there yet"),
+        "hf_jinja" | "stability" => Verdict::Skipped("the template engine is not there yet"),
+        "outputs" => Verdict::Skipped("model output is not read yet"),
+        _ => Verdict::Failed { expected: "a known system".into(), found: format!("`{system}`") },
+    };
+    let id = match kind {
+        "golden" => format!("{template} {}", text(row, "case")),
+        _ => text(row, "id").to_owned(),
+    };
+    let model = if system == "ids" && template.is_empty() { text(row, "format") } else { template };
+    report.add(&format!("{system} · {model} · {op}"), &id, verdict);
+}
+
+fn text<'a>(row: &'a Object, key: &str) -> &'a str {
+    row.get(key).and_then(Json::as_str).unwrap_or_default()
+}
+
+/// The row's conversation, with more keys beside the messages.
+fn conversation(row: &Object, more: Object) -> Result<Conversation, Error> {
+    let mut request = object! { "messages" => row.get("conversation").cloned().unwrap_or(Json::Null) };
+    for (key, value) in more.iter() {
+        request.insert(key, value.clone());
+    }
+    Ok(Conversation::from_json(request.into())?)
+}
+
+/// Whether the reference refuses what we refuse.
+fn refusal(expected: &Object, result: Result<Verdict, Error>) -> Verdict {
+    let refused = expected.get("error").is_some();
+    match result {
+        Ok(Verdict::Passed) if refused => {
+            Verdict::Failed { expected: format!("a refusal: {}", text(expected, "message")), found: "a prompt".into() }
+        }
+        Ok(_) if refused => Verdict::Failed { expected: "a refusal".into(), found: "a prompt".into() },
+        Ok(verdict) => verdict,
+        Err(_) if refused => Verdict::Passed,
+        Err(error) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
+    }
+}

@@ -1,0 +1,36 @@
+//! The runs of a prompt in the vectors' own notation: `{"special": .., "id": ..}` and `{"text": ..}`.
+
+use rolecall::json::{self, Layout};
+use rolecall::{Control, Json, Prompt, Run, Split, SplitRun, object, split_text};
+
+/// What the tokenizer sees, by the library.
+pub(super) fn of_prompt(prompt: &Prompt) -> Json {
+    let runs = prompt.runs().map(|run| match run {
+        Run::Control { text, id, .. } => special(text, &prompt.controls()[id.0]),
+        Run::Text { text, .. } => plain(text),
+    });
+    Json::Array(runs.collect())
+}
+
+/// What the unsafe reference's tokenizer sees in a text.
+pub(super) fn of_reference(text: &str, controls: &[Control], spelling: Option<&str>, split: Split) -> Json {
+    let runs = split_text(text, controls, spelling, split).into_iter().map(|run| match run {
+        SplitRun::Control { id, span } => special(&text[span], &controls[id.0]),
+        SplitRun::Text { span } => plain(&text[span]),
+    });
+    Json::Array(runs.collect())
+}
+
+/// As text, to be compared and shown.
+pub(super) fn written(runs: &Json) -> String {
+    json::write(runs, &Layout::compact())
+}
+
+fn special(text: &str, control: &Control) -> Json {
+    let id = control.id.map_or(Json::Null, |id| Json::from(i64::from(id)));
+    Json::Object(object! { "special" => text, "id" => id })
+}
+
+fn plain(text: &str) -> Json {
+    Json::Object(object! { "text" => text })
+}

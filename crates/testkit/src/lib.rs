@@ -1,0 +1,26 @@
+//! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
+//! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts.
+//! The binary `conform` runs golden files from anywhere.
+//! Start reading at [`Fixture`] and [`golden`].
+
+mod fixture;
+pub mod golden;
+mod makers;
+mod report;
+
+pub use fixture::Fixture;
+pub use makers::{Makers, Pair};
+pub use report::{Report, Verdict};
+
+use std::path::PathBuf;
+
+/// The root folder of the workspace.
+pub fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// The folder of references beside the workspace, if it is there.
+pub fn shared() -> Option<PathBuf> {
+    let folder = root().join("../shared");
+    folder.join("golden").is_dir().then_some(folder)
+}
