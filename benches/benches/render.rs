@@ -27,14 +27,29 @@ const TEMPLATES: [(&str, &str); 3] = [
 
 fn main() {
     let registry = Registry::builtin();
-    println!("{:<10} {:>8} {:>7}  {:>9} {:>9} {:>9} {:>9} {:>9}   {:>8} {:>8} {:>7}", "format", "messages", "bytes", "minijinja", "its value", "rolecall", "from JSON", "copy", "× faster", "× JSON", "× copy");
+    println!(
+        "{:<10} {:>8} {:>7}  {:>9} {:>9} {:>9} {:>9} {:>9}   {:>8} {:>8} {:>7}",
+        "format",
+        "messages",
+        "bytes",
+        "minijinja",
+        "its value",
+        "rolecall",
+        "from JSON",
+        "copy",
+        "× faster",
+        "× JSON",
+        "× copy"
+    );
     for (name, template) in TEMPLATES {
         for messages in [3, 200] {
             measure(&registry, name, template, messages);
         }
     }
     println!("\ntimes in µs, medians; × faster: minijinja from its JSON value / rolecall from a conversation;");
-    println!("× JSON: the same with the check of the JSON value in rolecall's time; × copy: rolecall / one copy of the output");
+    println!(
+        "× JSON: the same with the check of the JSON value in rolecall's time; × copy: rolecall / one copy of the output"
+    );
 }
 
 fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {
@@ -43,9 +58,8 @@ fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {
     let options = Options::default();
 
     let mut environment = Environment::new();
-    environment.set_syntax(
-        SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("a valid syntax"),
-    );
+    environment
+        .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("a valid syntax"));
     environment.add_template(name, template).expect("a valid template");
     let compiled = environment.get_template(name).expect("just added");
     let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
@@ -55,8 +69,9 @@ fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {
         compiled.render(context! { messages, add_generation_prompt => true }).expect("it renders")
     };
     let converted = Value::from(minijinja::value::Serde(&peer_messages));
-    let by_peer_converted =
-        || compiled.render(context! { messages => converted.clone(), add_generation_prompt => true }).expect("it renders");
+    let by_peer_converted = || {
+        compiled.render(context! { messages => converted.clone(), add_generation_prompt => true }).expect("it renders")
+    };
 
     let parsed: Json = json::parse(&text).expect("valid JSON");
     let ready = Conversation::from_json(parsed.clone()).expect("a conversation");
@@ -79,8 +94,15 @@ fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {
     let micros: Vec<f64> = times.iter().map(|(_, time)| time.as_nanos() as f64 / 1000.0).collect();
     println!(
         "{name:<10} {messages:>8} {:>7}  {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2}   {:>8.1} {:>8.1} {:>7.1}",
-        output.len(), micros[0], micros[1], micros[2], micros[3], micros[4],
-        micros[0] / micros[2], micros[0] / micros[3], micros[2] / micros[4],
+        output.len(),
+        micros[0],
+        micros[1],
+        micros[2],
+        micros[3],
+        micros[4],
+        micros[0] / micros[2],
+        micros[0] / micros[3],
+        micros[2] / micros[4],
     );
 }
 

@@ -5,7 +5,8 @@ fn main() {
     let registry = Registry::builtin();
     let format = registry.get("chatml").expect("built in");
     let text = "word ".repeat(60);
-    let messages = (0..200).map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });
+    let messages =
+        (0..200).map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });
     let conversation = Conversation::new(messages.collect());
     let options = Options::default();
     let mut bytes = 0;

@@ -14,7 +14,9 @@ fn main() {
     names.sort();
     let entries: Vec<String> = names
         .iter()
-        .map(|name| format!("    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/formats/{name}\"))),\n"))
+        .map(|name| {
+            format!("    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/formats/{name}\"))),\n")
+        })
         .collect();
     let source = format!("&[\n{}]\n", entries.concat());
     let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")).join("builtin.rs");

@@ -48,7 +48,9 @@ impl Conversation {
         let read = messages.into_iter().enumerate().map(|(index, message)| {
             let message = match message {
                 Json::Object(message) => Message::from_object(message),
-                other => Err(Error::wrong_type("", "a message such as {\"role\": \"user\", \"content\": \"..\"}", &other)),
+                other => {
+                    Err(Error::wrong_type("", "a message such as {\"role\": \"user\", \"content\": \"..\"}", &other))
+                }
             };
             message.map_err(|error| error.in_message(index))
         });

@@ -195,8 +195,9 @@ impl Message {
 }
 
 pub(crate) fn read_tools(tools: Vec<Json>) -> Result<Vec<Tool>, Error> {
-    let read = tools.into_iter().enumerate().map(|(index, tool)| {
-        Tool::from_json(tool).map_err(|error| error.under(&format!("tools[{index}]")))
-    });
+    let read = tools
+        .into_iter()
+        .enumerate()
+        .map(|(index, tool)| Tool::from_json(tool).map_err(|error| error.under(&format!("tools[{index}]"))));
     read.collect()
 }

@@ -22,7 +22,9 @@ impl Tool {
             return Err(Error::wrong_type("", "a tool such as {\"type\": \"function\", \"function\": {..}}", &value));
         };
         let kind = match object.get("type") {
-            Some(Json::String(kind)) if object.get("function").is_some() || object.get("name").is_none() => kind.as_str(),
+            Some(Json::String(kind)) if object.get("function").is_some() || object.get("name").is_none() => {
+                kind.as_str()
+            }
             _ => "",
         };
         match kind {

@@ -49,7 +49,9 @@ impl Encoder {
         let mut pieces = Vec::new();
         for run in prompt.runs() {
             match run {
-                Run::Control { text, id, start } => pieces.push(Piece::Control(self.ids[id.0], start..start + text.len())),
+                Run::Control { text, id, start } => {
+                    pieces.push(Piece::Control(self.ids[id.0], start..start + text.len()))
+                }
                 Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces),
             }
         }
@@ -88,7 +90,9 @@ impl Encoder {
         let mut pieces = Vec::new();
         for run in prompt.runs() {
             match run {
-                Run::Control { text, id, start } => pieces.push(Piece::Control(self.ids[id.0], start..start + text.len())),
+                Run::Control { text, id, start } => {
+                    pieces.push(Piece::Control(self.ids[id.0], start..start + text.len()))
+                }
                 Run::Text { text, start } => {
                     for run in split_text(text, &self.controls, None, Split::Published) {
                         pieces.push(match run {

@@ -44,7 +44,9 @@ impl Error {
             Error::MissingControl { .. } | Error::WrongControlId { .. } => {
                 "use the tokenizer of a model of this format, or the format of this tokenizer's model".into()
             }
-            Error::Tokenizer(_) => "give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into(),
+            Error::Tokenizer(_) => {
+                "give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()
+            }
         }
     }
 }

@@ -58,7 +58,9 @@ fn begins_open(format: &Format, slot: Slot) -> bool {
     let first = layout.ops().iter().find(|op| !matches!(op, Op::Seam));
     match first {
         Some(Op::Hole { field, codec, .. }) => is_open(*field, codec),
-        Some(Op::Group(inner)) => matches!(inner.first(), Some(Op::Hole { field, codec, .. }) if is_open(*field, codec)),
+        Some(Op::Group(inner)) => {
+            matches!(inner.first(), Some(Op::Hole { field, codec, .. }) if is_open(*field, codec))
+        }
         _ => false,
     }
 }
@@ -68,7 +70,10 @@ fn is_open(field: Field, codec: &Codec) -> bool {
     match (field, codec) {
         (_, Codec::Json { .. } | Codec::Call(_) | Codec::Present | Codec::Names) => false,
         // Known before reading, or composed of layouts that are checked by themselves.
-        (Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter, _) => false,
+        (
+            Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter,
+            _,
+        ) => false,
         _ => true,
     }
 }

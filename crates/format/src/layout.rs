@@ -268,7 +268,8 @@ impl Reader<'_> {
                 self.flush(&mut ops);
                 self.at += 2;
                 if !ops.iter().any(|op| matches!(op, Op::Hole { .. })) {
-                    let help = Some("a group is there when its holes have values; without one, drop the brackets".into());
+                    let help =
+                        Some("a group is there when its holes have values; without one, drop the brackets".into());
                     self.fault(opened..self.at, "group_without_hole", "found a group without a hole".into(), help);
                 }
                 return ops;
@@ -317,7 +318,8 @@ impl Reader<'_> {
             if self.vocabulary.plain_marks.contains(&token) {
                 continue;
             }
-            let near = crate::diagnostic::nearest(&token, self.vocabulary.controls.iter().map(|(text, _)| text.as_str()));
+            let near =
+                crate::diagnostic::nearest(&token, self.vocabulary.controls.iter().map(|(text, _)| text.as_str()));
             let help = match near {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => "declare it in `[control]`, or name it in `plain-marks` if it is ordinary text".into(),
@@ -393,9 +395,13 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
     let good = match (field, codec) {
         (_, Codec::Present) => true,
         (Field::Call, Codec::Call(_)) => true,
-        (Field::Call, _) => return Err(("needs a codec with two keys".into(), "write `{call:json(name, arguments)}`".into())),
+        (Field::Call, _) => {
+            return Err(("needs a codec with two keys".into(), "write `{call:json(name, arguments)}`".into()));
+        }
         (Field::Arguments, Codec::Json { .. } | Codec::Python) => true,
-        (Field::Arguments, _) => return Err(("needs a codec".into(), "write `{arguments:json}` or `{arguments:python}`".into())),
+        (Field::Arguments, _) => {
+            return Err(("needs a codec".into(), "write `{arguments:json}` or `{arguments:python}`".into()));
+        }
         (Field::Tool | Field::Function | Field::Files, Codec::Json { .. }) => true,
         (Field::Tool | Field::Function | Field::Files, _) => {
             return Err(("needs the codec `json`".into(), format!("write `{{{}:json}}`", field.name())));

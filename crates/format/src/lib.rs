@@ -32,5 +32,5 @@ pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;
 pub use registry::{Fit, Registry, Unresolved};
-pub use rules::{AssistantRule, AnswersRule, Rules, SystemRule, SystemWithTools, ToolRule, TurnsRule, UsersRule};
+pub use rules::{AnswersRule, AssistantRule, Rules, SystemRule, SystemWithTools, ToolRule, TurnsRule, UsersRule};
 pub use slot::Slot;

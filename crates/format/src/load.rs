@@ -10,8 +10,7 @@ use crate::diagnostic::nearest;
 use crate::layout::{Vocabulary, move_spans, parse};
 use crate::{
     AnswersRule, AssistantRule, Choice, Control, ControlId, Defaults, Diagnostic, Field, Format, Generation, InText,
-    Layout, LoadError,
-    Pattern, Rules, Slot, SystemRule, SystemWhen, SystemWithTools, ToolRule, TurnsRule, UsersRule,
+    Layout, LoadError, Pattern, Rules, Slot, SystemRule, SystemWhen, SystemWithTools, ToolRule, TurnsRule, UsersRule,
 };
 
 /// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
@@ -99,8 +98,21 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     }
     file.finish(
         &[
-            "name", "title", "models", "plain-marks", "sources", "control", "options", "fields", "names", "roles",
-            "rules", "defaults", "generation", "reading", "layout",
+            "name",
+            "title",
+            "models",
+            "plain-marks",
+            "sources",
+            "control",
+            "options",
+            "fields",
+            "names",
+            "roles",
+            "rules",
+            "defaults",
+            "generation",
+            "reading",
+            "layout",
         ],
         mistakes,
     );
@@ -150,7 +162,8 @@ fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Contro
         }
         entry.finish(&["id", "bos", "ends_turn", "appended", "in-text", "spelled"], mistakes);
         let clash = controls.iter().find(|other| {
-            other.texts().any(|text| control.texts().any(|own| own == text)) || (other.id.is_some() && other.id == control.id)
+            other.texts().any(|text| control.texts().any(|own| own == text))
+                || (other.id.is_some() && other.id == control.id)
         });
         if let Some(other) = clash {
             mistakes.push(Diagnostic {
@@ -190,7 +203,8 @@ fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Choice>
                 code: "bad_default",
                 message: format!("the default `{}` is not among the values", choice.default),
                 span: span.clone(),
-                help: nearest(&choice.default, choice.values.iter().map(String::as_str)).map(|near| format!("did you mean `{near}`?")),
+                help: nearest(&choice.default, choice.values.iter().map(String::as_str))
+                    .map(|near| format!("did you mean `{near}`?")),
             });
         }
         if Field::from_name(&choice.name).is_some() || choice.name == "spelling" {
@@ -213,7 +227,12 @@ fn read_names(table: Table<'_>, controls: &[Control], mistakes: &mut Vec<Diagnos
         let Some(text) = table.text(&name, mistakes) else { continue };
         match controls.iter().position(|control| control.text == text) {
             Some(at) => names.push((name, ControlId(at))),
-            None => mistakes.push(unknown("control token", &text, controls.iter().map(|control| control.text.as_str()), span)),
+            None => mistakes.push(unknown(
+                "control token",
+                &text,
+                controls.iter().map(|control| control.text.as_str()),
+                span,
+            )),
         }
     }
     names
@@ -228,7 +247,13 @@ fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Rules {
         tool: choose(&table, "tool", ToolRule::KEYS, ToolRule::from_key, mistakes),
         answers: choose(&table, "answers", AnswersRule::KEYS, AnswersRule::from_key, mistakes),
         max_calls: table.integer("max-calls", mistakes).and_then(|count| usize::try_from(count).ok()),
-        system_with_tools: choose(&table, "system-with-tools", SystemWithTools::KEYS, SystemWithTools::from_key, mistakes),
+        system_with_tools: choose(
+            &table,
+            "system-with-tools",
+            SystemWithTools::KEYS,
+            SystemWithTools::from_key,
+            mistakes,
+        ),
     };
     table.finish(
         &["system", "turns", "users", "assistant", "tool", "answers", "max-calls", "system-with-tools"],

@@ -61,9 +61,31 @@ use Slot::*;
 impl Slot {
     /// Every slot, in the manual's order.
     pub const ALL: [Slot; 25] = [
-        Begin, System, SystemFirst, User, UserFirst, Folded, Assistant, AssistantWithCalls, Call, CallInterpreter,
-        CallSeparator, Tool, ToolInterpreter, ToolGroup, Tools, ToolsInterpreter, ToolsItem, File, PartText, PartFile,
-        PartImage, PartAudio, PartVideo, Generate, End,
+        Begin,
+        System,
+        SystemFirst,
+        User,
+        UserFirst,
+        Folded,
+        Assistant,
+        AssistantWithCalls,
+        Call,
+        CallInterpreter,
+        CallSeparator,
+        Tool,
+        ToolInterpreter,
+        ToolGroup,
+        Tools,
+        ToolsInterpreter,
+        ToolsItem,
+        File,
+        PartText,
+        PartFile,
+        PartImage,
+        PartAudio,
+        PartVideo,
+        Generate,
+        End,
     ];
 
     /// The key in `[layout]`.

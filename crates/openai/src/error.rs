@@ -32,7 +32,9 @@ impl Error {
     /// What to do about it.
     pub fn help(&self) -> String {
         match self {
-            Error::NotJson(_) => "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into(),
+            Error::NotJson(_) => {
+                "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()
+            }
             Error::Conversation(error) => error.help(),
         }
     }

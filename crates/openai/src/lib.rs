@@ -9,4 +9,3 @@ mod request;
 
 pub use error::Error;
 pub use request::Request;
-

@@ -41,7 +41,12 @@ impl Request {
         legacy::modernize(&mut object);
         let mut inner = Object::new();
         for key in [
-            "messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template_kwargs",
+            "messages",
+            "tools",
+            "documents",
+            "add_generation_prompt",
+            "continue_final_message",
+            "chat_template_kwargs",
         ] {
             if let Some(value) = object.remove(key) {
                 inner.insert(key, value);

@@ -122,9 +122,13 @@ fn listed(names: &[String]) -> String {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::UnknownRole { message, role, .. } => write!(f, "message {message}: `{role}` is not a role of this format"),
+            Error::UnknownRole { message, role, .. } => {
+                write!(f, "message {message}: `{role}` is not a role of this format")
+            }
             Error::Rule { message, rule, what, .. } => write!(f, "message {message}: {what} (rule `{rule}`)"),
-            Error::NoPlace { place, format, what, .. } => write!(f, "{place}: format `{format}` has no place for {what}"),
+            Error::NoPlace { place, format, what, .. } => {
+                write!(f, "{place}: format `{format}` has no place for {what}")
+            }
             Error::UnknownOption { name, format, .. } => write!(f, "format `{format}` has no option `{name}`"),
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
             Error::BadRawOutput { message, layout } => {

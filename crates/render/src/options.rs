@@ -54,8 +54,7 @@ pub(crate) fn choose<'a>(
     format: &Format,
     options: &'a Options,
 ) -> Result<Chosen<'a>, Error> {
-    let mut values: Vec<(String, bool)> =
-        format.choices.iter().map(|choice| (choice.default.clone(), false)).collect();
+    let mut values: Vec<(String, bool)> = format.choices.iter().map(|choice| (choice.default.clone(), false)).collect();
     let mut spelling = None;
     for (at, choice) in format.choices.iter().enumerate() {
         if let Some(value) = conversation.template_kwargs.get(&choice.name) {

@@ -7,7 +7,8 @@ use crate::{Error, RuleMode};
 
 /// Refuses roles that the format does not know and, where rules are enforced, an order that it does not allow.
 pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode) -> Result<(), Error> {
-    let mut state = State { format, seen_user: false, leading: true, previous: None, unanswered: None, users_turn: true };
+    let mut state =
+        State { format, seen_user: false, leading: true, previous: None, unanswered: None, users_turn: true };
     for (index, message) in conversation.messages.iter().enumerate() {
         check_role(index, message, format, mode)?;
         if mode == RuleMode::Enforce {
@@ -73,9 +74,7 @@ impl<'a> State<'a> {
             SystemRule::Anywhere => return Ok(()),
             SystemRule::Leading if self.leading => return Ok(()),
             SystemRule::First | SystemRule::Fold if index == 0 => return Ok(()),
-            SystemRule::Leading => {
-                ("a system message stands behind others", "move it before the first user message")
-            }
+            SystemRule::Leading => ("a system message stands behind others", "move it before the first user message"),
             SystemRule::First | SystemRule::Fold => {
                 ("a system message is not the first message", "join all system texts into one first message")
             }
@@ -87,12 +86,18 @@ impl<'a> State<'a> {
     fn user(&mut self, index: usize) -> Result<(), Error> {
         let previous = self.previous.map(Message::role);
         if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
-            let (what, help) = ("a second user message in a row", "join the two, or put the assistant's answer between");
+            let (what, help) =
+                ("a second user message in a row", "join the two, or put the assistant's answer between");
             return Err(self.broken(index, "users", what, help));
         }
         if self.format.rules.turns == TurnsRule::Alternate && !self.users_turn {
             let what = "a user message where the assistant's is due";
-            return Err(self.broken(index, "turns", what, "join it with the one before, or put the assistant's answer between"));
+            return Err(self.broken(
+                index,
+                "turns",
+                what,
+                "join it with the one before, or put the assistant's answer between",
+            ));
         }
         self.seen_user = true;
         self.users_turn = false;
@@ -107,7 +112,12 @@ impl<'a> State<'a> {
         let goes_on = self.previous.is_some_and(|previous| *previous.role() == Role::Tool);
         if self.format.rules.turns == TurnsRule::Alternate && self.users_turn && !goes_on {
             let what = "an assistant message where the user's is due";
-            return Err(self.broken(index, "turns", what, "put a user message before it, or join it with the one before"));
+            return Err(self.broken(
+                index,
+                "turns",
+                what,
+                "put a user message before it, or join it with the one before",
+            ));
         }
         self.users_turn = true;
         let calls = message.calls().len();

@@ -93,18 +93,18 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(
-        conversation: &'a Conversation,
-        format: &'a Format,
-        rules: RuleMode,
-        chosen: &Chosen<'_>,
-    ) -> Planner<'a> {
+    fn new(conversation: &'a Conversation, format: &'a Format, rules: RuleMode, chosen: &Chosen<'_>) -> Planner<'a> {
         let tools = conversation.tools.as_deref().unwrap_or_default();
         let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
             format,
             strict: rules == RuleMode::Enforce,
-            plan: Plan { turns: Vec::with_capacity(conversation.messages.len() + 4), dropped: Vec::new(), readings: Vec::new(), bytes: 0 },
+            plan: Plan {
+                turns: Vec::with_capacity(conversation.messages.len() + 4),
+                dropped: Vec::new(),
+                readings: Vec::new(),
+                bytes: 0,
+            },
             round: 0,
             offer: functions.then_some(Offer { tools, message: None }),
             interpreter: tools.contains(&Tool::CodeInterpreter),
@@ -244,7 +244,8 @@ impl<'a> Planner<'a> {
                 }
                 Role::Assistant => {
                     calls.remember(message);
-                    let with_calls = message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
+                    let with_calls =
+                        message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
                     let slot = if with_calls { Slot::AssistantWithCalls } else { Slot::Assistant };
                     self.message(slot, Slot::Assistant, index, message)?;
                 }
@@ -359,7 +360,11 @@ impl<'a> Planner<'a> {
                 Role::Tool => "results of tools",
                 _ => "messages of this role",
             };
-            return self.no_place(Place::message(index, "role"), what, "take the message out, or use a format that has a place for it");
+            return self.no_place(
+                Place::message(index, "role"),
+                what,
+                "take the message out, or use a format that has a place for it",
+            );
         };
         self.check_layout(layout, index, message)?;
         let folded = match *message.role() {
@@ -414,7 +419,11 @@ impl<'a> Planner<'a> {
             self.no_place(Place::message(index, "content"), what, "send the text in a message of its own")?;
         }
         if calls > 0 && !prints(Field::Calls) {
-            self.no_place(Place::message(index, "tool_calls"), "calls", "take them out, or use a format that has tools")?;
+            self.no_place(
+                Place::message(index, "tool_calls"),
+                "calls",
+                "take them out, or use a format that has tools",
+            )?;
         }
         for (at, call) in message.calls().enumerate() {
             let (slot, what) = match call {

@@ -15,12 +15,7 @@ use crate::origin::Origins;
 use crate::plan::{Offer, Plan, SystemText, Turn, What};
 use crate::{Bos, Origin, Prompt};
 
-pub(crate) fn write_prompt(
-    plan: Plan<'_>,
-    format: &Format,
-    bos: Bos,
-    chosen: &Chosen<'_>,
-) -> Prompt {
+pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Prompt {
     let mut writer = Writer {
         format,
         bos,
@@ -127,7 +122,8 @@ impl<'a> Writer<'a> {
             match op {
                 Op::Literal(text) => out.push(text, sources::FORMAT),
                 // A tokenizer that adds the opening tokens by itself adds those before any other.
-                Op::Control(id) if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
+                Op::Control(id)
+                    if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
                 Op::Control(id) => self.control(*id, out),
                 Op::Seam => out.push_apart("", sources::SEAM),
                 Op::Hole { .. } | Op::Group(_) => {}
@@ -171,8 +167,16 @@ impl<'a> Writer<'a> {
             Field::Option(at) => self.chosen.values.get(at).is_some_and(|(value, _)| !value.is_empty()),
             Field::Extra(at) => filled(message.and_then(|message| message.text_field(&self.format.fields[at].0))),
             Field::Interpreter => self.format.defaults.interpreter.is_some(),
-            Field::Round | Field::Index | Field::Tool | Field::Function | Field::Call | Field::Arguments | Field::Code
-            | Field::Results | Field::Folded | Field::Files => true,
+            Field::Round
+            | Field::Index
+            | Field::Tool
+            | Field::Function
+            | Field::Call
+            | Field::Arguments
+            | Field::Code
+            | Field::Results
+            | Field::Folded
+            | Field::Files => true,
         }
     }
 
@@ -203,7 +207,9 @@ impl<'a> Writer<'a> {
             Field::System => self.system(scene, out),
             Field::Tools | Field::Functions => self.tools(field, codec, scene, out),
             Field::Tool | Field::Function => self.tool(field, codec, scene, out),
-            Field::Interpreter => out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), sources::FORMAT),
+            Field::Interpreter => {
+                out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), sources::FORMAT)
+            }
             Field::Call => self.call(codec, scene, out),
             Field::Arguments => self.arguments(codec, scene, out),
             Field::Code => {

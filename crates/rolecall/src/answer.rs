@@ -90,9 +90,9 @@ pub fn of_generation(generation: &Generation) -> Json {
 }
 
 fn prompt_object(id: Option<&Json>, prompt: &Prompt) -> Object {
-    let segments = prompt.segments().map(|segment| {
-        Json::Object(object! { "text" => segment.text, "origin" => of_origin(&segment.origin) })
-    });
+    let segments = prompt
+        .segments()
+        .map(|segment| Json::Object(object! { "text" => segment.text, "origin" => of_origin(&segment.origin) }));
     let mut answer = with_id(id);
     answer.insert("prompt", Json::from(prompt.text()));
     answer.insert("segments", Json::Array(segments.collect()));

@@ -17,16 +17,23 @@
 //! # Ok::<(), rolecall::Error>(())
 //! ```
 
+/// The example of the README runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 pub mod answer;
 mod error;
 mod files;
 
 pub use error::Error;
-pub use rolecall_conversation::{Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object};
+pub use rolecall_conversation::{
+    Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
+};
 pub use rolecall_encode::{Encoded, EncodedToken, Encoder, Split, SplitRun, Tokenizer, split_text};
 pub use rolecall_format::{
-    Choice, Codec, Control, ControlId, Defaults, Diagnostic, Fit, Format, Generation, Layout, LoadError, Op, Pattern, Registry, Rules,
-    Slot, SystemWhen, Unresolved, codec,
+    Choice, Codec, Control, ControlId, Defaults, Diagnostic, Fit, Format, Generation, Layout, LoadError, Op, Pattern,
+    Registry, Rules, Slot, SystemWhen, Unresolved, codec,
 };
 pub use rolecall_openai::Request;
 pub use rolecall_render::{Bos, Dropped, Options, Origin, Prompt, RuleMode, Run, Segment, render};

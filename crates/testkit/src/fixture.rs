@@ -54,6 +54,11 @@ impl Fixture {
         self.sections.iter().find(|(known, _)| known == name).map(|(_, body)| body.as_str())
     }
 
+    /// All sections in order: name and text.
+    pub fn sections(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.sections.iter().map(|(name, body)| (name.as_str(), body.as_str()))
+    }
+
     /// A section's text; its absence fails the test.
     pub fn needed(&self, name: &str) -> &str {
         self.section(name).unwrap_or_else(|| panic!("{}: no section `{name}`", self.path.display()))

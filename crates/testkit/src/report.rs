@@ -82,7 +82,11 @@ impl Report {
     pub fn print(&self, failures: usize) -> String {
         let mut text = String::new();
         for (group, count) in &self.groups {
-            let _ = writeln!(text, "{:>6} passed {:>5} failed {:>6} skipped  {group}", count.passed, count.failed, count.skipped);
+            let _ = writeln!(
+                text,
+                "{:>6} passed {:>5} failed {:>6} skipped  {group}",
+                count.passed, count.failed, count.skipped
+            );
             for (reason, number) in &count.reasons {
                 let _ = writeln!(text, "{:>42}{number} skipped: {reason}", "");
             }
@@ -91,7 +95,8 @@ impl Report {
             let _ = write!(text, "\nFAILED {id}\n{}", difference(expected, found));
         }
         if self.failures.len() > failures {
-            let _ = writeln!(text, "\n.. and {} more failures (--failures N shows more)", self.failures.len() - failures);
+            let _ =
+                writeln!(text, "\n.. and {} more failures (--failures N shows more)", self.failures.len() - failures);
         }
         let (passed, failed, skipped) = self.totals();
         let _ = writeln!(text, "\n{passed} passed, {failed} failed, {skipped} skipped");

@@ -17,10 +17,27 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rolecall-openai", &["rolecall-conversation"]),
     (
         "rolecall",
-        &["rolecall-text", "rolecall-conversation", "rolecall-format", "rolecall-render", "rolecall-encode", "rolecall-openai"],
+        &[
+            "rolecall-text",
+            "rolecall-conversation",
+            "rolecall-format",
+            "rolecall-render",
+            "rolecall-encode",
+            "rolecall-openai",
+        ],
     ),
     ("rolecall-testkit", &["rolecall"]),
-    ("rolecall-cli", &["rolecall", "rolecall-conversation", "rolecall-format", "rolecall-render", "rolecall-encode", "rolecall-openai"]),
+    (
+        "rolecall-cli",
+        &[
+            "rolecall",
+            "rolecall-conversation",
+            "rolecall-format",
+            "rolecall-render",
+            "rolecall-encode",
+            "rolecall-openai",
+        ],
+    ),
     ("rolecall-benches", &["rolecall"]),
 ];
 
@@ -34,13 +51,16 @@ fn arrows_between_crates_point_one_way() {
         .expect("cargo runs");
     let metadata = json::parse(std::str::from_utf8(&output.stdout).unwrap()).expect("cargo writes JSON");
     let packages = metadata.as_object().and_then(|metadata| metadata.get("packages")).and_then(Json::as_array).unwrap();
-    let allowed: BTreeMap<&str, BTreeSet<&str>> = ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+    let allowed: BTreeMap<&str, BTreeSet<&str>> =
+        ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
     let mut seen = BTreeSet::new();
     for package in packages.iter().filter_map(Json::as_object) {
         let name = package.get("name").and_then(Json::as_str).unwrap();
         let allowed = allowed.get(name).unwrap_or_else(|| panic!("crate {name} is not in the map of arrows"));
         seen.insert(name);
-        for dependency in package.get("dependencies").and_then(Json::as_array).unwrap().iter().filter_map(Json::as_object) {
+        for dependency in
+            package.get("dependencies").and_then(Json::as_array).unwrap().iter().filter_map(Json::as_object)
+        {
             let target = dependency.get("name").and_then(Json::as_str).unwrap();
             let for_tests = dependency.get("kind").and_then(Json::as_str) == Some("dev");
             if target.starts_with("rolecall") && !(for_tests && target == "rolecall-testkit") {
@@ -56,9 +76,12 @@ fn arrows_between_crates_point_one_way() {
 /// A difference between models is a field in a data file: no library source names a model.
 #[test]
 fn no_model_is_named_in_library_source() {
-    let mut words: BTreeSet<String> = ["internlm", "chatglm", "qwen", "llama", "mistral", "mixtral", "deepseek", "vicuna", "baichuan", "gemma", "zephyr"]
-        .map(str::to_owned)
-        .into();
+    let mut words: BTreeSet<String> = [
+        "internlm", "chatglm", "qwen", "llama", "mistral", "mixtral", "deepseek", "vicuna", "baichuan", "gemma",
+        "zephyr",
+    ]
+    .map(str::to_owned)
+    .into();
     words.insert("<|im_start".to_owned());
     for name in ["text", "conversation", "format", "render", "encode", "openai", "rolecall"] {
         for (path, line, code) in code_lines(&rolecall_testkit::root().join("crates").join(name).join("src")) {
@@ -74,7 +97,8 @@ fn no_model_is_named_in_library_source() {
 fn core_crates_touch_nothing_outside() {
     for name in ["text", "conversation", "format", "render", "encode", "openai"] {
         for (path, line, code) in code_lines(&rolecall_testkit::root().join("crates").join(name).join("src")) {
-            for outside in ["std::fs", "fs::read", "std::net", "std::env", "SystemTime", "Instant::now", "std::process"] {
+            for outside in ["std::fs", "fs::read", "std::net", "std::env", "SystemTime", "Instant::now", "std::process"]
+            {
                 assert!(!code.contains(outside), "{path}:{line} reaches outside: {code}");
             }
         }
@@ -90,7 +114,9 @@ fn code_lines(folder: &Path) -> Vec<(String, usize, String)> {
             lines.extend(code_lines(&path));
             continue;
         }
-        if path.file_name().is_some_and(|name| name == "tests.rs") || path.extension().is_none_or(|ending| ending != "rs") {
+        if path.file_name().is_some_and(|name| name == "tests.rs")
+            || path.extension().is_none_or(|ending| ending != "rs")
+        {
             continue;
         }
         let text = fs::read_to_string(&path).unwrap();

@@ -46,7 +46,8 @@ fn every_format_renders_its_plainest_conversation_and_joins_to_its_text() {
             messages.insert(0, Message::system("s"));
         }
         let conversation = Conversation::new(messages);
-        let prompt = render(&conversation, format, &Options::default()).unwrap_or_else(|error| panic!("{}: {error}", format.name));
+        let prompt = render(&conversation, format, &Options::default())
+            .unwrap_or_else(|error| panic!("{}: {error}", format.name));
         let joined: String = prompt.segments().map(|segment| segment.text).collect();
         assert_eq!(joined, prompt.text(), "{}", format.name);
         for text in ["q1", "a1", "q2"] {

@@ -44,19 +44,15 @@ fn formats_give_the_text_of_their_makers_templates() {
     eprintln!("{compared} cases compared");
 }
 
-fn judge(
-    pair: &Pair,
-    case: &str,
-    same: bool,
-    found: &Result<String, String>,
-    golden: &Json,
-    wrong: &mut Vec<String>,
-) {
+fn judge(pair: &Pair, case: &str, same: bool, found: &Result<String, String>, golden: &Json, wrong: &mut Vec<String>) {
     let listed = pair.differs.contains_key(case);
     if same == listed {
         let note = if listed { "is listed as different and is not" } else { "differs and is not listed" };
         let golden = json::write(golden, &json::Layout::default());
-        wrong.push(format!("{} / {} {case} {note}\n  found:  {found:?}\n  golden: {golden}", pair.format, pair.template));
+        wrong.push(format!(
+            "{} / {} {case} {note}\n  found:  {found:?}\n  golden: {golden}",
+            pair.format, pair.template
+        ));
     }
 }
 

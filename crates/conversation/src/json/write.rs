@@ -127,12 +127,18 @@ mod tests {
     #[test]
     fn layouts_are_pythons() {
         let value = parse(r#"{"b":[1,2],"a":{},"c":[],"é":"\u0001\t\"/é😀"}"#).unwrap();
-        assert_eq!(write(&value, &Layout::default()), "{\"b\": [1, 2], \"a\": {}, \"c\": [], \"é\": \"\\u0001\\t\\\"/é😀\"}");
+        assert_eq!(
+            write(&value, &Layout::default()),
+            "{\"b\": [1, 2], \"a\": {}, \"c\": [], \"é\": \"\\u0001\\t\\\"/é😀\"}"
+        );
         assert_eq!(
             write(&value, &Layout::indented(4)),
             "{\n    \"b\": [\n        1,\n        2\n    ],\n    \"a\": {},\n    \"c\": [],\n    \"é\": \"\\u0001\\t\\\"/é😀\"\n}"
         );
         let ascii = Layout { ascii: true, ..Layout::compact() };
-        assert_eq!(write(&value, &ascii), "{\"b\":[1,2],\"a\":{},\"c\":[],\"\\u00e9\":\"\\u0001\\t\\\"/\\u00e9\\ud83d\\ude00\"}");
+        assert_eq!(
+            write(&value, &ascii),
+            "{\"b\":[1,2],\"a\":{},\"c\":[],\"\\u00e9\":\"\\u0001\\t\\\"/\\u00e9\\ud83d\\ude00\"}"
+        );
     }
 }

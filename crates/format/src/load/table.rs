@@ -166,7 +166,9 @@ impl<'a> Table<'a> {
             let place = if self.name.is_empty() { String::new() } else { format!(" in `{}`", self.name) };
             let help = match nearest(found, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("known here: {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")),
+                None => {
+                    format!("known here: {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))
+                }
             };
             mistakes.push(Diagnostic {
                 code: "unknown_key",
@@ -186,7 +188,13 @@ impl<'a> Table<'a> {
         });
     }
 
-    fn wrong_type<T>(&self, key: &str, expected: &str, found: &DeValue<'_>, mistakes: &mut Vec<Diagnostic>) -> Option<T> {
+    fn wrong_type<T>(
+        &self,
+        key: &str,
+        expected: &str,
+        found: &DeValue<'_>,
+        mistakes: &mut Vec<Diagnostic>,
+    ) -> Option<T> {
         mistakes.push(wrong_type(key, expected, found, self.span_of(key)));
         None
     }

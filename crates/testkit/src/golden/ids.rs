@@ -13,7 +13,9 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(tokenizer) = context.tokenizer(text(row, "tokenizer")) else {
         return Verdict::Skipped("the tokenizer is not there (--tokenizers DIR)");
     };
-    let Some(format) = context.registry.get(text(row, "format")) else { return Verdict::Skipped("the format is not there") };
+    let Some(format) = context.registry.get(text(row, "format")) else {
+        return Verdict::Skipped("the format is not there");
+    };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::Skipped("the vector expects nothing");
     };
@@ -36,7 +38,10 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         Ok(encoded) => {
             let found = encoded.ids().into_iter().map(|id| Json::from(i64::from(id))).collect();
             let wanted = expected.get("ids").cloned().unwrap_or(Json::Null);
-            Verdict::compare(&json::write(&wanted, &Layout::default()), &json::write(&Json::Array(found), &Layout::default()))
+            Verdict::compare(
+                &json::write(&wanted, &Layout::default()),
+                &json::write(&Json::Array(found), &Layout::default()),
+            )
         }
         Err(error) => Verdict::Failed { expected: "ids".into(), found: error.to_string() },
     }

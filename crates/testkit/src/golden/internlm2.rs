@@ -20,7 +20,8 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
 
 fn build_inputs(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {
     let options = row.get("options").and_then(Json::as_object);
-    let added = options.and_then(|options| options.get("tokenizer.add_bos_token")).and_then(Json::as_bool) == Some(true);
+    let added =
+        options.and_then(|options| options.get("tokenizer.add_bos_token")).and_then(Json::as_bool) == Some(true);
     let bos = if added { Bos::LeaveToTokenizer } else { Bos::Write };
     let spelling = match options.map(|options| text(options, "spelling")) {
         Some("unused_token") => Some("unused_token"),
@@ -81,13 +82,7 @@ fn compare_reference(expected: &Object, key: &str, text: &str, format: &Format, 
     Verdict::compare(&runs::written(&wanted), &runs::written(&found))
 }
 
-fn render_with(
-    row: &Object,
-    more: Object,
-    format: &Format,
-    bos: Bos,
-    spelling: Option<&str>,
-) -> Result<Prompt, Error> {
+fn render_with(row: &Object, more: Object, format: &Format, bos: Bos, spelling: Option<&str>) -> Result<Prompt, Error> {
     let choices = spelling.map(|spelling| ("spelling".to_owned(), spelling.to_owned())).into_iter().collect();
     let options = Options { bos, rules: RuleMode::Reference, choices };
     Ok(render(&conversation(row, more)?, format, &options)?)

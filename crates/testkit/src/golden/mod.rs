@@ -59,14 +59,19 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
     let template = text(row, "template");
     let (system, op) = match kind {
         "golden" => ("hf_jinja", "render"),
-        _ => (text(row, "system"), row.get("options").and_then(Json::as_object).map_or("encode", |options| text(options, "op"))),
+        _ => (
+            text(row, "system"),
+            row.get("options").and_then(Json::as_object).map_or("encode", |options| text(options, "op")),
+        ),
     };
     let op = if op.is_empty() { "encode" } else { op };
     let verdict = match system {
         "internlm2" => internlm2::run(row, op, context),
         "chatglm3" => chatglm3::run(row, op, context),
         "ids" => ids::run(row, context),
-        "xtuner" | "lmdeploy" | "lmflow" => Verdict::Skipped("the dialects of training and serving frameworks are not there yet"),
+        "xtuner" | "lmdeploy" | "lmflow" => {
+            Verdict::Skipped("the dialects of training and serving frameworks are not there yet")
+        }
         "hf_jinja" | "stability" => Verdict::Skipped("the template engine is not there yet"),
         "outputs" => Verdict::Skipped("model output is not read yet"),
         _ => Verdict::Failed { expected: "a known system".into(), found: format!("`{system}`") },
