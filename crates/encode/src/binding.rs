@@ -4,12 +4,19 @@ use rolecall_format::Control;
 
 use crate::{Error, Tokenizer};
 
-/// The id of each control token; refused where the tokenizer lacks one or gives it another id.
-pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Vec<u32>, Error> {
-    controls.iter().map(|control| find(control, tokenizer)).collect()
+/// The id of each control token; refused where the tokenizer lacks one that the format writes, or gives one another id.
+pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Vec<Option<u32>>, Error> {
+    let each = controls.iter().map(|control| match find(control, tokenizer) {
+        Ok(id) => Ok(Some(id)),
+        // Nothing can ask for it.
+        Err(Error::MissingControl { .. }) if !control.emitted => Ok(None),
+        Err(error) => Err(error),
+    });
+    each.collect()
 }
 
-fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, Error> {
+/// The id of a control token.
+pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, Error> {
     let found = control.texts().find_map(|text| tokenizer.token_id(text));
     match (found, control.id) {
         (Some(found), Some(expected)) if found != expected => {

@@ -3,10 +3,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use rolecall_format::Control;
+use rolecall_format::{Control, ControlId};
 use rolecall_render::{Origin, Prompt, Run};
 
-use crate::binding::bind;
+use crate::binding::{bind, find};
 use crate::reference::{Split, SplitRun, split_text};
 use crate::tokenizer::{AddedToken, Place, Token};
 use crate::{Encoded, EncodedToken, Error, Tokenizer};
@@ -15,8 +15,8 @@ use crate::{Encoded, EncodedToken, Error, Tokenizer};
 pub struct Encoder {
     tokenizer: Arc<dyn Tokenizer>,
     controls: Arc<[Control]>,
-    /// The id of each control token.
-    ids: Vec<u32>,
+    /// The id of each control token that the tokenizer has.
+    ids: Vec<Option<u32>>,
     /// Finds added tokens in the format's own text.
     added: Option<AhoCorasick>,
     /// White space that a token takes: before it, and behind it.
@@ -50,7 +50,7 @@ impl Encoder {
         for run in prompt.runs() {
             match run {
                 Run::Control { text, id, start } => {
-                    pieces.push(Piece::Control(self.ids[id.0], start..start + text.len()))
+                    pieces.push(Piece::Control(self.id(id)?, start..start + text.len()))
                 }
                 Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces),
             }
@@ -68,7 +68,7 @@ impl Encoder {
             match run {
                 Run::Control { text, id, .. } => {
                     joined.push_str(text);
-                    pieces.push(Piece::Control(self.ids[id.0], start..joined.len()));
+                    pieces.push(Piece::Control(self.id(id)?, start..joined.len()));
                 }
                 Run::Text { text, .. } => {
                     joined.push_str(text);
@@ -91,13 +91,13 @@ impl Encoder {
         for run in prompt.runs() {
             match run {
                 Run::Control { text, id, start } => {
-                    pieces.push(Piece::Control(self.ids[id.0], start..start + text.len()))
+                    pieces.push(Piece::Control(self.id(id)?, start..start + text.len()))
                 }
                 Run::Text { text, start } => {
                     for run in split_text(text, &self.controls, None, Split::Published) {
                         pieces.push(match run {
                             SplitRun::Control { id, span } => {
-                                Piece::Control(self.ids[id.0], span.start + start..span.end + start)
+                                Piece::Control(self.id(id)?, span.start + start..span.end + start)
                             }
                             SplitRun::Text { span } => Piece::Text(span.start + start..span.end + start),
                         });
@@ -106,6 +106,13 @@ impl Encoder {
             }
         }
         self.encode_pieces(text, pieces)
+    }
+
+    fn id(&self, control: ControlId) -> Result<u32, Error> {
+        match self.ids.get(control.0) {
+            Some(Some(id)) => Ok(*id),
+            _ => find(&self.controls[control.0], self.tokenizer.as_ref()),
+        }
     }
 
     /// Cuts a run at the added tokens that the format's own text spells.
@@ -178,7 +185,7 @@ impl Encoder {
 
     fn marked(&self, token: Token, shift: usize) -> EncodedToken {
         // Ids of pieces that stand for a byte come out of ordinary text too, where it has no other piece.
-        let control = self.ids.contains(&token.id)
+        let control = self.ids.contains(&Some(token.id))
             || self.tokenizer.added_tokens().iter().any(|added| added.id == token.id && added.special);
         EncodedToken { id: token.id, start: token.start + shift, end: token.end + shift, control }
     }

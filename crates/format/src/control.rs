@@ -13,6 +13,8 @@ pub struct Control {
     pub bos: bool,
     /// Whether the model writes it when its turn is over.
     pub ends_turn: bool,
+    /// Whether some layout or name writes it; others are known only to stop at, or to be kept out of text.
+    pub emitted: bool,
     /// Whether its id lies behind the tokenizer file's vocabulary.
     pub appended: bool,
     /// What the reference's tokenizer does with a plain text that spells it.

@@ -87,6 +87,18 @@ impl Layout {
         self.printed & field.bit() != 0
     }
 
+    /// Whether a control token stands anywhere in the layout.
+    pub fn writes(&self, id: ControlId) -> bool {
+        fn among(ops: &[Op], id: ControlId) -> bool {
+            ops.iter().any(|op| match op {
+                Op::Control(written) => *written == id,
+                Op::Group(inner) => among(inner, id),
+                Op::Literal(_) | Op::Hole { .. } | Op::Seam => false,
+            })
+        }
+        among(&self.ops, id)
+    }
+
     /// Reads a text that was written by this layout behind an opening that is not part of it: the values of the
     /// holes, in order. A value ends where the next fixed text begins.
     pub fn read_behind<'t>(

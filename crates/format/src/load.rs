@@ -95,6 +95,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     }
     if let Some(layouts) = file.needed_table("layout", mistakes) {
         format.layouts = read_layouts(layouts, &format, source, mistakes);
+        mark_emitted(&mut format);
     }
     file.finish(
         &[
@@ -141,6 +142,7 @@ fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Contro
             bos: entry.boolean("bos", mistakes),
             ends_turn: entry.boolean("ends_turn", mistakes),
             appended: entry.boolean("appended", mistakes),
+            emitted: false,
             in_text: match entry.text("in-text", mistakes).as_deref() {
                 None | Some("always") => InText::Always,
                 Some("on-request") => InText::OnRequest,
@@ -314,6 +316,14 @@ fn read_generation(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Generati
         mistakes,
     );
     generation
+}
+
+fn mark_emitted(format: &mut Format) {
+    let written = |id: ControlId| format.layouts.iter().flatten().any(|layout| layout.writes(id));
+    let named = |id: ControlId| format.names.iter().any(|(_, named)| *named == id);
+    let emitted: Vec<bool> = (0..format.controls.len()).map(ControlId).map(|id| written(id) || named(id)).collect();
+    let controls = format.controls.iter().cloned().zip(emitted);
+    format.controls = controls.map(|(control, emitted)| Control { emitted, ..control }).collect();
 }
 
 fn read_layouts(

@@ -1,5 +1,7 @@
 //! Which layouts a conversation needs, in which order, and what fills each.
 
+use std::collections::{HashSet, VecDeque};
+
 use rolecall_conversation::{Call, Content, Conversation, Message, Part, Place, Role, Tool};
 use rolecall_format::codec::is_python_space;
 use rolecall_format::{ControlId, Field, Format, Layout, Op, Slot, SystemRule, SystemWhen, SystemWithTools};
@@ -11,6 +13,8 @@ use crate::{Dropped, Error, RuleMode};
 pub(crate) struct Plan<'a> {
     pub turns: Vec<Turn<'a>>,
     pub dropped: Vec<Dropped>,
+    /// Whether the conversation offers the code interpreter.
+    pub interpreter: bool,
     /// Raw model outputs of the history, each as the values of the assistant's layout.
     pub readings: Vec<Vec<(Field, &'a str)>>,
     /// About how many bytes the prompt will have.
@@ -84,7 +88,6 @@ struct Planner<'a> {
     round: usize,
     /// The conversation's tools, until a turn prints them.
     offer: Option<Offer<'a>>,
-    interpreter: bool,
     folded: Option<SystemText<'a>>,
     /// The system message whose place the tools' own prompt takes.
     replaced: Option<usize>,
@@ -102,12 +105,12 @@ impl<'a> Planner<'a> {
             plan: Plan {
                 turns: Vec::with_capacity(conversation.messages.len() + 4),
                 dropped: Vec::new(),
+                interpreter: tools.contains(&Tool::CodeInterpreter),
                 readings: Vec::new(),
                 bytes: 0,
             },
             round: 0,
             offer: functions.then_some(Offer { tools, message: None }),
-            interpreter: tools.contains(&Tool::CodeInterpreter),
             folded: None,
             replaced: None,
             raw_calls: chosen.value(format, "function-call") == Some("raw"),
@@ -135,7 +138,7 @@ impl<'a> Planner<'a> {
             _ => None,
         };
         let added = match added {
-            None if none && self.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
+            None if none && self.plan.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
             added => added,
         };
         if let Some(text) = added {
@@ -201,7 +204,7 @@ impl<'a> Planner<'a> {
 
     /// The turns that offer the code interpreter and the tools.
     fn add_tool_turns(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
-        if self.interpreter {
+        if self.plan.interpreter {
             let announced = self.format.defaults.interpreter.is_some();
             if self.format.layout(Slot::ToolsInterpreter).is_some() && announced {
                 self.bare(Slot::ToolsInterpreter);
@@ -474,9 +477,9 @@ fn size_of_content(message: &Message) -> usize {
 #[derive(Default)]
 struct Calls<'a> {
     /// The ids of the interpreter's calls.
-    interpreter_ids: Vec<&'a str>,
+    interpreter_ids: HashSet<&'a str>,
     /// Of the last message's calls without ids: whether each is the interpreter's.
-    waiting: std::collections::VecDeque<bool>,
+    waiting: VecDeque<bool>,
 }
 
 impl<'a> Calls<'a> {
@@ -495,7 +498,7 @@ impl<'a> Calls<'a> {
         let next = self.waiting.pop_front();
         match (result.tool_call_id(), result.name()) {
             (_, Some("interpreter" | "code_interpreter")) => true,
-            (Some(id), _) => self.interpreter_ids.contains(&id),
+            (Some(id), _) => self.interpreter_ids.contains(id),
             (None, Some(_)) => false,
             (None, None) => next.unwrap_or(false),
         }

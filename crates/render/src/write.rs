@@ -21,6 +21,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         bos,
         usual: bos == Bos::Write && chosen.spelling.is_none(),
         chosen,
+        interpreter: plan.interpreter,
         offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
         origins: Origins::with_capacity(plan.turns.len() + 8),
         readings: &plan.readings,
@@ -49,6 +50,8 @@ struct Writer<'a> {
     chosen: &'a Chosen<'a>,
     /// Whether some turn prints the tools.
     offered: bool,
+    /// Whether the conversation offers the code interpreter.
+    interpreter: bool,
     origins: Origins,
     readings: &'a [Vec<(Field, &'a str)>],
 }
@@ -166,7 +169,7 @@ impl<'a> Writer<'a> {
             Field::Size => matches!(scene.part, Some((_, Part::File(file))) if file.size().is_some()),
             Field::Option(at) => self.chosen.values.get(at).is_some_and(|(value, _)| !value.is_empty()),
             Field::Extra(at) => filled(message.and_then(|message| message.text_field(&self.format.fields[at].0))),
-            Field::Interpreter => self.format.defaults.interpreter.is_some(),
+            Field::Interpreter => self.interpreter && self.format.defaults.interpreter.is_some(),
             Field::Round
             | Field::Index
             | Field::Tool
