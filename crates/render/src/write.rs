@@ -28,6 +28,9 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
     };
     let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
     for turn in &plan.turns {
+        if writer.plain_turn(turn, &mut text) {
+            continue;
+        }
         let scene = Scene { turn: Some(turn), ..Scene::default() };
         if writer.steps(turn.layout.steps(), &scene, &mut text).is_break() {
             break;
@@ -97,6 +100,32 @@ impl<'a> Scene<'a> {
 }
 
 impl<'a> Writer<'a> {
+    /// What most turns are: constants around the text of a message that has nothing else.
+    #[inline]
+    fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
+        let What::Message(index, message, _) = &turn.what else { return false };
+        let Some(text) = message.plain_text().filter(|_| self.usual && !turn.cut) else { return false };
+        let [Step::Constant { text: before, .. }, Step::Hole { field: Field::Content, codec }, rest @ ..] =
+            turn.layout.steps()
+        else {
+            return false;
+        };
+        let after = match rest {
+            [] => None,
+            [Step::Constant { text: after, .. }] => Some(after),
+            _ => return false,
+        };
+        if !matches!(codec, Codec::Text | Codec::Trim) {
+            return false;
+        }
+        out.append(before);
+        out.push(text_by(text, codec), self.content_source(*index));
+        if let Some(after) = after {
+            out.append(after);
+        }
+        true
+    }
+
     /// Writes steps in order; breaks off behind the content of a turn that is to be continued.
     fn steps(&mut self, steps: &[Step], scene: &Scene<'_>, out: &mut Text) -> ControlFlow<()> {
         for step in steps {
@@ -184,15 +213,6 @@ impl<'a> Writer<'a> {
     }
 
     fn hole(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        // What most holes are: the text of a message that has nothing else.
-        if let (Field::Content, Some(Turn { what: What::Message(index, message, _), .. }), None, None) =
-            (field, scene.turn, scene.result, scene.part)
-            && let Some(text) = message.plain_text()
-            && !matches!(codec, Codec::Json { .. })
-        {
-            let source = self.content_source(*index);
-            return out.push(text_by(text, codec), source);
-        }
         if let Some((message, reading)) = scene.raw() {
             if let Some(text) = self.raw_value(reading, field) {
                 let source = self.content_source(message);
