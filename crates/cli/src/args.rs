@@ -1,0 +1,218 @@
+//! What can be asked for on the command line. The comments here are the help that people read.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+use rolecall::{Bos, RuleMode};
+
+/// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
+#[derive(Debug, Parser)]
+#[command(name = "rolecall", version, after_help = include_str!("../help/rolecall.txt"))]
+#[command(max_term_width = 100, disable_help_subcommand = true)]
+pub struct Args {
+    /// When to colour: `auto` does on a terminal, unless NO_COLOR is set
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true, display_order = 100)]
+    pub color: Color,
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    Render(Render),
+    Encode(Encode),
+    Explain(Explain),
+    Formats(Formats),
+    Check(Check),
+    Completions(Completions),
+}
+
+/// Print the prompt of a conversation
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/render.txt"))]
+pub struct Render {
+    #[command(flatten)]
+    pub chat: Chat,
+    #[command(flatten)]
+    pub batch: Batch,
+}
+
+/// Print the token ids of a conversation's prompt
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/encode.txt"))]
+pub struct Encode {
+    #[command(flatten)]
+    pub chat: Chat,
+    #[command(flatten)]
+    pub batch: Batch,
+    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
+    #[arg(long, value_name = "FILE|DIR")]
+    pub tokenizer: PathBuf,
+    /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
+    #[arg(long)]
+    pub reference_encoding: bool,
+}
+
+/// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token edges
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/explain.txt"))]
+pub struct Explain {
+    #[command(flatten)]
+    pub chat: Chat,
+    /// The model's tokenizer, to show token edges: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
+    #[arg(long, value_name = "FILE|DIR")]
+    pub tokenizer: Option<PathBuf>,
+    /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
+    #[arg(long, requires = "tokenizer")]
+    pub reference_encoding: bool,
+    /// Answer with one JSON object: the prompt, its segments and its tokens
+    #[arg(long)]
+    pub json: bool,
+    /// Write one HTML file that needs nothing else
+    #[arg(long, conflicts_with = "json")]
+    pub html: bool,
+}
+
+/// List the formats, show one, or find the one that a model needs
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/formats.txt"))]
+pub struct Formats {
+    /// The format to show: a name or a .toml file
+    #[arg(value_name = "NAME|FILE")]
+    pub name: Option<String>,
+    /// Say which format a model needs, and why
+    #[arg(long, value_name = "MODEL", conflicts_with = "name")]
+    pub model: Option<String>,
+    /// Load more formats: every .toml file of a folder
+    #[arg(long, value_name = "DIR")]
+    pub formats: Option<PathBuf>,
+    /// Answer with one JSON value
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Check a format file: every mistake with its place, or what each turn looks like
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/check.txt"))]
+pub struct Check {
+    /// The format file; `-` is standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Answer with one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Print a completion script for a shell
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/completions.txt"))]
+pub struct Completions {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// A conversation and how it is rendered.
+#[derive(Debug, clap::Args)]
+pub struct Chat {
+    /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The format: a name (see `rolecall formats`) or a .toml file; a `format` that the input names itself wins
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
+    /// Load more formats: every .toml file of a folder
+    #[arg(long, value_name = "DIR")]
+    pub formats: Option<PathBuf>,
+    /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; the input's own `options` win
+    #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
+    pub options: Vec<(String, String)>,
+    /// Who writes the token that opens the prompt; the input's own `bos` wins [default: write]
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub bos: Option<BosArg>,
+    /// What becomes of the format's order rules; the input's own `rules` win [default: enforce]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub rules: Option<RulesArg>,
+    /// End with the generation prompt, whatever the input says
+    #[arg(long, conflicts_with_all = ["no_generation_prompt", "continue_final_message"])]
+    pub generation_prompt: bool,
+    /// End without the generation prompt, whatever the input says
+    #[arg(long, conflicts_with = "continue_final_message")]
+    pub no_generation_prompt: bool,
+    /// End inside the last message, for the model to go on with it
+    #[arg(long = "continue")]
+    pub continue_final_message: bool,
+}
+
+/// How answers are given.
+#[derive(Debug, clap::Args)]
+pub struct Batch {
+    /// Answer with one JSON object, an error too
+    #[arg(long)]
+    pub json: bool,
+    /// Read one JSON object a line and answer each with one, in order; errors are lines too
+    #[arg(long)]
+    pub jsonl: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum BosArg {
+    /// It stands in the prompt
+    Write,
+    /// The tokenizer adds it by itself: it is left out
+    Tokenizer,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum RulesArg {
+    /// Refuse what breaks a rule and what has no place
+    Enforce,
+    /// Do as the maker's own code: any order, roles by the maker's names, what has no place is left out
+    Reference,
+}
+
+impl BosArg {
+    pub fn bos(self) -> Bos {
+        match self {
+            BosArg::Write => Bos::Write,
+            BosArg::Tokenizer => Bos::LeaveToTokenizer,
+        }
+    }
+}
+
+impl RulesArg {
+    pub fn mode(self) -> RuleMode {
+        match self {
+            RulesArg::Enforce => RuleMode::Enforce,
+            RulesArg::Reference => RuleMode::Reference,
+        }
+    }
+}
+
+impl Verb {
+    /// Whether errors are answers too.
+    pub fn wants_json(&self) -> bool {
+        match self {
+            Verb::Render(render) => render.batch.json && !render.batch.jsonl,
+            Verb::Encode(encode) => encode.batch.json && !encode.batch.jsonl,
+            Verb::Explain(explain) => explain.json,
+            Verb::Formats(formats) => formats.json,
+            Verb::Check(check) => check.json,
+            Verb::Completions(_) => false,
+        }
+    }
+}
+
+fn read_option(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}

@@ -1,0 +1,71 @@
+use rolecall::{Format, Json, Options, Registry, Slot, object};
+
+use crate::args::Check;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::example::fill_example;
+use crate::exit::Exit;
+use crate::explain::{Explained, View, counted, draw_terminal};
+use crate::failure::{Failure, count_of_mistakes, diagnostics_of_format, json_of_mistakes};
+use crate::files;
+use crate::output::Output;
+use crate::paint::Style;
+use crate::source::Source;
+
+pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
+    let source = files::read_text(&args.file)?;
+    let mut registry = Registry::new();
+    let loaded = registry.load(&source.text);
+    let exit = if loaded.is_ok() { Exit::Good } else { Exit::Refused };
+    match loaded {
+        Ok(format) if args.json => output.write_json(&Json::Object(object! {
+            "file" => source.name.as_str(), "right" => true, "format" => format.name.as_str(), "mistakes" => Vec::new(),
+        }))?,
+        Err(error) if args.json => output.write_json(&Json::Object(object! {
+            "file" => source.name.as_str(), "right" => false, "mistakes" => json_of_mistakes(&source, &error),
+        }))?,
+        Ok(format) => show_right(format, &source, output)?,
+        Err(error) => {
+            for diagnostic in diagnostics_of_format(&source, &error) {
+                output.show(&diagnostic);
+            }
+            output.show(&Diagnostic {
+                severity: Severity::Error,
+                code: "bad_format",
+                message: format!("{} in the format file `{}`", count_of_mistakes(&error), source.name),
+                place: Place::Nowhere,
+                help: Vec::new(),
+            });
+        }
+    }
+    Ok(exit)
+}
+
+fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), Failure> {
+    let paint = output.paint;
+    let name = paint.text(Style::Strong, &crate::visible::escape(&source.name));
+    let layouts = Slot::ALL.into_iter().filter(|slot| format.layout(*slot).is_some()).count();
+    output.write(&format!(
+        "{name} is right: format `{}` with {} and {}\n\n",
+        format.name,
+        counted(layouts, "layout"),
+        counted(format.controls.len(), "control token")
+    ))?;
+    match fill_example(format) {
+        Ok((conversation, prompt)) => {
+            let options = Options::default();
+            let explained =
+                Explained { conversation: &conversation, format, options: &options, prompt: &prompt, encoded: None };
+            output.write(&draw_terminal(&View::new(explained), paint, output.width))
+        }
+        Err(error) => {
+            output.show(&Diagnostic {
+                severity: Severity::Warning,
+                code: error.code(),
+                message: format!("the format refuses even a plain example: {error}"),
+                place: Place::Named(source.name.clone()),
+                help: error.help().into_iter().collect(),
+            });
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! One format on a page, for people.
+
+use rolecall::{Format, Options, answer, json};
+
+use super::facts::rules_of;
+use super::setting::{Setting, settings_of};
+use crate::example::fill_example;
+use crate::explain::{Explained, View, draw_terminal};
+use crate::paint::{Paint, Style};
+use crate::visible;
+
+type Row = Vec<String>;
+
+/// The page: what the file says, heading by heading, and an example.
+pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
+    let mut out = format!("{}  {}\n", paint.text(Style::Strong, &format.name), visible::escape(&format.title));
+    let sections = [
+        ("models", format.models.iter().map(|pattern| vec![pattern.as_str().to_owned()]).collect()),
+        ("control tokens", controls(format)),
+        ("rules", rules(format)),
+        ("options", settings_of(format).into_iter().map(setting).collect()),
+        ("fields", named(&format.fields)),
+        ("generation", generation(format)),
+        ("sources", named(&format.sources)),
+    ];
+    for (heading, rows) in sections {
+        push_section(&mut out, paint, heading, rows);
+    }
+    out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "example")));
+    match fill_example(format) {
+        Ok((conversation, prompt)) => {
+            let options = Options::default();
+            let explained =
+                Explained { conversation: &conversation, format, options: &options, prompt: &prompt, encoded: None };
+            out.push_str(&draw_terminal(&View::new(explained), paint, width));
+        }
+        Err(error) => out.push_str(&format!("  none: {}\n", visible::escape(&error.to_string()))),
+    }
+    out
+}
+
+fn controls(format: &Format) -> Vec<Row> {
+    let each = format.controls.iter().map(|control| {
+        let mut notes: Vec<String> = Vec::new();
+        notes.extend(control.bos.then(|| "opens the prompt".to_owned()));
+        notes.extend(control.ends_turn.then(|| "ends the turn".to_owned()));
+        notes.extend(control.spelled.iter().map(|(name, text)| format!("`{text}` in the spelling {name}")));
+        vec![control.text.clone(), control.id.map(|id| id.to_string()).unwrap_or_default(), notes.join(", ")]
+    });
+    each.collect()
+}
+
+/// The rules that say anything.
+fn rules(format: &Format) -> Vec<Row> {
+    let usual = rules_of(&Format::default());
+    let own = rules_of(format).into_iter().filter(|rule| !usual.contains(rule));
+    let own: Vec<Row> = own.map(|(name, value)| vec![name.to_owned(), value]).collect();
+    match own.is_empty() {
+        true => vec![vec!["none: messages may come in any order".to_owned()]],
+        false => own,
+    }
+}
+
+fn setting(Setting { name, default, help, values }: Setting) -> Row {
+    let values = if values.is_empty() { String::new() } else { format!("one of {}", values.join(", ")) };
+    let about: Vec<String> = [help, values].into_iter().filter(|text| !text.is_empty()).collect();
+    vec![name, default, about.join("; ")]
+}
+
+fn generation(format: &Format) -> Vec<Row> {
+    let stop: Vec<String> = format.generation.stop.iter().map(|text| format!("`{text}`")).collect();
+    let mut rows: Vec<Row> = Vec::new();
+    if !stop.is_empty() {
+        rows.push(vec!["stop".to_owned(), stop.join(", ")]);
+    }
+    let sampling = answer::of_generation(&format.generation);
+    let sampling = sampling.as_object().into_iter().flat_map(|object| object.iter());
+    rows.extend(sampling.map(|(name, value)| vec![name.to_owned(), json::write(value, &json::Layout::default())]));
+    rows
+}
+
+fn named(pairs: &[(String, String)]) -> Vec<Row> {
+    pairs.iter().map(|(name, text)| vec![name.clone(), text.clone()]).collect()
+}
+
+/// A heading and rows of cells in columns; nothing where there are no rows.
+fn push_section(out: &mut String, paint: Paint, heading: &str, rows: Vec<Row>) {
+    if rows.is_empty() {
+        return;
+    }
+    let rows: Vec<Row> =
+        rows.iter().map(|row| row.iter().map(|cell| visible::escape(cell).into_owned()).collect()).collect();
+    out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..columns)
+        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| visible::width(cell)).max().unwrap_or(0))
+        .collect();
+    for row in &rows {
+        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| visible::padded(cell, *width)).collect();
+        out.push_str(format!("  {}", cells.join("  ")).trim_end());
+        out.push('\n');
+    }
+}

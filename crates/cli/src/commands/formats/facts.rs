@@ -1,0 +1,87 @@
+//! What is known of a format, as JSON.
+
+use rolecall::{Format, Json, Tool, answer, object};
+
+use super::setting::settings_of;
+use crate::example::fill_example;
+
+/// What the list shows of a format.
+pub fn in_short(format: &Format) -> Json {
+    let options = settings_of(format).into_iter().map(|setting| {
+        let mut object = object! { "name" => setting.name, "default" => setting.default, "help" => setting.help };
+        if !setting.values.is_empty() {
+            object.insert("values", texts(setting.values.iter().map(String::as_str)));
+        }
+        Json::Object(object)
+    });
+    Json::Object(object! {
+        "name" => format.name.as_str(),
+        "title" => format.title.as_str(),
+        "models" => texts(format.models.iter().map(|pattern| pattern.as_str())),
+        "options" => Json::Array(options.collect()),
+        "stop" => texts(format.generation.stop.iter().map(String::as_str)),
+        "stop_ids" => Json::Array(format.stop_ids().into_iter().map(|id| Json::from(i64::from(id))).collect()),
+    })
+}
+
+/// All of it, with an example.
+pub fn of_one(format: &Format) -> Json {
+    let Json::Object(mut object) = in_short(format) else { return Json::Null };
+    let controls = format.controls.iter().map(|control| {
+        let mut inner = object! { "text" => control.text.as_str() };
+        if let Some(id) = control.id {
+            inner.insert("id", Json::from(i64::from(id)));
+        }
+        inner.insert("bos", Json::from(control.bos));
+        inner.insert("ends_turn", Json::from(control.ends_turn));
+        let spelled = control.spelled.iter().map(|(name, text)| (name.clone(), Json::from(text.as_str())));
+        inner.insert("spelled", Json::Object(spelled.collect()));
+        Json::Object(inner)
+    });
+    let named = |pairs: &[(String, String)]| {
+        Json::Object(pairs.iter().map(|(name, text)| (name.clone(), Json::from(text.as_str()))).collect())
+    };
+    object.insert("control", Json::Array(controls.collect()));
+    let rules = rules_of(format).into_iter().map(|(name, value)| {
+        let value = value.parse::<i64>().map_or_else(|_| Json::from(value.as_str()), Json::from);
+        (name.to_owned(), value)
+    });
+    object.insert("rules", Json::Object(rules.collect()));
+    object.insert("fields", named(&format.fields));
+    let roles = format.roles.iter().map(|(usual, own)| (usual.clone(), texts(own.iter().map(String::as_str))));
+    object.insert("roles", Json::Object(roles.collect()));
+    object.insert("generation", answer::of_generation(&format.generation));
+    object.insert("sources", named(&format.sources));
+    if let Ok((conversation, prompt)) = fill_example(format) {
+        let messages = conversation.messages.iter().map(|message| Json::Object(message.as_object().clone()));
+        let mut example = object! { "messages" => Json::Array(messages.collect()) };
+        if let Some(tools) = &conversation.tools {
+            example.insert("tools", Json::Array(tools.iter().filter_map(Tool::wrapped).collect()));
+        }
+        example.insert("prompt", Json::from(prompt.text()));
+        object.insert("example", Json::Object(example));
+    }
+    Json::Object(object)
+}
+
+fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Json {
+    Json::Array(texts.map(Json::from).collect())
+}
+
+/// The rules as the format file names them; `max-calls` only where there is one.
+pub fn rules_of(format: &Format) -> Vec<(&'static str, String)> {
+    let rules = &format.rules;
+    let mut named = vec![
+        ("system", rules.system.key().to_owned()),
+        ("turns", rules.turns.key().to_owned()),
+        ("users", rules.users.key().to_owned()),
+        ("assistant", rules.assistant.key().to_owned()),
+        ("tool", rules.tool.key().to_owned()),
+        ("answers", rules.answers.key().to_owned()),
+        ("system-with-tools", rules.system_with_tools.key().to_owned()),
+    ];
+    if let Some(max) = rules.max_calls {
+        named.push(("max-calls", max.to_string()));
+    }
+    named
+}

@@ -1,0 +1,60 @@
+//! One file a verb.
+
+mod check;
+mod completions;
+mod encode;
+mod explain;
+mod formats;
+mod render;
+
+use std::path::Path;
+
+use rolecall::Prompt;
+
+use crate::args::{Chat, Verb};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::exit::Exit;
+use crate::failure::{Failure, place_in_input};
+use crate::files;
+use crate::output::Output;
+use crate::source::Source;
+
+pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
+    match verb {
+        Verb::Render(args) => render::run(args, output),
+        Verb::Encode(args) => encode::run(args, output),
+        Verb::Explain(args) => explain::run(args, output),
+        Verb::Formats(args) => formats::run(args, output),
+        Verb::Check(args) => check::run(args, output),
+        Verb::Completions(args) => completions::run(args, output),
+    }
+}
+
+/// The one conversation of a run.
+fn read_input(chat: &Chat) -> Result<Source, Failure> {
+    files::read_text(chat.input.as_deref().unwrap_or(Path::new("-")))
+}
+
+/// Says what is not in the prompt.
+fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
+    for dropped in &prompt.dropped {
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: "left_out",
+            message: format!("{} is not in the prompt: {}", dropped.place, dropped.why),
+            place: place_in_input(source, &dropped.place),
+            help: Vec::new(),
+        });
+    }
+}
+
+/// Says that control tokens can be forged.
+fn warn_of_reference(output: &Output) {
+    output.show(&Diagnostic {
+        severity: Severity::Warning,
+        code: "reference_encoding",
+        message: "encoded as the reference does: text that spells a control token becomes it, in messages too".into(),
+        place: crate::diagnostic::Place::Named("command line, --reference-encoding".into()),
+        help: vec!["leave it out wherever messages come from users".into()],
+    });
+}

@@ -1,0 +1,199 @@
+//! The one drawing of everything that is wrong, in the manner of rustc.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use unicode_width::UnicodeWidthChar;
+
+use crate::paint::{Paint, Style};
+use crate::source::Source;
+use crate::visible;
+
+/// Columns of a source line that are shown; the rest is cut away around the caret.
+const LINE_WIDTH: usize = 100;
+/// Columns that stay before the caret where a line is cut.
+const LEAD: usize = 30;
+
+/// Something to say about an input.
+#[derive(Debug)]
+pub struct Diagnostic<'a> {
+    pub severity: Severity,
+    /// The stable name of the kind of mistake.
+    pub code: &'a str,
+    pub message: String,
+    pub place: Place<'a>,
+    pub help: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    Error,
+    Warning,
+}
+
+/// Where it is.
+#[derive(Debug)]
+pub enum Place<'a> {
+    Nowhere,
+    /// In words: `chat.json`, `command line, --option`.
+    Named(String),
+    /// In a text that can be shown.
+    Span(&'a Source, Range<usize>),
+}
+
+impl Diagnostic<'_> {
+    /// The diagnostic as it is shown, with a line break at its end.
+    pub fn draw(&self, paint: Paint) -> String {
+        let mut out = String::new();
+        let (style, word) = match self.severity {
+            Severity::Error => (Style::Error, "error"),
+            Severity::Warning => (Style::Warning, "warning"),
+        };
+        paint.push(&mut out, style, &format!("{word}[{}]", self.code));
+        paint.push(&mut out, Style::Strong, &format!(": {}", visible::escape(&self.message)));
+        out.push('\n');
+        let indent = match &self.place {
+            Place::Nowhere => 0,
+            Place::Named(name) => {
+                paint.push(&mut out, Style::Frame, " -->");
+                let _ = writeln!(out, " {}", visible::escape(name));
+                1
+            }
+            Place::Span(source, span) => draw_snippet(&mut out, paint, style, source, span.clone()),
+        };
+        for help in &self.help {
+            out.extend(std::iter::repeat_n(' ', indent + 1));
+            paint.push(&mut out, Style::Frame, "= ");
+            let _ = writeln!(out, "{} {}", paint.text(Style::Strong, "help:"), visible::escape(help));
+        }
+        out
+    }
+}
+
+/// File, line and column, the line itself, and a caret under the span. Gives the width of the line number.
+fn draw_snippet(out: &mut String, paint: Paint, style: Style, source: &Source, span: Range<usize>) -> usize {
+    let (line, column) = source.line_and_column(span.start);
+    let number = line.to_string();
+    let indent = " ".repeat(number.len());
+    let arrow = paint.text(Style::Frame, "-->");
+    let _ = writeln!(out, "{indent}{arrow} {}:{line}:{column}", visible::escape(&source.name));
+    let around = source.line_around(span.start);
+    let within = span.start - around.start..span.end.clamp(span.start, around.end.max(span.start)) - around.start;
+    let shown = cut_around(source.text[around].trim_end_matches('\r'), within);
+    let bar = paint.text(Style::Frame, "|");
+    let _ = writeln!(out, "{indent} {bar}");
+    let _ = writeln!(out, "{} {bar} {}", paint.text(Style::Frame, &number), shown.text);
+    let caret = paint.text(style, &"^".repeat(shown.carets.len().max(1)));
+    let _ = writeln!(out, "{indent} {bar} {}{caret}", " ".repeat(shown.carets.start));
+    number.len()
+}
+
+/// A source line as it is shown, and the columns to underline.
+struct Shown {
+    text: String,
+    carets: Range<usize>,
+}
+
+/// Makes a line visible and, where it is long, cuts it around a span with `…` at the cut ends.
+fn cut_around(line: &str, span: Range<usize>) -> Shown {
+    // A line of megabytes is not looked at whole.
+    let near = border(line, span.start.saturating_sub(4 * LINE_WIDTH))..border(line, span.start + 8 * LINE_WIDTH);
+    let span = span.start - near.start..span.end - near.start;
+    let (cut_before, cut_behind) = (near.start > 0, near.end < line.len());
+    let line = &line[near];
+    let mut cells: Vec<(String, usize)> = Vec::new();
+    let (mut first, mut last) = (None, None);
+    for (at, character) in line.char_indices() {
+        if at >= span.start {
+            first = first.or(Some(cells.len()));
+        }
+        if at >= span.end {
+            last = last.or(Some(cells.len()));
+        }
+        cells.push(match character {
+            '\t' => ("    ".to_owned(), 4),
+            c if visible::is_steering(c) => {
+                let mut escaped = String::new();
+                visible::push_escaped(&mut escaped, c);
+                let width = escaped.len();
+                (escaped, width)
+            }
+            c => (c.to_string(), c.width().unwrap_or(0)),
+        });
+    }
+    let first = first.unwrap_or(cells.len());
+    let last = last.unwrap_or(cells.len()).max(first);
+    let total: usize = cells.iter().map(|(_, width)| width).sum();
+    let mut from = 0;
+    if total > LINE_WIDTH {
+        // A lead before the caret, and more where the line ends soon behind it.
+        let mut lead = 0;
+        let mut behind = columns(&cells[first..]);
+        from = first;
+        while from > 0 && (lead < LEAD || behind < LINE_WIDTH) {
+            from -= 1;
+            lead += cells[from].1;
+            behind += cells[from].1;
+        }
+    }
+    let mut to = from;
+    let mut used = 0;
+    while to < cells.len() && used + cells[to].1 <= LINE_WIDTH {
+        used += cells[to].1;
+        to += 1;
+    }
+    let mut text = String::new();
+    let mut start = 0;
+    if from > 0 || cut_before {
+        text.push('…');
+        start = 1;
+    }
+    text.extend(cells[from..to].iter().map(|(cell, _)| cell.as_str()));
+    if to < cells.len() || cut_behind {
+        text.push('…');
+    }
+    start += columns(&cells[from..first.clamp(from, to)]);
+    let end = start + columns(&cells[first.clamp(from, to)..last.clamp(from, to)]);
+    Shown { text, carets: start..end }
+}
+
+/// The character border at or before an offset.
+fn border(line: &str, offset: usize) -> usize {
+    let mut offset = offset.min(line.len());
+    while !line.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
+
+fn columns(cells: &[(String, usize)]) -> usize {
+    cells.iter().map(|(_, width)| width).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn carets_stand_under_wide_tabbed_and_escaped_characters() {
+        let cases = [
+            ("abc", 1..2, "abc", 1..2),
+            ("\tx", 1..2, "    x", 4..5),
+            ("你好x", 3..6, "你好x", 2..4),
+            ("\u{1b}[31mx", 5..6, "\\u{1b}[31mx", 10..11),
+            ("ab", 2..2, "ab", 2..2),
+        ];
+        for (line, span, text, carets) in cases {
+            let shown = cut_around(line, span);
+            assert_eq!((shown.text.as_str(), shown.carets), (text, carets), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_cut_at_both_ends() {
+        let line = format!("{}X{}", "a".repeat(500), "b".repeat(500));
+        let shown = cut_around(&line, 500..501);
+        assert!(shown.text.starts_with("…a") && shown.text.ends_with("b…"), "{}", shown.text);
+        assert_eq!(shown.text.chars().nth(shown.carets.start), Some('X'));
+    }
+}

@@ -1,0 +1,59 @@
+//! A short conversation that a format can express, to show what its turns look like.
+
+use rolecall::{Conversation, Format, Options, Prompt, render};
+use rolecall_conversation::Error;
+
+/// The richest of a few conversations that the format does not refuse, with its prompt; or why even the plainest is refused.
+pub fn fill_example(format: &Format) -> Result<(Conversation, Prompt), rolecall::Error> {
+    let mut last = None;
+    for text in [WITH_TOOLS, WITH_TOOLS_ALONE, WITH_SYSTEM, PLAIN] {
+        let conversation = read(text)?;
+        match render(&conversation, format, &Options::default()) {
+            Ok(prompt) => return Ok((conversation, prompt)),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.map_or_else(
+        || rolecall::Error::UnknownFormat { name: format.name.clone(), near: None },
+        rolecall::Error::from,
+    ))
+}
+
+fn read(text: &str) -> Result<Conversation, rolecall::Error> {
+    let value = rolecall::json::parse(text).map_err(rolecall_openai::Error::from)?;
+    Ok(Conversation::from_json(value).map_err(|error: Error| error)?)
+}
+
+const WITH_TOOLS: &str = r#"{
+  "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}],
+  "messages": [
+    {"role": "system", "content": "You are a helpful assistant."},
+    {"role": "user", "content": "How warm is it in Paris?"},
+    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+    {"role": "tool", "content": "22 degrees"},
+    {"role": "assistant", "content": "It is 22 degrees in Paris."},
+    {"role": "user", "content": "Thank you!"}
+  ]}"#;
+
+const WITH_TOOLS_ALONE: &str = r#"{
+  "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}],
+  "messages": [
+    {"role": "user", "content": "How warm is it in Paris?"},
+    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+    {"role": "tool", "content": "22 degrees"},
+    {"role": "assistant", "content": "It is 22 degrees in Paris."},
+    {"role": "user", "content": "Thank you!"}
+  ]}"#;
+
+const WITH_SYSTEM: &str = r#"{"messages": [
+    {"role": "system", "content": "You are a helpful assistant."},
+    {"role": "user", "content": "Hello"},
+    {"role": "assistant", "content": "Hello! How can I help?"},
+    {"role": "user", "content": "Tell me a joke."}
+  ]}"#;
+
+const PLAIN: &str = r#"{"messages": [
+    {"role": "user", "content": "Hello"},
+    {"role": "assistant", "content": "Hello! How can I help?"},
+    {"role": "user", "content": "Tell me a joke."}
+  ]}"#;

@@ -1,0 +1,148 @@
+//! Draws a view as one HTML file that needs nothing else: no script, no font, no network.
+
+use std::fmt::Write;
+
+use rolecall::{Origin, Role};
+
+use super::legend;
+use super::turns::Owner;
+use super::view::{Kind, Piece, Row, View};
+use crate::visible;
+
+const STYLE: &str = include_str!("page.css");
+
+/// The picture with its legend.
+pub fn draw(view: &View<'_>, name: &str) -> String {
+    let mut out = String::new();
+    let name = escape(name);
+    let format = &view.explained.format;
+    let title = escape(&format.title);
+    let _ = write!(
+        out,
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{name} as {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{name} <small>as {title} (<code>{}</code>)</small></h1>\n<table>\n",
+        escape(&format.name)
+    );
+    for row in &view.rows {
+        push_row(&mut out, row, view);
+    }
+    out.push_str("</table>\n");
+    push_legend(&mut out, view);
+    out.push_str("</body>\n</html>\n");
+    out
+}
+
+fn push_row(out: &mut String, row: &Row<'_>, view: &View<'_>) {
+    let opens = if row.opens { " opens" } else { "" };
+    let label = format!("{} {}", row.owner.number(), escape(row.owner.name()));
+    let label = label.trim_start();
+    let _ = write!(out, "<tr class=\"{}{opens}\"><th>{label}</th><td>", owner_class(&row.owner));
+    for piece in &row.pieces {
+        push_piece(out, piece, view);
+    }
+    out.push_str("</td></tr>\n");
+}
+
+fn push_piece(out: &mut String, piece: &Piece<'_>, view: &View<'_>) {
+    let edge = if piece.edge { " edge" } else { "" };
+    let title = escape(&title(piece, view));
+    let _ = write!(out, "<span class=\"{}{edge}\" title=\"{title}\">", class(&piece.kind));
+    for shown in &piece.shown {
+        match shown.mark {
+            true => {
+                let _ = write!(out, "<i>{}</i>", escape(&shown.text));
+            }
+            false => out.push_str(&escape(&shown.text)),
+        }
+    }
+    out.push_str("</span>");
+}
+
+/// Where a piece comes from, and its ids.
+fn title(piece: &Piece<'_>, view: &View<'_>) -> String {
+    let mut title = match &piece.origin {
+        Origin::Message { message, field } if field == "content" => format!("message {message}, content"),
+        origin => legend::who(origin),
+    };
+    match piece.kind {
+        Kind::Spelled => title.push_str("; spells a control token and stays text"),
+        Kind::Forged => title.push_str("; became a control token"),
+        _ => {}
+    }
+    let ids: Vec<String> = match (&piece.origin, piece.tokens) {
+        (Origin::Control(id), []) => view.explained.format.control(*id).id.iter().map(u32::to_string).collect(),
+        (_, tokens) => tokens.iter().map(|token| token.id.to_string()).collect(),
+    };
+    match ids.len() {
+        0 => {}
+        1 => {
+            let _ = write!(title, "; id {}", ids[0]);
+        }
+        _ => {
+            let _ = write!(title, "; ids {}", ids.join(" "));
+        }
+    }
+    title
+}
+
+fn push_legend(out: &mut String, view: &View<'_>) {
+    out.push_str("<dl>\n");
+    let kinds =
+        legend::kinds(view).into_iter().map(|(kind, name)| format!("<span class=\"{}\">{name}</span>", class(&kind)));
+    let _ = writeln!(out, "<dt>colours</dt><dd>{}</dd>", kinds.collect::<Vec<_>>().join(" "));
+    let marks = legend::marks(view).into_iter().filter(|(_, name)| *name != "token edge");
+    let mut marks: Vec<String> = marks.map(|(mark, name)| format!("<i>{mark}</i> {name}")).collect();
+    if view.explained.encoded.is_some() {
+        marks.push("<span class=\"edge\"></span>token edge".into());
+    }
+    if !marks.is_empty() {
+        let _ = writeln!(out, "<dt>marks</dt><dd>{}</dd>", marks.join(" &nbsp; "));
+    }
+    for line in legend::lines(view) {
+        let class = if line.warns { " class=\"warns\"" } else { "" };
+        let _ = writeln!(out, "<dt>{}</dt><dd{class}>{}</dd>", line.label, escape(&line.text));
+    }
+    out.push_str("</dl>\n");
+}
+
+fn owner_class(owner: &Owner) -> &'static str {
+    match owner {
+        Owner::Message(_, role) => class(&Kind::Said(role.clone())),
+        Owner::Tools => class(&Kind::Offered),
+        Owner::Begin | Owner::Added | Owner::Generate | Owner::End => class(&Kind::Format),
+    }
+}
+
+fn class(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Control => "control",
+        Kind::Format => "format",
+        Kind::Said(Role::System) => "system",
+        Kind::Said(Role::User) => "user",
+        Kind::Said(Role::Assistant) => "assistant",
+        Kind::Said(Role::Tool) => "tool",
+        Kind::Said(Role::Other(_)) => "other",
+        Kind::Offered => "offered",
+        Kind::Chosen => "option",
+        Kind::Spelled => "spelled",
+        Kind::Forged => "forged",
+    }
+}
+
+/// Safe inside an element and inside an attribute, and nothing in it hides.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            c => visible::push_escaped(&mut safe, c),
+        }
+    }
+    safe
+}

@@ -1,0 +1,29 @@
+//! In: a prompt with its conversation and, if there is a tokenizer, its tokens. Out: a picture of where every piece comes from.
+//! Between: `turns` finds where each message's turn begins, `forgery` finds text that spells control tokens, `view` cuts the prompt into rows of pieces.
+//! `terminal` and `html` draw the same view, `legend` says what stands below it, `json` gives the facts alone.
+
+mod forgery;
+mod html;
+mod json;
+mod legend;
+mod terminal;
+mod turns;
+mod view;
+
+use rolecall::{Conversation, Encoded, Format, Options, Prompt};
+
+pub use html::draw as draw_html;
+pub use json::to_json;
+pub use legend::counted;
+pub use terminal::draw as draw_terminal;
+pub use view::View;
+
+/// All that is known of a prompt.
+#[derive(Clone, Copy)]
+pub struct Explained<'a> {
+    pub conversation: &'a Conversation,
+    pub format: &'a Format,
+    pub options: &'a Options,
+    pub prompt: &'a Prompt,
+    pub encoded: Option<&'a Encoded>,
+}

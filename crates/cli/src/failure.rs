@@ -1,0 +1,268 @@
+//! Why a command ends without its result, as people, programs and the shell are told.
+
+use std::io;
+
+use rolecall::json::Object;
+use rolecall::{Error, Json, LoadError, Place as Field, Request, Unresolved, json, object, tokenizer};
+
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::exit::Exit;
+use crate::locate::locate;
+use crate::refusal::Refusal;
+use crate::source::Source;
+
+#[derive(Debug)]
+pub enum Failure {
+    /// A file or folder cannot be read.
+    Unreadable { path: String, why: String },
+    /// The result cannot be written.
+    Unwritable(io::Error),
+    /// A conversation is refused.
+    Refused { refusal: Refusal, source: Source },
+    /// A prompt cannot be encoded with the tokenizer of this path.
+    Misfit { tokenizer: String, error: Error },
+    /// A format file has mistakes.
+    FormatFile { source: Source, error: LoadError },
+    /// The command line names a format that is not there.
+    UnknownFormat { name: String, near: Option<String> },
+    /// The file is no tokenizer.
+    Tokenizer { path: String, error: tokenizer::Error },
+    /// No format can be chosen for a model without a guess.
+    NoFormatFor { model: String, unresolved: Unresolved },
+}
+
+impl Failure {
+    pub fn exit(&self) -> Exit {
+        match self {
+            Failure::Unreadable { .. } | Failure::Unwritable(_) => Exit::Unreadable,
+            Failure::UnknownFormat { .. } | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
+            Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
+            Failure::Refused { .. }
+            | Failure::Misfit { .. }
+            | Failure::FormatFile { .. }
+            | Failure::Tokenizer { .. }
+            | Failure::NoFormatFor { .. } => Exit::Refused,
+        }
+    }
+
+    /// All there is to say; at least one.
+    pub fn diagnostics(&self) -> Vec<Diagnostic<'_>> {
+        if let Failure::FormatFile { source, error } = self {
+            return diagnostics_of_format(source, error);
+        }
+        let place = match self {
+            Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
+            Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
+            Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
+            Failure::UnknownFormat { .. } => Place::Named("command line".into()),
+            _ => Place::Nowhere,
+        };
+        let help = self.help();
+        vec![Diagnostic { severity: Severity::Error, code: self.code(), message: self.message(), place, help }]
+    }
+
+    /// `{"id"?, "error": {"code", "message", "help"?, ..}}`
+    pub fn to_json(&self) -> Json {
+        if let Failure::Refused { refusal, source } = self {
+            return refusal.to_json(Request::id_of(&source.text).as_ref());
+        }
+        let mut inner = object! { "code" => self.code(), "message" => self.message() };
+        if let [.., help] = self.help().as_slice() {
+            inner.insert("help", Json::from(help.as_str()));
+        }
+        match self {
+            Failure::FormatFile { source, error } => {
+                inner.insert("mistakes", json_of_mistakes(source, error));
+            }
+            Failure::NoFormatFor { unresolved, .. } => {
+                inner.insert("candidates", json_of_candidates(unresolved));
+            }
+            _ => {}
+        }
+        Json::Object(object! { "error" => inner })
+    }
+
+    fn code(&self) -> &'static str {
+        match self {
+            Failure::Unreadable { .. } => "unreadable_file",
+            Failure::Unwritable(_) => "unwritable_output",
+            Failure::Refused { refusal, .. } => refusal.code(),
+            Failure::Misfit { error, .. } => error.code(),
+            Failure::FormatFile { .. } => "bad_format",
+            Failure::UnknownFormat { .. } => "unknown_format",
+            Failure::Tokenizer { error, .. } => error.code(),
+            Failure::NoFormatFor { unresolved: Unresolved::Unknown { .. }, .. } => "unknown_model",
+            Failure::NoFormatFor { unresolved: Unresolved::Ambiguous { .. }, .. } => "ambiguous_model",
+        }
+    }
+
+    fn message(&self) -> String {
+        match self {
+            Failure::Unreadable { path, why } => format!("cannot read `{path}`: {why}"),
+            Failure::Unwritable(error) => format!("cannot write the result: {error}"),
+            // The place says line and column already.
+            Failure::Refused {
+                refusal: Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))),
+                ..
+            } => {
+                format!("not JSON: {}", error.message)
+            }
+            Failure::Refused { refusal, .. } => refusal.to_string(),
+            Failure::Misfit { error, .. } => error.to_string(),
+            Failure::FormatFile { source, error } => {
+                format!("{} in the format file `{}`", count_of_mistakes(error), source.name)
+            }
+            Failure::UnknownFormat { name, .. } => format!("there is no format `{name}`"),
+            Failure::Tokenizer { error, .. } => error.to_string(),
+            Failure::NoFormatFor { model, unresolved } => match unresolved {
+                Unresolved::Unknown { .. } => format!("no format says that it fits the model `{model}`"),
+                Unresolved::Ambiguous { .. } => format!("several formats fit the model `{model}` equally well"),
+            },
+        }
+    }
+
+    fn help(&self) -> Vec<String> {
+        match self {
+            Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
+            Failure::Refused { refusal, .. } => refusal.help().into_iter().collect(),
+            Failure::Misfit { error, .. } => error.help().into_iter().collect(),
+            Failure::UnknownFormat { name, near } => {
+                Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
+            }
+            Failure::Tokenizer { .. } => {
+                vec!["give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()]
+            }
+            Failure::NoFormatFor { unresolved, .. } => help_for_model(unresolved),
+        }
+    }
+}
+
+/// Every mistake of a format file, each with its place.
+pub fn diagnostics_of_format<'a>(source: &'a Source, error: &'a LoadError) -> Vec<Diagnostic<'a>> {
+    let each = error.diagnostics.iter().map(|mistake| Diagnostic {
+        severity: Severity::Error,
+        code: mistake.code,
+        message: mistake.message.clone(),
+        place: Place::Span(source, mistake.span.clone()),
+        help: mistake.help.iter().cloned().collect(),
+    });
+    each.collect()
+}
+
+/// `[{"code", "message", "line", "column", "help"?}, ..]`
+pub fn json_of_mistakes(source: &Source, error: &LoadError) -> Json {
+    let each = error.diagnostics.iter().map(|mistake| {
+        let (line, column) = source.line_and_column(mistake.span.start);
+        let mut object = object! {
+            "code" => mistake.code, "message" => mistake.message.as_str(), "line" => line as i64, "column" => column as i64,
+        };
+        if let Some(help) = &mistake.help {
+            object.insert("help", Json::from(help.as_str()));
+        }
+        Json::Object(object)
+    });
+    Json::Array(each.collect())
+}
+
+/// `1 mistake`, `2 mistakes`
+pub fn count_of_mistakes(error: &LoadError) -> String {
+    match error.diagnostics.len() {
+        1 => "1 mistake".into(),
+        count => format!("{count} mistakes"),
+    }
+}
+
+/// Where something of a conversation stands, as exactly as its text allows.
+pub fn place_in_input<'a>(source: &'a Source, field: &Field) -> Place<'a> {
+    match locate(&source.text, field) {
+        Some(span) => Place::Span(source, span),
+        None => Place::Named(source.name.clone()),
+    }
+}
+
+fn place_of_refusal<'a>(refusal: &Refusal, source: &'a Source) -> Place<'a> {
+    if let Some(name) = option_of_command_line(refusal, source) {
+        return Place::Named(format!("command line, --option {name}"));
+    }
+    let field = match refusal {
+        Refusal::NoFormat => return Place::Nowhere,
+        Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
+        Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) => {
+            // What ends too early is at fault where it ends, not behind the line breaks that follow.
+            let end = source.text.trim_end().len();
+            return match end {
+                0 => Place::Named(source.name.clone()),
+                _ => Place::Span(source, error.offset.min(end)..error.offset.min(end) + 1),
+            };
+        }
+        Refusal::Library(Error::UnknownFormat { .. }) => Field::field("format"),
+        Refusal::Library(Error::Render(rolecall_render::Error::Rule { message, rule, .. })) => match *rule {
+            "answers" | "max-calls" => Field::message(*message, "tool_calls"),
+            _ => Field::message(*message, "role"),
+        },
+        Refusal::Library(error) => match name_of_option(error) {
+            Some(name) if has_option(source, "options", name) => Field::field(format!("options.{name}")),
+            Some(name) => Field::field(format!("chat_template_kwargs.{name}")),
+            None => error.place().unwrap_or_default(),
+        },
+    };
+    place_in_input(source, &field)
+}
+
+/// The option at fault, if the command line and not the input gave it.
+fn option_of_command_line<'a>(refusal: &'a Refusal, source: &Source) -> Option<&'a str> {
+    let Refusal::Library(error) = refusal else { return None };
+    let name = name_of_option(error)?;
+    let in_input = has_option(source, "options", name) || has_option(source, "chat_template_kwargs", name);
+    (!in_input).then_some(name)
+}
+
+fn name_of_option(error: &Error) -> Option<&str> {
+    match error {
+        Error::Render(
+            rolecall_render::Error::UnknownOption { name, .. } | rolecall_render::Error::BadOption { name, .. },
+        ) => Some(name),
+        _ => None,
+    }
+}
+
+fn has_option(source: &Source, key: &str, name: &str) -> bool {
+    let input = json::parse(&source.text).ok();
+    let options = input.as_ref().and_then(|input| input.as_object()?.get(key)?.as_object());
+    options.is_some_and(|options: &Object| options.get(name).is_some())
+}
+
+fn help_for_model(unresolved: &Unresolved) -> Vec<String> {
+    match unresolved {
+        Unresolved::Unknown { nearest } if nearest.is_empty() => {
+            vec!["choose one by name with `--format`; `rolecall formats` lists them".into()]
+        }
+        Unresolved::Unknown { nearest } => {
+            let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
+            vec![
+                format!("formats of models with a similar name: {}", names.join(", ")),
+                "if you know that one of them fits, choose it by name with `--format`".into(),
+            ]
+        }
+        Unresolved::Ambiguous { candidates } => {
+            let mut help: Vec<String> =
+                candidates.iter().map(|(name, pattern)| format!("`{name}` fits by its pattern `{pattern}`")).collect();
+            help.push("choose one by name with `--format`, or make one of the patterns more specific".into());
+            help
+        }
+    }
+}
+
+fn json_of_candidates(unresolved: &Unresolved) -> Json {
+    match unresolved {
+        Unresolved::Unknown { nearest } => {
+            Json::Array(nearest.iter().map(|name| Json::Object(object! { "format" => name.as_str() })).collect())
+        }
+        Unresolved::Ambiguous { candidates } => {
+            let each = candidates.iter().map(|(name, pattern)| {
+                Json::Object(object! { "format" => name.as_str(), "pattern" => pattern.as_str() })
+            });
+            Json::Array(each.collect())
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Reads what the command line names: texts, formats, tokenizers. No other module opens a file.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use rolecall::{Format, Registry, Tokenizer, tokenizer};
+
+use crate::failure::Failure;
+use crate::refusal::Refusal;
+use crate::source::Source;
+
+/// Whether a path stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+/// Reads a whole text from a file, or from standard input.
+pub fn read_text(path: &Path) -> Result<Source, Failure> {
+    let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
+    let mut bytes = Vec::new();
+    let read = match is_stdin(path) {
+        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
+        false => fs::read(path).map(|read| bytes = read),
+    };
+    read.map_err(|error| Failure::Unreadable { path: name.clone(), why: said(&error) })?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source { name, text: without_mark(text) }),
+        Err(error) => {
+            let refusal = Refusal::NotUtf8(error.utf8_error().valid_up_to());
+            Err(Failure::Refused { refusal, source: Source { name, text: String::new() } })
+        }
+    }
+}
+
+/// Opens a file to be read line by line; standard input where none is named.
+pub fn open(path: Option<&Path>) -> Result<Box<dyn Read>, Failure> {
+    match path {
+        Some(path) if !is_stdin(path) => {
+            // A folder can be opened on some systems, and then not be read.
+            let file = fs::File::open(path).and_then(|file| match file.metadata()?.is_dir() {
+                true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+                false => Ok(file),
+            });
+            match file {
+                Ok(file) => Ok(Box::new(file)),
+                Err(error) => Err(Failure::Unreadable { path: path.display().to_string(), why: said(&error) }),
+            }
+        }
+        _ => Ok(Box::new(io::stdin())),
+    }
+}
+
+/// The built-in formats, with those of a folder.
+pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
+    let mut registry = Registry::builtin();
+    let Some(folder) = folder else { return Ok(registry) };
+    let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    for path in paths {
+        registry.add(load_format(&path)?);
+    }
+    Ok(registry)
+}
+
+/// The format of a file.
+pub fn load_format(path: &Path) -> Result<Format, Failure> {
+    let source = read_text(path)?;
+    let mut registry = Registry::new();
+    match registry.load(&source.text) {
+        Ok(format) => Ok(format.clone()),
+        Err(error) => Err(Failure::FormatFile { source, error }),
+    }
+}
+
+/// The name of the format that the command line asks for: one that is there, or that of a file, which is added.
+pub fn choose_format(registry: &mut Registry, asked: &str) -> Result<String, Failure> {
+    if registry.get(asked).is_some() {
+        return Ok(asked.to_owned());
+    }
+    let path = Path::new(asked);
+    let is_path =
+        path.extension().is_some_and(|extension| extension == "toml") || asked.contains(std::path::is_separator);
+    if is_path || path.is_file() {
+        return load_format(path).map(|format| registry.add(format).name.clone());
+    }
+    Err(Failure::UnknownFormat { name: asked.to_owned(), near: registry.suggest(asked).map(str::to_owned) })
+}
+
+/// The tokenizer of a file or folder.
+pub fn load_tokenizer(path: &Path) -> Result<Arc<dyn Tokenizer>, Failure> {
+    tokenizer::load(path).map(Arc::from).map_err(|error| match error {
+        tokenizer::Error::Unreadable { path, source } => {
+            Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
+        }
+        tokenizer::Error::Missing { path } => Failure::Unreadable {
+            path: path.display().to_string(),
+            why: "it holds neither a tokenizer.json nor a sentencepiece .model file".into(),
+        },
+        error => Failure::Tokenizer { path: path.display().to_string(), error },
+    })
+}
+
+/// What the system says, in lower case and without its error number.
+fn said(error: &io::Error) -> String {
+    let text = match error.kind() {
+        io::ErrorKind::NotFound => return "there is no such file or folder".into(),
+        io::ErrorKind::IsADirectory => return "it is a folder".into(),
+        io::ErrorKind::PermissionDenied => return "it may not be read".into(),
+        _ => error.to_string(),
+    };
+    let end = text.find(" (os error").unwrap_or(text.len());
+    text[..end].to_lowercase()
+}
+
+/// Some editors put a byte order mark before a text.
+fn without_mark(text: String) -> String {
+    match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_owned(),
+        None => text,
+    }
+}

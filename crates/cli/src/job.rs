@@ -1,0 +1,173 @@
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use rolecall::{
+    Bos, Encoded, Encoder, Error, Format, Json, Options, Place, Prompt, Registry, Request, RuleMode, Tokenizer, render,
+};
+use rolecall_conversation::Problem;
+
+use crate::args::Chat;
+use crate::failure::Failure;
+use crate::files;
+use crate::refusal::Refusal;
+use crate::source::Source;
+
+/// What all conversations of a run share: the formats, and what the command line says.
+pub struct Job {
+    registry: Registry,
+    format: Option<String>,
+    options: Options,
+    generation: Option<bool>,
+    continue_final_message: bool,
+}
+
+/// A conversation with all that is needed to render it.
+pub struct Asked<'a> {
+    pub request: Request,
+    pub format: &'a Format,
+    pub options: Options,
+}
+
+impl Job {
+    pub fn from_args(chat: &Chat) -> Result<Job, Failure> {
+        let mut registry = files::load_registry(chat.formats.as_deref())?;
+        let format = chat.format.as_deref().map(|asked| files::choose_format(&mut registry, asked)).transpose()?;
+        Ok(Job {
+            registry,
+            format,
+            options: Options {
+                bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
+                rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
+                choices: chat.options.clone(),
+            },
+            generation: match (chat.generation_prompt, chat.no_generation_prompt) {
+                (true, _) => Some(true),
+                (_, true) => Some(false),
+                _ => None,
+            },
+            continue_final_message: chat.continue_final_message,
+        })
+    }
+
+    /// Reads a request: what it says of itself wins over the command line, but for the switches of its end.
+    pub fn read(&self, text: &str) -> Result<Asked<'_>, Refusal> {
+        let mut request = Request::from_text(text)?;
+        if let Some(generation) = self.generation {
+            request.conversation.add_generation_prompt = Some(generation);
+            request.conversation.continue_final_message = false;
+        }
+        request.conversation.continue_final_message |= self.continue_final_message;
+        // A name only: an input must not choose files to be read.
+        let name = request.format.as_deref().or(self.format.as_deref()).ok_or(Refusal::NoFormat)?;
+        let format = self.registry.get(name).ok_or_else(|| Error::UnknownFormat {
+            name: name.to_owned(),
+            near: self.registry.suggest(name).map(str::to_owned),
+        })?;
+        let options = self.options_of(&request)?;
+        Ok(Asked { request, format, options })
+    }
+
+    fn options_of(&self, request: &Request) -> Result<Options, Refusal> {
+        let mut options = self.options.clone();
+        if let Some(value) = named_value(request, "bos", "`write`, `tokenizer`")? {
+            options.bos = match value {
+                "write" => Bos::Write,
+                "tokenizer" => Bos::LeaveToTokenizer,
+                other => return Err(unknown_value("bos", "`write`, `tokenizer`", other)),
+            };
+        }
+        if let Some(value) = named_value(request, "rules", "`enforce`, `reference`")? {
+            options.rules = match value {
+                "enforce" => RuleMode::Enforce,
+                "reference" => RuleMode::Reference,
+                other => return Err(unknown_value("rules", "`enforce`, `reference`", other)),
+            };
+        }
+        match request.other.get("options") {
+            None | Some(Json::Null) => {}
+            Some(Json::Object(own)) => {
+                for (name, value) in own.iter() {
+                    let text = match value {
+                        Json::String(text) => text.clone(),
+                        Json::Number(number) => number.spelling().to_owned(),
+                        Json::Bool(value) => value.to_string(),
+                        other => return Err(wrong_type(&format!("options.{name}"), "a string", other)),
+                    };
+                    // The last one of a name counts.
+                    options.choices.push((name.to_owned(), text));
+                }
+            }
+            Some(other) => return Err(wrong_type("options", "an object of names and values", other)),
+        }
+        Ok(options)
+    }
+}
+
+impl Asked<'_> {
+    pub fn render(&self) -> Result<Prompt, Refusal> {
+        Ok(render(&self.request.conversation, self.format, &self.options)?)
+    }
+}
+
+/// Reads and renders the one conversation of a run.
+pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Prompt), Failure> {
+    let rendered = job.read(&source.text).and_then(|asked| {
+        let prompt = asked.render()?;
+        Ok((asked, prompt))
+    });
+    rendered.map_err(|refusal| Failure::Refused { refusal, source: source.clone() })
+}
+
+/// A tokenizer, bound to each format that comes up.
+pub struct Encoders {
+    path: String,
+    tokenizer: Arc<dyn Tokenizer>,
+    reference: bool,
+    by_format: HashMap<String, Encoder>,
+}
+
+impl Encoders {
+    pub fn load(path: &Path, reference: bool) -> Result<Encoders, Failure> {
+        let tokenizer = files::load_tokenizer(path)?;
+        Ok(Encoders { path: path.display().to_string(), tokenizer, reference, by_format: HashMap::new() })
+    }
+
+    pub fn encode(&mut self, format: &Format, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
+        if !self.by_format.contains_key(&format.name) {
+            let encoder = Encoder::new(Arc::clone(&format.controls), Arc::clone(&self.tokenizer))?;
+            self.by_format.insert(format.name.clone(), encoder);
+        }
+        let encoder = &self.by_format[&format.name];
+        if self.reference { encoder.encode_reference(prompt) } else { encoder.encode(prompt) }
+    }
+
+    /// The same, with the tokenizer's path in the failure.
+    pub fn encode_one(&mut self, format: &Format, prompt: &Prompt) -> Result<Encoded, Failure> {
+        let encoded = self.encode(format, prompt);
+        encoded.map_err(|error| Failure::Misfit { tokenizer: self.path.clone(), error: error.into() })
+    }
+}
+
+/// A key of the request that holds one of a few words.
+fn named_value<'a>(request: &'a Request, key: &str, known: &'static str) -> Result<Option<&'a str>, Refusal> {
+    match request.other.get(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(other) => {
+            let problem =
+                Problem::UnknownType { known, found: rolecall::json::write(other, &rolecall::json::Layout::default()) };
+            Err(rolecall_conversation::Error { place: Place::field(key), problem }.into())
+        }
+    }
+}
+
+fn unknown_value(key: &str, known: &'static str, found: &str) -> Refusal {
+    let problem = Problem::UnknownType { known, found: found.to_owned() };
+    rolecall_conversation::Error { place: Place::field(key), problem }.into()
+}
+
+fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Refusal {
+    let problem = Problem::WrongType { expected, found: found.kind() };
+    rolecall_conversation::Error { place: Place::field(field), problem }.into()
+}

@@ -1,0 +1,78 @@
+/// What a piece of output is; each has a colour of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    Plain,
+    Error,
+    Warning,
+    Strong,
+    /// Lines and labels around what is shown.
+    Frame,
+    /// A control token that the format wrote.
+    Control,
+    /// Text that spells a control token.
+    Spelled,
+    /// Text that became a control token under the reference encoding.
+    Forged,
+    /// Literal text of the format.
+    Format,
+    /// Marks of white space and token edges.
+    Mark,
+    System,
+    User,
+    Assistant,
+    Tool,
+    /// A tool that is offered.
+    Offered,
+    /// An option's value.
+    Option,
+}
+
+impl Style {
+    /// Parameters of the terminal's "select graphic rendition".
+    fn code(self) -> &'static str {
+        match self {
+            Style::Plain => "",
+            Style::Error => "1;31",
+            Style::Warning => "1;33",
+            Style::Strong => "1",
+            Style::Frame => "34",
+            Style::Control => "7",
+            Style::Spelled => "4;31",
+            Style::Forged => "7;31",
+            Style::Format | Style::Mark => "90",
+            Style::System => "35",
+            Style::User => "32",
+            Style::Assistant => "36",
+            Style::Tool => "33",
+            Style::Offered => "94",
+            Style::Option => "95",
+        }
+    }
+}
+
+/// Colours, or none.
+#[derive(Clone, Copy, Debug)]
+pub struct Paint {
+    pub colored: bool,
+}
+
+impl Paint {
+    /// Appends a text in a style.
+    pub fn push(self, out: &mut String, style: Style, text: &str) {
+        if !self.colored || style == Style::Plain || text.is_empty() {
+            return out.push_str(text);
+        }
+        out.push_str("\u{1b}[");
+        out.push_str(style.code());
+        out.push('m');
+        out.push_str(text);
+        out.push_str("\u{1b}[0m");
+    }
+
+    /// A text in a style.
+    pub fn text(self, style: Style, text: &str) -> String {
+        let mut out = String::new();
+        self.push(&mut out, style, text);
+        out
+    }
+}
