@@ -10,6 +10,7 @@ mod defaults;
 mod diagnostic;
 mod field;
 mod format;
+mod gaps;
 mod generation;
 mod layout;
 mod load;
@@ -32,5 +33,7 @@ pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;
 pub use registry::{Fit, Registry, Unresolved};
-pub use rules::{AnswersRule, AssistantRule, Rules, SystemRule, SystemWithTools, ToolRule, TurnsRule, UsersRule};
+pub use rules::{
+    AnswersRule, AssistantRule, Rules, SystemRule, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+};
 pub use slot::Slot;

@@ -6,11 +6,14 @@ mod table;
 use rolecall_conversation::Role;
 use table::Table;
 
+use crate::check::find_ambiguity;
 use crate::diagnostic::nearest;
+use crate::gaps::{Places, find_gaps};
 use crate::layout::{Vocabulary, move_spans, parse};
 use crate::{
     AnswersRule, AssistantRule, Choice, Control, ControlId, Defaults, Diagnostic, Field, Format, Generation, InText,
-    Layout, LoadError, Pattern, Rules, Slot, SystemRule, SystemWhen, SystemWithTools, ToolRule, TurnsRule, UsersRule,
+    Layout, LoadError, Pattern, Rules, Slot, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule,
+    UsersRule,
 };
 
 /// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
@@ -21,18 +24,32 @@ use crate::{
 /// ```
 pub fn load(source: &str) -> Result<Format, LoadError> {
     let mut mistakes = Vec::new();
-    let format = match Table::of_file(source, &mut mistakes) {
-        Some(file) => read_file(file, source, &mut mistakes),
-        None => Format::default(),
-    };
+    let Some(file) = Table::of_file(source, &mut mistakes) else { return Err(LoadError { diagnostics: mistakes }) };
+    let (places, stops) = find_places(&file);
+    let format = read_file(file, source, &mut mistakes);
     if mistakes.is_empty() {
-        mistakes.extend(crate::check::find_ambiguity(&format));
+        mistakes.extend(find_gaps(&format, &places, &stops));
+        mistakes.extend(find_ambiguity(&format));
     }
     mistakes.sort_by_key(|mistake| mistake.span.start);
     match mistakes.is_empty() {
         true => Ok(format),
         false => Err(LoadError { diagnostics: mistakes }),
     }
+}
+
+/// Where the keys stand that checks of the whole file speak of, and the texts to stop at.
+fn find_places(file: &Table<'_>) -> (Places, Vec<(String, std::ops::Range<usize>)>) {
+    let mut places = Places::new();
+    let mut unheard = Vec::new();
+    for name in ["layout", "rules", "defaults"] {
+        if let Some(table) = file.table(name, &mut unheard) {
+            places.extend(table.keys().into_iter().map(|key| (format!("{name}.{key}"), table.key_span(&key))));
+        }
+    }
+    let generation = file.table("generation", &mut unheard);
+    let stops = generation.map(|table| table.texts_with_spans("stop", &mut unheard)).unwrap_or_default();
+    (places, stops)
 }
 
 fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> Format {
@@ -59,6 +76,9 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     }
     if let Some(fields) = file.table("fields", mistakes) {
         for key in fields.keys() {
+            if Field::from_name(&key).is_some() {
+                mistakes.push(reserved(&key, fields.key_span(&key)));
+            }
             let text = fields.text(&key, mistakes).unwrap_or_default();
             format.fields.push((key, text));
         }
@@ -136,6 +156,15 @@ fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Contro
     let mut controls: Vec<Control> = Vec::new();
     for text in table.keys() {
         let span = table.span_of(&text);
+        if Slot::from_key(&text).is_some() && table.is_text(&text) {
+            mistakes.push(Diagnostic {
+                code: "misplaced_key",
+                message: format!("`{text}` is a layout, not a control token"),
+                span: table.key_span(&text),
+                help: Some("put the line `[layout]` above it".into()),
+            });
+            continue;
+        }
         let Some(entry) = table.table(&text, mistakes) else { continue };
         let mut control = Control {
             id: entry.integer("id", mistakes).and_then(|id| u32::try_from(id).ok()),
@@ -210,12 +239,7 @@ fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Choice>
             });
         }
         if Field::from_name(&choice.name).is_some() || choice.name == "spelling" {
-            mistakes.push(Diagnostic {
-                code: "reserved_name",
-                message: format!("`{}` is a name of the manual's own", choice.name),
-                span,
-                help: Some("choose another name".into()),
-            });
+            mistakes.push(reserved(&choice.name, span));
         }
         choices.push(choice);
     }
@@ -256,9 +280,10 @@ fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Rules {
             SystemWithTools::from_key,
             mistakes,
         ),
+        tools: choose(&table, "tools", ToolsPlace::KEYS, ToolsPlace::from_key, mistakes),
     };
     table.finish(
-        &["system", "turns", "users", "assistant", "tool", "answers", "max-calls", "system-with-tools"],
+        &["system", "turns", "users", "assistant", "tool", "answers", "max-calls", "system-with-tools", "tools"],
         mistakes,
     );
     rules
@@ -390,6 +415,15 @@ fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
         holes.push(("tools".into(), Field::Tools));
     }
     holes
+}
+
+fn reserved(name: &str, span: std::ops::Range<usize>) -> Diagnostic {
+    Diagnostic {
+        code: "reserved_name",
+        message: format!("`{name}` is a name of the manual's own"),
+        span,
+        help: Some("choose another name".into()),
+    }
 }
 
 fn unknown<'a>(

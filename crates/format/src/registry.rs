@@ -3,6 +3,9 @@ use crate::{Format, LoadError, Pattern, load};
 /// The files of `formats/`, by name.
 const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
+/// Pieces of models' names that say nothing of the family.
+const GENERIC: [&str; 4] = ["instruct", "chat", "base", "inference"];
+
 /// Formats by name, and by the models they belong to.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
@@ -124,7 +127,8 @@ impl Registry {
             .iter()
             .map(|format| {
                 let pieces = format.models.iter().flat_map(|pattern| pattern.as_str().split(['*', '/', '-']));
-                let longest = pieces.map(str::to_lowercase).filter(|piece| model.contains(piece.as_str()));
+                let telling = pieces.map(str::to_lowercase).filter(|piece| !GENERIC.contains(&piece.as_str()));
+                let longest = telling.filter(|piece| model.contains(piece.as_str()));
                 (longest.map(|piece| piece.len()).max().unwrap_or(0), format.name.as_str())
             })
             .filter(|(length, _)| *length >= 4)

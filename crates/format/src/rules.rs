@@ -17,6 +17,8 @@ pub struct Rules {
     pub max_calls: Option<usize>,
     /// `system-with-tools`
     pub system_with_tools: SystemWithTools,
+    /// `tools`
+    pub tools: ToolsPlace,
 }
 
 /// Makes an enum of named values with the first as default.
@@ -109,6 +111,15 @@ rule! {
         Any = "any",
         /// Before anyone else speaks.
         Required = "required",
+    }
+}
+rule! {
+    /// Where the turns stand that offer tools.
+    ToolsPlace {
+        /// Behind the opening system messages.
+        AfterSystem = "after-system",
+        /// Before them.
+        BeforeSystem = "before-system",
     }
 }
 rule! {

@@ -38,6 +38,8 @@ pub enum Slot {
     ToolsInterpreter,
     /// One tool of the list.
     ToolsItem,
+    /// Between two tools of the list.
+    ToolsSeparator,
     /// A turn for the files of a user message.
     File,
     /// A part of text inside the content.
@@ -60,7 +62,7 @@ use Slot::*;
 
 impl Slot {
     /// Every slot, in the manual's order.
-    pub const ALL: [Slot; 25] = [
+    pub const ALL: [Slot; 26] = [
         Begin,
         System,
         SystemFirst,
@@ -78,6 +80,7 @@ impl Slot {
         Tools,
         ToolsInterpreter,
         ToolsItem,
+        ToolsSeparator,
         File,
         PartText,
         PartFile,
@@ -108,6 +111,7 @@ impl Slot {
             Tools => "tools",
             ToolsInterpreter => "tools-interpreter",
             ToolsItem => "tools-item",
+            ToolsSeparator => "tools-separator",
             File => "file",
             PartText => "part-text",
             PartFile => "part-file",
@@ -128,7 +132,7 @@ impl Slot {
     pub fn fields(self) -> &'static [Field] {
         use Field as F;
         match self {
-            Begin | CallSeparator | PartImage | PartAudio | PartVideo | End => &[],
+            Begin | CallSeparator | ToolsSeparator | PartImage | PartAudio | PartVideo | End => &[],
             System | SystemFirst => &[F::Content, F::Name, F::Tools, F::Functions, F::Interpreter],
             User | UserFirst => &[F::Content, F::Name, F::Round, F::Tools, F::Functions, F::Folded],
             Folded => &[F::System, F::Content],

@@ -17,7 +17,7 @@ use rolecall_format::Format;
 pub use error::Error;
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
-pub use prompt::{Dropped, Prompt, Run, Runs, Segment};
+pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};
 
 /// Renders a conversation as the model family of the format was trained to read it.
 ///

@@ -4,7 +4,9 @@ use std::collections::{HashSet, VecDeque};
 
 use rolecall_conversation::{Call, Content, Conversation, Message, Part, Place, Role, Tool};
 use rolecall_format::codec::is_python_space;
-use rolecall_format::{ControlId, Field, Format, Layout, Op, Slot, SystemRule, SystemWhen, SystemWithTools};
+use rolecall_format::{
+    ControlId, Field, Format, Layout, Op, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace,
+};
 
 use crate::options::Chosen;
 use crate::{Dropped, Error, RuleMode};
@@ -24,6 +26,7 @@ pub(crate) struct Plan<'a> {
 /// A layout and what fills it.
 pub(crate) struct Turn<'a> {
     pub layout: &'a Layout,
+    pub slot: Slot,
     pub what: What<'a>,
     /// The number of user turns so far.
     pub round: usize,
@@ -50,6 +53,19 @@ pub(crate) enum What<'a> {
     Nothing,
 }
 
+impl What<'_> {
+    /// The message that the turn belongs to.
+    #[inline]
+    pub fn message(&self) -> Option<usize> {
+        match self {
+            What::Message(index, ..) | What::Raw(index, _) | What::Results(_, index) | What::Files(index, _) => {
+                Some(*index)
+            }
+            What::Added(_) | What::Nothing => None,
+        }
+    }
+}
+
 /// A system text that is folded into the first user turn.
 #[derive(Clone, Copy)]
 pub(crate) enum SystemText<'a> {
@@ -74,8 +90,13 @@ pub(crate) fn plan_turns<'a>(
 ) -> Result<Plan<'a>, Error> {
     let mut planner = Planner::new(conversation, format, rules, chosen);
     planner.bare(Slot::Begin);
+    if format.rules.tools == ToolsPlace::BeforeSystem {
+        planner.add_tool_turns(conversation)?;
+    }
     let first = planner.add_systems(conversation, chosen)?;
-    planner.add_tool_turns(conversation)?;
+    if format.rules.tools == ToolsPlace::AfterSystem {
+        planner.add_tool_turns(conversation)?;
+    }
     planner.add_messages(conversation, first)?;
     planner.close(conversation)?;
     Ok(planner.plan)
@@ -354,7 +375,7 @@ impl<'a> Planner<'a> {
             self.plan.bytes += 400 * offer.tools.len();
         }
         self.plan.bytes += bytes + 40;
-        self.plan.turns.push(Turn { layout, what, round: self.round, tools: printing, cut: false });
+        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, tools: printing, cut: false });
     }
 
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {

@@ -2,7 +2,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_conversation::Place;
-use rolecall_format::{Control, ControlId, Generation, sources};
+use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Source, Text};
 
 use crate::Origin;
@@ -15,10 +15,22 @@ pub struct Prompt {
     /// What the sources behind those of the format stand for.
     pub(crate) origins: Origins,
     pub(crate) controls: Arc<[Control]>,
+    pub(crate) turns: Vec<Turn>,
     /// How the maker lets the model speak, with the texts to stop at.
     pub generation: Arc<Generation>,
     /// What the format has no place for and left out, as its maker's code does.
     pub dropped: Vec<Dropped>,
+}
+
+/// Where a turn begins in a prompt; it goes on to the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// Its first byte.
+    pub start: usize,
+    /// Which layout wrote it.
+    pub slot: Slot,
+    /// The message it belongs to, from 0; none for what the format adds.
+    pub message: Option<usize>,
 }
 
 /// Something of the conversation that is not in the prompt.
@@ -76,6 +88,11 @@ impl Prompt {
     /// The control tokens that the format may emit.
     pub fn controls(&self) -> &[Control] {
         &self.controls
+    }
+
+    /// The turns in order, empty ones left out.
+    pub fn turns(&self) -> &[Turn] {
+        &self.turns
     }
 
     /// The ids to stop at, where public.

@@ -13,7 +13,7 @@ use rolecall_text::{Source, Text};
 use crate::options::Chosen;
 use crate::origin::Origins;
 use crate::plan::{Offer, Plan, SystemText, Turn, What};
-use crate::{Bos, Origin, Prompt};
+use crate::{Bos, Origin, Prompt, prompt};
 
 pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Prompt {
     let mut writer = Writer {
@@ -25,9 +25,11 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
         origins: Origins::with_capacity(plan.turns.len() + 8),
         readings: &plan.readings,
+        turns: Vec::with_capacity(plan.turns.len()),
     };
     let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
     for turn in &plan.turns {
+        writer.begin(turn.slot, turn.what.message(), &text);
         if writer.plain_turn(turn, &mut text) {
             continue;
         }
@@ -36,7 +38,15 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
             break;
         }
     }
+    let length = text.len();
+    let mut turns = writer.turns;
+    // A turn that wrote nothing begins where the next one does.
+    let mut next = length;
+    turns.reverse();
+    turns.retain(|turn| std::mem::replace(&mut next, turn.start) > turn.start);
+    turns.reverse();
     Prompt {
+        turns,
         text,
         origins: writer.origins,
         controls: Arc::clone(&format.controls),
@@ -57,6 +67,7 @@ struct Writer<'a> {
     interpreter: bool,
     origins: Origins,
     readings: &'a [Vec<(Field, &'a str)>],
+    turns: Vec<prompt::Turn>,
 }
 
 /// What the holes of a layout can see.
@@ -100,6 +111,11 @@ impl<'a> Scene<'a> {
 }
 
 impl<'a> Writer<'a> {
+    #[inline]
+    fn begin(&mut self, slot: Slot, message: Option<usize>, out: &Text) {
+        self.turns.push(prompt::Turn { start: out.len(), slot, message });
+    }
+
     /// What most turns are: constants around the text of a message that has nothing else.
     #[inline]
     fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
@@ -118,10 +134,10 @@ impl<'a> Writer<'a> {
         if !matches!(codec, Codec::Text | Codec::Trim) {
             return false;
         }
-        out.append(before);
+        out.append_joining(before, sources::FORMAT);
         out.push(text_by(text, codec), self.content_source(*index));
         if let Some(after) = after {
-            out.append(after);
+            out.append_joining(after, sources::FORMAT);
         }
         true
     }
@@ -130,7 +146,7 @@ impl<'a> Writer<'a> {
     fn steps(&mut self, steps: &[Step], scene: &Scene<'_>, out: &mut Text) -> ControlFlow<()> {
         for step in steps {
             match step {
-                Step::Constant { text, .. } if self.usual => out.append(text),
+                Step::Constant { text, .. } if self.usual => out.append_joining(text, sources::FORMAT),
                 Step::Constant { ops, .. } => self.constants(ops, out),
                 Step::Group { holes, steps } => {
                     if holes.iter().all(|(field, codec)| self.has(*field, codec, scene)) {
@@ -434,7 +450,12 @@ impl<'a> Writer<'a> {
         let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
         let Codec::Json { indent } = codec else {
             if let Some(layout) = self.format.layout(Slot::ToolsItem) {
-                for (at, tool) in functions {
+                for (number, (at, tool)) in functions.enumerate() {
+                    if number > 0
+                        && let Some(between) = self.format.layout(Slot::ToolsSeparator)
+                    {
+                        let _ = self.steps(between.steps(), scene, out);
+                    }
                     let scene = Scene { tool: Some((at, tool)), ..*scene };
                     let _ = self.steps(layout.steps(), &scene, out);
                 }
@@ -473,6 +494,10 @@ impl<'a> Writer<'a> {
             return;
         };
         for (at, message) in messages.iter().enumerate() {
+            // The first one began with what stands around them all.
+            if at > 0 {
+                self.begin(Slot::Tool, Some(first + at), out);
+            }
             let scene = Scene { result: Some((first + at, message)), ..*scene };
             let _ = self.steps(layout.steps(), &scene, out);
         }

@@ -18,6 +18,9 @@ pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
     let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
     if starts_as_json || file.extension().is_some_and(|e| e == "json") {
         Ok(Box::new(HuggingFace::from_bytes(&bytes, config)?))
+    } else if is_plain_text(&bytes) {
+        let why = "it holds plain text".to_owned();
+        Err(Error::NotRecognized { expected: "a tokenizer.json or a sentencepiece .model file", why })
     } else {
         Ok(Box::new(SentencePiece::from_bytes(&bytes, config)?))
     }
@@ -41,4 +44,11 @@ fn read_beside(file: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|source| Error::Unreadable { path: path.to_path_buf(), source })
+}
+
+/// A sentencepiece model is binary from its first bytes on.
+fn is_plain_text(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(512)];
+    let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
+    !start.is_empty() && start.iter().all(readable)
 }

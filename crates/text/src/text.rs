@@ -72,6 +72,16 @@ impl Text {
         self.ends.extend(other.ends.iter().map(|&(end, source)| (end + shift, source)));
     }
 
+    /// Appends another text; where both meet in this source, the two pieces become one.
+    #[inline]
+    pub fn append_joining(&mut self, other: &Text, joined: Source) {
+        let meet = self.ends.last().is_some_and(|last| last.1 == joined);
+        if meet && other.ends.first().is_some_and(|first| first.1 == joined) {
+            self.ends.pop();
+        }
+        self.append(other);
+    }
+
     /// The bytes in all.
     pub fn len(&self) -> usize {
         self.characters.len()

@@ -53,8 +53,7 @@ fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), F
     match fill_example(format) {
         Ok((conversation, prompt)) => {
             let options = Options::default();
-            let explained =
-                Explained { conversation: &conversation, format, options: &options, prompt: &prompt, encoded: None };
+            let explained = Explained { conversation: &conversation, format, prompt: &prompt, encoded: None };
             output.write(&draw_terminal(&View::new(explained), paint, output.width))
         }
         Err(error) => {

@@ -18,7 +18,6 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let view = View::new(Explained {
         conversation: &asked.request.conversation,
         format: asked.format,
-        options: &asked.options,
         prompt: &prompt,
         encoded: encoded.as_ref(),
     });

@@ -10,7 +10,7 @@ mod terminal;
 mod turns;
 mod view;
 
-use rolecall::{Conversation, Encoded, Format, Options, Prompt};
+use rolecall::{Conversation, Encoded, Format, Prompt};
 
 pub use html::draw as draw_html;
 pub use json::to_json;
@@ -23,7 +23,6 @@ pub use view::View;
 pub struct Explained<'a> {
     pub conversation: &'a Conversation,
     pub format: &'a Format,
-    pub options: &'a Options,
     pub prompt: &'a Prompt,
     pub encoded: Option<&'a Encoded>,
 }

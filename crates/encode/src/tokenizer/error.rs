@@ -6,7 +6,7 @@ use std::path::PathBuf;
 /// ```
 /// # use rolecall_encode::tokenizer::{HuggingFace, Error};
 /// let error = HuggingFace::from_bytes(b"not json", None).unwrap_err();
-/// assert_eq!(error.code(), "tokenizer-not-recognized");
+/// assert_eq!(error.code(), "tokenizer_not_recognized");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
@@ -62,13 +62,13 @@ impl Error {
     /// A name for this error that stays the same between versions.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Unreadable { .. } => "tokenizer-unreadable",
-            Self::Missing { .. } => "tokenizer-missing",
-            Self::NotRecognized { .. } => "tokenizer-not-recognized",
-            Self::Truncated { .. } => "tokenizer-truncated",
-            Self::Malformed { .. } => "tokenizer-malformed",
-            Self::Unsupported { .. } => "tokenizer-unsupported",
-            Self::Unencodable { .. } => "tokenizer-unencodable",
+            Self::Unreadable { .. } => "tokenizer_unreadable",
+            Self::Missing { .. } => "tokenizer_missing",
+            Self::NotRecognized { .. } => "tokenizer_not_recognized",
+            Self::Truncated { .. } => "tokenizer_truncated",
+            Self::Malformed { .. } => "tokenizer_malformed",
+            Self::Unsupported { .. } => "tokenizer_unsupported",
+            Self::Unencodable { .. } => "tokenizer_unencodable",
         }
     }
 

@@ -68,7 +68,7 @@ fn the_unknown_token_stands_for_unknown_text_but_not_for_its_name() {
     let tokenizer = hugging_face(&bpe());
     assert_eq!(ordinary(&tokenizer, "aΩb"), [6, 1, 7]);
     let error = tokenizer.encode_ordinary("a?b", Place::Start, &mut Vec::new());
-    assert_eq!(code(error), "tokenizer-unencodable");
+    assert_eq!(code(error), "tokenizer_unencodable");
 }
 
 #[test]
@@ -132,23 +132,23 @@ fn a_broken_tokenizer_json_is_a_typed_error() {
         change(&mut file);
         code(HuggingFace::from_bytes(file.to_string().as_bytes(), None))
     };
-    assert_eq!(code(HuggingFace::from_bytes(b"{\"model\": {\"vo", None)), "tokenizer-truncated");
-    assert_eq!(code(HuggingFace::from_bytes(b"\x00\x01", None)), "tokenizer-not-recognized");
-    assert_eq!(code(HuggingFace::from_bytes(b"{}", None)), "tokenizer-not-recognized");
-    assert_eq!(broken(&|file| file["added_tokens"] = json!({})), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["added_tokens"][1]["id"] = json!(99)), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["added_tokens"][1]["id"] = json!(u32::MAX)), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["model"]["vocab"]["b"] = json!(u32::MAX)), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["model"]["vocab"]["b"] = json!(6)), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["model"]["merges"] = json!(["a a"])), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["model"]["merges"] = json!(["a b b"])), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["model"]["continuing_subword_prefix"] = json!("é")), "tokenizer-malformed");
-    assert_eq!(broken(&|file| file["model"]["dropout"] = json!(0.5)), "tokenizer-unsupported");
-    assert_eq!(broken(&|file| file["model"]["type"] = json!("Magic")), "tokenizer-unsupported");
+    assert_eq!(code(HuggingFace::from_bytes(b"{\"model\": {\"vo", None)), "tokenizer_truncated");
+    assert_eq!(code(HuggingFace::from_bytes(b"\x00\x01", None)), "tokenizer_not_recognized");
+    assert_eq!(code(HuggingFace::from_bytes(b"{}", None)), "tokenizer_not_recognized");
+    assert_eq!(broken(&|file| file["added_tokens"] = json!({})), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["added_tokens"][1]["id"] = json!(99)), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["added_tokens"][1]["id"] = json!(u32::MAX)), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["model"]["vocab"]["b"] = json!(u32::MAX)), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["model"]["vocab"]["b"] = json!(6)), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["model"]["merges"] = json!(["a a"])), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["model"]["merges"] = json!(["a b b"])), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["model"]["continuing_subword_prefix"] = json!("é")), "tokenizer_malformed");
+    assert_eq!(broken(&|file| file["model"]["dropout"] = json!(0.5)), "tokenizer_unsupported");
+    assert_eq!(broken(&|file| file["model"]["type"] = json!("Magic")), "tokenizer_unsupported");
     let charsmap = json!({"type": "Precompiled", "precompiled_charsmap": "/////w=="});
-    assert_eq!(broken(&|file| file["normalizer"] = charsmap.clone()), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["normalizer"] = charsmap.clone()), "tokenizer_malformed");
     let no_length = json!({"type": "FixedLength", "length": 0});
-    assert_eq!(broken(&|file| file["pre_tokenizer"] = no_length.clone()), "tokenizer-malformed");
+    assert_eq!(broken(&|file| file["pre_tokenizer"] = no_length.clone()), "tokenizer_malformed");
 }
 
 const NORMAL: u8 = 1;
@@ -268,17 +268,17 @@ fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
 #[test]
 fn a_broken_model_is_a_typed_error() {
     let load = |pieces: &[_], trainer| code(SentencePiece::from_bytes(&model(pieces, trainer, PLAIN), None));
-    assert_eq!(load(&PIECES[1..], BPE), "tokenizer-malformed");
-    assert_eq!(load(&[PIECES[0], PIECES[0]], BPE), "tokenizer-malformed");
-    assert_eq!(load(&[PIECES[0], ("", 0.0, NORMAL)], BPE), "tokenizer-malformed");
-    assert_eq!(load(&[PIECES[0], ("a", f32::NAN, NORMAL)], BPE), "tokenizer-malformed");
-    assert_eq!(load(&[PIECES[0], ("a", 0.0, 9)], BPE), "tokenizer-malformed");
-    assert_eq!(load(&[PIECES[0], ("<0x00>", 0.0, BYTE)], BPE_WITH_BYTES), "tokenizer-malformed");
-    assert_eq!(load(PIECES, &[0x18, 4]), "tokenizer-unsupported");
-    assert_eq!(code(SentencePiece::from_bytes(b"", None)), "tokenizer-not-recognized");
-    assert_eq!(code(SentencePiece::from_bytes(b"{\"model\": 1}", None)), "tokenizer-not-recognized");
+    assert_eq!(load(&PIECES[1..], BPE), "tokenizer_malformed");
+    assert_eq!(load(&[PIECES[0], PIECES[0]], BPE), "tokenizer_malformed");
+    assert_eq!(load(&[PIECES[0], ("", 0.0, NORMAL)], BPE), "tokenizer_malformed");
+    assert_eq!(load(&[PIECES[0], ("a", f32::NAN, NORMAL)], BPE), "tokenizer_malformed");
+    assert_eq!(load(&[PIECES[0], ("a", 0.0, 9)], BPE), "tokenizer_malformed");
+    assert_eq!(load(&[PIECES[0], ("<0x00>", 0.0, BYTE)], BPE_WITH_BYTES), "tokenizer_malformed");
+    assert_eq!(load(PIECES, &[0x18, 4]), "tokenizer_unsupported");
+    assert_eq!(code(SentencePiece::from_bytes(b"", None)), "tokenizer_not_recognized");
+    assert_eq!(code(SentencePiece::from_bytes(b"{\"model\": 1}", None)), "tokenizer_not_recognized");
     let file = model(PIECES, BPE, PLAIN);
-    assert_eq!(code(SentencePiece::from_bytes(&file[..file.len() - 1], None)), "tokenizer-truncated");
+    assert_eq!(code(SentencePiece::from_bytes(&file[..file.len() - 1], None)), "tokenizer_truncated");
 }
 
 #[test]

@@ -27,7 +27,7 @@ impl<'a> Table<'a> {
                     code: "not_toml",
                     message: format!("not TOML: {}", error.message().to_lowercase()),
                     span: error.span().unwrap_or(0..0),
-                    help: None,
+                    help: Some("the manual of format files has examples of every table".into()),
                 });
                 None
             }
@@ -47,6 +47,10 @@ impl<'a> Table<'a> {
 
     pub fn has(&self, key: &str) -> bool {
         self.entries.iter().any(|(known, _)| known.get_ref() == key)
+    }
+
+    pub fn is_text(&self, key: &str) -> bool {
+        self.entry(key).is_some_and(|value| matches!(value.get_ref(), DeValue::String(_)))
     }
 
     fn entry(&self, key: &str) -> Option<&Spanned<DeValue<'a>>> {
@@ -134,9 +138,9 @@ impl<'a> Table<'a> {
             DeValue::Float(number) => number.as_str().parse().ok(),
             _ => None,
         };
-        match number.filter(|number: &f64| number.is_finite()) {
+        match number.filter(|number: &f64| number.is_finite() && *number >= 0.0) {
             Some(number) => Some(number),
-            None => self.wrong_type(key, "a number", value.get_ref(), mistakes),
+            None => self.wrong_type(key, "a number, 0 or more,", value.get_ref(), mistakes),
         }
     }
 
@@ -202,18 +206,18 @@ impl<'a> Table<'a> {
 
 fn wrong_type(key: &str, expected: &str, found: &DeValue<'_>, span: Range<usize>) -> Diagnostic {
     let found = match found {
-        DeValue::String(_) => "a string",
-        DeValue::Integer(_) => "a whole number",
-        DeValue::Float(_) => "a number",
-        DeValue::Boolean(_) => "a truth value",
-        DeValue::Datetime(_) => "a date",
-        DeValue::Array(_) => "a list",
-        DeValue::Table(_) => "a table",
+        DeValue::String(_) => "a string".to_owned(),
+        DeValue::Integer(number) => format!("`{}`", number.as_str()),
+        DeValue::Float(number) => format!("`{}`", number.as_str()),
+        DeValue::Boolean(value) => format!("`{value}`"),
+        DeValue::Datetime(_) => "a date".to_owned(),
+        DeValue::Array(_) => "a list".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
     };
     Diagnostic {
         code: "wrong_type",
         message: format!("expected {expected} for `{key}`, found {found}"),
         span,
-        help: None,
+        help: Some(format!("write {expected} there")),
     }
 }

@@ -30,8 +30,7 @@ pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
     match fill_example(format) {
         Ok((conversation, prompt)) => {
             let options = Options::default();
-            let explained =
-                Explained { conversation: &conversation, format, options: &options, prompt: &prompt, encoded: None };
+            let explained = Explained { conversation: &conversation, format, prompt: &prompt, encoded: None };
             out.push_str(&draw_terminal(&View::new(explained), paint, width));
         }
         Err(error) => out.push_str(&format!("  none: {}\n", visible::escape(&error.to_string()))),

@@ -1,0 +1,217 @@
+//! Whether a file's parts fit together: what one part needs another must give, and what is given must be used.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::{Codec, Diagnostic, Field, Format, Op, Slot, SystemRule, SystemWithTools};
+
+/// Where keys stand in the file: `layout.user`, `defaults.system`, `rules.system`.
+pub(crate) type Places = BTreeMap<String, Range<usize>>;
+
+/// Everything that would make a prompt lose something of its conversation, or never be written.
+pub(crate) fn find_gaps(format: &Format, places: &Places, stops: &[(String, Range<usize>)]) -> Vec<Diagnostic> {
+    let mut gaps = Gaps { format, places, found: Vec::new() };
+    gaps.contents();
+    gaps.system();
+    gaps.calls();
+    gaps.tools();
+    gaps.twins();
+    gaps.stops(stops);
+    gaps.found
+}
+
+struct Gaps<'a> {
+    format: &'a Format,
+    places: &'a Places,
+    found: Vec<Diagnostic>,
+}
+
+impl Gaps<'_> {
+    /// Every message's text must have a place.
+    fn contents(&mut self) {
+        let turns = [
+            Slot::System,
+            Slot::SystemFirst,
+            Slot::User,
+            Slot::UserFirst,
+            Slot::Assistant,
+            Slot::Tool,
+            Slot::ToolInterpreter,
+        ];
+        for slot in turns {
+            let folded = matches!(slot, Slot::User | Slot::UserFirst) && self.prints(slot, Field::Folded);
+            if self.has(slot) && !self.prints(slot, Field::Content) && !folded {
+                let message =
+                    format!("the layout `{}` has no `{{content}}`, so the message's text would be lost", slot.key());
+                self.gap(&layout_key(slot), message, "put `{content}` where the text comes");
+            }
+        }
+        if self.has(Slot::ToolGroup) && !(self.has(Slot::Tool) && self.prints(Slot::ToolGroup, Field::Results)) {
+            let message = "`tool-group` needs `{results}` and a layout `tool` that writes each result".into();
+            let help = "write `tool = \"..{content}..\"` and put `{results}` into `tool-group`";
+            self.gap("layout.tool-group", message, help);
+        }
+    }
+
+    fn system(&mut self) {
+        let rule = self.format.rules.system;
+        let folds = [Slot::User, Slot::UserFirst].into_iter().any(|slot| self.prints(slot, Field::Folded));
+        let has_layout = self.has(Slot::System) || self.has(Slot::SystemFirst);
+        if rule == SystemRule::Fold && !folds {
+            let message =
+                "`system = \"fold\"` and no `{folded}` in `user-first` or `user`, so the system text would be lost";
+            self.gap("rules.system", message.into(), "write `{folded}` instead of `{content}` in `user-first`");
+        }
+        if self.has(Slot::Folded) {
+            let whole = self.prints(Slot::Folded, Field::System) && self.prints(Slot::Folded, Field::Content);
+            if !whole {
+                let message = "`folded` needs both `{system}` and `{content}`, or one of them would be lost".into();
+                self.gap("layout.folded", message, "write for example `[[{system}\\n\\n]]{content}`");
+            }
+            if rule != SystemRule::Fold {
+                let message = "the layout `folded` is never used: no rule folds the system text".into();
+                self.gap("layout.folded", message, "add `system = \"fold\"` to `[rules]`");
+            }
+        }
+        if rule == SystemRule::None && has_layout {
+            let message = "`system = \"none\"` and a layout for system messages contradict each other".into();
+            self.gap("rules.system", message, "take one of them out");
+        }
+        let no_place = !has_layout && rule != SystemRule::Fold;
+        for (key, text) in [
+            ("defaults.system", &self.format.defaults.system),
+            ("defaults.system-with-tools", &self.format.defaults.system_with_tools),
+        ] {
+            if text.is_some() && no_place {
+                let message = format!("`{key}` has no place: there is no layout `system`");
+                self.found.push(diagnostic(self.place(key), message, "add the layout `system`"));
+            }
+        }
+        let replaces = self.format.rules.system_with_tools == SystemWithTools::Replace;
+        if replaces && self.format.defaults.system_with_tools.is_none() {
+            let message = "`system-with-tools = \"replace\"` and no text to replace it with".into();
+            self.gap("rules.system-with-tools", message, "add `system-with-tools = \"..\"` to `[defaults]`");
+        }
+    }
+
+    fn calls(&mut self) {
+        let turns = [Slot::Assistant, Slot::AssistantWithCalls];
+        let printed = turns.into_iter().any(|slot| self.prints(slot, Field::Calls));
+        let written = [Slot::Call, Slot::CallInterpreter, Slot::CallSeparator].into_iter().find(|slot| self.has(*slot));
+        if let Some(slot) = written
+            && !printed
+        {
+            let message =
+                format!("the layout `{}` is never used: no layout of the assistant has `{{calls}}`", slot.key());
+            self.gap(&layout_key(slot), message, "put `{calls}` into `assistant` or `assistant-with-calls`");
+        }
+        for slot in turns {
+            if self.prints(slot, Field::Calls) && !self.has(Slot::Call) && !self.has(Slot::CallInterpreter) {
+                let message = format!("`{}` has `{{calls}}`, and no layout says how a call is written", slot.key());
+                self.gap(&layout_key(slot), message, "add the layout `call`");
+            }
+        }
+        if self.has(Slot::AssistantWithCalls) && !self.prints(Slot::AssistantWithCalls, Field::Calls) {
+            let message = "`assistant-with-calls` has no `{calls}`, so the calls would be lost".into();
+            self.gap("layout.assistant-with-calls", message, "put `{calls}` where the calls come");
+        }
+    }
+
+    fn tools(&mut self) {
+        let mut listed = false;
+        for slot in Slot::ALL {
+            let Some(layout) = self.format.layout(slot) else { continue };
+            let bare = bare_list(layout.ops());
+            listed |= bare;
+            if bare && !self.has(Slot::ToolsItem) {
+                let message = format!("`{}` lists the tools, and nothing says how each one is written", slot.key());
+                self.gap(&layout_key(slot), message, "write `{tools:json}`, or add the layout `tools-item`");
+            }
+        }
+        for slot in [Slot::ToolsItem, Slot::ToolsSeparator] {
+            if self.has(slot) && !listed {
+                let message = format!("the layout `{}` is never used: no `{{tools}}` without a codec", slot.key());
+                self.gap(&layout_key(slot), message, "write `{tools}` or `{functions}` where the list comes");
+            }
+        }
+    }
+
+    /// Two roles that are written alike cannot be told apart.
+    fn twins(&mut self) {
+        let pairs = [(Slot::User, Slot::System), (Slot::User, Slot::Assistant), (Slot::System, Slot::Assistant)];
+        for (one, other) in pairs {
+            if self.format.ambiguous.contains(&other) {
+                continue;
+            }
+            if let (Some(first), Some(second)) = (self.format.layout(one), self.format.layout(other))
+                && first.steps() == second.steps()
+            {
+                let message = format!(
+                    "`{}` and `{}` are written alike, so they cannot be told apart when read back",
+                    one.key(),
+                    other.key()
+                );
+                self.gap(&layout_key(other), message, "give each its own mark");
+            }
+        }
+    }
+
+    /// What the model stops at is most likely a control token that somebody forgot to declare.
+    fn stops(&mut self, stops: &[(String, Range<usize>)]) {
+        for (text, span) in stops {
+            let declared = self.format.controls.iter().any(|control| control.texts().any(|known| known == text));
+            let written = Slot::ALL
+                .iter()
+                .filter_map(|slot| self.format.layout(*slot))
+                .any(|layout| spells(layout.ops(), text.trim()));
+            if !declared && !written && !self.format.plain_marks.contains(text) {
+                let message = format!("`{text}` is stopped at and is not a declared control token");
+                let help = "declare it in `[control]`, or name it in `plain-marks` if it is ordinary text";
+                self.found.push(diagnostic(span.clone(), message, help));
+            }
+        }
+    }
+
+    fn has(&self, slot: Slot) -> bool {
+        self.format.layout(slot).is_some()
+    }
+
+    fn prints(&self, slot: Slot, field: Field) -> bool {
+        self.format.layout(slot).is_some_and(|layout| layout.prints(field))
+    }
+
+    fn gap(&mut self, key: &str, message: String, help: &str) {
+        let span = self.place(key);
+        self.found.push(diagnostic(span, message, help));
+    }
+
+    fn place(&self, key: &str) -> Range<usize> {
+        self.places.get(key).cloned().unwrap_or(0..0)
+    }
+}
+
+fn layout_key(slot: Slot) -> String {
+    format!("layout.{}", slot.key())
+}
+
+fn diagnostic(span: Range<usize>, message: String, help: &str) -> Diagnostic {
+    Diagnostic { code: "gap", message, span, help: Some(help.to_owned()) }
+}
+
+/// Whether literal text holds a text.
+fn spells(ops: &[Op], text: &str) -> bool {
+    ops.iter().any(|op| match op {
+        Op::Literal(literal) => literal.contains(text),
+        Op::Group(inner) => spells(inner, text),
+        _ => false,
+    })
+}
+
+/// Whether a list of tools stands somewhere without a codec.
+fn bare_list(ops: &[Op]) -> bool {
+    ops.iter().any(|op| match op {
+        Op::Hole { field: Field::Tools | Field::Functions, codec: Codec::Text, .. } => true,
+        Op::Group(inner) => bare_list(inner),
+        _ => false,
+    })
+}
