@@ -1,4 +1,4 @@
-use rolecall::{Format, Json, Options, Registry, Slot, object};
+use rolecall::{Format, Json, Registry, Slot, object};
 
 use crate::args::Check;
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -52,7 +52,6 @@ fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), F
     ))?;
     match fill_example(format) {
         Ok((conversation, prompt)) => {
-            let options = Options::default();
             let explained = Explained { conversation: &conversation, format, prompt: &prompt, encoded: None };
             output.write(&draw_terminal(&View::new(explained), paint, output.width))
         }

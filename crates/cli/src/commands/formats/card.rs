@@ -1,6 +1,6 @@
 //! One format on a page, for people.
 
-use rolecall::{Format, Options, answer, json};
+use rolecall::{Format, answer, json};
 
 use super::facts::rules_of;
 use super::setting::{Setting, settings_of};
@@ -29,7 +29,6 @@ pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
     out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "example")));
     match fill_example(format) {
         Ok((conversation, prompt)) => {
-            let options = Options::default();
             let explained = Explained { conversation: &conversation, format, prompt: &prompt, encoded: None };
             out.push_str(&draw_terminal(&View::new(explained), paint, width));
         }
