@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use rolecall_format::{Control, ControlId};
+use rolecall_format::{Control, ControlId, InText};
 use rolecall_render::{Origin, Prompt, Run};
 
 use crate::binding::{bind, find};
@@ -82,7 +82,9 @@ impl Encoder {
     /// Encodes a prompt as the reference does: text that spells a control token becomes it, forged or not.
     pub fn encode_reference(&self, prompt: &Prompt) -> Result<Encoded, Error> {
         let text = prompt.text();
-        if !self.controls.iter().any(|control| control.appended) {
+        // A maker whose code puts the pieces together itself decides there which text is a token.
+        let pieced = self.controls.iter().any(|control| control.appended || control.in_text != InText::Always);
+        if !pieced {
             let mut tokens = Vec::new();
             self.tokenizer.encode_reference(text, Place::Start, &mut tokens)?;
             return Ok(Encoded { tokens: tokens.into_iter().map(|token| self.marked(token, 0)).collect() });

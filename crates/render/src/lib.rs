@@ -9,6 +9,7 @@ mod order;
 mod origin;
 mod plan;
 mod prompt;
+mod role;
 mod write;
 
 use rolecall_conversation::Conversation;

@@ -3,6 +3,7 @@
 use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{AnswersRule, AssistantRule, Format, SystemRule, ToolRule, TurnsRule, UsersRule};
 
+use crate::role::{generates, role_of};
 use crate::{Error, RuleMode};
 
 /// Refuses roles that the format does not know and, where rules are enforced, an order that it does not allow.
@@ -15,14 +16,14 @@ pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode
             state.take(index, message)?;
         }
     }
-    if mode == RuleMode::Enforce && conversation.generates() {
-        state.need_answers(conversation.messages.len())?;
+    if mode == RuleMode::Enforce && generates(conversation, format) {
+        state.need_answers(None)?;
     }
     Ok(())
 }
 
 fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) -> Result<(), Error> {
-    let known = match (message.role(), mode) {
+    let known = match (role_of(message, format), mode) {
         (Role::Other(_), _) => false,
         (_, RuleMode::Enforce) => true,
         (role, RuleMode::Reference) => format.role_names(role.name()).contains(&message.role_as_spelled()),
@@ -53,17 +54,17 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn take(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
-        if *message.role() != Role::Tool {
-            self.need_answers(index)?;
+        if *role_of(message, self.format) != Role::Tool {
+            self.need_answers(Some(index))?;
         }
-        match message.role() {
+        match role_of(message, self.format) {
             Role::System => self.system(index)?,
             Role::User => self.user(index)?,
             Role::Assistant => self.assistant(index, message)?,
             Role::Tool => self.tool(index)?,
             Role::Other(_) => {}
         }
-        self.leading &= *message.role() == Role::System;
+        self.leading &= *role_of(message, self.format) == Role::System;
         self.previous = Some(message);
         Ok(())
     }
@@ -84,7 +85,7 @@ impl<'a> State<'a> {
     }
 
     fn user(&mut self, index: usize) -> Result<(), Error> {
-        let previous = self.previous.map(Message::role);
+        let previous = self.previous.map(|previous| role_of(previous, self.format));
         if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
             let (what, help) =
                 ("a second user message in a row", "join the two, or put the assistant's answer between");
@@ -109,7 +110,7 @@ impl<'a> State<'a> {
             let what = "an assistant message before any user message";
             return Err(self.broken(index, "assistant", what, "begin with a user message"));
         }
-        let goes_on = self.previous.is_some_and(|previous| *previous.role() == Role::Tool);
+        let goes_on = self.previous.is_some_and(|previous| *role_of(previous, self.format) == Role::Tool);
         if self.format.rules.turns == TurnsRule::Alternate && self.users_turn && !goes_on {
             let what = "an assistant message where the user's is due";
             return Err(self.broken(
@@ -137,9 +138,11 @@ impl<'a> State<'a> {
         let calls = |message: &Message| message.calls().len() > 0 || has_own_field(message, self.format);
         let good = match (self.format.rules.tool, self.previous) {
             (ToolRule::Any, _) => true,
-            (_, Some(previous)) if *previous.role() == Role::Tool => true,
-            (ToolRule::AfterAssistant, Some(previous)) => *previous.role() == Role::Assistant,
-            (ToolRule::AfterCall, Some(previous)) => *previous.role() == Role::Assistant && calls(previous),
+            (_, Some(previous)) if *role_of(previous, self.format) == Role::Tool => true,
+            (ToolRule::AfterAssistant, Some(previous)) => *role_of(previous, self.format) == Role::Assistant,
+            (ToolRule::AfterCall, Some(previous)) => {
+                *role_of(previous, self.format) == Role::Assistant && calls(previous)
+            }
             (_, None) => false,
         };
         if !good {
@@ -150,9 +153,11 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    fn need_answers(&self, index: usize) -> Result<(), Error> {
+    /// Before this message, or before the model speaks, every call must be answered.
+    fn need_answers(&self, next: Option<usize>) -> Result<(), Error> {
         let Some((call, left)) = self.unanswered else { return Ok(()) };
-        let what = format!("{left} call{} without an answer before message {index}", if left == 1 { "" } else { "s" });
+        let next = next.map_or("the model speaks".to_owned(), |index| format!("message {index}"));
+        let what = format!("{left} call{} without an answer before {next}", if left == 1 { "" } else { "s" });
         let help = "add a message of role `tool` with the result behind it";
         Err(self.broken(call, "answers", &what, help))
     }

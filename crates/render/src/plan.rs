@@ -9,6 +9,7 @@ use rolecall_format::{
 };
 
 use crate::options::Chosen;
+use crate::role::{generates, role_of};
 use crate::{Dropped, Error, RuleMode};
 
 /// The turns of a prompt in order, and what has no place in it.
@@ -112,6 +113,8 @@ struct Planner<'a> {
     folded: Option<SystemText<'a>>,
     /// The system message whose place the tools' own prompt takes.
     replaced: Option<usize>,
+    /// Whether an added system message announces the code interpreter.
+    says_interpreter: bool,
     /// Whether `function_call` says that the content is raw model output.
     raw_calls: bool,
 }
@@ -134,6 +137,7 @@ impl<'a> Planner<'a> {
             offer: functions.then_some(Offer { tools, message: None }),
             folded: None,
             replaced: None,
+            says_interpreter: false,
             raw_calls: chosen.value(format, "function-call") == Some("raw"),
         }
     }
@@ -141,14 +145,16 @@ impl<'a> Planner<'a> {
     /// The system messages that open the conversation, with what the format adds. Gives the first message behind them.
     fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
         let messages = &conversation.messages;
-        let is_system = |message: &&Message| *message.role() == Role::System;
+        let format = self.format;
+        let is_system = |message: &&Message| *role_of(message, format) == Role::System;
         let leading = messages.iter().take_while(is_system).count();
         let replaced = self.replaces_system(chosen) && self.offer.is_some();
         let none = !messages.iter().any(|message| is_system(&message));
         self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
         if let Some(index) = self.replaced {
-            let place = Place::message(index, "content");
-            self.plan.dropped.push(Dropped { place, why: "the tools' own prompt takes its place" });
+            let why = "the tools' own prompt takes its place";
+            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
+            self.note_fields(index, &messages[index], |_| false, why);
         }
         let defaults = &self.format.defaults;
         let added = match &defaults.system {
@@ -158,10 +164,12 @@ impl<'a> Planner<'a> {
             _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
             _ => None,
         };
+        let before = added;
         let added = match added {
             None if none && self.plan.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
             added => added,
         };
+        self.says_interpreter = before.is_none() && added.is_some();
         if let Some(text) = added {
             match self.format.rules.system {
                 SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
@@ -171,7 +179,12 @@ impl<'a> Planner<'a> {
         for (index, message) in messages[..leading].iter().enumerate() {
             match self.format.rules.system {
                 _ if self.is_replaced(index) => {}
-                SystemRule::Fold if index == 0 => self.folded = Some(SystemText::Message(index, message)),
+                SystemRule::Fold if index == 0 => {
+                    if let Some(layout) = self.format.layout(Slot::Folded) {
+                        self.check_layout(layout, Field::System, index, message)?;
+                    }
+                    self.folded = Some(SystemText::Message(index, message));
+                }
                 _ => {
                     let slot = if index == 0 { Slot::SystemFirst } else { Slot::System };
                     self.message(slot, Slot::System, index, message)?;
@@ -227,12 +240,15 @@ impl<'a> Planner<'a> {
     fn add_tool_turns(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         if self.plan.interpreter {
             let announced = self.format.defaults.interpreter.is_some();
+            let tools = conversation.tools.iter().flatten();
+            let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
+            let place = Place::field(format!("tools[{index}]"));
             if self.format.layout(Slot::ToolsInterpreter).is_some() && announced {
                 self.bare(Slot::ToolsInterpreter);
+            } else if announced && self.interpreter_is_system() && !self.says_interpreter {
+                let why = "the system message stands where it would be announced";
+                self.plan.dropped.push(Dropped { place, why });
             } else if !announced {
-                let tools = conversation.tools.iter().flatten();
-                let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
-                let place = Place::field(format!("tools[{index}]"));
                 self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one")?;
             }
         }
@@ -254,10 +270,13 @@ impl<'a> Planner<'a> {
         let mut calls = Calls::default();
         let mut index = first;
         while let Some(message) = messages.get(index) {
-            match message.role() {
+            match role_of(message, self.format) {
                 Role::System if self.is_replaced(index) => {}
                 Role::System => self.message(Slot::System, Slot::System, index, message)?,
-                Role::Assistant if self.raw_calls && message.as_object().get("function_call").is_some() => {
+                Role::Assistant
+                    if self.raw_calls
+                        && message.as_object().get("function_call").is_some_and(|call| !call.is_null()) =>
+                {
                     self.raw_output(index, message)?;
                 }
                 Role::User => {
@@ -274,7 +293,10 @@ impl<'a> Planner<'a> {
                     self.message(slot, Slot::Assistant, index, message)?;
                 }
                 Role::Tool if self.format.layout(Slot::ToolGroup).is_some() => {
-                    let results = messages[index..].iter().take_while(|message| *message.role() == Role::Tool).count();
+                    let results = messages[index..]
+                        .iter()
+                        .take_while(|message| *role_of(message, self.format) == Role::Tool)
+                        .count();
                     let group = &messages[index..index + results];
                     for (at, message) in group.iter().enumerate() {
                         self.check_message(Slot::Tool, index + at, message)?;
@@ -307,6 +329,9 @@ impl<'a> Planner<'a> {
             self.message(slot, Slot::User, index, message)?;
         }
         if files && own_turn {
+            if !has_more && let Some(layout) = self.format.layout(Slot::File) {
+                self.note_fields(index, message, |field| layout.prints(field), "the format has no place for it");
+            }
             self.turn(Slot::File, Slot::File, What::Files(index, message), 80);
         }
         Ok(())
@@ -334,7 +359,7 @@ impl<'a> Planner<'a> {
         if conversation.continue_final_message {
             return self.cut(conversation);
         }
-        self.bare(if conversation.generates() { Slot::Generate } else { Slot::End });
+        self.bare(if generates(conversation, self.format) { Slot::Generate } else { Slot::End });
         Ok(())
     }
 
@@ -343,7 +368,7 @@ impl<'a> Planner<'a> {
         let index = conversation.messages.len().saturating_sub(1);
         let nothing = |what| Err(Error::NothingToContinue { message: index, what });
         let Some(message) = conversation.messages.last() else { return nothing("there is no message") };
-        if *message.role() != Role::Assistant {
+        if *role_of(message, self.format) != Role::Assistant {
             return nothing("the last message is not the assistant's");
         }
         if message.calls().len() > 0 {
@@ -380,7 +405,7 @@ impl<'a> Planner<'a> {
 
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(fallback)) else {
-            let what = match message.role() {
+            let what = match role_of(message, self.format) {
                 Role::Tool => "results of tools",
                 _ => "messages of this role",
             };
@@ -390,8 +415,8 @@ impl<'a> Planner<'a> {
                 "take the message out, or use a format that has a place for it",
             );
         };
-        self.check_layout(layout, index, message)?;
-        let folded = match *message.role() {
+        self.check_layout(layout, Field::Content, index, message)?;
+        let folded = match *role_of(message, self.format) {
             Role::User => self.folded.take(),
             _ => None,
         };
@@ -410,24 +435,31 @@ impl<'a> Planner<'a> {
 
     fn check_message(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         match self.format.layout(slot) {
-            Some(layout) => self.check_layout(layout, index, message),
+            Some(layout) => self.check_layout(layout, Field::Content, index, message),
             None => Ok(()),
         }
     }
 
-    /// Whether the layout has a place for all that the message says.
-    fn check_layout(&mut self, layout: &Layout, index: usize, message: &Message) -> Result<(), Error> {
-        if message.plain_text().is_some() && layout.prints(Field::Content) {
+    /// Whether the layout has a place for all that the message says; its text goes into the hole `content`.
+    fn check_layout(&mut self, layout: &Layout, content: Field, index: usize, message: &Message) -> Result<(), Error> {
+        if message.plain_text().is_some() && layout.prints(content) {
             return Ok(());
         }
-        let prints = |field| layout.prints(field) || (layout.prints(Field::Folded) && field == Field::Content);
+        let prints = |field| match field {
+            Field::Content => layout.prints(content) || layout.prints(Field::Folded),
+            field => layout.prints(field),
+        };
         for (at, part) in message.parts().enumerate() {
             let slot = match part {
                 Part::Text(_) => continue,
                 Part::Image(_) => Slot::PartImage,
                 Part::Audio(_) => Slot::PartAudio,
                 Part::Video(_) => Slot::PartVideo,
-                Part::File(_) if self.format.layout(Slot::File).is_some() && *message.role() == Role::User => continue,
+                Part::File(_)
+                    if self.format.layout(Slot::File).is_some() && *role_of(message, self.format) == Role::User =>
+                {
+                    continue;
+                }
                 Part::File(_) => Slot::PartFile,
             };
             if self.format.layout(slot).is_none() {
@@ -462,18 +494,28 @@ impl<'a> Planner<'a> {
         if message.tools().is_some() && !prints(Field::Tools) && !prints(Field::Functions) {
             self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
         }
-        let mut leave_out = |field: &'static str, why| {
+        self.note_fields(index, message, prints, "the format has no place for it");
+        Ok(())
+    }
+
+    /// Notes the fields that a message has and a layout does not print.
+    fn note_fields(&mut self, index: usize, message: &Message, prints: impl Fn(Field) -> bool, why: &'static str) {
+        let mut note = |field: &str, why| {
             self.plan.dropped.push(Dropped { place: Place::message(index, field), why });
         };
-        if message.reasoning_content().is_some_and(|text| !text.is_empty()) && !prints(Field::Reasoning) {
-            leave_out("reasoning_content", "the format does not show earlier reasoning to the model");
+        let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
+            note("reasoning_content", "the format does not show earlier reasoning to the model");
         }
         // A result is told apart by its place; the function's name beside it says nothing new.
-        let named = message.name().is_some_and(|name| !name.is_empty()) && *message.role() != Role::Tool;
-        if named && !prints(Field::Name) {
-            leave_out("name", "the format has no place for names");
+        if filled(message.name()) && *role_of(message, self.format) != Role::Tool && !prints(Field::Name) {
+            note("name", why);
         }
-        Ok(())
+        for (number, (name, _)) in self.format.fields.iter().enumerate() {
+            if filled(message.text_field(name)) && !prints(Field::Extra(number)) {
+                note(name, why);
+            }
+        }
     }
 
     fn no_place(&mut self, place: Place, what: &str, help: &str) -> Result<(), Error> {

@@ -1,16 +1,22 @@
 //! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
-//! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts.
+//! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts;
+//! `generate` makes conversations for property tests, `toy` is a tokenizer without files.
 //! The binary `conform` runs golden files from anywhere.
 //! Start reading at [`Fixture`] and [`golden`].
 
+#![expect(clippy::panic, reason = "a broken case fails the test that reads it")]
+
 mod fixture;
+pub mod generate;
 pub mod golden;
 mod makers;
 mod report;
+mod toy;
 
 pub use fixture::Fixture;
 pub use makers::{Makers, Pair};
 pub use report::{Report, Verdict};
+pub use toy::Toy;
 
 use std::path::PathBuf;
 

@@ -1,5 +1,7 @@
 //! Parts of the documents that are generated: written with `UPDATE=1`, else checked.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::{env, fs};

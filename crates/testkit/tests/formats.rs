@@ -1,5 +1,7 @@
 //! The format files: all load, and one more needs no Rust.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
 use std::fs;
 
 use rolecall::{Conversation, Message, Options, Registry, Slot, render};

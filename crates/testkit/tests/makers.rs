@@ -1,6 +1,8 @@
 //! Each format gives the text of its maker's own template, on every case of the template vectors, but for the differences
 //! that `fixtures/makers.toml` lists with their reasons.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
 use std::collections::BTreeMap;
 use std::fs;
 

@@ -94,7 +94,8 @@ fn is_keyword_name(key: &str) -> bool {
     ];
     let mut characters = key.chars();
     let starts = characters.next().is_some_and(|c| c == '_' || c.is_alphabetic());
-    starts && characters.all(|c| c == '_' || c.is_alphanumeric()) && !RESERVED.contains(&key)
+    // Superscripts and fractions are numeric and no part of a name.
+    starts && characters.all(|c| c == '_' || c.is_alphabetic() || c.is_ascii_digit()) && !RESERVED.contains(&key)
 }
 
 /// A text that is not a list of keyword arguments with literal values.

@@ -1,0 +1,643 @@
+//! Conversations for property tests: everything that a format allows, from a seed; the texts come from the caller.
+//!
+//! In: a format, a seed, and a function that gives the text for each [`Spot`]. Out: a request in OpenAI's JSON, and options.
+//! [`hostile`] gives texts that spell control tokens, [`harmless`] the same shape without them, [`shrink`] the smallest
+//! request that still fails.
+
+use std::borrow::Cow;
+
+use fastrand::Rng;
+use rolecall::json::{self, Layout, Number, Object};
+use rolecall::{Codec, Conversation, Format, Json, Message, Op, Options, Origin, RuleMode, Slot, object, render};
+
+/// A place for a text in a generated conversation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// What the text must be tagged with in a prompt.
+    pub origin: Origin,
+    /// Whether formats may leave it out without a word, as ids that nothing prints.
+    pub silent: bool,
+}
+
+/// A generated conversation.
+#[derive(Clone, Debug)]
+pub struct Generated {
+    /// In the shape of OpenAI's API.
+    pub request: Json,
+    /// How to render it.
+    pub options: Options,
+}
+
+/// A conversation for a format. The same seed makes the same one, text for text, if `text` gives the same texts.
+///
+/// With [`RuleMode::Enforce`] the format's rules are kept, and nothing is in it that the format would refuse; with
+/// [`RuleMode::Reference`] any role may follow any other, and parts, calls and tools come whether there is a place or not.
+pub fn conversation(format: &Format, seed: u64, rules: RuleMode, text: &mut dyn FnMut(&Spot) -> String) -> Generated {
+    let rng = Rng::with_seed(seed);
+    let mut maker =
+        Maker { format, rng, rules, text, offered: false, messages: Vec::new(), ids: Vec::new(), ends_open: false };
+    let mut request = maker.offers();
+    match rules {
+        RuleMode::Enforce => maker.keep_the_rules(),
+        RuleMode::Reference => maker.break_the_rules(),
+    }
+    let messages = std::mem::take(&mut maker.messages).into_iter().map(Json::Object).collect();
+    request.insert("messages", Json::Array(messages));
+    maker.close(&mut request);
+    let options = maker.options();
+    Generated { request: Json::Object(request), options }
+}
+
+/// A text made of a format's marks: whole, cut, doubled, in other letters, beside quotes and line breaks.
+pub fn hostile(format: &Format, rng: &mut Rng) -> String {
+    let marks = marks(format);
+    let mut text = String::new();
+    for _ in 0..rng.usize(1..4) {
+        let plain = ["a", " ", "\n", "\"", "\\", "'", "{", "}}", "é", "👍🏽", "\u{a0}", "```", "null", "\t"];
+        let mark = match marks.is_empty() {
+            true => "<|im_end|>",
+            false => marks[rng.usize(..marks.len())].as_str(),
+        };
+        let borders: Vec<usize> = mark.char_indices().map(|(at, _)| at).chain([mark.len()]).collect();
+        let cut = borders[rng.usize(..borders.len())];
+        match rng.u8(..10) {
+            0..=3 => text.push_str(mark),
+            4 => text.push_str(&mark[..cut]),
+            5 => text.push_str(&mark[cut..]),
+            6 => text.push_str(&mark.repeat(2)),
+            7 => text.push_str(&mark.to_uppercase()),
+            8 => text.extend([&mark[..cut], mark, &mark[cut..]]),
+            _ => text.push_str(plain[rng.usize(..plain.len())]),
+        }
+        if rng.u8(..4) == 0 {
+            text.push_str(plain[rng.usize(..plain.len())]);
+        }
+    }
+    text
+}
+
+/// A text of the same shape that spells nothing: digits and white space stay, all else is the letter h.
+pub fn harmless(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c) || c.is_ascii_digit() { c } else { 'h' })
+        .collect()
+}
+
+/// What a text could spell to look like the format's own: control tokens in every spelling, plain marks, literal text.
+pub fn marks(format: &Format) -> Vec<String> {
+    let mut marks: Vec<String> =
+        format.controls.iter().flat_map(|control| control.texts().map(str::to_owned)).collect();
+    marks.extend(format.plain_marks.iter().cloned());
+    for slot in Slot::ALL {
+        collect_literals(format.layout(slot).map_or(&[], |layout| layout.ops()), &mut marks);
+    }
+    marks.sort();
+    marks.dedup();
+    marks
+}
+
+fn collect_literals(ops: &[Op], marks: &mut Vec<String>) {
+    for op in ops {
+        match op {
+            Op::Literal(text) => {
+                marks.extend(Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text.len() < 60))
+            }
+            Op::Group(inner) => collect_literals(inner, marks),
+            Op::Control(_) | Op::Hole { .. } | Op::Seam => {}
+        }
+    }
+}
+
+/// A JSON value of any kind, its strings and keys by `text`.
+pub fn value(rng: &mut Rng, depth: usize, text: &mut dyn FnMut(&mut Rng) -> String) -> Json {
+    match rng.u8(..if depth == 0 { 6 } else { 9 }) {
+        0 => Json::Null,
+        1 => Json::Bool(rng.bool()),
+        2 | 3 => Json::Number(number(rng)),
+        4 | 5 => Json::String(text(rng)),
+        6 | 7 => Json::Object((0..rng.usize(..4)).map(|_| (text(rng), value(rng, depth - 1, text))).collect()),
+        _ => Json::Array((0..rng.usize(..4)).map(|_| value(rng, depth - 1, text)).collect()),
+    }
+}
+
+/// A number in one of its many spellings.
+pub fn number(rng: &mut Rng) -> Number {
+    let spellings = ["0", "-0", "1.0", "1e5", "1E+05", "-0.5e-3", "12345678901234567890123", "3.1400", "0.0", "7"];
+    let spelling = spellings[rng.usize(..spellings.len())];
+    Number::from_spelling(spelling).expect("each is a JSON number")
+}
+
+/// Takes out of a failing value whatever it fails without. The value must fail to begin with.
+pub fn shrink(failing: &Json, fails: impl Fn(&Json) -> bool) -> Json {
+    let mut smallest = failing.clone();
+    let mut tries = 3_000;
+    loop {
+        let mut smaller = false;
+        let mut number = 0;
+        while let Some(candidate) = without(&smallest, &mut number.clone()) {
+            tries -= 1;
+            if tries == 0 {
+                return smallest;
+            }
+            match fails(&candidate) {
+                true => {
+                    smallest = candidate;
+                    smaller = true;
+                }
+                false => number += 1,
+            }
+        }
+        if !smaller {
+            return smallest;
+        }
+    }
+}
+
+/// The value without its n-th element or key, counted through all levels; none behind the last.
+fn without(value: &Json, n: &mut usize) -> Option<Json> {
+    match value {
+        Json::Array(items) => {
+            for at in 0..items.len() {
+                if *n == 0 {
+                    let mut items = items.clone();
+                    items.remove(at);
+                    return Some(Json::Array(items));
+                }
+                *n -= 1;
+                if let Some(smaller) = without(&items[at], n) {
+                    let mut items = items.clone();
+                    items[at] = smaller;
+                    return Some(Json::Array(items));
+                }
+            }
+            None
+        }
+        Json::Object(object) => {
+            for (key, inner) in object.iter() {
+                if *n == 0 {
+                    let mut object = object.clone();
+                    object.remove(key);
+                    return Some(Json::Object(object));
+                }
+                *n -= 1;
+                if let Some(smaller) = without(inner, n) {
+                    let mut object = object.clone();
+                    object.insert(key, smaller);
+                    return Some(Json::Object(object));
+                }
+            }
+            None
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => None,
+    }
+}
+
+/// What content a message is to have.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// Of any form, or none.
+    Any,
+    /// A list of parts.
+    Parts,
+    /// Nothing that would be printed.
+    Nothing,
+}
+
+struct Maker<'a> {
+    format: &'a Format,
+    rng: Rng,
+    rules: RuleMode,
+    text: &'a mut dyn FnMut(&Spot) -> String,
+    /// Whether tools stand beside the messages.
+    offered: bool,
+    messages: Vec<Object>,
+    /// The ids of the last message's calls, where they have any.
+    ids: Vec<Option<String>>,
+    /// Whether the last message can be continued.
+    ends_open: bool,
+}
+
+impl Maker<'_> {
+    fn keep_the_rules(&mut self) {
+        let rules = &self.format.rules;
+        let (system, turns, users) = (rules.system.key(), rules.turns.key(), rules.users.key());
+        let required = rules.answers.key() == "required";
+        let systems = match system {
+            "none" => 0,
+            "first" | "fold" => self.rng.usize(..2),
+            _ => self.rng.usize(..3),
+        };
+        for _ in 0..systems {
+            self.system();
+        }
+        let rounds = self.rng.usize(1..4);
+        for round in 1..=rounds {
+            if system == "anywhere" && round > 1 && self.chance(4) {
+                self.system();
+            }
+            self.user();
+            if turns == "any" && users == "any" && self.chance(5) {
+                self.user();
+            }
+            if round == rounds && self.chance(3) {
+                return;
+            }
+            let calls = self.can_call() && self.chance(2);
+            self.assistant(calls);
+            if calls {
+                let answered = self.ids.len();
+                let answered = if required { answered } else { self.rng.usize(..=answered) };
+                self.results(answered);
+                if answered > 0 && self.chance(2) {
+                    self.assistant(false);
+                }
+            }
+        }
+    }
+
+    fn break_the_rules(&mut self) {
+        let speaks = |usual| !own_roles(self.format, usual).is_empty();
+        let [system, assistant, tool] = ["system", "assistant", "tool"].map(speaks);
+        for _ in 0..self.rng.usize(1..6) {
+            match self.rng.u8(..4) {
+                0 if system => self.system(),
+                2 if assistant => {
+                    let calls = self.rng.bool();
+                    self.assistant(calls);
+                }
+                3 if tool => self.results(1),
+                _ => self.user(),
+            }
+        }
+        self.ends_open = false;
+    }
+
+    fn system(&mut self) {
+        let slots =
+            if self.messages.is_empty() { [Slot::SystemFirst, Slot::System] } else { [Slot::System, Slot::System] };
+        let slot = self.first_of(&slots);
+        let mut message = self.message("system", &["developer"], slot, Wanted::Any);
+        if self.chance(3) {
+            let known = self.format.names.len();
+            let name = match self.chance(2) && known > 0 {
+                true => self.format.names[self.rng.usize(..known)].0.clone(),
+                false => self.in_message("name", false),
+            };
+            message.insert("name", name.into());
+        }
+        let prints = ["tools", "functions"].into_iter().any(|hole| self.prints(slot, hole));
+        if (prints && !self.offered || self.rules == RuleMode::Reference) && self.chance(4) {
+            let tools = (0..self.rng.usize(1..3)).map(|at| {
+                self.tool(&Origin::Message { message: self.messages.len(), field: Cow::Owned(format!("tools[{at}]")) })
+            });
+            let tools: Vec<Json> = tools.collect();
+            message.insert("tools", Json::Array(tools));
+        }
+        self.messages.push(message);
+        self.ends_open = false;
+    }
+
+    fn user(&mut self) {
+        let files = [Slot::File, Slot::PartFile].into_iter().any(|slot| self.format.layout(slot).is_some());
+        let files = (files || self.rules == RuleMode::Reference) && self.chance(3);
+        let mut message = self.message("user", &[], Slot::User, if files { Wanted::Parts } else { Wanted::Any });
+        if self.chance(3) {
+            let name = self.in_message("name", false);
+            message.insert("name", name.into());
+        }
+        if files {
+            let mut parts = match message.remove("content") {
+                Some(Json::Array(parts)) => parts,
+                _ => Vec::new(),
+            };
+            for _ in 0..self.rng.usize(1..3) {
+                let part = self.file(parts.len());
+                parts.push(part);
+            }
+            message.insert("content", Json::Array(parts));
+        }
+        self.messages.push(message);
+        self.ends_open = false;
+    }
+
+    fn assistant(&mut self, calls: bool) {
+        let slot = match calls {
+            true => self.first_of(&[Slot::AssistantWithCalls, Slot::Assistant]),
+            false => Slot::Assistant,
+        };
+        let silent = calls && !self.prints(slot, "content") && self.rules == RuleMode::Enforce;
+        let mut message = self.message("assistant", &[], slot, if silent { Wanted::Nothing } else { Wanted::Any });
+        self.ids.clear();
+        if calls {
+            let most = self.format.rules.max_calls.filter(|_| self.rules == RuleMode::Enforce).unwrap_or(3);
+            let calls = (0..self.rng.usize(1..=most)).map(|at| self.call(at)).collect();
+            message.insert("tool_calls", Json::Array(calls));
+        }
+        for field in ["name", "reasoning_content"] {
+            if self.chance(5) {
+                let text = self.in_message(field, false);
+                message.insert(field, text.into());
+            }
+        }
+        self.messages.push(message);
+        self.ends_open = !calls;
+    }
+
+    fn results(&mut self, count: usize) {
+        for at in 0..count {
+            let mut message =
+                self.message("tool", &["environment", "observation", "function", "ipython"], Slot::Tool, Wanted::Any);
+            if let Some(Some(id)) = self.ids.get(at).cloned()
+                && self.rng.bool()
+            {
+                message.insert("tool_call_id", id.into());
+            }
+            if self.chance(3) {
+                let name = match self.rng.u8(..3) {
+                    0 => "interpreter".to_owned(),
+                    1 => "code_interpreter".to_owned(),
+                    _ => self.in_message("name", true),
+                };
+                message.insert("name", name.into());
+            }
+            self.messages.push(message);
+        }
+        self.ends_open &= count == 0;
+    }
+
+    /// A role, a content and the family's own fields.
+    fn message(&mut self, usual: &str, aliases: &[&str], slot: Slot, wanted: Wanted) -> Object {
+        let names: Vec<String> = match self.rules {
+            RuleMode::Enforce => aliases.iter().copied().chain([usual]).map(str::to_owned).collect(),
+            RuleMode::Reference => own_roles(self.format, usual),
+        };
+        let role = names[self.rng.usize(..names.len())].as_str();
+        let mut message = object! { "role" => role };
+        if let Some(content) = self.content(slot, wanted) {
+            message.insert("content", content);
+        }
+        for at in 0..self.format.fields.len() {
+            if self.chance(3) {
+                let name = self.format.fields[at].0.clone();
+                let text = self.in_message(&name, false);
+                message.insert(name, text.into());
+            }
+        }
+        message
+    }
+
+    fn content(&mut self, slot: Slot, wanted: Wanted) -> Option<Json> {
+        let kind = match wanted {
+            Wanted::Any => self.rng.u8(..12),
+            Wanted::Parts => 3,
+            Wanted::Nothing => self.rng.u8(..3),
+        };
+        match kind {
+            0 => None,
+            1 => Some(Json::Null),
+            2 => Some(Json::from("")),
+            3..=5 => {
+                let quoted = self.quotes_content(slot);
+                let mut parts = Vec::new();
+                for at in 0..self.rng.usize(..4) {
+                    let field = if quoted { "content".to_owned() } else { format!("content[{at}]") };
+                    let text = self.in_message(&field, false);
+                    parts.push(match self.rng.u8(..4) {
+                        0 => Json::from(text),
+                        1 if self.rules == RuleMode::Reference => self.file(at),
+                        2 if self.rules == RuleMode::Reference => {
+                            object! { "type" => "image_url", "image_url" => object! { "url" => text } }.into()
+                        }
+                        _ => object! { "type" => "text", "text" => text }.into(),
+                    });
+                }
+                Some(Json::Array(parts))
+            }
+            _ => Some(self.in_message("content", false).into()),
+        }
+    }
+
+    fn file(&mut self, at: usize) -> Json {
+        let field = format!("content[{at}]");
+        let mut file = object! { "path" => self.in_message(&field, false) };
+        match self.rng.u8(..3) {
+            0 => file.insert("size", Json::from(self.rng.i64(1..9_000))),
+            1 => {
+                let size = self.in_message(&field, false);
+                file.insert("size", size.into());
+            }
+            _ => {}
+        }
+        object! { "type" => "file", "file" => file }.into()
+    }
+
+    fn call(&mut self, at: usize) -> Json {
+        let mut call = Object::new();
+        let id = self.rng.bool().then(|| self.in_message(&format!("tool_calls[{at}].id"), true));
+        if let Some(id) = &id {
+            call.insert("id", id.as_str().into());
+        }
+        self.ids.push(id);
+        let interpreter = self.format.layout(Slot::CallInterpreter).is_some() || self.rules == RuleMode::Reference;
+        let functions = self.format.layout(Slot::Call).is_some() || self.rules == RuleMode::Reference;
+        if interpreter && (!functions || self.chance(3)) {
+            let code = self.in_message(&format!("tool_calls[{at}].code_interpreter.input"), false);
+            call.insert("type", "code_interpreter".into());
+            call.insert("code_interpreter", object! { "input" => code }.into());
+            return call.into();
+        }
+        let mut function = object! { "name" => self.in_message(&format!("tool_calls[{at}].function.name"), false) };
+        match self.rng.u8(..8) {
+            0 => {}
+            1 => function.insert("arguments", Json::Null),
+            2 => function.insert("arguments", "".into()),
+            3..=4 => {
+                let layout = if self.rng.bool() { Layout::compact() } else { Layout::indented(2) };
+                let arguments = self.arguments(at);
+                function.insert("arguments", json::write(&arguments, &layout).into());
+            }
+            _ => {
+                let arguments = self.arguments(at);
+                function.insert("arguments", arguments);
+            }
+        }
+        if self.chance(3) {
+            // Without its wrapper.
+            call.insert("name", function.get("name").cloned().unwrap_or(Json::Null));
+            if let Some(arguments) = function.remove("arguments") {
+                call.insert("arguments", arguments);
+            }
+            return call.into();
+        }
+        call.insert("type", "function".into());
+        call.insert("function", function.into());
+        call.into()
+    }
+
+    fn arguments(&mut self, call: usize) -> Json {
+        let field = format!("tool_calls[{call}].function.arguments");
+        let mut rng = self.rng.fork();
+        let entries = (0..rng.usize(..4)).map(|_| {
+            let key = self.in_message(&field, false);
+            (key, value(&mut rng, 2, &mut |_| self.in_message(&field, false)))
+        });
+        Json::Object(entries.collect())
+    }
+
+    fn tool(&mut self, origin: &Origin) -> Json {
+        let mut text = || (self.text)(&Spot { origin: origin.clone(), silent: false });
+        let property = object! {
+            "type" => "string", "description" => text(), "enum" => vec![Json::from(text()), Json::from(text())],
+        };
+        let key = text();
+        let mut properties = Object::new();
+        properties.insert(key.as_str(), property.into());
+        let mut parameters = object! { "type" => "object", "properties" => properties };
+        parameters.insert(text(), Json::Number(number(&mut self.rng.fork())));
+        let mut function = object! { "name" => text(), "description" => text(), "parameters" => parameters };
+        let other = text();
+        function.insert("strict", self.rng.bool().into());
+        function.insert("note", other.into());
+        match self.rng.u8(..3) {
+            0 => function.into(),
+            _ => object! { "type" => "function", "function" => function }.into(),
+        }
+    }
+
+    /// The tools and documents, in a request without messages.
+    fn offers(&mut self) -> Object {
+        let mut request = Object::new();
+        let free = self.rules == RuleMode::Reference;
+        let mut tools = Vec::new();
+        let printed =
+            Slot::ALL.into_iter().any(|slot| ["tools", "functions"].into_iter().any(|hole| self.prints(slot, hole)));
+        if (printed || free) && self.chance(2) {
+            for at in 0..self.rng.usize(1..3) {
+                tools.push(self.tool(&Origin::Tool { tool: at }));
+            }
+            self.offered = true;
+        }
+        if (self.format.defaults.interpreter.is_some() || free) && self.chance(3) {
+            tools.push(object! { "type" => "code_interpreter" }.into());
+        }
+        if !tools.is_empty() || self.chance(8) {
+            request.insert("tools", Json::Array(tools));
+        }
+        if free && self.chance(4) {
+            let text = (self.text)(&Spot { origin: Origin::Format, silent: true });
+            request.insert("documents", Json::Array(vec![object! { "title" => text.as_str(), "text" => text }.into()]));
+        }
+        request
+    }
+
+    /// How the prompt ends, and the switches.
+    fn close(&mut self, request: &mut Object) {
+        match self.rng.u8(..4) {
+            0 => request.insert("add_generation_prompt", self.rng.bool().into()),
+            1 if self.ends_open => request.insert("continue_final_message", true.into()),
+            _ => {}
+        }
+        let mut switches = Object::new();
+        for choice in &self.format.choices {
+            if self.rng.u8(..4) == 0 {
+                let value = self.choose(choice);
+                switches.insert(choice.name.as_str(), value.into());
+            }
+        }
+        if self.chance(4) {
+            let mut text = || (self.text)(&Spot { origin: Origin::Format, silent: true });
+            let key = text();
+            switches.insert(key, text().into());
+        }
+        if !switches.is_empty() {
+            request.insert("chat_template_kwargs", switches.into());
+        }
+    }
+
+    fn options(&mut self) -> Options {
+        let mut options = Options { rules: self.rules, ..Options::default() };
+        for choice in &self.format.choices {
+            if self.rng.u8(..4) == 0 {
+                let value = self.choose(choice);
+                options.choices.push((choice.name.clone(), value));
+            }
+        }
+        let spellings = self.format.spellings();
+        if !spellings.is_empty() && self.rng.bool() {
+            options.choices.push(("spelling".to_owned(), spellings[self.rng.usize(..spellings.len())].to_owned()));
+        }
+        options
+    }
+
+    fn choose(&mut self, choice: &rolecall::Choice) -> String {
+        match choice.values.as_slice() {
+            // A switch and an option of one name: the option wins, and the switch is not printed.
+            [] => (self.text)(&Spot { origin: Origin::Option { name: choice.name.clone() }, silent: true }),
+            values => values[self.rng.usize(..values.len())].clone(),
+        }
+    }
+
+    /// A text of the message that is being made.
+    fn in_message(&mut self, field: &str, silent: bool) -> String {
+        let origin = Origin::Message { message: self.messages.len(), field: Cow::Owned(field.to_owned()) };
+        (self.text)(&Spot { origin, silent })
+    }
+
+    fn chance(&mut self, one_in: u8) -> bool {
+        self.rng.u8(..one_in) == 0
+    }
+
+    fn can_call(&self) -> bool {
+        self.format.layout(Slot::Call).is_some() || self.format.layout(Slot::CallInterpreter).is_some()
+    }
+
+    fn first_of(&self, slots: &[Slot]) -> Slot {
+        let there = slots.iter().find(|slot| self.format.layout(**slot).is_some());
+        there.or(slots.last()).copied().unwrap_or(Slot::User)
+    }
+
+    fn prints(&self, slot: Slot, hole: &str) -> bool {
+        self.format.layout(slot).is_some_and(|layout| has_hole(layout.ops(), hole, &|codec| *codec != Codec::Present))
+    }
+
+    fn quotes_content(&self, slot: Slot) -> bool {
+        let quotes = |codec: &Codec| matches!(codec, Codec::Json { .. });
+        self.format.layout(slot).is_some_and(|layout| has_hole(layout.ops(), "content", &quotes))
+    }
+}
+
+/// The maker's names of a role that are accepted under reference rules.
+fn own_roles(format: &Format, usual: &str) -> Vec<String> {
+    let options = Options { rules: RuleMode::Reference, ..Options::default() };
+    let accepted = |name: &&str| {
+        let message = Message::from_object(object! { "role" => *name, "content" => "" }).expect("a role and a content");
+        !matches!(render(&Conversation::new(vec![message]), format, &options), Err(error) if error.code() == "unknown_role")
+    };
+    format.role_names(usual).into_iter().filter(accepted).map(str::to_owned).collect()
+}
+
+fn has_hole(ops: &[Op], name: &str, good: &dyn Fn(&Codec) -> bool) -> bool {
+    ops.iter().any(|op| match op {
+        Op::Hole { field, codec, .. } => field.name() == name && good(codec),
+        Op::Group(inner) => has_hole(inner, name, good),
+        Op::Literal(_) | Op::Control(_) | Op::Seam => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_failing_value_is_found() {
+        let value = json::parse(r#"{"a": [1, {"b": "x", "c": [2, 3]}], "d": null}"#).unwrap();
+        let fails = |value: &Json| json::write(value, &Layout::compact()).contains('3');
+        let smallest = shrink(&value, fails);
+        assert_eq!(json::write(&smallest, &Layout::compact()), r#"{"a":[{"c":[3]}]}"#);
+    }
+
+    #[test]
+    fn harmless_texts_have_the_same_shape() {
+        assert_eq!(harmless(" <|im_end|>7\né"), " hhhhhhhhhh7\nh");
+    }
+}

@@ -1,0 +1,230 @@
+use rolecall::Format;
+use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
+
+/// A tokenizer for tests, so that any built-in format can be encoded without outside files: every byte is a token.
+///
+/// A byte's id is [`Toy::BYTES`] plus the byte. The added tokens are a format's control tokens, with the ids that the
+/// format gives them and invented ones ([`Toy::INVENTED`] and up) where it gives none; those that the maker's code
+/// appends behind the tokenizer file are left out, as they are missing from the file. More can be added, and a token
+/// can be taken out or given another id, to make a tokenizer that does not fit.
+///
+/// ```
+/// use rolecall_testkit::Toy;
+/// let registry = rolecall::Registry::builtin();
+/// let toy = Toy::of(registry.get("yi").expect("built in")).with("<extra>");
+/// assert_eq!(toy.written(&[6, Toy::BYTES + 104, Toy::BYTES + 105, Toy::INVENTED]), "<|im_start|>hi<extra>");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Toy {
+    added: Vec<AddedToken>,
+    calls_marked: bool,
+}
+
+impl Toy {
+    /// The id of byte 0; those of the others follow.
+    pub const BYTES: u32 = 1_000_000;
+    /// Ids from here on are invented for added tokens without a public one.
+    pub const INVENTED: u32 = 2_000_000;
+    /// Stands before the tokens of each call, where calls are marked (see [`Toy::marking_calls`]).
+    pub const CALL: u32 = 999_999;
+
+    /// A tokenizer of bytes and a format's control tokens.
+    pub fn of(format: &Format) -> Toy {
+        let mut toy = Toy { added: Vec::new(), calls_marked: false };
+        for control in format.controls.iter().filter(|control| !control.appended) {
+            toy.add(&control.text, control.id);
+        }
+        toy
+    }
+
+    /// With one more added token, under an invented id.
+    #[must_use]
+    pub fn with(mut self, text: &str) -> Toy {
+        self.add(text, None);
+        self
+    }
+
+    /// With one more added token, or another id for one that is there.
+    #[must_use]
+    pub fn with_id(mut self, text: &str, id: u32) -> Toy {
+        self.added.retain(|token| token.text != text);
+        self.add(text, Some(id));
+        self
+    }
+
+    /// Without an added token.
+    #[must_use]
+    pub fn without(mut self, text: &str) -> Toy {
+        self.added.retain(|token| token.text != text);
+        self
+    }
+
+    /// With an added token changed, such as its flags.
+    #[must_use]
+    pub fn changed(mut self, text: &str, change: impl Fn(&mut AddedToken)) -> Toy {
+        self.added.iter_mut().filter(|token| token.text == text).for_each(change);
+        self
+    }
+
+    /// Puts [`Toy::CALL`] before the tokens of each call, as sentencepiece puts a space: what was one call stays visible.
+    #[must_use]
+    pub fn marking_calls(mut self) -> Toy {
+        self.calls_marked = true;
+        self
+    }
+
+    /// What the ids spell; marks of calls spell nothing. Bytes that are not UTF-8 come out as U+FFFD.
+    pub fn written(&self, ids: &[u32]) -> String {
+        let mut bytes = Vec::new();
+        for id in ids.iter().filter(|id| **id != Toy::CALL) {
+            match (u8::try_from(id.wrapping_sub(Toy::BYTES)), self.added.iter().find(|token| token.id == *id)) {
+                (_, Some(token)) => bytes.extend_from_slice(token.text.as_bytes()),
+                (Ok(byte), None) => bytes.push(byte),
+                (Err(_), None) => bytes.extend_from_slice("\u{fffd}".as_bytes()),
+            }
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+
+    fn add(&mut self, text: &str, id: Option<u32>) {
+        if self.added.iter().any(|token| token.text == text) {
+            return;
+        }
+        let invented = self.added.iter().map(|token| token.id + 1).max().unwrap_or(0).max(Toy::INVENTED);
+        self.added.push(AddedToken {
+            text: text.to_owned(),
+            id: id.unwrap_or(invented),
+            special: true,
+            normalized: false,
+            lstrip: false,
+            rstrip: false,
+            single_word: false,
+        });
+        self.added.sort_by_key(|token| token.id);
+    }
+
+    fn bytes(&self, text: &str, shift: usize, out: &mut Vec<Token>) {
+        if self.calls_marked {
+            let first = text.chars().next().map_or(0, char::len_utf8);
+            out.push(Token { id: Toy::CALL, start: shift, end: shift + first });
+        }
+        for (start, character) in text.char_indices() {
+            let end = start + character.len_utf8();
+            let each = text.as_bytes()[start..end].iter();
+            out.extend(each.map(|byte| Token {
+                id: Toy::BYTES + u32::from(*byte),
+                start: start + shift,
+                end: end + shift,
+            }));
+        }
+    }
+}
+
+impl Tokenizer for Toy {
+    fn encode_ordinary(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.bytes(text, 0, out);
+        Ok(())
+    }
+
+    fn encode_reference(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        let mut from = 0;
+        let mut at = 0;
+        while at < text.len() {
+            let rest = &text[at..];
+            let spelled = self.added.iter().filter(|token| !token.text.is_empty() && rest.starts_with(&token.text));
+            let Some(token) = spelled.max_by_key(|token| token.text.len()) else {
+                at += rest.chars().next().map_or(1, char::len_utf8);
+                continue;
+            };
+            let mut before = &text[from..at];
+            let mut behind = at + token.text.len();
+            if token.lstrip {
+                before = before.trim_end();
+            }
+            if token.rstrip {
+                behind = text.len() - text[behind..].trim_start().len();
+            }
+            if !before.is_empty() {
+                self.bytes(before, from, out);
+            }
+            out.push(Token { id: token.id, start: at, end: at + token.text.len() });
+            from = behind;
+            at = behind;
+        }
+        if from < text.len() {
+            self.bytes(&text[from..], from, out);
+        }
+        Ok(())
+    }
+
+    fn added_tokens(&self) -> &[AddedToken] {
+        &self.added
+    }
+
+    fn token_id(&self, text: &str) -> Option<u32> {
+        let added = self.added.iter().find(|token| token.text == text).map(|token| token.id);
+        added.or(match text.as_bytes() {
+            [byte] => Some(Toy::BYTES + u32::from(*byte)),
+            _ => None,
+        })
+    }
+
+    fn token_text(&self, id: u32) -> Option<String> {
+        let added = self.added.iter().find(|token| token.id == id).map(|token| token.text.clone());
+        added.or_else(|| match u8::try_from(id.wrapping_sub(Toy::BYTES)) {
+            Ok(byte) => Some(format!("<0x{byte:02X}>")),
+            Err(_) => None,
+        })
+    }
+
+    fn vocabulary_size(&self) -> usize {
+        256 + self.added.len()
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::ByteLevelBpe
+    }
+
+    fn adds_bos(&self) -> Option<u32> {
+        None
+    }
+
+    fn adds_eos(&self) -> Option<u32> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rolecall::Registry;
+
+    use super::*;
+
+    fn ids(encode: impl Fn(&mut Vec<Token>)) -> Vec<u32> {
+        let mut tokens = Vec::new();
+        encode(&mut tokens);
+        tokens.iter().map(|token| token.id).collect()
+    }
+
+    #[test]
+    fn the_reference_way_takes_text_for_tokens_and_the_ordinary_way_does_not() {
+        let registry = Registry::builtin();
+        let toy = Toy::of(registry.get("yi").unwrap());
+        let text = "é<|im_end|>";
+        let forged = ids(|out| toy.encode_reference(text, Place::Start, out).unwrap());
+        assert_eq!(forged, [Toy::BYTES + 0xc3, Toy::BYTES + 0xa9, 7]);
+        let safe = ids(|out| toy.encode_ordinary(text, Place::Start, out).unwrap());
+        assert_eq!(safe.len(), text.len());
+        assert_eq!(toy.written(&safe), text);
+    }
+
+    #[test]
+    fn every_built_in_format_has_its_own() {
+        for format in Registry::builtin().iter() {
+            let toy = Toy::of(format);
+            let mut ids: Vec<u32> = toy.added.iter().map(|token| token.id).collect();
+            ids.dedup();
+            assert_eq!(ids.len(), toy.added.len(), "{}: two tokens of one id", format.name);
+        }
+    }
+}

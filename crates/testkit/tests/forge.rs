@@ -1,0 +1,179 @@
+//! Nobody forges a control token: whatever a conversation's texts spell, the control tokens are those of the same
+//! conversation with harmless texts.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use fastrand::Rng;
+use rolecall::json::{self, Layout};
+use rolecall::{
+    Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, Registry, RuleMode, json::Object, render,
+};
+use rolecall_testkit::{Toy, generate};
+
+/// Conversations for each format and rule mode.
+const ROUNDS: u64 = 120;
+
+#[test]
+fn texts_cannot_change_the_control_tokens() {
+    let registry = Registry::builtin();
+    let mut tokens = 0;
+    for format in registry.iter() {
+        let encoders = encoders(format);
+        for (seed, rules) in (0..ROUNDS).flat_map(|seed| [(seed, RuleMode::Enforce), (seed, RuleMode::Reference)]) {
+            let mut rng = Rng::with_seed(seed);
+            let mut twins = BTreeMap::new();
+            let generated = generate::conversation(format, seed, rules, &mut |_| {
+                let text = numbered(generate::hostile(format, &mut rng), twins.len(), &mut rng);
+                twins.insert(text.clone(), generate::harmless(&text));
+                text
+            });
+            let twin_options =
+                Options { choices: replaced_choices(&generated.options, &twins), ..generated.options.clone() };
+            let compare = |request: &Json| -> Result<usize, String> {
+                let hostile = control_tokens(request, format, &generated.options, &encoders)?;
+                let harmless = control_tokens(&replaced(request, &twins), format, &twin_options, &encoders)?;
+                match hostile == harmless {
+                    true => Ok(hostile.iter().map(|(_, ids)| ids.len()).sum()),
+                    false => Err(format!("forged\n  hostile:  {hostile:?}\n  harmless: {harmless:?}")),
+                }
+            };
+            match compare(&generated.request) {
+                Ok(count) => tokens += count,
+                Err(why) => {
+                    let forged = |why: &String| why.starts_with("forged");
+                    let smallest = match forged(&why) {
+                        true => generate::shrink(&generated.request, |request| {
+                            compare(request).is_err_and(|why| forged(&why))
+                        }),
+                        false => generated.request.clone(),
+                    };
+                    let why = compare(&smallest).err().unwrap_or(why);
+                    let smallest = json::write(&smallest, &Layout::default());
+                    panic!("{}, seed {seed}, {:?}\n  request: {smallest}\n  {why}", format.name, generated.options);
+                }
+            }
+        }
+    }
+    assert!(tokens > 10_000, "only {tokens} control tokens were looked at");
+}
+
+#[test]
+fn an_unknown_role_is_refused_by_name() {
+    let registry = Registry::builtin();
+    let mut rng = Rng::with_seed(7);
+    for format in registry.iter() {
+        for rules in [RuleMode::Enforce, RuleMode::Reference] {
+            for round in 0..40 {
+                let role = match round {
+                    0 => String::new(),
+                    1 => "User".to_owned(),
+                    2 => "user ".to_owned(),
+                    _ => generate::hostile(format, &mut rng) + "x",
+                };
+                let messages = [("user", "q"), (role.as_str(), "evil")];
+                let messages = messages
+                    .map(|(role, content)| Json::Object(rolecall::object! { "role" => role, "content" => content }));
+                let request = rolecall::object! { "messages" => messages.to_vec() };
+                let conversation = Conversation::from_json(request.into()).unwrap();
+                let options = Options { rules, ..Options::default() };
+                match render(&conversation, format, &options).map_err(Error::from) {
+                    Err(Error::Render(error)) => {
+                        assert_eq!(error.code(), "unknown_role", "{}: {role:?}", format.name);
+                        assert!(error.to_string().contains(&format!("`{role}`")), "{}: {error}", format.name);
+                    }
+                    other => panic!("{}: {role:?} gives {other:?}", format.name),
+                }
+            }
+        }
+    }
+}
+
+/// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
+/// the format's literal text is a token.
+fn encoders(format: &Format) -> Vec<Encoder> {
+    let plain = Toy::of(format);
+    let mut appended = plain.clone();
+    for control in format.controls.iter() {
+        appended = match control.id {
+            Some(id) => appended.with_id(&control.text, id),
+            None => appended.with(&control.text),
+        };
+    }
+    let mut marked = appended.clone();
+    for mark in generate::marks(format) {
+        // A spelling of a control token is that token.
+        if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
+            marked = marked.with(&mark);
+        }
+    }
+    let encoder = |toy: Toy| Encoder::new(Arc::clone(&format.controls), Arc::new(toy)).expect("the toy fits");
+    [plain, appended, marked].into_iter().map(encoder).collect()
+}
+
+/// What the format itself wrote, and for each tokenizer the ids that plain text must never become.
+fn control_tokens(
+    request: &Json,
+    format: &Format,
+    options: &Options,
+    encoders: &[Encoder],
+) -> Result<Vec<(String, Vec<u32>)>, String> {
+    let conversation = Conversation::from_json(request.clone()).map_err(|error| error.to_string())?;
+    let prompt = render(&conversation, format, options).map_err(|error| error.to_string())?;
+    let mut found = vec![(format_text(&prompt), Vec::new())];
+    for encoder in encoders {
+        let encoded = encoder.encode(&prompt).map_err(|error| error.to_string())?;
+        let protected: Vec<u32> = encoder.tokenizer().added_tokens().iter().map(|token| token.id).collect();
+        let ids = encoded.ids().into_iter().filter(|id| protected.contains(id) || *id < Toy::BYTES).collect();
+        assert_eq!(encoded.control_ids(), ids, "a protected id that is not marked, or the other way round");
+        found.push((String::new(), ids));
+    }
+    Ok(found)
+}
+
+/// The text of the format's own origin, control tokens set apart, values shown as one sign.
+fn format_text(prompt: &Prompt) -> String {
+    let mut text = String::new();
+    for segment in prompt.segments() {
+        match segment.origin {
+            Origin::Control(_) => text.extend(["⟦", segment.text, "⟧"]),
+            Origin::Format => text.push_str(segment.text),
+            _ => {}
+        }
+    }
+    text
+}
+
+/// Makes a text unique, so that two of them never stand for one twin; the number is no part of a mark.
+fn numbered(text: String, number: usize, rng: &mut Rng) -> String {
+    match rng.bool() {
+        true => format!("{number}\u{7f}{text}"),
+        false => format!("{text}\u{7f}{number}"),
+    }
+}
+
+/// The request with each hostile text replaced, in values, keys and arguments that came as JSON text.
+fn replaced(value: &Json, twins: &BTreeMap<String, String>) -> Json {
+    match value {
+        Json::String(text) => match (twins.get(text), text.starts_with('{').then(|| json::parse(text))) {
+            (Some(twin), _) => twin.as_str().into(),
+            (None, Some(Ok(inner))) => json::write(&replaced(&inner, twins), &Layout::compact()).into(),
+            (None, _) => value.clone(),
+        },
+        Json::Array(items) => Json::Array(items.iter().map(|item| replaced(item, twins)).collect()),
+        Json::Object(object) => {
+            let each = object.iter().map(|(key, item)| {
+                (twins.get(key).map_or_else(|| key.to_owned(), String::clone), replaced(item, twins))
+            });
+            Json::Object(each.collect::<Object>())
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.clone(),
+    }
+}
+
+fn replaced_choices(options: &Options, twins: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let each = options.choices.iter().map(|(name, value)| (name.clone(), twins.get(value).unwrap_or(value).clone()));
+    each.collect()
+}

@@ -1,0 +1,473 @@
+//! What holds for every conversation and every format.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::panic::catch_unwind;
+
+use fastrand::Rng;
+use rolecall::json::{self, Layout};
+use rolecall::{
+    Bos, Codec, Conversation, Format, Json, Message, Op, Options, Origin, Prompt, Registry, Role, RuleMode, Run, Slot,
+    codec, render,
+};
+use rolecall_testkit::generate::{self, Generated, Spot};
+
+/// Conversations for each format.
+const ROUNDS: u64 = 60;
+
+/// A generated conversation with its prompt.
+struct Sample<'a> {
+    format: &'a Format,
+    seed: u64,
+    generated: Generated,
+    conversation: Conversation,
+    prompt: Prompt,
+    /// Where each text of the conversation stands.
+    spots: BTreeMap<String, Spot>,
+}
+
+impl Sample<'_> {
+    /// What a person needs to see of it.
+    fn shown(&self) -> String {
+        let request = json::write(&self.generated.request, &Layout::default());
+        format!(
+            "{}, seed {}, {:?}\n  {request}\n  {:?}",
+            self.format.name,
+            self.seed,
+            self.generated.options,
+            self.prompt.text()
+        )
+    }
+
+    fn render(&self, conversation: &Conversation, options: &Options) -> Prompt {
+        render(conversation, self.format, options).unwrap_or_else(|error| panic!("{error}: {}", self.shown()))
+    }
+}
+
+/// Checks a law on conversations that every format allows; each text in them is there once and nowhere else.
+fn for_each(rules: RuleMode, law: impl Fn(&Sample<'_>)) {
+    for format in Registry::builtin().iter() {
+        for seed in 0..ROUNDS {
+            law(&sample(format, seed, rules));
+        }
+    }
+}
+
+fn sample(format: &Format, seed: u64, rules: RuleMode) -> Sample<'_> {
+    let mut spots = BTreeMap::new();
+    let generated = generate::conversation(format, seed, rules, &mut |spot| {
+        let text = format!("t{}é{seed}x", spots.len());
+        spots.insert(text.clone(), spot.clone());
+        text
+    });
+    let conversation = Conversation::from_json(generated.request.clone()).unwrap();
+    let prompt = render(&conversation, format, &generated.options).unwrap_or_else(|error| {
+        panic!("{}, seed {seed}: {error}\n{}", format.name, json::write(&generated.request, &Layout::default()))
+    });
+    Sample { format, seed, generated, conversation, prompt, spots }
+}
+
+#[test]
+fn segments_and_runs_join_to_the_text() {
+    for rules in [RuleMode::Enforce, RuleMode::Reference] {
+        for_each(rules, |sample| {
+            let text = sample.prompt.text();
+            let mut at = 0;
+            for segment in sample.prompt.segments() {
+                assert_eq!(
+                    (segment.start, &text[at..at + segment.text.len()]),
+                    (at, segment.text),
+                    "{}",
+                    sample.shown()
+                );
+                assert_eq!(sample.prompt.origin_at(at), Some(segment.origin), "{}", sample.shown());
+                at += segment.text.len();
+            }
+            assert_eq!(at, text.len(), "{}", sample.shown());
+            let mut at = 0;
+            for run in sample.prompt.runs() {
+                let (start, run) = match run {
+                    Run::Control { text, start, .. } | Run::Text { text, start } => (start, text),
+                };
+                assert_eq!((start, &text[at..at + run.len()]), (at, run), "{}", sample.shown());
+                assert!(!run.is_empty(), "an empty run: {}", sample.shown());
+                at += run.len();
+            }
+            assert_eq!(at, text.len(), "{}", sample.shown());
+        });
+    }
+}
+
+#[test]
+fn every_text_is_printed_once_and_tagged_with_its_place() {
+    // By format and place, so that one kind of mistake does not hide another.
+    let wrong = RefCell::new(BTreeMap::new());
+    for_each(RuleMode::Enforce, |sample| {
+        for (text, spot) in &sample.spots {
+            if let Err(why) = is_right(sample, text, spot) {
+                let place = format!("{:?}", spot.origin).replace(|c: char| c.is_ascii_digit(), "");
+                let told = || format!("{text}, which is {:?}, {why}: {}", spot.origin, sample.shown());
+                wrong.borrow_mut().entry((sample.format.name.clone(), place)).or_insert_with(told);
+            }
+        }
+    });
+    let wrong: Vec<String> = wrong.into_inner().into_values().collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+fn is_right(sample: &Sample<'_>, text: &str, spot: &Spot) -> Result<(), String> {
+    let found: Vec<usize> = sample.prompt.text().match_indices(text).map(|(at, _)| at).collect();
+    let by_place = !spot.silent || matches!(spot.origin, Origin::Option { .. });
+    for segment in found.iter().flat_map(|at| sample.prompt.segments_in(*at..at + text.len())) {
+        let right = if by_place { segment.origin == spot.origin } else { !segment.origin.is_format() };
+        if !right {
+            return Err(format!("is tagged {:?}", segment.origin));
+        }
+    }
+    match found.len() {
+        1 => Ok(()),
+        0 if spot.silent || is_noted(sample, &spot.origin) => Ok(()),
+        0 => Err("is left out without a note".to_owned()),
+        times => Err(format!("is printed {times} times")),
+    }
+}
+
+/// Whether the prompt says that something was left out.
+fn is_noted(sample: &Sample<'_>, origin: &Origin) -> bool {
+    let Origin::Message { message, field } = origin else { return false };
+    let noted = |place: &rolecall::Place| {
+        place.message == Some(*message)
+            && (field.as_ref() == place.field || field.starts_with(&format!("{}[", place.field)))
+    };
+    sample.prompt.dropped.iter().any(|dropped| noted(&dropped.place))
+}
+
+#[test]
+fn nothing_of_the_input_is_the_formats() {
+    for rules in [RuleMode::Enforce, RuleMode::Reference] {
+        for_each(rules, |sample| {
+            let format_text: String = sample
+                .prompt
+                .segments()
+                .filter(|segment| segment.origin.is_format())
+                .map(|segment| segment.text)
+                .collect();
+            for text in sample.spots.keys() {
+                assert!(!format_text.contains(text.as_str()), "{text} is the format's: {}", sample.shown());
+            }
+        });
+    }
+}
+
+#[test]
+fn rendering_is_deterministic() {
+    for_each(RuleMode::Enforce, |sample| {
+        assert_eq!(sample.render(&sample.conversation, &sample.generated.options), sample.prompt, "{}", sample.shown());
+    });
+}
+
+#[test]
+fn leaving_bos_to_the_tokenizer_takes_exactly_the_opening_tokens_out() {
+    for rules in [RuleMode::Enforce, RuleMode::Reference] {
+        for_each(rules, |sample| {
+            let bos = |origin: &Origin| matches!(origin, Origin::Control(id) if sample.format.control(*id).bos);
+            let written: Vec<(Origin, String)> = listed(&sample.prompt);
+            let opening = written.iter().take_while(|(origin, _)| bos(origin)).count();
+            let options = Options { bos: Bos::LeaveToTokenizer, ..sample.generated.options.clone() };
+            let left = listed(&sample.render(&sample.conversation, &options));
+            assert_eq!(left, written[opening..], "{}", sample.shown());
+        });
+    }
+}
+
+/// Segments, those of the format joined where they meet.
+fn listed(prompt: &Prompt) -> Vec<(Origin, String)> {
+    let mut listed: Vec<(Origin, String)> = Vec::new();
+    for segment in prompt.segments() {
+        match listed.last_mut() {
+            Some((Origin::Format, text)) if segment.origin == Origin::Format => text.push_str(segment.text),
+            _ => listed.push((segment.origin, segment.text.to_owned())),
+        }
+    }
+    listed
+}
+
+#[test]
+fn a_message_to_continue_ends_the_prompt_of_which_the_closed_one_is_a_continuation() {
+    let mut seen = 0;
+    for format in Registry::builtin().iter() {
+        for seed in 0..ROUNDS {
+            let mut sample = sample(format, seed, RuleMode::Enforce);
+            let Some(message) = sample.conversation.messages.last() else { continue };
+            if *message.role() != Role::Assistant || message.calls().len() > 0 {
+                continue;
+            }
+            seen += 1;
+            let endings = ["", " ", "\n\n", " \u{a0}", "</think>", "<|im_end|>"];
+            for ending in endings {
+                let mut object = message_object(&sample.conversation);
+                let text = format!(
+                    "{}{ending}",
+                    sample.conversation.messages.last().and_then(Message::text).unwrap_or_default()
+                );
+                object.insert("content", text.as_str().into());
+                let mut conversation = sample.conversation.clone();
+                *conversation.messages.last_mut().unwrap() = Message::from_object(object).unwrap();
+                conversation.add_generation_prompt = Some(false);
+                conversation.continue_final_message = false;
+                let closed = sample.render(&conversation, &sample.generated.options);
+                conversation.continue_final_message = true;
+                let open = sample.render(&conversation, &sample.generated.options);
+                assert!(
+                    closed.text().starts_with(open.text()),
+                    "{:?} and {:?}: {}",
+                    closed.text(),
+                    open.text(),
+                    sample.shown()
+                );
+                let trims = hole_trims(sample.format, Slot::Assistant);
+                let text = if trims { text.trim_matches(codec::is_python_space) } else { &text };
+                assert!(open.text().ends_with(text), "{:?}: {}", open.text(), sample.shown());
+                if let (Some(last), false) = (listed(&open).last(), text.is_empty()) {
+                    let field = Cow::Borrowed("content");
+                    let message = conversation.messages.len() - 1;
+                    assert_eq!(last, &(Origin::Message { message, field }, text.to_owned()), "{}", sample.shown());
+                }
+                sample.prompt = open;
+            }
+        }
+    }
+    assert!(seen > 300, "only {seen} messages were continued");
+}
+
+fn message_object(conversation: &Conversation) -> json::Object {
+    conversation.messages.last().map(|message| message.as_object().clone()).unwrap_or_default()
+}
+
+fn hole_trims(format: &Format, slot: Slot) -> bool {
+    let ops = format.layout(slot).map_or(&[][..], |layout| layout.ops());
+    ops.iter().any(|op| matches!(op, Op::Hole { field, codec: Codec::Trim, .. } if field.name() == "content"))
+}
+
+#[test]
+fn a_generation_prompt_is_put_behind_what_is_there_without_it() {
+    let mut seen = 0;
+    for_each(RuleMode::Enforce, |sample| {
+        assert!(sample.format.layout(Slot::Generate).is_some());
+    });
+    for format in Registry::builtin().iter().filter(|format| format.layout(Slot::End).is_none()) {
+        for seed in 0..ROUNDS {
+            let sample = sample(format, seed, RuleMode::Enforce);
+            let with = |generate: bool| {
+                let mut conversation = sample.conversation.clone();
+                conversation.continue_final_message = false;
+                conversation.add_generation_prompt = Some(generate);
+                render(&conversation, format, &sample.generated.options)
+            };
+            let (Ok(without), Ok(with)) = (with(false), with(true)) else { continue };
+            seen += 1;
+            let spelling = sample.generated.options.choices.iter().find(|(name, _)| name == "spelling");
+            let generate = fixed_text(format, Slot::Generate, spelling.map(|(_, value)| value.as_str()));
+            assert_eq!(format!("{}{generate}", without.text()), with.text(), "{}", sample.shown());
+            let behind = with.segments_in(without.text().len()..with.text().len());
+            assert!(behind.into_iter().all(|segment| segment.origin.is_format()), "{}", sample.shown());
+        }
+    }
+    assert!(seen > 1_000, "only {seen} prompts were compared");
+}
+
+/// A layout without holes.
+fn fixed_text(format: &Format, slot: Slot, spelling: Option<&str>) -> String {
+    let ops = format.layout(slot).map_or(&[][..], |layout| layout.ops());
+    let each = ops.iter().map(|op| match op {
+        Op::Literal(text) => text.as_str(),
+        Op::Control(id) => format.control(*id).spelling(spelling),
+        other => panic!("{}: {} has {other:?}", format.name, slot.key()),
+    });
+    each.collect()
+}
+
+#[test]
+fn python_arguments_read_back_as_they_were_printed() {
+    let mut rng = Rng::with_seed(1);
+    for _ in 0..5_000 {
+        let entries: Vec<(String, Json)> =
+            (0..rng.usize(..4)).map(|_| (odd_text(&mut rng), generate::value(&mut rng, 3, &mut odd_text))).collect();
+        let object: json::Object = entries.into_iter().collect();
+        let printed = codec::python::print(&object);
+        let read = codec::python::read(&printed).unwrap_or_else(|error| panic!("{printed}: {error:?}"));
+        assert_eq!(read, object, "{printed}");
+    }
+}
+
+#[test]
+fn json_reads_back_as_it_was_written() {
+    let mut rng = Rng::with_seed(2);
+    let ascii = Layout { ascii: true, ..Layout::compact() };
+    for layout in [Layout::default(), Layout::compact(), Layout::indented(4), Layout::indented(0), ascii] {
+        for _ in 0..2_000 {
+            let value = generate::value(&mut rng, 4, &mut odd_text);
+            let written = json::write(&value, &layout);
+            let read = json::parse(&written).unwrap_or_else(|error| panic!("{written}: {error}"));
+            assert_eq!(read, value, "{written}");
+            assert_eq!(json::write(&read, &layout), written);
+            assert!(!layout.ascii || written.is_ascii(), "{written}");
+        }
+    }
+}
+
+/// Keys and strings of every kind: words, quotes, escapes, Python's own words, characters that are printed by number.
+fn odd_text(rng: &mut Rng) -> String {
+    let pieces = [
+        "a",
+        "key",
+        "class",
+        "None",
+        "_",
+        "9",
+        "'",
+        "\"",
+        "\\",
+        "\\n",
+        "\n",
+        "\r",
+        "\t",
+        " ",
+        "-",
+        "é",
+        "上",
+        "👍🏽",
+        "e\u{301}",
+        "\u{0}",
+        "\u{1f}",
+        "\u{7f}",
+        "\u{a0}",
+        "\u{ad}",
+        "\u{200b}",
+        "\u{2028}",
+        "\u{e000}",
+        "\u{fffe}",
+        "\u{10ffff}",
+        "{",
+        "}",
+        "**",
+        "'''",
+        "\u{301}",
+        "²",
+        "ﬁ",
+    ];
+    (0..rng.usize(..5)).map(|_| pieces[rng.usize(..pieces.len())]).collect()
+}
+
+#[test]
+fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
+    let sources = Registry::builtin_sources();
+    let mut rng = Rng::with_seed(3);
+    let (mut loaded, mut mistakes) = (0, 0);
+    for round in 0..2_000 {
+        let (file, source) = sources[round % sources.len()];
+        let damaged = damage(source, &mut rng);
+        let result = catch_unwind(|| Registry::new().load(&damaged).cloned());
+        let Ok(result) = result else { panic!("{file}, round {round}: a panic on\n{damaged}") };
+        match result {
+            Ok(format) => {
+                loaded += 1;
+                let rendered = catch_unwind(|| render_something(&format));
+                assert!(rendered.is_ok(), "{file}, round {round}: a panic while rendering with\n{damaged}");
+            }
+            Err(error) => {
+                assert!(!error.diagnostics.is_empty(), "{file}, round {round}: an error without a mistake");
+                for mistake in &error.diagnostics {
+                    mistakes += 1;
+                    assert!(
+                        damaged.get(mistake.span.clone()).is_some(),
+                        "{file}, round {round}: {mistake:?} is not in\n{damaged}"
+                    );
+                    assert!(!mistake.message.is_empty() && !mistake.code.is_empty(), "{mistake:?}");
+                }
+            }
+        }
+    }
+    assert!(loaded > 100 && mistakes > 500, "{loaded} files were good, {mistakes} mistakes were told");
+}
+
+fn render_something(format: &Format) {
+    for seed in 0..3 {
+        for rules in [RuleMode::Enforce, RuleMode::Reference] {
+            let generated = generate::conversation(format, seed, rules, &mut |_| "x".to_owned());
+            if let Ok(conversation) = Conversation::from_json(generated.request)
+                && let Ok(prompt) = render(&conversation, format, &generated.options)
+            {
+                let joined: String = prompt.segments().map(|segment| segment.text).collect();
+                assert_eq!(joined, prompt.text());
+            }
+        }
+    }
+}
+
+/// A file with one to three random changes. What is no UTF-8 then is replaced, as a reader of files would.
+fn damage(source: &str, rng: &mut Rng) -> String {
+    let pieces = [
+        "{",
+        "}",
+        "{{",
+        "}}",
+        "[[",
+        "]]",
+        "\"",
+        "\"\"\"",
+        "'''",
+        "\\",
+        "\\n",
+        "\\u00e9",
+        "\\x41",
+        "=",
+        "\n",
+        "\r\n",
+        "#",
+        "é",
+        "👍🏽",
+        "\u{0}",
+        "<|x|>",
+        "{content}",
+        "{content:trim}",
+        "{name:names}",
+        "{seam}",
+        "[layout]",
+        "[control]",
+        "id = 1",
+        "id = -1",
+        "99999999999999999999",
+        "null",
+        "{\"[[\"}",
+        "{\"",
+        "\"}",
+        "{arguments:python}",
+        "{call:json(a, b)}",
+        "{tools:json(indent=4)}",
+        "true",
+        "1e999",
+        " ",
+        ",",
+        ".",
+        "\u{feff}",
+    ];
+    let mut bytes = source.as_bytes().to_vec();
+    for _ in 0..rng.usize(1..4) {
+        let at = rng.usize(..=bytes.len());
+        let end = (at + rng.usize(..12)).min(bytes.len());
+        match rng.u8(..6) {
+            0 if at < bytes.len() => bytes[at] = rng.u8(..),
+            1 => drop(bytes.drain(at..end)),
+            2 => {
+                let again = bytes[at..end].to_vec();
+                bytes.splice(at..at, again);
+            }
+            3 => bytes.truncate(at),
+            _ => drop(bytes.splice(at..at, pieces[rng.usize(..pieces.len())].bytes())),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
