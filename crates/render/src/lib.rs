@@ -1,4 +1,4 @@
-//! In: a [`Conversation`](rolecall_conversation::Conversation), a [`Format`](rolecall_format::Format) and [`Options`]. Out: a [`Prompt`].
+//! In: a [`Conversation`], a [`Format`] and [`Options`]. Out: a [`Prompt`].
 //! Between: `order` holds the format's rules, `plan` turns messages into turns with layouts, `write` fills the layouts in.
 //! Every byte of the prompt has an [`Origin`]; what a format has no place for is refused, or noted in [`Prompt::dropped`].
 //! Start reading at [`render`].
