@@ -1,12 +1,14 @@
 //! Which layouts a conversation needs, in which order, and what fills each.
 
-use std::collections::{HashSet, VecDeque};
+mod calls;
+mod places;
+mod raw;
+mod systems;
 
-use rolecall_conversation::{Call, Content, Conversation, Message, Part, Place, Role, Tool};
-use rolecall_format::codec::is_python_space;
-use rolecall_format::{
-    ControlId, Field, Format, Layout, Op, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace,
-};
+use rolecall_conversation::{Conversation, Message, Part, Place, Role, Tool};
+use rolecall_format::{Field, Format, Layout, Slot, ToolsPlace};
+
+use calls::Calls;
 
 use crate::options::Chosen;
 use crate::role::{generates, role_of};
@@ -140,100 +142,6 @@ impl<'a> Planner<'a> {
             says_interpreter: false,
             raw_calls: chosen.value(format, "function-call") == Some("raw"),
         }
-    }
-
-    /// The system messages that open the conversation, with what the format adds. Gives the first message behind them.
-    fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
-        let messages = &conversation.messages;
-        let format = self.format;
-        let is_system = |message: &&Message| *role_of(message, format) == Role::System;
-        let leading = messages.iter().take_while(is_system).count();
-        let replaced = self.replaces_system(chosen) && self.offer.is_some();
-        let none = !messages.iter().any(|message| is_system(&message));
-        self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
-        if let Some(index) = self.replaced {
-            let why = "the tools' own prompt takes its place";
-            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
-            self.note_fields(index, &messages[index], |_| false, why);
-        }
-        let defaults = &self.format.defaults;
-        let added = match &defaults.system {
-            _ if replaced => defaults.system_with_tools.as_deref(),
-            Some(text) if defaults.system_when == SystemWhen::NotFirst && leading == 0 => Some(text.as_str()),
-            Some(text) if defaults.system_when == SystemWhen::None && none => Some(text.as_str()),
-            _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
-            _ => None,
-        };
-        let before = added;
-        let added = match added {
-            None if none && self.plan.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
-            added => added,
-        };
-        self.says_interpreter = before.is_none() && added.is_some();
-        if let Some(text) = added {
-            match self.format.rules.system {
-                SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
-                _ => self.turn(Slot::SystemFirst, Slot::System, What::Added(text), text.len()),
-            }
-        }
-        for (index, message) in messages[..leading].iter().enumerate() {
-            match self.format.rules.system {
-                _ if self.is_replaced(index) => {}
-                SystemRule::Fold if index == 0 => {
-                    if let Some(layout) = self.format.layout(Slot::Folded) {
-                        self.check_layout(layout, Field::System, index, message)?;
-                    }
-                    self.folded = Some(SystemText::Message(index, message));
-                }
-                _ => {
-                    let slot = if index == 0 { Slot::SystemFirst } else { Slot::System };
-                    self.message(slot, Slot::System, index, message)?;
-                }
-            }
-        }
-        Ok(leading)
-    }
-
-    fn replaces_system(&self, chosen: &Chosen<'_>) -> bool {
-        match chosen.value(self.format, "system-with-tools") {
-            Some(value) => value == SystemWithTools::Replace.key(),
-            None => self.format.rules.system_with_tools == SystemWithTools::Replace,
-        }
-    }
-
-    /// Whether the code interpreter is announced by a system message and nowhere else.
-    fn interpreter_is_system(&self) -> bool {
-        let printed = |slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Interpreter));
-        self.format.layout(Slot::ToolsInterpreter).is_none() && !printed(Slot::System) && !printed(Slot::SystemFirst)
-    }
-
-    fn is_replaced(&self, index: usize) -> bool {
-        self.replaced == Some(index)
-    }
-
-    /// A message whose content is what the model wrote, turns and all: each is written as a turn of its own.
-    fn raw_output(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
-        let fixed = |id: ControlId| self.format.control(id).text.clone();
-        let layouts = self.format.layout(Slot::Assistant).zip(self.format.layout(Slot::Generate));
-        let opening = layouts.and_then(|(_, generate)| match generate.ops() {
-            [Op::Control(id)] => Some(fixed(*id)),
-            _ => None,
-        });
-        let (Some((layout, _)), Some(opening), Content::Text(content)) = (layouts, opening, message.content()) else {
-            let help = "send the call as `tool_calls`";
-            return self.no_place(Place::message(index, "content"), "raw model output", help);
-        };
-        // What the model wrote begins behind the generation prompt.
-        for turn in content.split(opening.as_str()) {
-            let Some(values) = layout.read_behind(&opening, turn, fixed) else {
-                return Err(Error::BadRawOutput { message: index, layout: Slot::Assistant.key() });
-            };
-            let trimmed = values.into_iter().map(|(field, value)| (field, value.trim_matches(is_python_space)));
-            self.plan.readings.push(trimmed.collect());
-            let reading = self.plan.readings.len() - 1;
-            self.turn(Slot::Assistant, Slot::Assistant, What::Raw(index, reading), turn.len());
-        }
-        Ok(())
     }
 
     /// The turns that offer the code interpreter and the tools.
@@ -432,100 +340,6 @@ impl<'a> Planner<'a> {
         }
         Ok(())
     }
-
-    fn check_message(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
-        match self.format.layout(slot) {
-            Some(layout) => self.check_layout(layout, Field::Content, index, message),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether the layout has a place for all that the message says; its text goes into the hole `content`.
-    fn check_layout(&mut self, layout: &Layout, content: Field, index: usize, message: &Message) -> Result<(), Error> {
-        if message.plain_text().is_some() && layout.prints(content) {
-            return Ok(());
-        }
-        let prints = |field| match field {
-            Field::Content => layout.prints(content) || layout.prints(Field::Folded),
-            field => layout.prints(field),
-        };
-        for (at, part) in message.parts().enumerate() {
-            let slot = match part {
-                Part::Text(_) => continue,
-                Part::Image(_) => Slot::PartImage,
-                Part::Audio(_) => Slot::PartAudio,
-                Part::Video(_) => Slot::PartVideo,
-                Part::File(_)
-                    if self.format.layout(Slot::File).is_some() && *role_of(message, self.format) == Role::User =>
-                {
-                    continue;
-                }
-                Part::File(_) => Slot::PartFile,
-            };
-            if self.format.layout(slot).is_none() {
-                let place = Place::message(index, format!("content[{at}]"));
-                let what = format!("a part of type `{}`", part.kind());
-                self.no_place(place, &what, "send text alone, or use a format that has a place for it")?;
-            }
-        }
-        let calls = message.calls().len();
-        let has_content = message.parts().any(|part| !matches!(part, Part::Text("")));
-        if has_content && !prints(Field::Content) {
-            let what = if calls > 0 { "text beside calls" } else { "text in this message" };
-            self.no_place(Place::message(index, "content"), what, "send the text in a message of its own")?;
-        }
-        if calls > 0 && !prints(Field::Calls) {
-            self.no_place(
-                Place::message(index, "tool_calls"),
-                "calls",
-                "take them out, or use a format that has tools",
-            )?;
-        }
-        for (at, call) in message.calls().enumerate() {
-            let (slot, what) = match call {
-                Call::Function { .. } => (Slot::Call, "calls of functions"),
-                Call::CodeInterpreter { .. } => (Slot::CallInterpreter, "calls of a code interpreter"),
-            };
-            if calls > 0 && prints(Field::Calls) && self.format.layout(slot).is_none() {
-                let place = Place::message(index, format!("tool_calls[{at}]"));
-                self.no_place(place, what, "take them out, or use a format that has a place for them")?;
-            }
-        }
-        if message.tools().is_some() && !prints(Field::Tools) && !prints(Field::Functions) {
-            self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
-        }
-        self.note_fields(index, message, prints, "the format has no place for it");
-        Ok(())
-    }
-
-    /// Notes the fields that a message has and a layout does not print.
-    fn note_fields(&mut self, index: usize, message: &Message, prints: impl Fn(Field) -> bool, why: &'static str) {
-        let mut note = |field: &str, why| {
-            self.plan.dropped.push(Dropped { place: Place::message(index, field), why });
-        };
-        let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
-        if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
-            note("reasoning_content", "the format does not show earlier reasoning to the model");
-        }
-        // A result is told apart by its place; the function's name beside it says nothing new.
-        if filled(message.name()) && *role_of(message, self.format) != Role::Tool && !prints(Field::Name) {
-            note("name", why);
-        }
-        for (number, (name, _)) in self.format.fields.iter().enumerate() {
-            if filled(message.text_field(name)) && !prints(Field::Extra(number)) {
-                note(name, why);
-            }
-        }
-    }
-
-    fn no_place(&mut self, place: Place, what: &str, help: &str) -> Result<(), Error> {
-        if self.strict {
-            let format = self.format.name.clone();
-            return Err(Error::NoPlace { place, format, what: what.to_owned(), help: help.to_owned() });
-        }
-        self.plan.dropped.push(Dropped { place, why: "the format has no place for it" });
-        Ok(())
-    }
 }
 
 fn size_of_content(message: &Message) -> usize {
@@ -534,36 +348,4 @@ fn size_of_content(message: &Message) -> usize {
     }
     message.parts().map(|part| if let Part::Text(text) = part { text.len() } else { 40 }).sum::<usize>()
         + 100 * message.calls().len()
-}
-
-/// Which earlier calls were of the code interpreter.
-#[derive(Default)]
-struct Calls<'a> {
-    /// The ids of the interpreter's calls.
-    interpreter_ids: HashSet<&'a str>,
-    /// Of the last message's calls without ids: whether each is the interpreter's.
-    waiting: VecDeque<bool>,
-}
-
-impl<'a> Calls<'a> {
-    fn remember(&mut self, message: &'a Message) {
-        if message.calls().len() > 0 {
-            self.waiting.clear();
-        }
-        for call in message.calls() {
-            let interpreter = matches!(call, Call::CodeInterpreter { .. });
-            self.waiting.push_back(interpreter);
-            self.interpreter_ids.extend(call.id().filter(|_| interpreter));
-        }
-    }
-
-    fn is_from_interpreter(&mut self, result: &Message) -> bool {
-        let next = self.waiting.pop_front();
-        match (result.tool_call_id(), result.name()) {
-            (_, Some("interpreter" | "code_interpreter")) => true,
-            (Some(id), _) => self.interpreter_ids.contains(id),
-            (None, Some(_)) => false,
-            (None, None) => next.unwrap_or(false),
-        }
-    }
 }

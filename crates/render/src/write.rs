@@ -1,18 +1,26 @@
 //! Fills the layouts of a plan in, byte for byte with its origin.
 
+mod calls;
+mod files;
+mod messages;
+mod scene;
+mod tools;
+
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rolecall_conversation::json::{self, Object};
-use rolecall_conversation::{Call, Content, File, Json, Message, Part, Tool, object};
-use rolecall_format::codec::{call, is_python_space, python};
+use rolecall_conversation::json::{self};
+use rolecall_conversation::{Call, Content, Message, Part};
+use rolecall_format::codec::is_python_space;
 use rolecall_format::{Codec, ControlId, Field, Format, Op, Slot, Step, sources};
 use rolecall_text::{Source, Text};
 
+use scene::Scene;
+
 use crate::options::Chosen;
 use crate::origin::Origins;
-use crate::plan::{Offer, Plan, SystemText, Turn, What};
+use crate::plan::{Offer, Plan, Turn, What};
 use crate::{Bos, Origin, Prompt, prompt};
 
 pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Prompt {
@@ -68,46 +76,6 @@ struct Writer<'a> {
     origins: Origins,
     readings: &'a [Vec<(Field, &'a str)>],
     turns: Vec<prompt::Turn>,
-}
-
-/// What the holes of a layout can see.
-#[derive(Clone, Copy, Default)]
-struct Scene<'a> {
-    turn: Option<&'a Turn<'a>>,
-    /// A result within a group of results.
-    result: Option<(usize, &'a Message)>,
-    call: Option<(usize, Call<'a>)>,
-    tool: Option<(usize, &'a Tool)>,
-    part: Option<(usize, Part<'a>)>,
-}
-
-impl<'a> Scene<'a> {
-    fn message(&self) -> Option<(usize, &'a Message)> {
-        match (self.result, self.turn?.what) {
-            (Some(result), _) => Some(result),
-            (None, What::Message(index, message, _) | What::Files(index, message)) => Some((index, message)),
-            (None, _) => None,
-        }
-    }
-
-    /// The raw output that the turn holds: its message and its number among the readings.
-    fn raw(&self) -> Option<(usize, usize)> {
-        match self.turn?.what {
-            What::Raw(message, reading) => Some((message, reading)),
-            _ => None,
-        }
-    }
-
-    fn folded(&self) -> Option<SystemText<'a>> {
-        match self.turn?.what {
-            What::Message(_, _, folded) => folded,
-            _ => None,
-        }
-    }
-
-    fn offer(&self) -> Option<Offer<'a>> {
-        self.turn?.tools
-    }
 }
 
 impl<'a> Writer<'a> {
@@ -304,189 +272,6 @@ impl<'a> Writer<'a> {
         values.iter().find(|(known, _)| *known == field).map(|(_, text)| *text)
     }
 
-    fn content(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let Some((_, Part::Text(text))) = scene.part
-            && let Some((index, _)) = scene.message()
-        {
-            let source = self.content_source(index);
-            return out.push(text, source);
-        }
-        if let Some(What::Added(text)) = scene.turn.map(|turn| turn.what) {
-            return out.push(text_by(text, codec), sources::FORMAT);
-        }
-        if let Some((index, message)) = scene.message() {
-            self.message_content(index, message, codec, scene, out);
-        }
-    }
-
-    fn message_content(&mut self, index: usize, message: &Message, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        match (message.content(), codec) {
-            (Content::None, Codec::Json { .. }) => out.push("\"\"", sources::FORMAT),
-            (Content::None, _) => {}
-            (_, Codec::Json { .. }) => {
-                let mut quoted = String::new();
-                json::write_string(&mut quoted, &message.text().unwrap_or_default(), false);
-                let source = self.content_source(index);
-                out.push(&quoted, source);
-            }
-            (Content::Text(text), _) => {
-                let source = self.content_source(index);
-                out.push(text_by(text, codec), source);
-            }
-            (Content::Parts(_), _) => {
-                let mut joined = Text::new();
-                for (at, part) in message.parts().enumerate() {
-                    self.part(index, at, part, scene, &mut joined);
-                }
-                out.append(&trimmed(joined, codec));
-            }
-        }
-    }
-
-    fn part(&mut self, index: usize, at: usize, part: Part<'_>, scene: &Scene<'_>, out: &mut Text) {
-        let slot = match part {
-            Part::Text(_) => Slot::PartText,
-            Part::Image(_) => Slot::PartImage,
-            Part::Audio(_) => Slot::PartAudio,
-            Part::Video(_) => Slot::PartVideo,
-            Part::File(_) => Slot::PartFile,
-        };
-        match (self.format.layout(slot), part) {
-            (Some(layout), _) => {
-                let scene = Scene { part: Some((at, part)), ..*scene };
-                let _ = self.steps(layout.steps(), &scene, out);
-            }
-            (None, Part::Text(text)) => {
-                let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
-                out.push(text, source);
-            }
-            // The plan has refused it, noted it, or gives it a turn of its own.
-            (None, _) => {}
-        }
-    }
-
-    fn name(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let Some((at, Call::Function { name, .. })) = scene.call {
-            let source = self.call_source(scene, at, "function.name");
-            let quoted = quoted_by(name, codec);
-            return out.push(text_by(&quoted, codec), source);
-        }
-        let Some((index, message)) = scene.message() else { return };
-        let Some(name) = message.name() else { return };
-        let known = self.format.names.iter().find(|(known, _)| *codec == Codec::Names && known == name);
-        match known {
-            Some((_, id)) => self.control(*id, out),
-            None => {
-                let source = self.message_source(index, Cow::Borrowed("name"));
-                let quoted = quoted_by(name, codec);
-                out.push(text_by(&quoted, codec), source);
-            }
-        }
-    }
-
-    fn message_text(
-        &mut self,
-        scene: &Scene<'_>,
-        field: &'static str,
-        read: impl Fn(&Message) -> Option<&str>,
-        codec: &Codec,
-        out: &mut Text,
-    ) {
-        if let Some((index, message)) = scene.message()
-            && let Some(text) = read(message)
-        {
-            let source = self.message_source(index, Cow::Borrowed(field));
-            out.push(text_by(text, codec), source);
-        }
-    }
-
-    fn system(&mut self, scene: &Scene<'_>, out: &mut Text) {
-        match scene.folded() {
-            Some(SystemText::Added(text)) => out.push(text, sources::FORMAT),
-            Some(SystemText::Message(index, message)) => self.message_content(index, message, &Codec::Text, scene, out),
-            None => {}
-        }
-    }
-
-    fn calls(&mut self, scene: &Scene<'_>, out: &mut Text) {
-        let Some((_, message)) = scene.message() else { return };
-        for (at, call) in message.calls().enumerate() {
-            if at > 0
-                && let Some(layout) = self.format.layout(Slot::CallSeparator)
-            {
-                let _ = self.steps(layout.steps(), scene, out);
-            }
-            let slot = match call {
-                Call::Function { .. } => Slot::Call,
-                Call::CodeInterpreter { .. } => Slot::CallInterpreter,
-            };
-            if let Some(layout) = self.format.layout(slot) {
-                let scene = Scene { call: Some((at, call)), ..*scene };
-                let _ = self.steps(layout.steps(), &scene, out);
-            }
-        }
-    }
-
-    fn call(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let (Some((at, Call::Function { name, arguments, .. })), Codec::Call(keys)) = (scene.call, codec) {
-            let name_source = self.call_source(scene, at, "function.name");
-            let arguments_source = self.call_source(scene, at, "function.arguments");
-            keys.print(out, sources::FORMAT, (name, name_source), (arguments, arguments_source));
-        }
-    }
-
-    fn arguments(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        let Some((at, Call::Function { arguments, .. })) = scene.call else { return };
-        let source = self.call_source(scene, at, "function.arguments");
-        match codec {
-            Codec::Json { indent } => call::print_arguments(out, arguments, &json_layout(*indent), source),
-            // Arguments were parsed when the message was made.
-            _ => out.push(&python::print(&arguments.to_object().unwrap_or_default()), source),
-        }
-    }
-
-    fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        let Some(offer) = scene.offer() else { return };
-        let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
-        let Codec::Json { indent } = codec else {
-            if let Some(layout) = self.format.layout(Slot::ToolsItem) {
-                for (number, (at, tool)) in functions.enumerate() {
-                    if number > 0
-                        && let Some(between) = self.format.layout(Slot::ToolsSeparator)
-                    {
-                        let _ = self.steps(between.steps(), scene, out);
-                    }
-                    let scene = Scene { tool: Some((at, tool)), ..*scene };
-                    let _ = self.steps(layout.steps(), &scene, out);
-                }
-            }
-            return;
-        };
-        let layout = json_layout(*indent);
-        let (open, between, close) = match indent {
-            Some(spaces) => {
-                let indent = " ".repeat(*spaces);
-                (format!("[\n{indent}"), format!(",\n{indent}"), "\n]".to_owned())
-            }
-            None => ("[".to_owned(), layout.item_separator.to_owned(), "]".to_owned()),
-        };
-        let mut written = 0;
-        for (at, tool) in functions {
-            out.push(if written == 0 { &open } else { &between }, sources::FORMAT);
-            let source = self.tool_source(offer, at);
-            out.push(&json::write_at(&tool_value(field == Field::Tools, tool), &layout, 1), source);
-            written += 1;
-        }
-        out.push(if written == 0 { "[]" } else { &close }, sources::FORMAT);
-    }
-
-    fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let (Some((at, tool)), Some(offer), Codec::Json { indent }) = (scene.tool, scene.offer(), codec) {
-            let source = self.tool_source(offer, at);
-            out.push(&json::write(&tool_value(field == Field::Tool, tool), &json_layout(*indent)), source);
-        }
-    }
-
     fn results(&mut self, scene: &Scene<'_>, out: &mut Text) {
         let (Some(What::Results(messages, first)), Some(layout)) =
             (scene.turn.map(|turn| turn.what), self.format.layout(Slot::Tool))
@@ -500,33 +285,6 @@ impl<'a> Writer<'a> {
             }
             let scene = Scene { result: Some((first + at, message)), ..*scene };
             let _ = self.steps(layout.steps(), &scene, out);
-        }
-    }
-
-    fn files(&mut self, scene: &Scene<'_>, out: &mut Text) {
-        let Some((index, message)) = scene.message() else { return };
-        out.push("[", sources::FORMAT);
-        let mut between = "";
-        for (at, part) in message.parts().enumerate() {
-            if let Part::File(file) = part {
-                out.push(between, sources::FORMAT);
-                between = ", ";
-                let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
-                out.push(&json::write(&Json::Object(file_object(file)), &json::Layout::default()), source);
-            }
-        }
-        out.push("]", sources::FORMAT);
-    }
-
-    fn file_field(&mut self, field: Field, scene: &Scene<'_>, out: &mut Text) {
-        if let (Some((at, Part::File(file))), Some((index, _))) = (scene.part, scene.message()) {
-            let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
-            match (field, file.path(), file.size()) {
-                (Field::Path, Some(path), _) => out.push(path, source),
-                (Field::Size, _, Some(Json::String(size))) => out.push(size, source),
-                (Field::Size, _, Some(size)) => out.push(&json::write(size, &json::Layout::default()), source),
-                _ => {}
-            }
         }
     }
 
@@ -583,17 +341,4 @@ fn trimmed(text: Text, codec: &Codec) -> Text {
 
 fn json_layout(indent: Option<usize>) -> json::Layout {
     indent.map_or_else(json::Layout::default, json::Layout::indented)
-}
-
-fn tool_value(wrapped: bool, tool: &Tool) -> Json {
-    let function = || tool.function().cloned().map(Json::Object);
-    if wrapped { tool.wrapped() } else { function() }.unwrap_or(Json::Null)
-}
-
-fn file_object(file: File<'_>) -> Object {
-    let mut object = object! { "path" => file.path().unwrap_or_default() };
-    if let Some(size) = file.size() {
-        object.insert("size", size.clone());
-    }
-    object
 }

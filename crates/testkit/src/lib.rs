@@ -18,11 +18,18 @@ pub use makers::{Makers, Pair};
 pub use report::{Report, Verdict};
 pub use toy::Toy;
 
+use std::io::Write;
 use std::path::PathBuf;
 
 /// The root folder of the workspace.
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// Says that references are not there and what was therefore not tried, past the capture of a test's output.
+pub fn say_skipped(what: &str) {
+    // A test has nowhere else to say it.
+    let _ = writeln!(std::io::stderr(), "skipped: ../shared is not there, so {what}");
 }
 
 /// The folder of references beside the workspace, if it is there.

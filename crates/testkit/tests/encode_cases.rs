@@ -135,7 +135,7 @@ const MODEL: &str = "qwen2.5";
 impl Real {
     fn load() -> Option<Real> {
         let Some(shared) = rolecall_testkit::shared() else {
-            eprintln!("skipped: ../shared is not there, so no real tokenizer was tried");
+            rolecall_testkit::say_skipped("no real tokenizer was tried");
             return None;
         };
         let tokenizer = tokenizer::load(&shared.join("tokenizers/qwen3")).unwrap_or_else(|error| panic!("{error}"));

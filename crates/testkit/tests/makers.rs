@@ -13,7 +13,7 @@ use rolecall_testkit::{Makers, Pair};
 #[test]
 fn formats_give_the_text_of_their_makers_templates() {
     let Some(shared) = rolecall_testkit::shared() else {
-        eprintln!("skipped: ../shared is not there, so no maker's template was compared");
+        rolecall_testkit::say_skipped("no maker's template was compared");
         return;
     };
     let text = fs::read_to_string(shared.join("golden/hf_jinja.jsonl")).unwrap();

@@ -1,0 +1,80 @@
+//! Reads `[layout]`.
+
+use super::table::Table;
+use super::{source, unknown};
+use crate::layout::{Vocabulary, move_spans, parse};
+use crate::{Control, ControlId, Diagnostic, Field, Format, Layout, Slot, SystemRule};
+
+pub(super) fn read_layouts(
+    table: Table<'_>,
+    format: &Format,
+    source: &str,
+    mistakes: &mut Vec<Diagnostic>,
+) -> Vec<Option<Layout>> {
+    let mut controls: Vec<(String, ControlId)> = Vec::new();
+    for (at, control) in format.controls.iter().enumerate() {
+        controls.extend(control.texts().filter(|text| !text.is_empty()).map(|text| (text.to_owned(), ControlId(at))));
+    }
+    controls.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+    let mut layouts = vec![None; Slot::ALL.len()];
+    for key in table.keys() {
+        let span = table.span_of(&key);
+        let Some(slot) = Slot::from_key(&key) else {
+            mistakes.push(unknown("layout", &key, Slot::ALL.map(Slot::key), table.key_span(&key)));
+            continue;
+        };
+        let Some(text) = table.text(&key, mistakes) else { continue };
+        let holes = holes_of(slot, format);
+        let vocabulary = Vocabulary { controls: &controls, plain_marks: &format.plain_marks, holes: &holes };
+        let (ops, faults) = parse(&text, &vocabulary);
+        let places = source::offsets(&source[span.clone()]);
+        let in_file = |at: usize| span.start + places.get(at).copied().unwrap_or(span.len().saturating_sub(1));
+        mistakes.extend(faults.into_iter().map(|fault| Diagnostic {
+            code: fault.code,
+            message: fault.message,
+            span: in_file(fault.span.start)..in_file(fault.span.end),
+            help: fault.help,
+        }));
+        layouts[slot as usize] = Some(Layout::new(move_spans(ops, in_file), &format.controls));
+    }
+    for needed in [Slot::User, Slot::Assistant, Slot::Generate] {
+        if !table.has(needed.key()) {
+            mistakes.push(Diagnostic {
+                code: "missing_layout",
+                message: format!("the layout `{}` is missing", needed.key()),
+                span: table.span(),
+                help: Some(format!("add `{} = \"..\"` to `[layout]`", needed.key())),
+            });
+        }
+    }
+    if format.rules.system == SystemRule::Fold && !table.has("folded") && mistakes.is_empty() {
+        mistakes.push(Diagnostic {
+            code: "missing_layout",
+            message: "`system = \"fold\"` needs the layout `folded`".into(),
+            span: table.span(),
+            help: Some("add `folded = \"[[{system}\\n\\n]]{content}\"` and use `{folded}` in `user-first`".into()),
+        });
+    }
+    layouts
+}
+
+pub(super) fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
+    let mut holes: Vec<(String, Field)> = slot.fields().iter().map(|field| (field.name().to_owned(), *field)).collect();
+    holes.extend(format.choices.iter().enumerate().map(|(at, choice)| (choice.name.clone(), Field::Option(at))));
+    if slot.is_turn() {
+        holes.extend(format.fields.iter().enumerate().map(|(at, (name, _))| (name.clone(), Field::Extra(at))));
+    }
+    // What is offered may be asked for with `present` wherever a turn is written.
+    if slot.is_turn() && !holes.iter().any(|(name, _)| name == "tools") {
+        holes.push(("tools".into(), Field::Tools));
+    }
+    holes
+}
+
+pub(super) fn mark_emitted(format: &mut Format) {
+    let written = |id: ControlId| format.layouts.iter().flatten().any(|layout| layout.writes(id));
+    let named = |id: ControlId| format.names.iter().any(|(_, named)| *named == id);
+    let emitted: Vec<bool> = (0..format.controls.len()).map(ControlId).map(|id| written(id) || named(id)).collect();
+    let controls = format.controls.iter().cloned().zip(emitted);
+    format.controls = controls.map(|(control, emitted)| Control { emitted, ..control }).collect();
+}

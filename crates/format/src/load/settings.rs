@@ -1,0 +1,117 @@
+//! Reads `[options]`, `[rules]`, `[defaults]` and `[generation]`.
+
+use super::table::Table;
+use super::{reserved, unknown};
+use crate::diagnostic::nearest;
+use crate::{
+    AnswersRule, AssistantRule, Choice, Defaults, Diagnostic, Field, Generation, Rules, SystemRule, SystemWhen,
+    SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+};
+
+pub(super) fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Choice> {
+    let mut choices = Vec::new();
+    for name in table.keys() {
+        let span = table.span_of(&name);
+        let Some(entry) = table.table(&name, mistakes) else { continue };
+        let choice = Choice {
+            default: entry.text("default", mistakes).unwrap_or_default(),
+            values: entry.texts("values", mistakes),
+            help: entry.text("help", mistakes).unwrap_or_default(),
+            name,
+        };
+        entry.finish(&["default", "values", "help"], mistakes);
+        if !choice.values.is_empty() && !choice.values.contains(&choice.default) {
+            mistakes.push(Diagnostic {
+                code: "bad_default",
+                message: format!("the default `{}` is not among the values", choice.default),
+                span: span.clone(),
+                help: nearest(&choice.default, choice.values.iter().map(String::as_str))
+                    .map(|near| format!("did you mean `{near}`?")),
+            });
+        }
+        if Field::from_name(&choice.name).is_some() || choice.name == "spelling" {
+            mistakes.push(reserved(&choice.name, span));
+        }
+        choices.push(choice);
+    }
+    choices
+}
+
+pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Rules {
+    let rules = Rules {
+        system: choose(&table, "system", SystemRule::KEYS, SystemRule::from_key, mistakes),
+        turns: choose(&table, "turns", TurnsRule::KEYS, TurnsRule::from_key, mistakes),
+        users: choose(&table, "users", UsersRule::KEYS, UsersRule::from_key, mistakes),
+        assistant: choose(&table, "assistant", AssistantRule::KEYS, AssistantRule::from_key, mistakes),
+        tool: choose(&table, "tool", ToolRule::KEYS, ToolRule::from_key, mistakes),
+        answers: choose(&table, "answers", AnswersRule::KEYS, AnswersRule::from_key, mistakes),
+        max_calls: table.integer("max-calls", mistakes).and_then(|count| usize::try_from(count).ok()),
+        system_with_tools: choose(
+            &table,
+            "system-with-tools",
+            SystemWithTools::KEYS,
+            SystemWithTools::from_key,
+            mistakes,
+        ),
+        tools: choose(&table, "tools", ToolsPlace::KEYS, ToolsPlace::from_key, mistakes),
+    };
+    table.finish(
+        &["system", "turns", "users", "assistant", "tool", "answers", "max-calls", "system-with-tools", "tools"],
+        mistakes,
+    );
+    rules
+}
+
+pub(super) fn choose<T: Default>(
+    table: &Table<'_>,
+    key: &str,
+    known: &'static [&'static str],
+    from_key: impl Fn(&str) -> Option<T>,
+    mistakes: &mut Vec<Diagnostic>,
+) -> T {
+    let span = table.span_of(key);
+    let Some(text) = table.text(key, mistakes) else { return T::default() };
+    from_key(&text).unwrap_or_else(|| {
+        mistakes.push(unknown(&format!("value of `{key}`"), &text, known.iter().copied(), span));
+        T::default()
+    })
+}
+
+pub(super) fn read_defaults(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Defaults {
+    let span = table.span_of("system-when");
+    let defaults = Defaults {
+        system: table.text("system", mistakes),
+        system_when: match table.text("system-when", mistakes).as_deref() {
+            None | Some("not-first") => SystemWhen::NotFirst,
+            Some("none") => SystemWhen::None,
+            Some(other) => {
+                mistakes.push(unknown("value of `system-when`", other, ["not-first", "none"], span));
+                SystemWhen::NotFirst
+            }
+        },
+        system_with_tools: table.text("system-with-tools", mistakes),
+        interpreter: table.text("interpreter", mistakes),
+    };
+    table.finish(&["system", "system-when", "system-with-tools", "interpreter"], mistakes);
+    defaults
+}
+
+pub(super) fn read_generation(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Generation {
+    let whole = |key: &str, table: &Table<'_>, mistakes: &mut Vec<Diagnostic>| {
+        table.integer(key, mistakes).and_then(|value| u64::try_from(value).ok())
+    };
+    let generation = Generation {
+        session_len: whole("session_len", &table, mistakes),
+        max_new_tokens: whole("max_new_tokens", &table, mistakes),
+        top_k: whole("top_k", &table, mistakes),
+        stop: table.texts("stop", mistakes),
+        temperature: table.number("temperature", mistakes),
+        top_p: table.number("top_p", mistakes),
+        repetition_penalty: table.number("repetition_penalty", mistakes),
+    };
+    table.finish(
+        &["stop", "session_len", "max_new_tokens", "temperature", "top_p", "top_k", "repetition_penalty"],
+        mistakes,
+    );
+    generation
+}

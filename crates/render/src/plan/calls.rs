@@ -1,0 +1,37 @@
+//! Which results are the code interpreter's.
+
+use std::collections::{HashSet, VecDeque};
+
+use rolecall_conversation::{Call, Message};
+
+/// Which earlier calls were of the code interpreter.
+#[derive(Default)]
+pub(super) struct Calls<'a> {
+    /// The ids of the interpreter's calls.
+    interpreter_ids: HashSet<&'a str>,
+    /// Of the last message's calls without ids: whether each is the interpreter's.
+    waiting: VecDeque<bool>,
+}
+
+impl<'a> Calls<'a> {
+    pub fn remember(&mut self, message: &'a Message) {
+        if message.calls().len() > 0 {
+            self.waiting.clear();
+        }
+        for call in message.calls() {
+            let interpreter = matches!(call, Call::CodeInterpreter { .. });
+            self.waiting.push_back(interpreter);
+            self.interpreter_ids.extend(call.id().filter(|_| interpreter));
+        }
+    }
+
+    pub fn is_from_interpreter(&mut self, result: &Message) -> bool {
+        let next = self.waiting.pop_front();
+        match (result.tool_call_id(), result.name()) {
+            (_, Some("interpreter" | "code_interpreter")) => true,
+            (Some(id), _) => self.interpreter_ids.contains(id),
+            (None, Some(_)) => false,
+            (None, None) => next.unwrap_or(false),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Whether a layout has a place for all that a message says: what has none is refused, or noted.
+
+use rolecall_conversation::{Call, Message, Part, Place, Role};
+use rolecall_format::{Field, Layout, Slot};
+
+use super::Planner;
+use crate::role::role_of;
+use crate::{Dropped, Error};
+
+impl<'a> Planner<'a> {
+    pub(super) fn check_message(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
+        match self.format.layout(slot) {
+            Some(layout) => self.check_layout(layout, Field::Content, index, message),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the layout has a place for all that the message says; its text goes into the hole `content`.
+    pub(super) fn check_layout(
+        &mut self,
+        layout: &Layout,
+        content: Field,
+        index: usize,
+        message: &Message,
+    ) -> Result<(), Error> {
+        if message.plain_text().is_some() && layout.prints(content) {
+            return Ok(());
+        }
+        let prints = |field| match field {
+            Field::Content => layout.prints(content) || layout.prints(Field::Folded),
+            field => layout.prints(field),
+        };
+        for (at, part) in message.parts().enumerate() {
+            let slot = match part {
+                Part::Text(_) => continue,
+                Part::Image(_) => Slot::PartImage,
+                Part::Audio(_) => Slot::PartAudio,
+                Part::Video(_) => Slot::PartVideo,
+                Part::File(_)
+                    if self.format.layout(Slot::File).is_some() && *role_of(message, self.format) == Role::User =>
+                {
+                    continue;
+                }
+                Part::File(_) => Slot::PartFile,
+            };
+            if self.format.layout(slot).is_none() {
+                let place = Place::message(index, format!("content[{at}]"));
+                let what = format!("a part of type `{}`", part.kind());
+                self.no_place(place, &what, "send text alone, or use a format that has a place for it")?;
+            }
+        }
+        let calls = message.calls().len();
+        let has_content = message.parts().any(|part| !matches!(part, Part::Text("")));
+        if has_content && !prints(Field::Content) {
+            let what = if calls > 0 { "text beside calls" } else { "text in this message" };
+            self.no_place(Place::message(index, "content"), what, "send the text in a message of its own")?;
+        }
+        if calls > 0 && !prints(Field::Calls) {
+            self.no_place(
+                Place::message(index, "tool_calls"),
+                "calls",
+                "take them out, or use a format that has tools",
+            )?;
+        }
+        for (at, call) in message.calls().enumerate() {
+            let (slot, what) = match call {
+                Call::Function { .. } => (Slot::Call, "calls of functions"),
+                Call::CodeInterpreter { .. } => (Slot::CallInterpreter, "calls of a code interpreter"),
+            };
+            if calls > 0 && prints(Field::Calls) && self.format.layout(slot).is_none() {
+                let place = Place::message(index, format!("tool_calls[{at}]"));
+                self.no_place(place, what, "take them out, or use a format that has a place for them")?;
+            }
+        }
+        if message.tools().is_some() && !prints(Field::Tools) && !prints(Field::Functions) {
+            self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
+        }
+        self.note_fields(index, message, prints, "the format has no place for it");
+        Ok(())
+    }
+
+    /// Notes the fields that a message has and a layout does not print.
+    pub(super) fn note_fields(
+        &mut self,
+        index: usize,
+        message: &Message,
+        prints: impl Fn(Field) -> bool,
+        why: &'static str,
+    ) {
+        let mut note = |field: &str, why| {
+            self.plan.dropped.push(Dropped { place: Place::message(index, field), why });
+        };
+        let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
+        if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
+            note("reasoning_content", "the format does not show earlier reasoning to the model");
+        }
+        // A result is told apart by its place; the function's name beside it says nothing new.
+        if filled(message.name()) && *role_of(message, self.format) != Role::Tool && !prints(Field::Name) {
+            note("name", why);
+        }
+        for (number, (name, _)) in self.format.fields.iter().enumerate() {
+            if filled(message.text_field(name)) && !prints(Field::Extra(number)) {
+                note(name, why);
+            }
+        }
+    }
+
+    pub(super) fn no_place(&mut self, place: Place, what: &str, help: &str) -> Result<(), Error> {
+        if self.strict {
+            let format = self.format.name.clone();
+            return Err(Error::NoPlace { place, format, what: what.to_owned(), help: help.to_owned() });
+        }
+        self.plan.dropped.push(Dropped { place, why: "the format has no place for it" });
+        Ok(())
+    }
+}

@@ -1,0 +1,80 @@
+//! The system messages that open a conversation, and those that the format adds.
+
+use rolecall_conversation::{Conversation, Message, Place, Role};
+use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools};
+
+use super::{Planner, SystemText, What};
+use crate::options::Chosen;
+use crate::role::role_of;
+use crate::{Dropped, Error};
+
+impl<'a> Planner<'a> {
+    /// The system messages that open the conversation, with what the format adds. Gives the first message behind them.
+    pub(super) fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
+        let messages = &conversation.messages;
+        let format = self.format;
+        let is_system = |message: &&Message| *role_of(message, format) == Role::System;
+        let leading = messages.iter().take_while(is_system).count();
+        let replaced = self.replaces_system(chosen) && self.offer.is_some();
+        let none = !messages.iter().any(|message| is_system(&message));
+        self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
+        if let Some(index) = self.replaced {
+            let why = "the tools' own prompt takes its place";
+            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
+            self.note_fields(index, &messages[index], |_| false, why);
+        }
+        let defaults = &self.format.defaults;
+        let added = match &defaults.system {
+            _ if replaced => defaults.system_with_tools.as_deref(),
+            Some(text) if defaults.system_when == SystemWhen::NotFirst && leading == 0 => Some(text.as_str()),
+            Some(text) if defaults.system_when == SystemWhen::None && none => Some(text.as_str()),
+            _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
+            _ => None,
+        };
+        let before = added;
+        let added = match added {
+            None if none && self.plan.interpreter && self.interpreter_is_system() => defaults.interpreter.as_deref(),
+            added => added,
+        };
+        self.says_interpreter = before.is_none() && added.is_some();
+        if let Some(text) = added {
+            match self.format.rules.system {
+                SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
+                _ => self.turn(Slot::SystemFirst, Slot::System, What::Added(text), text.len()),
+            }
+        }
+        for (index, message) in messages[..leading].iter().enumerate() {
+            match self.format.rules.system {
+                _ if self.is_replaced(index) => {}
+                SystemRule::Fold if index == 0 => {
+                    if let Some(layout) = self.format.layout(Slot::Folded) {
+                        self.check_layout(layout, Field::System, index, message)?;
+                    }
+                    self.folded = Some(SystemText::Message(index, message));
+                }
+                _ => {
+                    let slot = if index == 0 { Slot::SystemFirst } else { Slot::System };
+                    self.message(slot, Slot::System, index, message)?;
+                }
+            }
+        }
+        Ok(leading)
+    }
+
+    pub(super) fn replaces_system(&self, chosen: &Chosen<'_>) -> bool {
+        match chosen.value(self.format, "system-with-tools") {
+            Some(value) => value == SystemWithTools::Replace.key(),
+            None => self.format.rules.system_with_tools == SystemWithTools::Replace,
+        }
+    }
+
+    /// Whether the code interpreter is announced by a system message and nowhere else.
+    pub(super) fn interpreter_is_system(&self) -> bool {
+        let printed = |slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Interpreter));
+        self.format.layout(Slot::ToolsInterpreter).is_none() && !printed(Slot::System) && !printed(Slot::SystemFirst)
+    }
+
+    pub(super) fn is_replaced(&self, index: usize) -> bool {
+        self.replaced == Some(index)
+    }
+}

@@ -1,0 +1,43 @@
+use rolecall_conversation::{Call, Message, Part, Tool};
+
+use crate::plan::{Offer, SystemText, Turn, What};
+
+/// What the holes of a layout can see.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Scene<'a> {
+    pub turn: Option<&'a Turn<'a>>,
+    /// A result within a group of results.
+    pub result: Option<(usize, &'a Message)>,
+    pub call: Option<(usize, Call<'a>)>,
+    pub tool: Option<(usize, &'a Tool)>,
+    pub part: Option<(usize, Part<'a>)>,
+}
+
+impl<'a> Scene<'a> {
+    pub fn message(&self) -> Option<(usize, &'a Message)> {
+        match (self.result, self.turn?.what) {
+            (Some(result), _) => Some(result),
+            (None, What::Message(index, message, _) | What::Files(index, message)) => Some((index, message)),
+            (None, _) => None,
+        }
+    }
+
+    /// The raw output that the turn holds: its message and its number among the readings.
+    pub fn raw(&self) -> Option<(usize, usize)> {
+        match self.turn?.what {
+            What::Raw(message, reading) => Some((message, reading)),
+            _ => None,
+        }
+    }
+
+    pub fn folded(&self) -> Option<SystemText<'a>> {
+        match self.turn?.what {
+            What::Message(_, _, folded) => folded,
+            _ => None,
+        }
+    }
+
+    pub fn offer(&self) -> Option<Offer<'a>> {
+        self.turn?.tools
+    }
+}

@@ -1,0 +1,56 @@
+//! What the holes `tools`, `functions`, `tool`, `function` print.
+
+use rolecall_conversation::{Json, Tool, json};
+use rolecall_format::{Codec, Field, Slot, sources};
+use rolecall_text::Text;
+
+use super::{Scene, Writer, json_layout};
+
+impl Writer<'_> {
+    pub(super) fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        let Some(offer) = scene.offer() else { return };
+        let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
+        let Codec::Json { indent } = codec else {
+            if let Some(layout) = self.format.layout(Slot::ToolsItem) {
+                for (number, (at, tool)) in functions.enumerate() {
+                    if number > 0
+                        && let Some(between) = self.format.layout(Slot::ToolsSeparator)
+                    {
+                        let _ = self.steps(between.steps(), scene, out);
+                    }
+                    let scene = Scene { tool: Some((at, tool)), ..*scene };
+                    let _ = self.steps(layout.steps(), &scene, out);
+                }
+            }
+            return;
+        };
+        let layout = json_layout(*indent);
+        let (open, between, close) = match indent {
+            Some(spaces) => {
+                let indent = " ".repeat(*spaces);
+                (format!("[\n{indent}"), format!(",\n{indent}"), "\n]".to_owned())
+            }
+            None => ("[".to_owned(), layout.item_separator.to_owned(), "]".to_owned()),
+        };
+        let mut written = 0;
+        for (at, tool) in functions {
+            out.push(if written == 0 { &open } else { &between }, sources::FORMAT);
+            let source = self.tool_source(offer, at);
+            out.push(&json::write_at(&tool_value(field == Field::Tools, tool), &layout, 1), source);
+            written += 1;
+        }
+        out.push(if written == 0 { "[]" } else { &close }, sources::FORMAT);
+    }
+
+    pub(super) fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        if let (Some((at, tool)), Some(offer), Codec::Json { indent }) = (scene.tool, scene.offer(), codec) {
+            let source = self.tool_source(offer, at);
+            out.push(&json::write(&tool_value(field == Field::Tool, tool), &json_layout(*indent)), source);
+        }
+    }
+}
+
+pub(super) fn tool_value(wrapped: bool, tool: &Tool) -> Json {
+    let function = || tool.function().cloned().map(Json::Object);
+    if wrapped { tool.wrapped() } else { function() }.unwrap_or(Json::Null)
+}
