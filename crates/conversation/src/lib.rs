@@ -10,6 +10,7 @@ pub mod json;
 mod message;
 mod part;
 mod role;
+pub mod spelling;
 mod tool;
 
 pub use call::{Arguments, Call};

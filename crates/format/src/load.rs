@@ -14,9 +14,9 @@ use rolecall_conversation::Role;
 use table::Table;
 
 use crate::check::find_ambiguity;
-use crate::diagnostic::nearest;
 use crate::gaps::{Places, find_gaps};
 use crate::{Diagnostic, Field, Format, LoadError, Pattern, Slot};
+use rolecall_conversation::spelling::nearest;
 
 /// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
 ///

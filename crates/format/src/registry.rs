@@ -94,7 +94,7 @@ impl Registry {
 
     /// The names that are nearest to one that is not there.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        crate::diagnostic::nearest(name, self.formats.iter().map(|format| format.name.as_str()))
+        rolecall_conversation::spelling::nearest(name, self.formats.iter().map(|format| format.name.as_str()))
     }
 
     /// The format that a model needs, by the most specific pattern that its name fits.

@@ -8,6 +8,13 @@ use rolecall_conversation::{Place, json};
 pub enum Error {
     /// The text is not JSON.
     NotJson(json::ParseError),
+    /// A key that is not known and is almost one that is: it would be ignored, and what it says with it.
+    MisspeltKey {
+        /// The key.
+        key: String,
+        /// What it almost is.
+        near: &'static str,
+    },
     /// The JSON is not a conversation.
     Conversation(rolecall_conversation::Error),
 }
@@ -17,6 +24,7 @@ impl Error {
     pub fn code(&self) -> &'static str {
         match self {
             Error::NotJson(_) => "not_json",
+            Error::MisspeltKey { .. } => "misspelt_key",
             Error::Conversation(error) => error.code(),
         }
     }
@@ -25,6 +33,7 @@ impl Error {
     pub fn place(&self) -> Option<Place> {
         match self {
             Error::NotJson(_) => None,
+            Error::MisspeltKey { key, .. } => Some(Place::field(key.as_str())),
             Error::Conversation(error) => Some(error.place.clone()),
         }
     }
@@ -35,6 +44,7 @@ impl Error {
             Error::NotJson(_) => {
                 "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()
             }
+            Error::MisspeltKey { near, .. } => format!("write `{near}`"),
             Error::Conversation(error) => error.help(),
         }
     }
@@ -44,6 +54,7 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Error::NotJson(error) => write!(f, "not JSON: {error}"),
+            Error::MisspeltKey { key, near } => write!(f, "`{key}` is not a key of a request, `{near}` is"),
             Error::Conversation(error) => write!(f, "{error}"),
         }
     }

@@ -1,7 +1,12 @@
 use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::spelling::nearest_within;
 use rolecall_conversation::{Conversation, Json, Place, Problem};
 
 use crate::{Error, legacy};
+
+/// The keys of a request that decide what is rendered.
+const OWN_KEYS: [&str; 6] =
+    ["messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template_kwargs"];
 
 /// A conversation with what stands around it on the wire.
 ///
@@ -40,16 +45,17 @@ impl Request {
         let format = take_text(&mut object, "format")?;
         legacy::modernize(&mut object);
         let mut inner = Object::new();
-        for key in [
-            "messages",
-            "tools",
-            "documents",
-            "add_generation_prompt",
-            "continue_final_message",
-            "chat_template_kwargs",
-        ] {
+        for key in OWN_KEYS {
             if let Some(value) = object.remove(key) {
                 inner.insert(key, value);
+            }
+        }
+        for (key, _) in object.iter() {
+            if key.len() >= 5
+                && let Some(near) = nearest_within(key, OWN_KEYS, 2)
+                && inner.get(near).is_none()
+            {
+                return Err(Error::MisspeltKey { key: key.to_owned(), near });
             }
         }
         let conversation = Conversation::from_json(Json::Object(inner))?;
@@ -93,6 +99,18 @@ mod tests {
         let request = Request::from_text(text).unwrap();
         assert_eq!(request.conversation.tools.as_ref().map(Vec::len), Some(1));
         assert_eq!(request.conversation.messages[1].calls().len(), 1);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_refused_and_an_unknown_one_is_not() {
+        let of = |key: &str| format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], "{key}": false}}"#);
+        let error = Request::from_text(&of("add_generation_promt")).unwrap_err();
+        assert_eq!(error.to_string(), "`add_generation_promt` is not a key of a request, `add_generation_prompt` is");
+        for known_elsewhere in
+            ["model", "tool_choice", "temperature", "stream", "user", "stop", "n", "seed", "metadata"]
+        {
+            assert!(Request::from_text(&of(known_elsewhere)).is_ok(), "{known_elsewhere}");
+        }
     }
 
     #[test]

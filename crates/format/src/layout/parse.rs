@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use super::Op;
-use crate::diagnostic::nearest;
 use crate::{Codec, ControlId, Field, Slot};
+use rolecall_conversation::spelling::nearest;
 
 /// A mistake in a layout's text: where in it, and what.
 pub(crate) struct Fault {

@@ -2,11 +2,11 @@
 
 use super::table::Table;
 use super::{reserved, unknown};
-use crate::diagnostic::nearest;
 use crate::{
     AnswersRule, AssistantRule, Choice, Defaults, Diagnostic, Field, Generation, Rules, SystemRule, SystemWhen,
     SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
+use rolecall_conversation::spelling::nearest;
 
 pub(super) fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Choice> {
     let mut choices = Vec::new();

@@ -4,7 +4,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::Diagnostic;
-use crate::diagnostic::nearest;
+use rolecall_conversation::spelling::nearest;
 
 /// A table of a format file, read key by key; what is wrong is said where it stands.
 pub(super) struct Table<'a> {
