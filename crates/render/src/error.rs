@@ -62,6 +62,13 @@ pub enum Error {
         /// The layout.
         layout: &'static str,
     },
+    /// What was rendered before is not how the new prompt begins.
+    Rewritten {
+        /// The message whose turn differs, from 0; none for what the format adds.
+        message: Option<usize>,
+        /// The bytes that are the same.
+        offset: usize,
+    },
     /// There is nothing to continue in the last message.
     NothingToContinue {
         /// The last message, from 0.
@@ -81,6 +88,7 @@ impl Error {
             Error::UnknownOption { .. } => "unknown_option",
             Error::BadOption { .. } => "bad_option",
             Error::BadRawOutput { .. } => "bad_raw_output",
+            Error::Rewritten { .. } => "rewritten",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
     }
@@ -94,6 +102,7 @@ impl Error {
             Error::BadRawOutput { message, .. } | Error::NothingToContinue { message, .. } => {
                 Some(Place::message(*message, "content"))
             }
+            Error::Rewritten { message, .. } => message.map(|message| Place::message(message, "")),
             Error::UnknownOption { .. } | Error::BadOption { .. } => None,
         }
     }
@@ -108,6 +117,9 @@ impl Error {
             Error::BadOption { known, .. } if known.is_empty() => "give a text".into(),
             Error::BadOption { known, .. } => format!("use one of {}", listed(known)),
             Error::BadRawOutput { .. } => "send what the model wrote unchanged, or the call as `tool_calls`".into(),
+            Error::Rewritten { .. } => {
+                "render the whole conversation, or render the first part as it stands in it".into()
+            }
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
@@ -133,6 +145,12 @@ impl fmt::Display for Error {
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
             Error::BadRawOutput { message, layout } => {
                 write!(f, "message {message}: the raw model output cannot be read by the layout `{layout}`")
+            }
+            Error::Rewritten { message: Some(message), offset } => {
+                write!(f, "message {message}: the new prompt differs from the one before from byte {offset} on")
+            }
+            Error::Rewritten { message: None, offset } => {
+                write!(f, "the new prompt differs from the one before from byte {offset} on")
             }
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }

@@ -4,6 +4,8 @@
 //! Start reading at [`render`].
 
 mod error;
+mod extend;
+mod loss;
 mod options;
 mod order;
 mod origin;
@@ -16,6 +18,8 @@ use rolecall_conversation::Conversation;
 use rolecall_format::Format;
 
 pub use error::Error;
+pub use extend::extend;
+pub use loss::{LossPolicy, loss_spans};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
 pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};

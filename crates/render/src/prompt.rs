@@ -95,6 +95,20 @@ impl Prompt {
         &self.turns
     }
 
+    /// What stands behind so many bytes; on a character border. A turn that goes on there begins at 0.
+    pub(crate) fn behind(mut self, start: usize) -> Prompt {
+        if let Some(rest) = self.text.slice(start..self.text.len()) {
+            let first = self.turns.iter().rposition(|turn| turn.start <= start).unwrap_or(0);
+            self.turns.drain(..first);
+            for turn in &mut self.turns {
+                turn.start = turn.start.saturating_sub(start);
+            }
+            self.turns.retain(|turn| turn.start < rest.len());
+            self.text = rest;
+        }
+        self
+    }
+
     /// The ids to stop at, where public.
     pub fn stop_ids(&self) -> Vec<u32> {
         self.controls.iter().filter(|control| control.ends_turn).filter_map(|control| control.id).collect()

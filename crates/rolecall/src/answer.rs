@@ -1,5 +1,7 @@
 //! Answers as JSON: one shape for the command line, the server and Python.
 
+use std::ops::Range;
+
 use rolecall_conversation::json::{Number, Object};
 use rolecall_conversation::{Json, object};
 use rolecall_encode::Encoded;
@@ -29,6 +31,54 @@ pub fn of_encoded(id: Option<&Json>, prompt: &Prompt, encoded: &Encoded) -> Json
     answer.insert("ids", numbers(encoded.ids()));
     answer.insert("control_ids", numbers(encoded.control_ids()));
     Json::Object(answer)
+}
+
+/// The answer of [`of_prompt`] or [`of_encoded`] for training: each segment, cut where loss begins or ends, says whether it
+/// carries loss (`"loss": true`); `"loss_mask"` says it of each id, 1 or 0. A token that straddles a border carries loss.
+pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>, loss: &[Range<usize>]) -> Json {
+    let mut answer = match encoded {
+        Some(encoded) => of_encoded(id, prompt, encoded),
+        None => of_prompt(id, prompt),
+    };
+    if let Json::Object(answer) = &mut answer {
+        let mut segments = Vec::new();
+        for segment in prompt.segments() {
+            for (span, learned) in cut(segment.start..segment.start + segment.text.len(), loss) {
+                let text = &prompt.text()[span];
+                let origin = of_origin(&segment.origin);
+                segments.push(Json::Object(object! { "text" => text, "origin" => origin, "loss" => learned }));
+            }
+        }
+        answer.insert("segments", Json::Array(segments));
+        if let Some(encoded) = encoded {
+            let learned = |token: &rolecall_encode::EncodedToken| {
+                loss.iter().any(|span| span.start < token.end && token.start < span.end)
+            };
+            let mask = encoded.tokens.iter().map(|token| Json::from(i64::from(learned(token)))).collect();
+            answer.insert("loss_mask", Json::Array(mask));
+        }
+    }
+    answer
+}
+
+/// A range in pieces that carry loss or carry none.
+fn cut(range: Range<usize>, loss: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
+    let mut pieces = Vec::new();
+    let mut at = range.start;
+    for span in loss {
+        let (start, end) = (span.start.clamp(at, range.end), span.end.clamp(at, range.end));
+        if at < start {
+            pieces.push((at..start, false));
+        }
+        if start < end {
+            pieces.push((start..end, true));
+        }
+        at = at.max(end);
+    }
+    if at < range.end {
+        pieces.push((at..range.end, false));
+    }
+    pieces
 }
 
 /// `{"id"?, "error": {"code", "message", "message_index"?, "field"?, "help"?}}`

@@ -36,7 +36,9 @@ pub use rolecall_format::{
     Registry, Rules, Slot, SystemWhen, Unresolved, codec,
 };
 pub use rolecall_openai::Request;
-pub use rolecall_render::{Bos, Dropped, Options, Origin, Prompt, RuleMode, Run, Segment, Turn, render};
+pub use rolecall_render::{
+    Bos, Dropped, LossPolicy, Options, Origin, Prompt, RuleMode, Run, Segment, Turn, extend, loss_spans, render,
+};
 pub use rolecall_text::{Source, Text};
 
 /// Tokenizers: the trait, its adapters, and their files.

@@ -1,0 +1,153 @@
+//! Which bytes of a prompt a training loss may touch: computed from turns and origins, never searched for.
+
+use std::ops::Range;
+
+use rolecall_conversation::{Conversation, Json, Message, Role};
+use rolecall_format::{Format, Layout, Op, Slot};
+
+use crate::role::role_of;
+use crate::{Origin, Prompt};
+
+/// Whose text is learned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum LossPolicy {
+    /// Every assistant message.
+    #[default]
+    Assistant,
+    /// The last assistant message.
+    Last,
+    /// Everything.
+    All,
+}
+
+impl LossPolicy {
+    /// The policies' names.
+    pub const KEYS: [&'static str; 3] = ["assistant", "last", "all"];
+
+    /// The policy of a name.
+    pub fn from_key(key: &str) -> Option<LossPolicy> {
+        match key {
+            "assistant" => Some(LossPolicy::Assistant),
+            "last" => Some(LossPolicy::Last),
+            "all" => Some(LossPolicy::All),
+            _ => None,
+        }
+    }
+}
+
+/// The bytes that carry loss, in order. Of an assistant's turn that is what the model writes: everything behind the
+/// generation prompt up to and with the token that ends the turn (which some families only write as the next turn's
+/// first). A message that says `"weight": 0` or `"loss": false` carries none, whatever the policy.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_format::Registry;
+/// use rolecall_render::{LossPolicy, Options, loss_spans, render};
+///
+/// let registry = Registry::builtin();
+/// let format = registry.get("chatml").expect("built in");
+/// let conversation = Conversation::new(vec![Message::user("2+2?"), Message::assistant("4")]);
+/// let prompt = render(&conversation, format, &Options::default())?;
+/// let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant);
+/// assert_eq!(spans.iter().map(|span| &prompt.text()[span.clone()]).collect::<Vec<_>>(), ["4<|im_end|>"]);
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+pub fn loss_spans(
+    prompt: &Prompt,
+    conversation: &Conversation,
+    format: &Format,
+    policy: LossPolicy,
+) -> Vec<Range<usize>> {
+    let length = prompt.text().len();
+    if policy == LossPolicy::All && conversation.messages.iter().all(carries_loss) {
+        return if length == 0 { Vec::new() } else { vec![0..length] };
+    }
+    let turns = prompt.turns();
+    let last = turns.iter().rposition(|turn| speaker(turn.message, conversation, format) == Some(&Role::Assistant));
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    for (at, turn) in turns.iter().enumerate() {
+        let end = turns.get(at + 1).map_or(length, |next| next.start);
+        let assistant = speaker(turn.message, conversation, format) == Some(&Role::Assistant);
+        let learned = match policy {
+            LossPolicy::Assistant => assistant,
+            LossPolicy::Last => Some(at) == last,
+            LossPolicy::All => true,
+        };
+        let message = turn.message.and_then(|index| conversation.messages.get(index));
+        if !learned || !message.is_none_or(carries_loss) {
+            continue;
+        }
+        let span = match policy {
+            LossPolicy::All => turn.start..end,
+            _ => written_by_model(prompt, format, turn.start..end),
+        };
+        match spans.last_mut() {
+            _ if span.is_empty() => {}
+            Some(before) if before.end == span.start => before.end = span.end,
+            _ => spans.push(span),
+        }
+    }
+    spans
+}
+
+/// Of an assistant's turn: what stands behind the generation prompt, up to and with the token that ends the turn.
+fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> Range<usize> {
+    let start = turn.start + opening(prompt, format, &turn);
+    let ends = |range: Range<usize>| {
+        let controls = prompt.segments_in(range).filter_map(|segment| match segment.origin {
+            Origin::Control(id) if format.control(id).ends_turn => Some(segment.start + segment.text.len()),
+            _ => None,
+        });
+        controls.last()
+    };
+    if let Some(end) = ends(start..turn.end) {
+        return start..end;
+    }
+    // The model writes the next turn's first token, which tells the engine to stop.
+    let next = prompt.segments_in(turn.end..prompt.text().len()).next();
+    let closing = next.filter(|next| matches!(next.origin, Origin::Control(id) if format.control(id).ends_turn));
+    start..closing.map_or(turn.end, |closing| closing.start + closing.text.len())
+}
+
+/// How many bytes of an assistant's turn the generation prompt gives. A turn that makes calls may open otherwise than
+/// the generation prompt ends (a family writes nothing where text would stand): then as much of it as is the same.
+fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
+    let text = &prompt.text()[turn.clone()];
+    let mut given = 0;
+    for op in format.layout(Slot::Generate).map_or(&[][..], Layout::ops) {
+        let rest = &text[given..];
+        let (same, whole) = match op {
+            Op::Literal(literal) => {
+                let same =
+                    rest.chars().zip(literal.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+                (same, same == literal.len())
+            }
+            // Whichever way the token is spelled here.
+            Op::Control(id) => match format.control(*id).texts().find(|text| rest.starts_with(text)) {
+                Some(text) => (text.len(), true),
+                None => (0, false),
+            },
+            Op::Seam => (0, true),
+            Op::Hole { .. } | Op::Group(_) => (0, false),
+        };
+        given += same;
+        if !whole {
+            break;
+        }
+    }
+    given
+}
+
+fn speaker<'m>(message: Option<usize>, conversation: &'m Conversation, format: &Format) -> Option<&'m Role> {
+    Some(role_of(conversation.messages.get(message?)?, format))
+}
+
+/// What a message says of itself: `weight` as OpenAI's fine-tuning has it, `loss` as others do.
+fn carries_loss(message: &Message) -> bool {
+    let object = message.as_object();
+    let weightless = match object.get("weight") {
+        Some(Json::Number(number)) => number.as_f64() == Some(0.0),
+        _ => false,
+    };
+    !weightless && object.get("loss").and_then(Json::as_bool) != Some(false)
+}
