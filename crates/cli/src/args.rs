@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use rolecall::{Bos, RuleMode};
+use rolecall::{Bos, LossPolicy, RuleMode};
 
 /// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
 #[derive(Debug, Parser)]
@@ -149,6 +149,17 @@ pub struct Chat {
     /// End inside the last message, for the model to go on with it
     #[arg(long = "continue")]
     pub continue_final_message: bool,
+    /// Show what a training loss may touch: each assistant message, the last one, or all; ends without the generation prompt
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "assistant",
+        conflicts_with_all = ["generation_prompt", "continue_final_message"]
+    )]
+    pub for_training: Option<LossArg>,
 }
 
 /// How answers are given.
@@ -176,6 +187,26 @@ pub enum RulesArg {
     Enforce,
     /// Do as the maker's own code: any order, roles by the maker's names, what has no place is left out
     Reference,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LossArg {
+    /// Every assistant message
+    Assistant,
+    /// The last assistant message
+    Last,
+    /// Everything
+    All,
+}
+
+impl LossArg {
+    pub fn policy(self) -> LossPolicy {
+        match self {
+            LossArg::Assistant => LossPolicy::Assistant,
+            LossArg::Last => LossPolicy::Last,
+            LossArg::All => LossPolicy::All,
+        }
+    }
 }
 
 impl BosArg {

@@ -1,13 +1,15 @@
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::{
-    Bos, Encoded, Encoder, Error, Format, Json, Options, Place, Prompt, Registry, Request, RuleMode, Tokenizer, render,
+    Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request, RuleMode,
+    Tokenizer, answer, loss_spans, render,
 };
 use rolecall_conversation::Problem;
 
-use crate::args::Chat;
+use crate::args::{Chat, LossArg};
 use crate::failure::Failure;
 use crate::files;
 use crate::refusal::Refusal;
@@ -20,6 +22,8 @@ pub struct Job {
     options: Options,
     generation: Option<bool>,
     continue_final_message: bool,
+    /// Whose text a training loss may touch, where that is asked for.
+    pub loss: Option<LossPolicy>,
 }
 
 /// A conversation with all that is needed to render it.
@@ -27,6 +31,29 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
+}
+
+impl Asked<'_> {
+    /// The bytes that a training loss may touch.
+    pub fn loss(&self, prompt: &Prompt, policy: LossPolicy) -> Result<Vec<Range<usize>>, Refusal> {
+        let spans = loss_spans(prompt, &self.request.conversation, self.format, policy);
+        spans.map_err(|error| Error::from(error).into())
+    }
+
+    /// The answer as JSON, with the loss where it is asked for.
+    pub fn answer(
+        &self,
+        prompt: &Prompt,
+        encoded: Option<&Encoded>,
+        loss: Option<LossPolicy>,
+    ) -> Result<Json, Refusal> {
+        let id = self.request.id.as_ref();
+        Ok(match (loss, encoded) {
+            (Some(policy), _) => answer::of_training(id, prompt, encoded, &self.loss(prompt, policy)?),
+            (None, Some(encoded)) => answer::of_encoded(id, prompt, encoded),
+            (None, None) => answer::of_prompt(id, prompt),
+        })
+    }
 }
 
 impl Job {
@@ -44,8 +71,10 @@ impl Job {
             generation: match (chat.generation_prompt, chat.no_generation_prompt) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),
-                _ => None,
+                // What is learned from is complete.
+                _ => chat.for_training.map(|_| false),
             },
+            loss: chat.for_training.map(LossArg::policy),
             continue_final_message: chat.continue_final_message,
         })
     }
@@ -114,9 +143,16 @@ impl Asked<'_> {
 pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Prompt), Failure> {
     let rendered = job.read(&source.text).and_then(|asked| {
         let prompt = asked.render()?;
+        // Nothing to learn from is refused before anything is shown.
+        job.loss.map(|policy| asked.loss(&prompt, policy)).transpose()?;
         Ok((asked, prompt))
     });
-    rendered.map_err(|refusal| Failure::Refused { refusal, source: source.clone() })
+    rendered.map_err(|refusal| refused(refusal, source))
+}
+
+/// A refusal with what was refused.
+pub fn refused(refusal: Refusal, source: &Source) -> Failure {
+    Failure::Refused { refusal, source: source.clone() }
 }
 
 /// A tokenizer, bound to each format that comes up.

@@ -69,6 +69,18 @@ impl Paint {
         out.push_str("\u{1b}[0m");
     }
 
+    /// Appends a text in a style, underlined.
+    pub fn push_underlined(self, out: &mut String, style: Style, text: &str) {
+        if !self.colored || text.is_empty() {
+            return out.push_str(text);
+        }
+        out.push_str("\u{1b}[4m");
+        self.push(out, style, text);
+        if style == Style::Plain {
+            out.push_str("\u{1b}[0m");
+        }
+    }
+
     /// A text in a style.
     pub fn text(self, style: Style, text: &str) -> String {
         let mut out = String::new();

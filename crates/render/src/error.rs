@@ -69,6 +69,8 @@ pub enum Error {
         /// The bytes that are the same.
         offset: usize,
     },
+    /// Nothing of the conversation carries loss.
+    NoLoss,
     /// There is nothing to continue in the last message.
     NothingToContinue {
         /// The last message, from 0.
@@ -89,6 +91,7 @@ impl Error {
             Error::BadOption { .. } => "bad_option",
             Error::BadRawOutput { .. } => "bad_raw_output",
             Error::Rewritten { .. } => "rewritten",
+            Error::NoLoss => "no_loss",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
     }
@@ -103,7 +106,7 @@ impl Error {
                 Some(Place::message(*message, "content"))
             }
             Error::Rewritten { message, .. } => message.map(|message| Place::message(message, "")),
-            Error::UnknownOption { .. } | Error::BadOption { .. } => None,
+            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::NoLoss => None,
         }
     }
 
@@ -120,6 +123,7 @@ impl Error {
             Error::Rewritten { .. } => {
                 "render the whole conversation, or render the first part as it stands in it".into()
             }
+            Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
@@ -152,6 +156,7 @@ impl fmt::Display for Error {
             Error::Rewritten { message: None, offset } => {
                 write!(f, "the new prompt differs from the one before from byte {offset} on")
             }
+            Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }
     }

@@ -6,7 +6,7 @@ use rolecall_conversation::{Conversation, Json, Message, Role};
 use rolecall_format::{Format, Layout, Op, Slot};
 
 use crate::role::role_of;
-use crate::{Origin, Prompt};
+use crate::{Error, Origin, Prompt};
 
 /// Whose text is learned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,7 +37,8 @@ impl LossPolicy {
 
 /// The bytes that carry loss, in order. Of an assistant's turn that is what the model writes: everything behind the
 /// generation prompt up to and with the token that ends the turn (which some families only write as the next turn's
-/// first). A message that says `"weight": 0` or `"loss": false` carries none, whatever the policy.
+/// first). A message that says `"weight": 0` or `"loss": false` carries none, whatever the policy. No loss at all is an
+/// error: a trainer would learn nothing and not be told.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -48,7 +49,7 @@ impl LossPolicy {
 /// let format = registry.get("chatml").expect("built in");
 /// let conversation = Conversation::new(vec![Message::user("2+2?"), Message::assistant("4")]);
 /// let prompt = render(&conversation, format, &Options::default())?;
-/// let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant);
+/// let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant)?;
 /// assert_eq!(spans.iter().map(|span| &prompt.text()[span.clone()]).collect::<Vec<_>>(), ["4<|im_end|>"]);
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
@@ -57,10 +58,18 @@ pub fn loss_spans(
     conversation: &Conversation,
     format: &Format,
     policy: LossPolicy,
-) -> Vec<Range<usize>> {
+) -> Result<Vec<Range<usize>>, Error> {
+    let spans = find_spans(prompt, conversation, format, policy);
+    match spans.is_empty() {
+        true => Err(Error::NoLoss),
+        false => Ok(spans),
+    }
+}
+
+fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<Range<usize>> {
     let length = prompt.text().len();
     if policy == LossPolicy::All && conversation.messages.iter().all(carries_loss) {
-        return if length == 0 { Vec::new() } else { vec![0..length] };
+        return std::iter::once(0..length).filter(|whole| !whole.is_empty()).collect();
     }
     let turns = prompt.turns();
     let last = turns.iter().rposition(|turn| speaker(turn.message, conversation, format) == Some(&Role::Assistant));

@@ -52,7 +52,7 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
         answer.insert("segments", Json::Array(segments));
         if let Some(encoded) = encoded {
             let learned = |token: &rolecall_encode::EncodedToken| {
-                loss.iter().any(|span| span.start < token.end && token.start < span.end)
+                first_behind(loss, token.start).first().is_some_and(|span| span.start < token.end)
             };
             let mask = encoded.tokens.iter().map(|token| Json::from(i64::from(learned(token)))).collect();
             answer.insert("loss_mask", Json::Array(mask));
@@ -61,11 +61,16 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
     answer
 }
 
+/// The spans that do not end before a place.
+fn first_behind(loss: &[Range<usize>], start: usize) -> &[Range<usize>] {
+    &loss[loss.partition_point(|span| span.end <= start)..]
+}
+
 /// A range in pieces that carry loss or carry none.
 fn cut(range: Range<usize>, loss: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
     let mut pieces = Vec::new();
     let mut at = range.start;
-    for span in loss {
+    for span in first_behind(loss, range.start).iter().take_while(|span| span.start < range.end) {
         let (start, end) = (span.start.clamp(at, range.end), span.end.clamp(at, range.end));
         if at < start {
             pieces.push((at..start, false));

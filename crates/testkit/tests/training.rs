@@ -18,7 +18,7 @@ fn turns(format: &Format, count: usize) -> Vec<Message> {
 }
 
 fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<String> {
-    let spans = loss_spans(prompt, conversation, format, policy);
+    let spans = loss_spans(prompt, conversation, format, policy).unwrap();
     spans.into_iter().map(|span| prompt.text()[span].to_owned()).collect()
 }
 
@@ -48,7 +48,7 @@ fn the_generation_prompt_and_the_loss_meet() {
         let given = render(&asked, format, &Options::default()).unwrap();
         let conversation = Conversation::new(messages);
         let prompt = render(&conversation, format, &Options::default()).unwrap();
-        let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant);
+        let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap();
         assert_eq!(spans[0].start, given.text().len(), "{}: {:?}", format.name, prompt.text());
     }
 }
@@ -72,6 +72,16 @@ fn a_message_may_carry_no_loss() {
         let all = learned(&prompt, &conversation, format, LossPolicy::All).concat();
         assert!(!all.contains("quiet") && all.contains("loud"), "{key}: {all}");
     }
+}
+
+#[test]
+fn no_loss_at_all_is_an_error() {
+    let registry = Registry::builtin();
+    let format = registry.get("chatml").unwrap();
+    let conversation = Conversation::new(vec![Message::user("a")]);
+    let prompt = render(&conversation, format, &Options::default()).unwrap();
+    let error = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap_err();
+    assert_eq!(error.code(), "no_loss");
 }
 
 #[test]

@@ -1,11 +1,9 @@
-use rolecall::answer;
-
 use super::{read_input, warn_of_dropped, warn_of_reference};
 use crate::args::Encode;
 use crate::batch::answer_lines;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::job::{Encoders, Job, render_one};
+use crate::job::{Encoders, Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
@@ -19,14 +17,15 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
             let asked = job.read(text)?;
             let prompt = asked.render()?;
             let encoded = encoders.encode(asked.format, &prompt)?;
-            Ok(answer::of_encoded(asked.request.id.as_ref(), &prompt, &encoded))
+            asked.answer(&prompt, Some(&encoded), job.loss)
         });
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
     let encoded = encoders.encode_one(asked.format, &prompt)?;
     if args.batch.json {
-        output.write_json(&answer::of_encoded(asked.request.id.as_ref(), &prompt, &encoded))?;
+        let answer = asked.answer(&prompt, Some(&encoded), job.loss).map_err(|refusal| refused(refusal, &source))?;
+        output.write_json(&answer)?;
     } else {
         warn_of_dropped(&prompt, &source, output);
         let ids: Vec<String> = encoded.ids().iter().map(u32::to_string).collect();

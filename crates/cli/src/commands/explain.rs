@@ -3,7 +3,7 @@ use crate::args::Explain;
 use crate::exit::Exit;
 use crate::explain::{Explained, View, draw_html, draw_terminal, to_json};
 use crate::failure::Failure;
-use crate::job::{Encoders, Job, render_one};
+use crate::job::{Encoders, Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
@@ -15,11 +15,14 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
     let encoded = encoders.map(|mut encoders| encoders.encode_one(asked.format, &prompt)).transpose()?;
+    let loss = job.loss.map(|policy| asked.loss(&prompt, policy)).transpose();
+    let loss = loss.map_err(|refusal| refused(refusal, &source))?;
     let view = View::new(Explained {
         conversation: &asked.request.conversation,
         format: asked.format,
         prompt: &prompt,
         encoded: encoded.as_ref(),
+        loss: loss.as_deref(),
     });
     if args.json {
         output.write_json(&to_json(asked.request.id.as_ref(), &view))?;

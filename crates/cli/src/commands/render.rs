@@ -1,11 +1,9 @@
-use rolecall::answer;
-
 use super::{read_input, warn_of_dropped};
 use crate::args::Render;
 use crate::batch::answer_lines;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::job::{Job, render_one};
+use crate::job::{Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
@@ -13,13 +11,14 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
     if args.batch.jsonl {
         return answer_lines(args.chat.input.as_deref(), output, |text| {
             let asked = job.read(text)?;
-            Ok(answer::of_prompt(asked.request.id.as_ref(), &asked.render()?))
+            asked.answer(&asked.render()?, None, job.loss)
         });
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
     if args.batch.json {
-        output.write_json(&answer::of_prompt(asked.request.id.as_ref(), &prompt))?;
+        let answer = asked.answer(&prompt, None, job.loss).map_err(|refusal| refused(refusal, &source))?;
+        output.write_json(&answer)?;
     } else {
         warn_of_dropped(&prompt, &source, output);
         output.write(prompt.text())?;

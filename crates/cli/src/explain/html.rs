@@ -47,8 +47,9 @@ fn push_row(out: &mut String, row: &Row<'_>, view: &View<'_>) {
 
 fn push_piece(out: &mut String, piece: &Piece<'_>, view: &View<'_>) {
     let edge = if piece.edge { " edge" } else { "" };
+    let learned = if piece.learned { " learned" } else { "" };
     let title = escape(&title(piece, view));
-    let _ = write!(out, "<span class=\"{}{edge}\" title=\"{title}\">", class(&piece.kind));
+    let _ = write!(out, "<span class=\"{}{edge}{learned}\" title=\"{title}\">", class(&piece.kind));
     for shown in &piece.shown {
         match shown.mark {
             true => {
@@ -96,6 +97,9 @@ fn push_legend(out: &mut String, view: &View<'_>) {
     let mut marks: Vec<String> = marks.map(|(mark, name)| format!("<i>{mark}</i> {name}")).collect();
     if view.explained.encoded.is_some() {
         marks.push("<span class=\"edge\"></span>token edge".into());
+    }
+    if view.explained.loss.is_some() {
+        marks.push("<span class=\"learned\">carries loss</span>".into());
     }
     if !marks.is_empty() {
         let _ = writeln!(out, "<dt>marks</dt><dd>{}</dd>", marks.join(" &nbsp; "));

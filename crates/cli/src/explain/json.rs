@@ -6,9 +6,10 @@ use super::view::View;
 /// The library's answer with `"tokens"`, and `"spelled"` where the conversation spells control tokens.
 pub fn to_json(id: Option<&Json>, view: &View<'_>) -> Json {
     let prompt = view.explained.prompt;
-    let answered = match view.explained.encoded {
-        Some(encoded) => answer::of_encoded(id, prompt, encoded),
-        None => answer::of_prompt(id, prompt),
+    let answered = match (view.explained.loss, view.explained.encoded) {
+        (Some(loss), encoded) => answer::of_training(id, prompt, encoded, loss),
+        (None, Some(encoded)) => answer::of_encoded(id, prompt, encoded),
+        (None, None) => answer::of_prompt(id, prompt),
     };
     let mut object = match answered {
         Json::Object(object) => object,

@@ -10,6 +10,8 @@ mod terminal;
 mod turns;
 mod view;
 
+use std::ops::Range;
+
 use rolecall::{Conversation, Encoded, Format, Prompt};
 
 pub use html::draw as draw_html;
@@ -25,4 +27,6 @@ pub struct Explained<'a> {
     pub format: &'a Format,
     pub prompt: &'a Prompt,
     pub encoded: Option<&'a Encoded>,
+    /// The bytes that a training loss may touch, where that is asked for.
+    pub loss: Option<&'a [Range<usize>]>,
 }

@@ -83,30 +83,47 @@ fn style(kind: &Kind) -> Style {
 }
 
 /// Texts in one style each; none is ever broken inside a character.
-type Cells = Vec<(Style, String)>;
+type Cells = Vec<(Look, String)>;
+
+/// How a text looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Look {
+    style: Style,
+    /// Whether a training loss may touch it: it is underlined, or stands between `‹` and `›`.
+    learned: bool,
+}
 
 fn cells(row: &Row<'_>, paint: Paint) -> Cells {
-    let mut cells = Vec::new();
+    let mut cells: Cells = Vec::new();
     let mut behind_control = false;
+    let mut behind_learned = false;
     for piece in &row.pieces {
+        let look = |style| Look { style, learned: piece.learned };
         let is_control = matches!(piece.kind, Kind::Control | Kind::Forged);
         let bracket = is_control && !paint.colored;
         // Two inverse texts would look like one.
         let touching = is_control && behind_control && paint.colored;
         behind_control = is_control;
+        if piece.learned != behind_learned && !paint.colored {
+            cells.push((look(Style::Mark), if piece.learned { "‹" } else { "›" }.to_owned()));
+        }
+        behind_learned = piece.learned;
         if piece.edge || touching {
-            cells.push((Style::Mark, "▏".to_owned()));
+            cells.push((look(Style::Mark), "▏".to_owned()));
         }
         if bracket {
-            cells.push((style(&piece.kind), if piece.kind == Kind::Forged { "⟦!" } else { "⟦" }.to_owned()));
+            cells.push((look(style(&piece.kind)), if piece.kind == Kind::Forged { "⟦!" } else { "⟦" }.to_owned()));
         }
         for shown in &piece.shown {
             let style = if shown.mark && piece.kind != Kind::Control { Style::Mark } else { style(&piece.kind) };
-            cells.push((style, shown.text.clone()));
+            cells.push((look(style), shown.text.clone()));
         }
         if bracket {
-            cells.push((style(&piece.kind), "⟧".to_owned()));
+            cells.push((look(style(&piece.kind)), "⟧".to_owned()));
         }
+    }
+    if behind_learned && !paint.colored {
+        cells.push((Look { style: Style::Mark, learned: true }, "›".to_owned()));
     }
     cells
 }
@@ -117,9 +134,9 @@ fn wrap(cells: Cells, room: Option<usize>) -> Vec<Cells> {
     let mut lines = Vec::new();
     let mut line = Vec::new();
     let mut used = 0;
-    for (style, text) in cells {
+    for (look, text) in cells {
         let whole = visible::width(&text);
-        if style == Style::Control && used + whole > room && whole <= room {
+        if look.style == Style::Control && used + whole > room && whole <= room {
             lines.push(std::mem::take(&mut line));
             used = 0;
         }
@@ -127,14 +144,14 @@ fn wrap(cells: Cells, room: Option<usize>) -> Vec<Cells> {
         for character in text.chars() {
             let width = character.width().unwrap_or(0);
             if used + width > room {
-                line.push((style, std::mem::take(&mut rest)));
+                line.push((look, std::mem::take(&mut rest)));
                 lines.push(std::mem::take(&mut line));
                 used = 0;
             }
             rest.push(character);
             used += width;
         }
-        line.push((style, rest));
+        line.push((look, rest));
     }
     lines.push(line);
     lines
@@ -143,10 +160,13 @@ fn wrap(cells: Cells, room: Option<usize>) -> Vec<Cells> {
 /// Writes cells with as few changes of style as there are.
 fn push_line(out: &mut String, paint: Paint, cells: &Cells) {
     let mut at = 0;
-    while let Some((style, _)) = cells.get(at) {
-        let same = cells[at..].iter().take_while(|(other, _)| other == style).count();
+    while let Some((look, _)) = cells.get(at) {
+        let same = cells[at..].iter().take_while(|(other, _)| other == look).count();
         let text: String = cells[at..at + same].iter().map(|(_, text)| text.as_str()).collect();
-        paint.push(out, *style, &text);
+        match look.learned {
+            true => paint.push_underlined(out, look.style, &text),
+            false => paint.push(out, look.style, &text),
+        }
         at += same;
     }
 }
@@ -160,6 +180,9 @@ fn push_legend(out: &mut String, view: &View<'_>, paint: Paint) {
     let mut marks: Vec<String> = Vec::new();
     if !paint.colored {
         marks.push("⟦ ⟧ control token".into());
+    }
+    if view.explained.loss.is_some() {
+        marks.push(if paint.colored { "underlined: carries loss" } else { "‹ › carries loss" }.into());
     }
     marks.extend(legend::marks(view).into_iter().map(|(mark, name)| format!("{mark} {name}")));
     if !marks.is_empty() {
@@ -183,11 +206,9 @@ mod tests {
     #[test]
     fn rows_are_wrapped_by_columns_and_control_tokens_stay_whole() {
         let cells = || {
-            vec![
-                (Style::User, "谢谢you".to_owned()),
-                (Style::Control, "<|end|>".to_owned()),
-                (Style::Mark, "⏎".to_owned()),
-            ]
+            [(Style::User, "谢谢you".to_owned()), (Style::Control, "<|end|>".to_owned()), (Style::Mark, "⏎".to_owned())]
+                .map(|(style, text)| (Look { style, learned: false }, text))
+                .to_vec()
         };
         let lines = |room| {
             let wrapped = wrap(cells(), Some(room)).into_iter();

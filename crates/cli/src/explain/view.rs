@@ -32,6 +32,8 @@ pub struct Piece<'a> {
     pub edge: bool,
     /// The tokens that it is part of.
     pub tokens: &'a [EncodedToken],
+    /// Whether a training loss may touch it.
+    pub learned: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,6 +140,7 @@ impl<'a, 'f> Pieces<'a, 'f> {
                 shown: show(&whole[start..end], &dots[start - row.start..end - row.start]),
                 edge: begins && !is_control && !self.behind_control,
                 tokens: self.tokens_of(start..end),
+                learned: self.loss().any(|span| span.contains(&start)),
                 kind,
             });
             self.behind_control = is_control;
@@ -183,7 +186,8 @@ impl<'a, 'f> Pieces<'a, 'f> {
             forgery.map(|forgery| if forgery.span.start > start { forgery.span.start } else { forgery.span.end });
         let token =
             self.tokens[self.token..].iter().flat_map(|token| [token.start, token.end]).find(|cut| *cut > start);
-        segment.into_iter().chain(forgery).chain(token).min().unwrap_or(usize::MAX)
+        let loss = self.loss().flat_map(|span| [span.start, span.end]).find(|cut| *cut > start);
+        segment.into_iter().chain(forgery).chain(token).chain(loss).min().unwrap_or(usize::MAX)
     }
 
     fn kind(&self, segment: &Segment<'_>, start: usize) -> Kind {
@@ -202,6 +206,10 @@ impl<'a, 'f> Pieces<'a, 'f> {
             Origin::Tool { .. } => Kind::Offered,
             Origin::Option { .. } => Kind::Chosen,
         }
+    }
+
+    fn loss(&self) -> impl Iterator<Item = &'a Range<usize>> {
+        self.explained.loss.unwrap_or_default().iter()
     }
 
     fn tokens_of(&self, span: Range<usize>) -> &'a [EncodedToken] {
@@ -256,5 +264,5 @@ fn show(text: &str, dots: &[bool]) -> Vec<Shown> {
 
 /// Characters with which a text could draw a control token or a line break of its own.
 fn is_own_mark(character: char) -> bool {
-    matches!(character, '⟦' | '⟧' | '⏎' | '▏')
+    matches!(character, '⟦' | '⟧' | '⏎' | '▏' | '‹' | '›')
 }
