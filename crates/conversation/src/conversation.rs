@@ -45,19 +45,20 @@ impl Conversation {
         if messages.is_empty() {
             return Err(Error { place: Place::field("messages"), problem: Problem::NoMessages });
         }
-        let read = messages.into_iter().enumerate().map(|(index, message)| {
+        // The errors are in the way of a size hint, and 200 messages grow a list eight times.
+        let mut read = Vec::with_capacity(messages.len());
+        for (index, message) in messages.into_iter().enumerate() {
             let message = match message {
                 Json::Object(message) => Message::from_object(message),
                 other => {
                     Err(Error::wrong_type("", "a message such as {\"role\": \"user\", \"content\": \"..\"}", &other))
                 }
             };
-            message.map_err(|error| error.in_message(index))
-        });
-        let messages = read.collect::<Result<_, _>>()?;
+            read.push(message.map_err(|error| error.in_message(index))?);
+        }
         let tools = take_list(&mut object, "tools", "a list of tools")?;
         Ok(Conversation {
-            messages,
+            messages: read,
             tools: tools.map(read_tools).transpose()?,
             documents: take_list(&mut object, "documents", "a list of documents")?,
             add_generation_prompt: take_bool(&mut object, "add_generation_prompt")?,

@@ -2,7 +2,7 @@ use crate::Field;
 
 /// A place in a prompt that has a layout of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(usize)]
+#[repr(u8)]
 pub enum Slot {
     /// Once, first.
     Begin,

@@ -1,5 +1,6 @@
 //! JSON values that lose nothing a prompt may show: key order, the spelling of numbers, strings as they are.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 mod parse;
@@ -68,12 +69,39 @@ impl From<i64> for Number {
     }
 }
 
+/// A key; the ones that every conversation has need no memory of their own.
+type Key = Cow<'static, str>;
+
+/// A key as it is kept.
+fn key_of(key: String) -> Key {
+    const COMMON: [&str; 14] = [
+        "role",
+        "content",
+        "type",
+        "text",
+        "name",
+        "function",
+        "arguments",
+        "id",
+        "tool_calls",
+        "tool_call_id",
+        "parameters",
+        "properties",
+        "description",
+        "required",
+    ];
+    match COMMON.iter().find(|common| **common == key) {
+        Some(common) => Cow::Borrowed(common),
+        None => Cow::Owned(key),
+    }
+}
+
 /// Up to so many keys are searched without hashing.
 const FEW: usize = 16;
 
 /// Keys and values in their order. A key that comes twice keeps its first place and its last value, as in Python.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(Vec<(String, Json)>);
+pub struct Object(Vec<(Key, Json)>);
 
 impl Object {
     /// No keys.
@@ -107,7 +135,7 @@ impl Object {
         let key = key.into();
         match self.0.iter_mut().find(|(k, _)| *k == key) {
             Some(entry) => entry.1 = value,
-            None => self.0.push((key, value)),
+            None => self.0.push((key_of(key), value)),
         }
     }
 
@@ -119,7 +147,7 @@ impl Object {
 
     /// Keys and values in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
-        self.0.iter().map(|(key, value)| (key.as_str(), value))
+        self.0.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
     /// How many keys there are.
@@ -135,12 +163,12 @@ impl Object {
 
 impl FromIterator<(String, Json)> for Object {
     fn from_iter<I: IntoIterator<Item = (String, Json)>>(entries: I) -> Object {
-        let mut kept: Vec<(String, Json)> = Vec::new();
+        let mut kept: Vec<(Key, Json)> = Vec::new();
         // Few keys are compared one by one; many are hashed, so that a hostile object costs no square.
         let mut places: HashMap<String, usize> = HashMap::new();
         for (key, value) in entries {
             if kept.len() == FEW {
-                places = kept.iter().enumerate().map(|(at, (key, _))| (key.clone(), at)).collect();
+                places = kept.iter().enumerate().map(|(at, (key, _))| (key.to_string(), at)).collect();
             }
             let earlier = match kept.len() {
                 0..FEW => kept.iter().position(|(k, _)| *k == key),
@@ -152,7 +180,7 @@ impl FromIterator<(String, Json)> for Object {
                     if kept.len() >= FEW {
                         places.insert(key.clone(), kept.len());
                     }
-                    kept.push((key, value));
+                    kept.push((key_of(key), value));
                 }
             }
         }
