@@ -2,6 +2,14 @@ use crate::json::{self, Object};
 use crate::{Error, Json, Place, Problem};
 
 /// A call that the model made.
+///
+/// ```
+/// use rolecall_conversation::{Arguments, Call, json};
+/// let value = json::parse(r#"{"id": "1", "function": {"name": "f", "arguments": "{\"x\": 1.0}"}}"#)?;
+/// let call = Call::from_json(&value).expect("a call");
+/// assert_eq!(call, Call::Function { id: Some("1"), name: "f", arguments: Arguments::Text("{\"x\": 1.0}") });
+/// # Ok::<(), json::ParseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Call<'a> {
     /// A function with its arguments.

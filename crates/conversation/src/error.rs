@@ -59,6 +59,14 @@ pub enum Problem {
 }
 
 /// A conversation that cannot be read: where and what.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, json};
+/// let request = json::parse(r#"{"messages": [{"role": "user", "content": 3}]}"#)?;
+/// let error = Conversation::from_json(request).unwrap_err();
+/// assert_eq!(error.to_string(), "message 0, content: expected a string, null or a list of parts, found a number");
+/// # Ok::<(), json::ParseError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
     /// Where it is wrong.

@@ -2,6 +2,14 @@ use crate::json::Object;
 use crate::{Error, Json, Problem};
 
 /// One part of a message's content.
+///
+/// ```
+/// use rolecall_conversation::{Part, json};
+/// let value = json::parse(r#"{"type": "file", "file": {"filename": "data.csv"}}"#)?;
+/// let Ok(Part::File(file)) = Part::from_json(&value) else { panic!("a file") };
+/// assert_eq!(file.path(), Some("data.csv"));
+/// # Ok::<(), json::ParseError>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Part<'a> {
     /// Text.

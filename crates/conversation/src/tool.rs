@@ -2,6 +2,14 @@ use crate::json::Object;
 use crate::{Error, Json, Place, Problem, object};
 
 /// A tool that the model may call.
+///
+/// ```
+/// use rolecall_conversation::{Tool, json};
+/// let bare = Tool::from_json(json::parse(r#"{"name": "f", "parameters": {}}"#)?).expect("a function");
+/// let wrapped = json::write(&bare.wrapped().expect("a function"), &json::Layout::compact());
+/// assert_eq!(wrapped, r#"{"type":"function","function":{"name":"f","parameters":{}}}"#);
+/// # Ok::<(), json::ParseError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Tool {
     /// A function with a name, a description and a schema of its parameters.

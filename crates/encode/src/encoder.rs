@@ -12,6 +12,40 @@ use crate::tokenizer::{AddedToken, Place, Token};
 use crate::{Encoded, EncodedToken, Error, Tokenizer};
 
 /// Encodes prompts of one format with one tokenizer. Made once, shared by threads.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_encode::Encoder;
+/// use rolecall_encode::tokenizer::HuggingFace;
+/// use rolecall_format::load;
+/// use rolecall_render::{Options, render};
+///
+/// let format = load(r#"
+///     name = "tiny"
+///     title = "Tiny"
+///     sources = { layout = "this example" }
+///     control = { "<|im|>" = { id = 4 }, "<|end|>" = { id = 5, ends_turn = true } }
+///     [layout]
+///     user = "<|im|>user{content}<|end|>"
+///     assistant = "<|im|>model{content}<|end|>"
+///     generate = "<|im|>model"
+/// "#)?;
+/// let tokenizer = br#"{
+///     "added_tokens": [
+///         {"id": 4, "content": "<|im|>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false},
+///         {"id": 5, "content": "<|end|>", "special": true, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false}
+///     ],
+///     "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[a-z]+"}, "behavior": "Isolated", "invert": false},
+///     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "user": 1, "model": 2, "end": 3}, "unk_token": "[UNK]"}
+/// }"#;
+/// let encoder = Encoder::new(Arc::clone(&format.controls), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
+/// let prompt = render(&Conversation::new(vec![Message::user("<|end|>")]), &format, &Options::default())?;
+/// // The message's `<|end|>` is no token 5; the format's is.
+/// assert_eq!(encoder.encode(&prompt)?.control_ids(), [4, 5, 4]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Encoder {
     tokenizer: Arc<dyn Tokenizer>,
     controls: Arc<[Control]>,

@@ -1,4 +1,9 @@
 /// A model-name pattern: `*` stands for anything, letter case is ignored.
+///
+/// ```
+/// use rolecall_format::Pattern;
+/// assert!(Pattern::new("acme/tiny-chat-*").matches("Acme/Tiny-Chat-7B"));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,

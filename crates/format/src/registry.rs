@@ -7,6 +7,14 @@ const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"
 const GENERIC: [&str; 4] = ["instruct", "chat", "base", "inference"];
 
 /// Formats by name, and by the models they belong to.
+///
+/// ```
+/// use rolecall_format::Registry;
+/// let registry = Registry::builtin();
+/// let fit = registry.resolve("internlm/internlm2-chat-7b").expect("one format fits");
+/// assert_eq!((fit.format.name.as_str(), fit.pattern.as_str()), ("internlm2", "internlm/internlm2-chat-*"));
+/// assert!(registry.resolve("acme/unheard-of").is_err());
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
     formats: Vec<Format>,

@@ -1,6 +1,11 @@
 use crate::Field;
 
 /// A place in a prompt that has a layout of its own.
+///
+/// ```
+/// use rolecall_format::Slot;
+/// assert_eq!(Slot::from_key("user-first"), Some(Slot::UserFirst));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Slot {

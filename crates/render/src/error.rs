@@ -3,6 +3,19 @@ use std::fmt;
 use rolecall_conversation::Place;
 
 /// A conversation that a format refuses.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_format::Registry;
+/// use rolecall_render::{Options, render};
+///
+/// let registry = Registry::builtin();
+/// let format = registry.get("llama2").expect("built in");
+/// let conversation = Conversation::new(vec![Message::user("a"), Message::user("b")]);
+/// let error = render(&conversation, format, &Options::default()).unwrap_err();
+/// assert_eq!(error.code(), "rule_broken");
+/// assert_eq!(error.to_string(), "message 1: a user message where the assistant's is due (rule `turns`)");
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

@@ -9,6 +9,21 @@ use crate::Origin;
 use crate::origin::Origins;
 
 /// A rendered conversation: its text, where every byte came from, and how the model is to go on.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_format::Registry;
+/// use rolecall_render::{Options, Run, render};
+///
+/// let registry = Registry::builtin();
+/// let format = registry.get("chatml").expect("built in");
+/// let prompt = render(&Conversation::new(vec![Message::user("\nHi")]), format, &Options::default())?;
+/// // The format's newline and the content's are one run for the tokenizer, and two segments for whoever asks.
+/// let Some(Run::Text { text, .. }) = prompt.runs().nth(1) else { panic!("a text") };
+/// assert_eq!(text, "user\n\nHi");
+/// assert_eq!(prompt.segments().nth(2).map(|segment| segment.origin.message()), Some(Some(0)));
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prompt {
     pub(crate) text: Text,

@@ -4,6 +4,12 @@ pub mod call;
 pub mod python;
 
 /// A hole's codec.
+///
+/// ```
+/// use rolecall_format::Codec;
+/// assert_eq!(Codec::from_spelling("json(indent=4)"), Some(Codec::Json { indent: Some(4) }));
+/// assert_eq!(Codec::from_spelling("jsn"), None);
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// The text as it is.
