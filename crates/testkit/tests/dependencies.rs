@@ -105,15 +105,22 @@ fn licences_are_accepted_and_core_trees_are_small() {
 
 fn metadata() -> Object {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let target = "x86_64-unknown-linux-gnu";
+    // Only what this machine builds is on it.
     let output = Command::new(cargo)
-        .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", target])
+        .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &host()])
         .current_dir(rolecall_testkit::root())
         .output()
         .expect("cargo runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
     let parsed = json::parse(&String::from_utf8_lossy(&output.stdout)).unwrap_or(Json::Null);
-    parsed.as_object().cloned().expect(&errors)
+    let errors = String::from_utf8_lossy(&output.stderr);
+    parsed.as_object().cloned().unwrap_or_else(|| panic!("`cargo test --workspace` fetches what is missing: {errors}"))
+}
+
+fn host() -> String {
+    let rustc = env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let output = Command::new(rustc).arg("-vV").output().expect("rustc runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().find_map(|line| line.strip_prefix("host: ")).expect("rustc names its host").to_owned()
 }
 
 fn list<'a>(object: &'a Object, key: &str) -> impl Iterator<Item = &'a Object> {
