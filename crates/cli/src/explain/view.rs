@@ -101,10 +101,11 @@ struct Pieces<'a, 'f> {
     segments: Vec<Segment<'a>>,
     forgeries: &'f [Forgery],
     tokens: &'a [EncodedToken],
-    /// The first segment, forgery and token that are not behind.
+    /// The first segment, forgery, token and span of loss that are not behind.
     segment: usize,
     forgery: usize,
     token: usize,
+    loss: usize,
     /// Whether the piece before was a control token, or there was none.
     behind_control: bool,
 }
@@ -119,6 +120,7 @@ impl<'a, 'f> Pieces<'a, 'f> {
             segment: 0,
             forgery: 0,
             token: 0,
+            loss: 0,
             behind_control: true,
         }
     }
@@ -140,7 +142,7 @@ impl<'a, 'f> Pieces<'a, 'f> {
                 shown: show(&whole[start..end], &dots[start - row.start..end - row.start]),
                 edge: begins && !is_control && !self.behind_control,
                 tokens: self.tokens_of(start..end),
-                learned: self.loss().any(|span| span.contains(&start)),
+                learned: self.loss().is_some_and(|span| span.contains(&start)),
                 kind,
             });
             self.behind_control = is_control;
@@ -186,7 +188,10 @@ impl<'a, 'f> Pieces<'a, 'f> {
             forgery.map(|forgery| if forgery.span.start > start { forgery.span.start } else { forgery.span.end });
         let token =
             self.tokens[self.token..].iter().flat_map(|token| [token.start, token.end]).find(|cut| *cut > start);
-        let loss = self.loss().flat_map(|span| [span.start, span.end]).find(|cut| *cut > start);
+        while self.loss().is_some_and(|span| span.end <= start) {
+            self.loss += 1;
+        }
+        let loss = self.loss().map(|span| if span.start > start { span.start } else { span.end });
         segment.into_iter().chain(forgery).chain(token).chain(loss).min().unwrap_or(usize::MAX)
     }
 
@@ -208,8 +213,8 @@ impl<'a, 'f> Pieces<'a, 'f> {
         }
     }
 
-    fn loss(&self) -> impl Iterator<Item = &'a Range<usize>> {
-        self.explained.loss.unwrap_or_default().iter()
+    fn loss(&self) -> Option<&'a Range<usize>> {
+        self.explained.loss.unwrap_or_default().get(self.loss)
     }
 
     fn tokens_of(&self, span: Range<usize>) -> &'a [EncodedToken] {
