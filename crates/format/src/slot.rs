@@ -1,133 +1,91 @@
 use crate::Field;
 
-/// A place in a prompt that has a layout of its own.
-///
-/// ```
-/// use rolecall_format::Slot;
-/// assert_eq!(Slot::from_key("user-first"), Some(Slot::UserFirst));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum Slot {
-    /// Once, first.
-    Begin,
-    /// Each system message.
-    System,
-    /// A system message that opens the conversation.
-    SystemFirst,
-    /// Each user message.
-    User,
-    /// The first user message.
-    UserFirst,
-    /// The system text and the first user's, in one.
-    Folded,
-    /// Each assistant message.
-    Assistant,
-    /// An assistant message that makes calls.
-    AssistantWithCalls,
-    /// One call of a function.
-    Call,
-    /// One call of the code interpreter.
-    CallInterpreter,
-    /// Between two calls.
-    CallSeparator,
-    /// Each result of a call.
-    Tool,
-    /// A result of the code interpreter.
-    ToolInterpreter,
-    /// Around a run of results.
-    ToolGroup,
-    /// A turn that offers the tools.
-    Tools,
-    /// A turn that offers the code interpreter.
-    ToolsInterpreter,
-    /// One tool of the list.
-    ToolsItem,
-    /// Between two tools of the list.
-    ToolsSeparator,
-    /// A turn for the files of a user message.
-    File,
-    /// A part of text inside the content.
-    PartText,
-    /// A file inside the content.
-    PartFile,
-    /// An image inside the content.
-    PartImage,
-    /// Audio inside the content.
-    PartAudio,
-    /// A video inside the content.
-    PartVideo,
-    /// Last, when the model is to speak.
-    Generate,
-    /// Last, when it is not.
-    End,
+/// Makes the enum, its keys and its list of one table.
+macro_rules! slots {
+    ($(#[$about:meta])* enum Slot { $($(#[$help:meta])* $slot:ident = $key:literal,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum Slot { $($(#[$help])* $slot,)+ }
+
+        impl Slot {
+            /// Every slot, in the manual's order.
+            pub const ALL: [Slot; [$($key),+].len()] = [$(Slot::$slot),+];
+
+            /// The key in `[layout]`.
+            pub fn key(self) -> &'static str {
+                match self { $(Slot::$slot => $key,)+ }
+            }
+        }
+    };
+}
+
+slots! {
+    /// A place in a prompt that has a layout of its own.
+    ///
+    /// ```
+    /// use rolecall_format::Slot;
+    /// assert_eq!(Slot::from_key("user-first"), Some(Slot::UserFirst));
+    /// ```
+    enum Slot {
+        /// Once, first.
+        Begin = "begin",
+        /// Each system message.
+        System = "system",
+        /// A system message that opens the conversation.
+        SystemFirst = "system-first",
+        /// Each user message.
+        User = "user",
+        /// The first user message.
+        UserFirst = "user-first",
+        /// The system text and the first user's, in one.
+        Folded = "folded",
+        /// Each assistant message.
+        Assistant = "assistant",
+        /// An assistant message that makes calls.
+        AssistantWithCalls = "assistant-with-calls",
+        /// One call of a function.
+        Call = "call",
+        /// One call of the code interpreter.
+        CallInterpreter = "call-interpreter",
+        /// Between two calls.
+        CallSeparator = "call-separator",
+        /// Each result of a call.
+        Tool = "tool",
+        /// A result of the code interpreter.
+        ToolInterpreter = "tool-interpreter",
+        /// Around a run of results.
+        ToolGroup = "tool-group",
+        /// A turn that offers the tools.
+        Tools = "tools",
+        /// A turn that offers the code interpreter.
+        ToolsInterpreter = "tools-interpreter",
+        /// One tool of the list.
+        ToolsItem = "tools-item",
+        /// Between two tools of the list.
+        ToolsSeparator = "tools-separator",
+        /// A turn for the files of a user message.
+        File = "file",
+        /// A part of text inside the content.
+        PartText = "part-text",
+        /// A file inside the content.
+        PartFile = "part-file",
+        /// An image inside the content.
+        PartImage = "part-image",
+        /// Audio inside the content.
+        PartAudio = "part-audio",
+        /// A video inside the content.
+        PartVideo = "part-video",
+        /// Last, when the model is to speak.
+        Generate = "generate",
+        /// Last, when it is not.
+        End = "end",
+    }
 }
 
 use Slot::*;
 
 impl Slot {
-    /// Every slot, in the manual's order.
-    pub const ALL: [Slot; 26] = [
-        Begin,
-        System,
-        SystemFirst,
-        User,
-        UserFirst,
-        Folded,
-        Assistant,
-        AssistantWithCalls,
-        Call,
-        CallInterpreter,
-        CallSeparator,
-        Tool,
-        ToolInterpreter,
-        ToolGroup,
-        Tools,
-        ToolsInterpreter,
-        ToolsItem,
-        ToolsSeparator,
-        File,
-        PartText,
-        PartFile,
-        PartImage,
-        PartAudio,
-        PartVideo,
-        Generate,
-        End,
-    ];
-
-    /// The key in `[layout]`.
-    pub fn key(self) -> &'static str {
-        match self {
-            Begin => "begin",
-            System => "system",
-            SystemFirst => "system-first",
-            User => "user",
-            UserFirst => "user-first",
-            Folded => "folded",
-            Assistant => "assistant",
-            AssistantWithCalls => "assistant-with-calls",
-            Call => "call",
-            CallInterpreter => "call-interpreter",
-            CallSeparator => "call-separator",
-            Tool => "tool",
-            ToolInterpreter => "tool-interpreter",
-            ToolGroup => "tool-group",
-            Tools => "tools",
-            ToolsInterpreter => "tools-interpreter",
-            ToolsItem => "tools-item",
-            ToolsSeparator => "tools-separator",
-            File => "file",
-            PartText => "part-text",
-            PartFile => "part-file",
-            PartImage => "part-image",
-            PartAudio => "part-audio",
-            PartVideo => "part-video",
-            Generate => "generate",
-            End => "end",
-        }
-    }
-
     /// The slot of a key.
     pub fn from_key(key: &str) -> Option<Slot> {
         Slot::ALL.into_iter().find(|slot| slot.key() == key)
