@@ -6,11 +6,15 @@ use rolecall_conversation::Error;
 /// The richest of a few conversations that the format does not refuse, with its prompt; or why even the plainest is refused.
 pub fn fill_example(format: &Format) -> Result<(Conversation, Prompt), rolecall::Error> {
     let mut last = None;
-    for text in [WITH_TOOLS, WITH_TOOLS_ALONE, WITH_SYSTEM, PLAIN] {
-        let conversation = read(text)?;
-        match render(&conversation, format, &Options::default()) {
-            Ok(prompt) => return Ok((conversation, prompt)),
-            Err(error) => last = Some(error),
+    for text in [WITH_TOOLS, WITH_SYSTEM] {
+        let whole = read(text)?;
+        let mut without_system = whole.clone();
+        without_system.messages.remove(0);
+        for conversation in [whole, without_system] {
+            match render(&conversation, format, &Options::default()) {
+                Ok(prompt) => return Ok((conversation, prompt)),
+                Err(error) => last = Some(error),
+            }
         }
     }
     Err(last.map_or_else(
@@ -35,24 +39,8 @@ const WITH_TOOLS: &str = r#"{
     {"role": "user", "content": "Thank you!"}
   ]}"#;
 
-const WITH_TOOLS_ALONE: &str = r#"{
-  "tools": [{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}}],
-  "messages": [
-    {"role": "user", "content": "How warm is it in Paris?"},
-    {"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
-    {"role": "tool", "content": "22 degrees"},
-    {"role": "assistant", "content": "It is 22 degrees in Paris."},
-    {"role": "user", "content": "Thank you!"}
-  ]}"#;
-
 const WITH_SYSTEM: &str = r#"{"messages": [
     {"role": "system", "content": "You are a helpful assistant."},
-    {"role": "user", "content": "Hello"},
-    {"role": "assistant", "content": "Hello! How can I help?"},
-    {"role": "user", "content": "Tell me a joke."}
-  ]}"#;
-
-const PLAIN: &str = r#"{"messages": [
     {"role": "user", "content": "Hello"},
     {"role": "assistant", "content": "Hello! How can I help?"},
     {"role": "user", "content": "Tell me a joke."}
