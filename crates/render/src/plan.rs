@@ -94,11 +94,11 @@ pub(crate) fn plan_turns<'a>(
     let mut planner = Planner::new(conversation, format, rules, chosen);
     planner.bare(Slot::Begin);
     if format.rules.tools == ToolsPlace::BeforeSystem {
-        planner.add_tool_turns(conversation)?;
+        planner.add_tool_turns();
     }
     let first = planner.add_systems(conversation, chosen)?;
     if format.rules.tools == ToolsPlace::AfterSystem {
-        planner.add_tool_turns(conversation)?;
+        planner.add_tool_turns();
     }
     planner.add_messages(conversation, first)?;
     planner.close(conversation)?;
@@ -145,20 +145,9 @@ impl<'a> Planner<'a> {
     }
 
     /// The turns that offer the code interpreter and the tools.
-    fn add_tool_turns(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
-        if self.plan.interpreter {
-            let announced = self.format.defaults.interpreter.is_some();
-            let tools = conversation.tools.iter().flatten();
-            let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
-            let place = Place::field(format!("tools[{index}]"));
-            if self.format.layout(Slot::ToolsInterpreter).is_some() && announced {
-                self.bare(Slot::ToolsInterpreter);
-            } else if announced && self.interpreter_is_system() && !self.says_interpreter {
-                let why = "the system message stands where it would be announced";
-                self.plan.dropped.push(Dropped { place, why });
-            } else if !announced {
-                self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one")?;
-            }
+    fn add_tool_turns(&mut self) {
+        if self.plan.interpreter && self.format.defaults.interpreter.is_some() {
+            self.bare(Slot::ToolsInterpreter);
         }
         if self.format.layout(Slot::Tools).is_some()
             && let Some(offer) = self.offer.take()
@@ -169,7 +158,6 @@ impl<'a> Planner<'a> {
                 turn.tools = Some(offer);
             }
         }
-        Ok(())
     }
 
     fn add_messages(&mut self, conversation: &'a Conversation, first: usize) -> Result<(), Error> {
@@ -245,7 +233,24 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
+    /// The code interpreter is announced by a turn, or refused, or noted where another text took its place.
+    fn check_interpreter(&mut self, conversation: &Conversation) -> Result<(), Error> {
+        let said = self.says_interpreter || self.plan.turns.iter().any(|turn| turn.layout.prints(Field::Interpreter));
+        if !self.plan.interpreter || (said && self.format.defaults.interpreter.is_some()) {
+            return Ok(());
+        }
+        let tools = conversation.tools.iter().flatten();
+        let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
+        let place = Place::field(format!("tools[{index}]"));
+        if self.format.defaults.interpreter.is_none() {
+            return self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one");
+        }
+        self.plan.dropped.push(Dropped { place, why: "the system message stands where it would be announced" });
+        Ok(())
+    }
+
     fn close(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
+        self.check_interpreter(conversation)?;
         if self.offer.is_some() {
             let help = "take the tools out, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
