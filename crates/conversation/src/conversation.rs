@@ -1,13 +1,13 @@
 use crate::json::Object;
 use crate::message::read_tools;
-use crate::{Error, Json, Message, Place, Problem, Role, Tool};
+use crate::{Error, Json, Message, Place, Problem, Tool};
 
 /// What is said, with what is offered: the one input of rendering.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
 /// let conversation = Conversation::new(vec![Message::user("Hello")]);
-/// assert!(conversation.generates());
+/// assert_eq!(conversation.add_generation_prompt, None);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
@@ -69,12 +69,6 @@ impl Conversation {
                 Some(other) => return Err(Error::wrong_type("chat_template_kwargs", "an object", &other)),
             },
         })
-    }
-
-    /// Whether a generation prompt ends the prompt.
-    pub fn generates(&self) -> bool {
-        let assistant_last = self.messages.last().is_some_and(|message| *message.role() == Role::Assistant);
-        !self.continue_final_message && self.add_generation_prompt.unwrap_or(!assistant_last)
     }
 }
 

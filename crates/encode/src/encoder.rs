@@ -121,7 +121,7 @@ impl Encoder {
         if !pieced {
             let mut tokens = Vec::new();
             self.tokenizer.encode_reference(text, Place::Start, &mut tokens)?;
-            return Ok(Encoded { tokens: tokens.into_iter().map(|token| self.marked(token, 0)).collect() });
+            return Ok(Encoded { tokens: tokens.into_iter().map(|token| self.marked(token)).collect() });
         }
         let mut pieces = Vec::new();
         for run in prompt.runs() {
@@ -219,11 +219,11 @@ impl Encoder {
         span
     }
 
-    fn marked(&self, token: Token, shift: usize) -> EncodedToken {
+    fn marked(&self, token: Token) -> EncodedToken {
         // Ids of pieces that stand for a byte come out of ordinary text too, where it has no other piece.
         let control = self.ids.contains(&Some(token.id))
             || self.tokenizer.added_tokens().iter().any(|added| added.id == token.id && added.special);
-        EncodedToken { id: token.id, start: token.start + shift, end: token.end + shift, control }
+        EncodedToken { id: token.id, start: token.start, end: token.end, control }
     }
 }
 

@@ -20,21 +20,6 @@ pub enum LossPolicy {
     All,
 }
 
-impl LossPolicy {
-    /// The policies' names.
-    pub const KEYS: [&'static str; 3] = ["assistant", "last", "all"];
-
-    /// The policy of a name.
-    pub fn from_key(key: &str) -> Option<LossPolicy> {
-        match key {
-            "assistant" => Some(LossPolicy::Assistant),
-            "last" => Some(LossPolicy::Last),
-            "all" => Some(LossPolicy::All),
-            _ => None,
-        }
-    }
-}
-
 /// The bytes that carry loss, in order. Of an assistant's turn that is what the model writes: everything behind the
 /// generation prompt up to and with the token that ends the turn (which some families only write as the next turn's
 /// first). A message that says `"weight": 0` or `"loss": false` carries none, whatever the policy. No loss at all is an

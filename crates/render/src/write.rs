@@ -10,8 +10,7 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rolecall_conversation::json::{self};
-use rolecall_conversation::{Call, Content, Message, Part};
+use rolecall_conversation::{Call, Content, Message, Part, json};
 use rolecall_format::codec::is_python_space;
 use rolecall_format::{Codec, ControlId, Field, Format, Op, Slot, Step, sources};
 use rolecall_text::{Source, Text};

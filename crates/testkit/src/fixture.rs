@@ -36,9 +36,8 @@ impl Fixture {
                 (None, None) => assert!(line.is_empty(), "{}: text before the first `--- name`", path.display()),
             }
         }
-        for (at, (_, body)) in sections.iter_mut().enumerate() {
+        for (_, body) in &mut sections {
             // Each line brought its break; the last break belongs to the marker, or to the end of the file.
-            let _ = at;
             body.pop();
         }
         if let Some((_, body)) = sections.last_mut()
