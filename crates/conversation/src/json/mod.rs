@@ -4,9 +4,11 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 mod parse;
+mod place;
 mod write;
 
 pub use parse::{ParseError, parse};
+pub use place::{Step, key_span, span};
 pub use write::{Layout, write, write_at, write_string};
 
 /// A JSON value.
