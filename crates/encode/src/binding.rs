@@ -17,6 +17,11 @@ pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Ve
 
 /// The id of a control token.
 pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, Error> {
+    if let (true, Some(id)) = (control.by_id, control.id)
+        && tokenizer.token_text(id).is_some()
+    {
+        return Ok(id);
+    }
     let found = control.texts().find_map(|text| tokenizer.token_id(text));
     match (found, control.id) {
         (Some(found), Some(expected)) if found != expected => {

@@ -88,7 +88,7 @@ impl Walk<'_> {
         for op in ops {
             pending = match op {
                 Op::Literal(_) | Op::Control(_) => None,
-                Op::Seam => pending,
+                Op::Seam | Op::Own(_) => pending,
                 Op::Group(inner) => {
                     let skipped = pending.clone();
                     self.ops(inner, pending).or(skipped)

@@ -3,7 +3,7 @@
 pub struct ControlId(pub usize);
 
 /// A token that only the format may emit.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control {
     /// Its usual text.
     pub text: String,
@@ -17,10 +17,23 @@ pub struct Control {
     pub emitted: bool,
     /// Whether its id lies behind the tokenizer file's vocabulary.
     pub appended: bool,
+    /// Which of the tokenizer's own tokens it is, if its text is that of the tokenizer at hand.
+    pub own: Option<Own>,
+    /// Whether its id is all that is known of it; its text only stands for it.
+    pub by_id: bool,
     /// What the reference's tokenizer does with a plain text that spells it.
     pub in_text: InText,
     /// Other names of the same id: the spelling's name and the text.
     pub spelled: Vec<(String, String)>,
+}
+
+/// A token that every tokenizer names its own way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// The one that opens a text.
+    Bos,
+    /// The one that closes it.
+    Eos,
 }
 
 /// What the reference's tokenizer does with a plain text that spells a control token.

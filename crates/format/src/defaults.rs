@@ -1,3 +1,5 @@
+use crate::Layout;
+
 /// What is said when the conversation does not say it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
@@ -9,6 +11,10 @@ pub struct Defaults {
     pub system_with_tools: Option<String>,
     /// What tells the model that it has a code interpreter.
     pub interpreter: Option<String>,
+    /// System texts by name, one of which the option `system_template` may choose.
+    pub system_templates: Vec<(String, Layout)>,
+    /// What marks the gap that the model is to fill.
+    pub gap: Option<String>,
 }
 
 /// When a default system text is added.

@@ -43,6 +43,12 @@ pub enum Field {
     Path,
     /// A file's size.
     Size,
+    /// What a tool says that it does.
+    Description,
+    /// What stands before the gap that is to be filled.
+    Prefix,
+    /// What stands behind the gap.
+    Suffix,
     /// One of the file's own `[options]`, by number.
     Option(usize),
     /// One of the file's own `[fields]`, by number.
@@ -50,7 +56,7 @@ pub enum Field {
 }
 
 impl Field {
-    const NAMED: [(&'static str, Field); 21] = [
+    const NAMED: [(&'static str, Field); 24] = [
         ("content", Field::Content),
         ("name", Field::Name),
         ("reasoning", Field::Reasoning),
@@ -72,6 +78,9 @@ impl Field {
         ("files", Field::Files),
         ("path", Field::Path),
         ("size", Field::Size),
+        ("description", Field::Description),
+        ("prefix", Field::Prefix),
+        ("suffix", Field::Suffix),
     ];
 
     /// The field of a hole's name; a file's own names are not among these.
@@ -105,6 +114,9 @@ impl Field {
             Field::Path => 1 << 19,
             Field::Size => 1 << 20,
             Field::Option(_) | Field::Extra(_) => 1 << 21,
+            Field::Description => 1 << 22,
+            Field::Prefix => 1 << 23,
+            Field::Suffix => 1 << 24,
         }
     }
 

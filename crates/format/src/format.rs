@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Choice, Control, ControlId, Defaults, Generation, Layout, Pattern, Rules, Slot};
+use crate::{Choice, Control, ControlId, Defaults, Generation, Identity, Layout, Op, Own, Pattern, Rules, Slot};
 
 /// How one model family writes a conversation.
 ///
@@ -14,10 +14,16 @@ use crate::{Choice, Control, ControlId, Defaults, Generation, Layout, Pattern, R
 pub struct Format {
     /// How it is asked for.
     pub name: String,
+    /// Other names that it is asked for by.
+    pub aliases: Vec<String>,
     /// What a person calls it.
     pub title: String,
     /// Which models it belongs to.
     pub models: Vec<Pattern>,
+    /// Which base models are of its family: models whose chat tokens nobody trained.
+    pub base_models: Vec<Pattern>,
+    /// How a folder of one of its models is recognised.
+    pub identity: Identity,
     /// The public source of each fact.
     pub sources: Vec<(String, String)>,
     /// The control tokens; shared with every prompt.
@@ -29,7 +35,7 @@ pub struct Format {
     /// Message fields beyond OpenAI's: name and one sentence.
     pub fields: Vec<(String, String)>,
     /// Enumerated names that are written as control tokens.
-    pub names: Vec<(String, ControlId)>,
+    pub control_names: Vec<(String, ControlId)>,
     /// What the maker's own code calls a role: the usual name and the maker's, the first of them the one to show.
     pub roles: Vec<(String, Vec<String>)>,
     /// Who may follow whom.
@@ -40,6 +46,8 @@ pub struct Format {
     pub generation: Arc<Generation>,
     /// Layouts that are ambiguous on purpose.
     pub ambiguous: Vec<Slot>,
+    /// How the same conversation is written to be learned from, where the framework's training code writes it otherwise.
+    pub training: Option<Arc<Format>>,
     /// By slot; `Slot::ALL` long once loaded.
     pub(crate) layouts: Vec<Option<Layout>>,
 }
@@ -49,6 +57,105 @@ impl Format {
     #[inline]
     pub fn layout(&self, slot: Slot) -> Option<&Layout> {
         self.layouts.get(slot as usize)?.as_ref()
+    }
+
+    /// A format with nothing but a name, to be filled in.
+    pub fn new(name: impl Into<String>) -> Format {
+        Format { name: name.into(), ..Format::default() }
+    }
+
+    /// The same format with these layouts; what it had before is gone.
+    ///
+    /// ```
+    /// use rolecall_format::{Codec, Field, Format, Op, Slot};
+    /// let user = vec![Op::Literal("Q: ".into()), Op::hole(Field::Content, Codec::Text), Op::Literal("\nA:".into())];
+    /// let format = Format::new("qa").with_layouts([(Slot::User, user)]);
+    /// assert!(format.layout(Slot::User).is_some());
+    /// ```
+    pub fn with_layouts(mut self, layouts: impl IntoIterator<Item = (Slot, Vec<Op>)>) -> Format {
+        self.layouts = vec![None; Slot::ALL.len()];
+        for (slot, ops) in layouts {
+            self.layouts[slot as usize] = Some(Layout::new(ops, &self.controls));
+        }
+        self.mark_emitted();
+        self
+    }
+
+    /// All names that it is asked for by, the usual one first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
+    }
+
+    /// The format as training writes it.
+    pub fn for_training(&self) -> &Format {
+        self.training.as_deref().unwrap_or(self)
+    }
+
+    /// Says of each control token whether a layout or a name writes it.
+    pub(crate) fn mark_emitted(&mut self) {
+        let written = |id: ControlId| self.layouts.iter().flatten().any(|layout| layout.writes(id));
+        let named = |id: ControlId| self.control_names.iter().any(|(_, named)| *named == id);
+        let emitted: Vec<bool> = (0..self.controls.len()).map(ControlId).map(|id| written(id) || named(id)).collect();
+        let controls = self.controls.iter().cloned().zip(emitted);
+        self.controls = controls.map(|(control, emitted)| Control { emitted, ..control }).collect();
+    }
+
+    /// Whether some control token is the tokenizer's own, so that its text depends on the tokenizer at hand.
+    pub fn has_own_tokens(&self) -> bool {
+        let patterns = self.layouts.iter().flatten().map(Layout::pattern);
+        self.controls.iter().any(|control| control.own.is_some())
+            || patterns.flatten().any(|op| matches!(op, Op::Own(_)))
+    }
+
+    /// The same format for a tokenizer with these opening tokens (often one, or none) and this closing token. A format
+    /// whose tokens are fixed stays as it is.
+    ///
+    /// ```
+    /// use rolecall_format::{Control, Format, Own};
+    /// let bos = Control { text: "<s>".into(), own: Some(Own::Bos), ..Control::default() };
+    /// let mut format = Format::new("qa");
+    /// format.controls = [bos].into();
+    /// let format = format.with_own_tokens(&["<|begin_of_text|>"], None);
+    /// assert_eq!(format.controls[0].text, "<|begin_of_text|>");
+    /// ```
+    pub fn with_own_tokens(&self, bos: &[&str], eos: Option<&str>) -> Format {
+        let mut format = self.clone();
+        if !self.has_own_tokens() {
+            return format;
+        }
+        let own = |kind, texts: &[&str]| {
+            let like = self.controls.iter().find(|control| control.own == Some(kind)).cloned();
+            let like = like.unwrap_or(Control {
+                own: Some(kind),
+                bos: kind == Own::Bos,
+                ends_turn: kind == Own::Eos,
+                ..Control::default()
+            });
+            let each = texts.iter().map(|text| {
+                // A tokenizer whose tokens differ from the usual ones has other ids as well.
+                let id = like.id.filter(|_| *text == like.text);
+                Control { text: (*text).to_owned(), id, ..like.clone() }
+            });
+            each.collect::<Vec<Control>>()
+        };
+        let fixed = self.controls.iter().enumerate().filter(|(_, control)| control.own.is_none());
+        let (places, mut controls): (Vec<usize>, Vec<Control>) =
+            fixed.map(|(at, control)| (at, control.clone())).unzip();
+        let moved = |id: ControlId| places.iter().position(|place| *place == id.0).map(ControlId);
+        controls.extend(own(Own::Bos, bos));
+        controls.extend(own(Own::Eos, eos.as_slice()));
+        let layouts =
+            Slot::ALL.into_iter().filter_map(|slot| Some((slot, renumbered(self.layout(slot)?.pattern(), moved))));
+        let layouts: Vec<(Slot, Vec<Op>)> = layouts.collect();
+        let templates = self.defaults.system_templates.iter();
+        format.defaults.system_templates = templates
+            .map(|(name, layout)| (name.clone(), Layout::new(renumbered(layout.pattern(), moved), &controls)))
+            .collect();
+        format.controls = controls.into();
+        let named = self.control_names.iter();
+        format.control_names = named.filter_map(|(name, id)| Some((name.clone(), moved(*id)?))).collect();
+        format.training = self.training.as_ref().map(|training| Arc::new(training.with_own_tokens(bos, eos)));
+        format.with_layouts(layouts)
     }
 
     /// A control token.
@@ -70,6 +177,11 @@ impl Format {
         self.controls.iter().filter(|control| control.ends_turn).filter_map(|control| control.id).collect()
     }
 
+    /// The texts to stop at, the tokenizer's own closing token with them.
+    pub fn stops(&self) -> Vec<&str> {
+        stops(&self.generation, &self.controls)
+    }
+
     /// The names of the spellings that its control tokens have; the usual one has none.
     pub fn spellings(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
@@ -78,4 +190,24 @@ impl Format {
         names.dedup();
         names
     }
+}
+
+/// The texts to stop at: those that are named, and the tokenizer's own closing token.
+pub fn stops<'a>(generation: &'a Generation, controls: &'a [Control]) -> Vec<&'a str> {
+    let mut stops: Vec<&str> = generation.stop.iter().map(String::as_str).collect();
+    for control in controls.iter().filter(|control| control.own == Some(Own::Eos)) {
+        if !stops.contains(&control.text.as_str()) {
+            stops.push(&control.text);
+        }
+    }
+    stops
+}
+
+fn renumbered(ops: &[Op], moved: impl Fn(ControlId) -> Option<ControlId> + Copy) -> Vec<Op> {
+    let each = ops.iter().filter_map(|op| match op {
+        Op::Control(id) => moved(*id).map(Op::Control),
+        Op::Group(inner) => Some(Op::Group(renumbered(inner, moved))),
+        other => Some(other.clone()),
+    });
+    each.collect()
 }

@@ -3,6 +3,8 @@
 pub struct Generation {
     /// Texts to stop at.
     pub stop: Vec<String>,
+    /// Texts to stop at where a gap is filled.
+    pub infill_stop: Vec<String>,
     /// Tokens that a session may hold.
     pub session_len: Option<u64>,
     /// Tokens that one answer may have.

@@ -6,12 +6,14 @@ use rolecall_text::Text;
 
 pub(crate) use parse::{Vocabulary, parse};
 
-use crate::{Codec, Control, ControlId, Field, sources};
+use crate::{Codec, Control, ControlId, Field, Own, sources};
 
 /// An invertible pattern: literal text, control tokens and holes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     ops: Vec<Op>,
+    /// The same, the tokenizer's own tokens not yet put in.
+    pattern: Vec<Op>,
     /// The same for writing: what never changes is one text, made beforehand.
     steps: Vec<Step>,
     /// The fields that some hole prints, as a set of their bits.
@@ -64,13 +66,25 @@ pub enum Op {
     Group(Vec<Op>),
     /// The tokenizer is called anew here.
     Seam,
+    /// The tokenizer's own tokens of a kind, however many it has. Only patterns have it: in a layout's pieces its control
+    /// tokens stand instead.
+    Own(Own),
+}
+
+impl Op {
+    /// A hole that is written in no file.
+    pub fn hole(field: Field, codec: Codec) -> Op {
+        Op::Hole { field, codec, span: 0..0 }
+    }
 }
 
 impl Layout {
     /// A layout of these pieces, in a format with these control tokens.
     pub fn new(ops: Vec<Op>, controls: &[Control]) -> Layout {
+        let pattern = ops;
+        let ops = with_own(&pattern, controls);
         let printed = printed_fields(&ops);
-        Layout { steps: steps_of(&ops, controls), ops, printed }
+        Layout { steps: steps_of(&ops, controls), ops, pattern, printed }
     }
 
     /// How it is written, in order.
@@ -85,6 +99,11 @@ impl Layout {
         &self.ops
     }
 
+    /// What it was made of.
+    pub(crate) fn pattern(&self) -> &[Op] {
+        &self.pattern
+    }
+
     /// Whether a hole of this field stands anywhere in the layout and prints something.
     #[inline]
     pub fn prints(&self, field: Field) -> bool {
@@ -97,7 +116,7 @@ impl Layout {
             ops.iter().any(|op| match op {
                 Op::Control(written) => *written == id,
                 Op::Group(inner) => among(inner, id),
-                Op::Literal(_) | Op::Hole { .. } | Op::Seam => false,
+                Op::Literal(_) | Op::Hole { .. } | Op::Seam | Op::Own(_) => false,
             })
         }
         among(&self.ops, id)
@@ -143,6 +162,22 @@ pub(crate) fn move_spans(ops: Vec<Op>, in_file: impl Fn(usize) -> usize + Copy) 
         other => other,
     });
     each.collect()
+}
+
+/// Puts the control tokens in that are the tokenizer's own.
+fn with_own(pattern: &[Op], controls: &[Control]) -> Vec<Op> {
+    let mut ops = Vec::with_capacity(pattern.len());
+    for op in pattern {
+        match op {
+            Op::Own(kind) => {
+                let own = controls.iter().enumerate().filter(|(_, control)| control.own == Some(*kind));
+                ops.extend(own.map(|(at, _)| Op::Control(ControlId(at))));
+            }
+            Op::Group(inner) => ops.push(Op::Group(with_own(inner, controls))),
+            other => ops.push(other.clone()),
+        }
+    }
+    ops
 }
 
 fn steps_of(ops: &[Op], controls: &[Control]) -> Vec<Step> {
@@ -200,7 +235,7 @@ fn flatten(ops: &[Op], fixed: impl Fn(ControlId) -> String + Copy, out: &mut Vec
             Op::Group(inner) if inner.iter().all(|op| matches!(op, Op::Hole { codec: Codec::Text, .. })) => {
                 flatten(inner, fixed, out);
             }
-            Op::Hole { .. } | Op::Group(_) | Op::Seam => {}
+            Op::Hole { .. } | Op::Group(_) | Op::Seam | Op::Own(_) => {}
         }
     }
 }
@@ -210,7 +245,7 @@ fn printed_fields(ops: &[Op]) -> u32 {
         Op::Hole { codec: Codec::Present, .. } => 0,
         Op::Hole { field, .. } => field.bit(),
         Op::Group(inner) => printed_fields(inner),
-        Op::Literal(_) | Op::Control(_) | Op::Seam => 0,
+        Op::Literal(_) | Op::Control(_) | Op::Seam | Op::Own(_) => 0,
     });
     each.fold(0, |set, bits| set | bits)
 }

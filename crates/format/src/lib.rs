@@ -12,6 +12,7 @@ mod field;
 mod format;
 mod gaps;
 mod generation;
+mod identity;
 mod layout;
 mod load;
 mod option;
@@ -22,18 +23,20 @@ mod slot;
 pub mod sources;
 
 pub use codec::Codec;
-pub use control::{Control, ControlId, InText};
+pub use control::{Control, ControlId, InText, Own};
 pub use defaults::{Defaults, SystemWhen};
 pub use diagnostic::{Diagnostic, LoadError};
 pub use field::Field;
-pub use format::Format;
+pub use format::{Format, stops};
 pub use generation::Generation;
+pub use identity::Identity;
 pub use layout::{Layout, Op, Step};
 pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;
-pub use registry::{Fit, Registry, Unresolved};
+pub use registry::{Fit, NameClash, Registry, Unresolved};
 pub use rules::{
-    AnswersRule, AssistantRule, Rules, SystemRule, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+    AnswersRule, AssistantRule, BlankSystem, EndingRule, LossRule, RolesRule, Rules, SystemRule, SystemWithTools,
+    ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
 pub use slot::Slot;

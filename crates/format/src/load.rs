@@ -1,13 +1,15 @@
 //! Reads a format file and names every mistake in it.
 
 mod controls;
+mod identity;
 mod layouts;
 mod settings;
 mod source;
 mod table;
 
 use controls::{read_controls, read_names};
-use layouts::{mark_emitted, read_layouts};
+use identity::read_identity;
+use layouts::read_layouts;
 use settings::{read_choices, read_defaults, read_generation, read_rules};
 
 use rolecall_conversation::Role;
@@ -58,7 +60,9 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     let mut format = Format {
         name: file.needed_text("name", mistakes),
         title: file.needed_text("title", mistakes),
+        aliases: file.texts("aliases", mistakes),
         models: file.texts("models", mistakes).iter().map(|text| Pattern::new(text)).collect(),
+        base_models: file.texts("base-models", mistakes).iter().map(|text| Pattern::new(text)).collect(),
         plain_marks: file.texts("plain-marks", mistakes),
         ..Format::default()
     };
@@ -73,6 +77,9 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     if let Some(control) = file.table("control", mistakes) {
         format.controls = read_controls(control, mistakes).into();
     }
+    if let Some(identity) = file.table("identity", mistakes) {
+        format.identity = read_identity(identity, mistakes);
+    }
     if let Some(options) = file.table("options", mistakes) {
         format.choices = read_choices(options, mistakes);
     }
@@ -86,7 +93,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         }
     }
     if let Some(names) = file.table("names", mistakes) {
-        format.names = read_names(names, &format.controls, mistakes);
+        format.control_names = read_names(names, &format.controls, mistakes);
     }
     if let Some(roles) = file.table("roles", mistakes) {
         for usual in ["system", "user", "assistant", "tool"] {
@@ -117,15 +124,18 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     }
     if let Some(layouts) = file.needed_table("layout", mistakes) {
         format.layouts = read_layouts(layouts, &format, source, mistakes);
-        mark_emitted(&mut format);
+        format.mark_emitted();
     }
     file.finish(
         &[
             "name",
             "title",
+            "aliases",
             "models",
+            "base-models",
             "plain-marks",
             "sources",
+            "identity",
             "control",
             "options",
             "fields",

@@ -21,30 +21,47 @@ impl Pattern {
         &self.text
     }
 
-    /// How much it says: its letters that are not `*`. A pattern without `*` says all.
-    pub fn specificity(&self) -> usize {
-        match self.lower.contains('*') {
-            true => self.lower.chars().filter(|c| *c != '*').count(),
-            false => usize::MAX,
-        }
-    }
-
     /// Whether a model's name fits.
     pub fn matches(&self, name: &str) -> bool {
-        let name = name.to_lowercase();
-        let mut pieces = self.lower.split('*');
-        let first = pieces.next().unwrap_or_default();
-        let Some(mut rest) = name.strip_prefix(first) else { return false };
-        let mut pieces: Vec<&str> = pieces.collect();
-        let Some(last) = pieces.pop() else { return rest.is_empty() };
-        for piece in pieces {
-            match rest.find(piece) {
-                Some(at) => rest = &rest[at + piece.len()..],
-                None => return false,
-            }
-        }
-        rest.ends_with(last)
+        self.fit(name).is_some()
     }
+
+    /// How much of a name that fits the pattern says: its letters that are not `*`; one without `*` says all. Of a name
+    /// without its maker (`tiny-chat-7b`) the pattern's maker is not asked.
+    ///
+    /// ```
+    /// use rolecall_format::Pattern;
+    /// let pattern = Pattern::new("acme/tiny-*");
+    /// assert_eq!(pattern.fit("acme/tiny-7b"), Some(10));
+    /// assert_eq!(pattern.fit("tiny-7b"), Some(5));
+    /// assert_eq!(pattern.fit("other/tiny-7b"), None);
+    /// ```
+    pub fn fit(&self, name: &str) -> Option<usize> {
+        let name = name.to_lowercase();
+        let asked = match self.lower.split_once('/') {
+            Some((_, model)) if !name.contains('/') => model,
+            _ => self.lower.as_str(),
+        };
+        fits(asked, &name).then(|| match asked.contains('*') {
+            true => asked.chars().filter(|c| *c != '*').count(),
+            false => usize::MAX,
+        })
+    }
+}
+
+fn fits(pattern: &str, name: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut pieces: Vec<&str> = pieces.collect();
+    let Some(last) = pieces.pop() else { return rest.is_empty() };
+    for piece in pieces {
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
 }
 
 #[cfg(test)]
@@ -63,6 +80,9 @@ mod tests {
             ("abc", "abc", true),
             ("abc", "abcd", false),
             ("ab*ba", "aba", false),
+            ("acme/tiny-*", "tiny-7b", true),
+            ("acme/tiny-*", "home/tiny-7b", false),
+            ("tiny-*", "acme/tiny-7b", false),
         ];
         for (pattern, name, fits) in cases {
             assert_eq!(Pattern::new(pattern).matches(name), fits, "{pattern} {name}");

@@ -1,4 +1,6 @@
-use crate::{Format, LoadError, Pattern, load};
+use std::fmt;
+
+use crate::{Format, Pattern, load};
 
 /// The files of `formats/`, by name.
 const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
@@ -27,6 +29,10 @@ pub struct Fit<'a> {
     pub format: &'a Format,
     /// The pattern that the model's name fits.
     pub pattern: &'a Pattern,
+    /// How much of the name the pattern says ([`Pattern::fit`]).
+    pub letters: usize,
+    /// Whether it is a pattern of base models.
+    pub base: bool,
 }
 
 /// A model for which no format can be chosen without a guess.
@@ -43,6 +49,23 @@ pub enum Unresolved {
         candidates: Vec<(String, String)>,
     },
 }
+
+/// A name that another format has already.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameClash {
+    /// The name.
+    pub name: String,
+    /// The format that has it.
+    pub of: String,
+}
+
+impl fmt::Display for NameClash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is already a name of the format `{}`", self.name, self.of)
+    }
+}
+
+impl std::error::Error for NameClash {}
 
 impl Registry {
     /// No formats.
@@ -68,14 +91,30 @@ impl Registry {
         BUILTIN
     }
 
-    /// Reads a format file and adds it; one of the same name is replaced.
-    pub fn load(&mut self, source: &str) -> Result<&Format, LoadError> {
-        let format = load(source)?;
-        Ok(self.add(format))
+    /// Adds a format under a name that nothing else has.
+    ///
+    /// ```
+    /// use rolecall_format::{Format, Registry};
+    /// let mut registry = Registry::new();
+    /// let mut mine = Format::new("mine");
+    /// mine.aliases.push("my-own".into());
+    /// registry.add(mine)?;
+    /// let clash = registry.add(Format::new("my-own")).unwrap_err();
+    /// assert_eq!(clash.to_string(), "`my-own` is already a name of the format `mine`");
+    /// # Ok::<(), rolecall_format::NameClash>(())
+    /// ```
+    pub fn add(&mut self, format: Format) -> Result<&Format, NameClash> {
+        for name in format.names() {
+            if let Some(other) = self.get(name) {
+                return Err(NameClash { name: name.to_owned(), of: other.name.clone() });
+            }
+        }
+        self.formats.push(format);
+        Ok(&self.formats[self.formats.len() - 1])
     }
 
     /// Adds a format; one of the same name is replaced.
-    pub fn add(&mut self, format: Format) -> &Format {
+    pub fn replace(&mut self, format: Format) -> &Format {
         let at = self.formats.iter().position(|known| known.name == format.name);
         let at = match at {
             Some(at) => {
@@ -92,7 +131,7 @@ impl Registry {
 
     /// The format of a name.
     pub fn get(&self, name: &str) -> Option<&Format> {
-        self.formats.iter().find(|format| format.name == name)
+        self.formats.iter().find(|format| format.names().any(|known| known == name))
     }
 
     /// All formats.
@@ -102,33 +141,44 @@ impl Registry {
 
     /// The names that are nearest to one that is not there.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        rolecall_conversation::spelling::nearest(name, self.formats.iter().map(|format| format.name.as_str()))
+        rolecall_conversation::spelling::nearest(name, self.formats.iter().flat_map(Format::names))
     }
 
     /// The format that a model needs, by the most specific pattern that its name fits.
     pub fn resolve(&self, model: &str) -> Result<Fit<'_>, Unresolved> {
-        let mut fits: Vec<Fit<'_>> = self
-            .formats
-            .iter()
-            .flat_map(|format| format.models.iter().map(move |pattern| Fit { format, pattern }))
-            .filter(|fit| fit.pattern.matches(model))
-            .collect();
-        fits.sort_by_key(|fit| std::cmp::Reverse(fit.pattern.specificity()));
-        let Some(best) = fits.first().copied() else {
-            return Err(Unresolved::Unknown { nearest: self.nearest_to(model) });
-        };
-        let equal = fits.iter().filter(|fit| fit.pattern.specificity() == best.pattern.specificity());
-        let mut candidates: Vec<(String, String)> =
-            equal.map(|fit| (fit.format.name.clone(), fit.pattern.as_str().to_owned())).collect();
-        candidates.dedup_by(|a, b| a.0 == b.0);
-        match candidates.len() {
-            1 => Ok(best),
-            _ => Err(Unresolved::Ambiguous { candidates }),
+        let fits = self.fits(model);
+        match fits.first().copied() {
+            None => Err(Unresolved::Unknown { nearest: self.nearest_to(model) }),
+            Some(best) if fits.iter().all(|fit| fit.format.name == best.format.name) => Ok(best),
+            Some(_) => {
+                let mut candidates: Vec<(String, String)> =
+                    fits.iter().map(|fit| (fit.format.name.clone(), fit.pattern.as_str().to_owned())).collect();
+                candidates.dedup_by(|a, b| a.0 == b.0);
+                Err(Unresolved::Ambiguous { candidates })
+            }
         }
     }
 
-    /// Formats whose patterns share the longest run of letters with a model's name.
-    fn nearest_to(&self, model: &str) -> Vec<String> {
+    /// The most specific patterns that a model's name fits: several if they say equally much, none if none fits.
+    pub fn fits(&self, model: &str) -> Vec<Fit<'_>> {
+        let of =
+            |format| move |(pattern, base)| Some(Fit { format, pattern, letters: Pattern::fit(pattern, model)?, base });
+        let mut fits: Vec<Fit<'_>> = self
+            .formats
+            .iter()
+            .flat_map(|format| {
+                let chats = format.models.iter().map(|pattern| (pattern, false));
+                let bases = format.base_models.iter().map(|pattern| (pattern, true));
+                chats.chain(bases).filter_map(of(format))
+            })
+            .collect();
+        let best = fits.iter().map(|fit| fit.letters).max();
+        fits.retain(|fit| Some(fit.letters) == best);
+        fits
+    }
+
+    /// Names of formats whose patterns share the longest run of letters with a model's name; five at most.
+    pub fn nearest_to(&self, model: &str) -> Vec<String> {
         let model = model.to_lowercase();
         let mut scored: Vec<(usize, &str)> = self
             .formats

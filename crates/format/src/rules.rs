@@ -19,6 +19,14 @@ pub struct Rules {
     pub system_with_tools: SystemWithTools,
     /// `tools`
     pub tools: ToolsPlace,
+    /// `blank-system`
+    pub blank_system: BlankSystem,
+    /// `roles`
+    pub roles: RolesRule,
+    /// `ending`
+    pub ending: EndingRule,
+    /// `loss`
+    pub loss: LossRule,
 }
 
 /// Makes an enum of named values with the first as default.
@@ -64,6 +72,8 @@ rule! {
         Fold = "fold",
         /// Nowhere.
         None = "none",
+        /// Nowhere, and the reference refuses one as well.
+        Refused = "refused",
     }
 }
 rule! {
@@ -73,6 +83,10 @@ rule! {
         Any = "any",
         /// One after the other, the user first.
         Alternate = "alternate",
+        /// As pairs of what was asked and the answer: what stands before an answer is joined, what has none is left out.
+        Answered = "answered",
+        /// One after the other, the user first; a last message without its answer is left out.
+        Paired = "paired",
     }
 }
 rule! {
@@ -129,5 +143,45 @@ rule! {
         Keep = "keep",
         /// The tools' own prompt takes its place.
         Replace = "replace",
+    }
+}
+rule! {
+    /// What becomes of a system message without text.
+    BlankSystem {
+        /// It is written like any other.
+        Keep = "keep",
+        /// An empty one counts as none.
+        Skip = "skip",
+        /// One that is empty or has nothing but spaces counts as none.
+        SkipSpaces = "skip-spaces",
+    }
+}
+rule! {
+    /// How the reference knows who speaks.
+    RolesRule {
+        /// By the message's role.
+        Named = "named",
+        /// By the message's place, behind the system messages: the user's, the assistant's, and so on.
+        ByPlace = "by-place",
+    }
+}
+rule! {
+    /// How a prompt ends whose last message is the assistant's.
+    EndingRule {
+        /// That turn is closed.
+        Closed = "closed",
+        /// That turn is closed, and the assistant's next one is opened.
+        Reopened = "reopened",
+        /// That turn stays open: the model goes on with it.
+        Open = "open",
+    }
+}
+rule! {
+    /// What of an assistant's turn a training loss touches.
+    LossRule {
+        /// What the model writes: all behind the generation prompt, with the token that ends the turn.
+        Reply = "reply",
+        /// All that the layout `assistant` writes.
+        Turn = "turn",
     }
 }

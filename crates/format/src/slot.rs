@@ -30,6 +30,8 @@ slots! {
     enum Slot {
         /// Once, first.
         Begin = "begin",
+        /// Before each pair of what was asked and the answer.
+        Pair = "pair",
         /// Each system message.
         System = "system",
         /// A system message that opens the conversation.
@@ -42,8 +44,12 @@ slots! {
         Folded = "folded",
         /// Each assistant message.
         Assistant = "assistant",
+        /// An assistant message that ends the conversation.
+        AssistantLast = "assistant-last",
         /// An assistant message that makes calls.
         AssistantWithCalls = "assistant-with-calls",
+        /// Behind an assistant's turn, and not part of it.
+        AssistantAfter = "assistant-after",
         /// One call of a function.
         Call = "call",
         /// One call of the code interpreter.
@@ -60,6 +66,8 @@ slots! {
         Tools = "tools",
         /// A turn that offers the code interpreter.
         ToolsInterpreter = "tools-interpreter",
+        /// A tool's description, inside its JSON.
+        ToolDescription = "tool-description",
         /// One tool of the list.
         ToolsItem = "tools-item",
         /// Between two tools of the list.
@@ -80,6 +88,12 @@ slots! {
         Generate = "generate",
         /// Last, when it is not.
         End = "end",
+        /// A text alone that the model is to go on with.
+        Completion = "completion",
+        /// A program alone that the model is to go on with.
+        Python = "python",
+        /// A text with a gap that the model is to fill.
+        Infill = "infill",
     }
 }
 
@@ -95,20 +109,23 @@ impl Slot {
     pub fn fields(self) -> &'static [Field] {
         use Field as F;
         match self {
-            Begin | CallSeparator | ToolsSeparator | PartImage | PartAudio | PartVideo | End => &[],
+            Begin | Pair | AssistantAfter | CallSeparator | ToolsSeparator | PartImage | PartAudio | PartVideo
+            | End => &[],
             System | SystemFirst => &[F::Content, F::Name, F::Tools, F::Functions, F::Interpreter],
             User | UserFirst => &[F::Content, F::Name, F::Round, F::Tools, F::Functions, F::Folded],
             Folded => &[F::System, F::Content],
-            Assistant | AssistantWithCalls => &[F::Content, F::Name, F::Reasoning, F::Calls, F::Round],
+            Assistant | AssistantLast | AssistantWithCalls => &[F::Content, F::Name, F::Reasoning, F::Calls, F::Round],
             Call => &[F::Call, F::Name, F::Arguments, F::Id, F::Index],
             CallInterpreter => &[F::Code, F::Id, F::Index],
             Tool | ToolInterpreter => &[F::Content, F::Name, F::Id],
             ToolGroup => &[F::Results],
             Tools => &[F::Tools, F::Functions],
             ToolsInterpreter => &[F::Interpreter],
+            ToolDescription => &[F::Name, F::Description],
             ToolsItem => &[F::Tool, F::Function, F::Index],
             File => &[F::Files],
-            PartText => &[F::Content],
+            PartText | Completion | Python => &[F::Content],
+            Infill => &[F::Prefix, F::Suffix],
             PartFile => &[F::Path, F::Size],
             Generate => &[F::Round],
         }
@@ -118,7 +135,15 @@ impl Slot {
     pub fn is_turn(self) -> bool {
         matches!(
             self,
-            System | SystemFirst | User | UserFirst | Assistant | AssistantWithCalls | Tool | ToolInterpreter
+            System
+                | SystemFirst
+                | User
+                | UserFirst
+                | Assistant
+                | AssistantLast
+                | AssistantWithCalls
+                | Tool
+                | ToolInterpreter
         )
     }
 }

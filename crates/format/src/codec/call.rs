@@ -9,14 +9,29 @@ use rolecall_text::{Source, Text};
 pub struct Keys {
     name: String,
     arguments: String,
+    style: Style,
+}
+
+/// How a call's arguments are laid out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Style {
+    /// Arguments that came as text stay that very text.
+    AsGiven,
+    /// Arguments that came as text are read and laid out anew: `parsed`.
+    Parsed,
+    /// The same, and all but ASCII is escaped, as Python's `json.dumps` does unless it is told otherwise: `ascii`.
+    Ascii,
 }
 
 impl Keys {
     /// The keys, if they differ and need no escape.
-    pub fn new(name: &str, arguments: &str) -> Option<Keys> {
+    pub fn new(name: &str, arguments: &str, style: Style) -> Option<Keys> {
         let plain = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        (plain(name) && plain(arguments) && name != arguments)
-            .then(|| Keys { name: name.into(), arguments: arguments.into() })
+        (plain(name) && plain(arguments) && name != arguments).then(|| Keys {
+            name: name.into(),
+            arguments: arguments.into(),
+            style,
+        })
     }
 
     /// Prints a call; the braces and keys are the format's, the rest has the sources given.
@@ -25,12 +40,21 @@ impl Keys {
         out.push(&self.name, literal);
         out.push("\": ", literal);
         let mut quoted = String::new();
-        json::write_string(&mut quoted, name.0, false);
+        json::write_string(&mut quoted, name.0, self.style == Style::Ascii);
         out.push(&quoted, name.1);
         out.push(", \"", literal);
         out.push(&self.arguments, literal);
         out.push("\": ", literal);
-        print_arguments(out, arguments.0, &Layout::default(), arguments.1);
+        let layout = Layout { ascii: self.style == Style::Ascii, ..Layout::default() };
+        let parsed = match arguments.0 {
+            // Arguments were parsed when the message was made.
+            Arguments::Text(_) if self.style != Style::AsGiven => arguments.0.to_object().ok(),
+            _ => None,
+        };
+        match parsed {
+            Some(object) => out.push(&json::write(&Json::Object(object), &layout), arguments.1),
+            None => print_arguments(out, arguments.0, &layout, arguments.1),
+        }
         out.push("}", literal);
     }
 
@@ -61,7 +85,7 @@ mod tests {
     use super::*;
 
     fn printed(arguments: Arguments<'_>) -> String {
-        let keys = Keys::new("name", "parameters").unwrap();
+        let keys = Keys::new("name", "parameters", Style::AsGiven).unwrap();
         let mut out = Text::new();
         keys.print(&mut out, Source(0), ("a\"b", Source(1)), (arguments, Source(2)));
         out.into_plain()
@@ -83,7 +107,7 @@ mod tests {
     #[test]
     fn a_printed_call_reads_back() {
         let Json::Object(object) = json::parse(r#"{"k": [1.50, null, "é\n"]}"#).unwrap() else { panic!() };
-        let keys = Keys::new("name", "parameters").unwrap();
+        let keys = Keys::new("name", "parameters", Style::AsGiven).unwrap();
         let (name, arguments) = keys.read(&printed(Arguments::Value(&object))).unwrap();
         assert_eq!((name.as_str(), arguments), ("a\"b", Json::Object(object)));
     }

@@ -29,11 +29,17 @@ pub enum Codec {
     Names,
     /// Nothing; only asks whether the value is there.
     Present,
+    /// The text, or one space where there is none.
+    Filled,
+    /// What an option's text has before its `{NAME}`, or all of it.
+    Before(String),
+    /// What an option's text has behind its `{NAME}`.
+    Behind(String),
 }
 
 impl Codec {
     /// The codecs' names, for suggestions.
-    pub const NAMES: [&'static str; 5] = ["trim", "json", "python", "names", "present"];
+    pub const NAMES: [&'static str; 8] = ["trim", "json", "python", "names", "present", "filled", "before", "behind"];
 
     /// Reads what stands behind the colon of a hole: `trim`, `json`, `json(indent=4)`, `json(name, parameters)`.
     pub fn from_spelling(spelling: &str) -> Option<Codec> {
@@ -47,6 +53,9 @@ impl Codec {
             ("python", None) => Some(Codec::Python),
             ("names", None) => Some(Codec::Names),
             ("present", None) => Some(Codec::Present),
+            ("filled", None) => Some(Codec::Filled),
+            ("before", Some(name)) => Some(Codec::Before(name.trim().to_owned())),
+            ("behind", Some(name)) => Some(Codec::Behind(name.trim().to_owned())),
             ("json", Some(arguments)) => match arguments.split_once('=') {
                 Some((key, spaces)) if key.trim() == "indent" => {
                     let spaces = spaces.trim().parse().ok().filter(|spaces| *spaces <= 16)?;
@@ -54,8 +63,15 @@ impl Codec {
                 }
                 Some(_) => None,
                 None => {
-                    let (name, arguments) = arguments.split_once(',')?;
-                    call::Keys::new(name.trim(), arguments.trim()).map(Codec::Call)
+                    let mut keys = arguments.split(',').map(str::trim);
+                    let (name, arguments) = (keys.next()?, keys.next()?);
+                    let style = match (keys.next(), keys.next()) {
+                        (None, None) => call::Style::AsGiven,
+                        (Some("parsed"), None) => call::Style::Parsed,
+                        (Some("ascii"), None) => call::Style::Ascii,
+                        _ => return None,
+                    };
+                    call::Keys::new(name, arguments, style).map(Codec::Call)
                 }
             },
             _ => None,

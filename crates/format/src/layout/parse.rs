@@ -250,7 +250,8 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
         }
         (Field::Tools | Field::Functions, Codec::Text | Codec::Json { .. }) => true,
         (Field::Name, Codec::Names | Codec::Text | Codec::Json { .. } | Codec::Trim) => true,
-        (Field::Content, Codec::Text | Codec::Trim | Codec::Json { indent: None }) => true,
+        (Field::Option(_), Codec::Before(_) | Codec::Behind(_)) => true,
+        (Field::Content, Codec::Text | Codec::Trim | Codec::Filled | Codec::Json { indent: None }) => true,
         (Field::Round | Field::Index | Field::Calls | Field::Results, Codec::Text) => true,
         (Field::Round | Field::Index | Field::Calls | Field::Results, _) => false,
         (_, Codec::Text | Codec::Trim) => true,

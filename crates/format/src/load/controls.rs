@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::unknown;
-use crate::{Control, ControlId, Diagnostic, InText, Slot};
+use crate::{Control, ControlId, Diagnostic, InText, Own, Slot};
 
 pub(super) fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Control> {
     let mut controls: Vec<Control> = Vec::new();
@@ -24,6 +24,16 @@ pub(super) fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
             ends_turn: entry.boolean("ends_turn", mistakes),
             appended: entry.boolean("appended", mistakes),
             emitted: false,
+            by_id: false,
+            own: match entry.text("own", mistakes).as_deref() {
+                None => None,
+                Some("bos") => Some(Own::Bos),
+                Some("eos") => Some(Own::Eos),
+                Some(other) => {
+                    mistakes.push(unknown("value of `own`", other, ["bos", "eos"], entry.span_of("own")));
+                    None
+                }
+            },
             in_text: match entry.text("in-text", mistakes).as_deref() {
                 None | Some("always") => InText::Always,
                 Some("on-request") => InText::OnRequest,
@@ -43,7 +53,7 @@ pub(super) fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
                 control.spelled.push((name, text));
             }
         }
-        entry.finish(&["id", "bos", "ends_turn", "appended", "in-text", "spelled"], mistakes);
+        entry.finish(&["id", "bos", "ends_turn", "appended", "own", "in-text", "spelled"], mistakes);
         let clash = controls.iter().find(|other| {
             other.texts().any(|text| control.texts().any(|own| own == text))
                 || (other.id.is_some() && other.id == control.id)

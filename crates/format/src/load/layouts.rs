@@ -3,7 +3,7 @@
 use super::table::Table;
 use super::{source, unknown};
 use crate::layout::{Vocabulary, move_spans, parse};
-use crate::{Control, ControlId, Diagnostic, Field, Format, Layout, Slot, SystemRule};
+use crate::{ControlId, Diagnostic, Field, Format, Layout, Op, Slot, SystemRule};
 
 pub(super) fn read_layouts(
     table: Table<'_>,
@@ -35,7 +35,7 @@ pub(super) fn read_layouts(
             span: in_file(fault.span.start)..in_file(fault.span.end),
             help: fault.help,
         }));
-        layouts[slot as usize] = Some(Layout::new(move_spans(ops, in_file), &format.controls));
+        layouts[slot as usize] = Some(Layout::new(as_own(move_spans(ops, in_file), format), &format.controls));
     }
     for needed in [Slot::User, Slot::Assistant, Slot::Generate] {
         if !table.has(needed.key()) {
@@ -58,6 +58,16 @@ pub(super) fn read_layouts(
     layouts
 }
 
+/// The tokenizer's own tokens are put in anew for each tokenizer.
+fn as_own(ops: Vec<Op>, format: &Format) -> Vec<Op> {
+    let each = ops.into_iter().map(|op| match op {
+        Op::Control(id) => format.control(id).own.map_or(Op::Control(id), Op::Own),
+        Op::Group(inner) => Op::Group(as_own(inner, format)),
+        other => other,
+    });
+    each.collect()
+}
+
 pub(super) fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
     let mut holes: Vec<(String, Field)> = slot.fields().iter().map(|field| (field.name().to_owned(), *field)).collect();
     holes.extend(format.choices.iter().enumerate().map(|(at, choice)| (choice.name.clone(), Field::Option(at))));
@@ -69,12 +79,4 @@ pub(super) fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
         holes.push(("tools".into(), Field::Tools));
     }
     holes
-}
-
-pub(super) fn mark_emitted(format: &mut Format) {
-    let written = |id: ControlId| format.layouts.iter().flatten().any(|layout| layout.writes(id));
-    let named = |id: ControlId| format.names.iter().any(|(_, named)| *named == id);
-    let emitted: Vec<bool> = (0..format.controls.len()).map(ControlId).map(|id| written(id) || named(id)).collect();
-    let controls = format.controls.iter().cloned().zip(emitted);
-    format.controls = controls.map(|(control, emitted)| Control { emitted, ..control }).collect();
 }

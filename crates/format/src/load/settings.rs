@@ -3,8 +3,8 @@
 use super::table::Table;
 use super::{reserved, unknown};
 use crate::{
-    AnswersRule, AssistantRule, Choice, Defaults, Diagnostic, Field, Generation, Rules, SystemRule, SystemWhen,
-    SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+    AnswersRule, AssistantRule, BlankSystem, Choice, Defaults, Diagnostic, EndingRule, Field, Generation, LossRule,
+    RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
 use rolecall_conversation::spelling::nearest;
 
@@ -54,9 +54,27 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
             mistakes,
         ),
         tools: choose(&table, "tools", ToolsPlace::KEYS, ToolsPlace::from_key, mistakes),
+        blank_system: choose(&table, "blank-system", BlankSystem::KEYS, BlankSystem::from_key, mistakes),
+        roles: choose(&table, "roles", RolesRule::KEYS, RolesRule::from_key, mistakes),
+        ending: choose(&table, "ending", EndingRule::KEYS, EndingRule::from_key, mistakes),
+        loss: choose(&table, "loss", LossRule::KEYS, LossRule::from_key, mistakes),
     };
     table.finish(
-        &["system", "turns", "users", "assistant", "tool", "answers", "max-calls", "system-with-tools", "tools"],
+        &[
+            "system",
+            "turns",
+            "users",
+            "assistant",
+            "tool",
+            "answers",
+            "max-calls",
+            "system-with-tools",
+            "tools",
+            "blank-system",
+            "roles",
+            "ending",
+            "loss",
+        ],
         mistakes,
     );
     rules
@@ -91,8 +109,10 @@ pub(super) fn read_defaults(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
         },
         system_with_tools: table.text("system-with-tools", mistakes),
         interpreter: table.text("interpreter", mistakes),
+        system_templates: Vec::new(),
+        gap: table.text("gap", mistakes),
     };
-    table.finish(&["system", "system-when", "system-with-tools", "interpreter"], mistakes);
+    table.finish(&["system", "system-when", "system-with-tools", "interpreter", "gap"], mistakes);
     defaults
 }
 
@@ -105,12 +125,22 @@ pub(super) fn read_generation(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) 
         max_new_tokens: whole("max_new_tokens", &table, mistakes),
         top_k: whole("top_k", &table, mistakes),
         stop: table.texts("stop", mistakes),
+        infill_stop: table.texts("infill_stop", mistakes),
         temperature: table.number("temperature", mistakes),
         top_p: table.number("top_p", mistakes),
         repetition_penalty: table.number("repetition_penalty", mistakes),
     };
     table.finish(
-        &["stop", "session_len", "max_new_tokens", "temperature", "top_p", "top_k", "repetition_penalty"],
+        &[
+            "stop",
+            "infill_stop",
+            "session_len",
+            "max_new_tokens",
+            "temperature",
+            "top_p",
+            "top_k",
+            "repetition_penalty",
+        ],
         mistakes,
     );
     generation
