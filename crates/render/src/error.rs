@@ -82,6 +82,15 @@ pub enum Error {
         /// The bytes that are the same.
         offset: usize,
     },
+    /// Not one gap for the model to fill.
+    Gap {
+        /// The message, from 0.
+        message: usize,
+        /// What marks the gap.
+        mark: String,
+        /// How often it is there.
+        found: usize,
+    },
     /// Nothing of the conversation carries loss.
     NoLoss,
     /// There is nothing to continue in the last message.
@@ -104,6 +113,7 @@ impl Error {
             Error::BadOption { .. } => "bad_option",
             Error::BadRawOutput { .. } => "bad_raw_output",
             Error::Rewritten { .. } => "rewritten",
+            Error::Gap { .. } => "gap",
             Error::NoLoss => "no_loss",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
@@ -115,9 +125,9 @@ impl Error {
             Error::UnknownRole { message, .. } => Some(Place::message(*message, "role")),
             Error::Rule { message, .. } => Some(Place::message(*message, "")),
             Error::NoPlace { place, .. } => Some(place.clone()),
-            Error::BadRawOutput { message, .. } | Error::NothingToContinue { message, .. } => {
-                Some(Place::message(*message, "content"))
-            }
+            Error::BadRawOutput { message, .. }
+            | Error::NothingToContinue { message, .. }
+            | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
             Error::Rewritten { message, .. } => message.map(|message| Place::message(message, "")),
             Error::UnknownOption { .. } | Error::BadOption { .. } | Error::NoLoss => None,
         }
@@ -136,6 +146,7 @@ impl Error {
             Error::Rewritten { .. } => {
                 "render the whole conversation, or render the first part as it stands in it".into()
             }
+            Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
             Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
@@ -168,6 +179,9 @@ impl fmt::Display for Error {
             }
             Error::Rewritten { message: None, offset } => {
                 write!(f, "the new prompt differs from the one before from byte {offset} on")
+            }
+            Error::Gap { message, mark, found } => {
+                write!(f, "message {message}: expected one `{mark}` where the model is to write, found {found}")
             }
             Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),

@@ -1,8 +1,9 @@
 //! The new part of a prompt alone, for an engine that has cached the rest.
 
 use rolecall_conversation::Conversation;
-use rolecall_format::Format;
+use rolecall_format::{Format, LossRule, Slot};
 
+use crate::loss::written_by_model;
 use crate::{Error, Options, Prompt, render};
 
 /// Renders what a conversation adds to a prompt that was rendered before, of its first messages and with the same
@@ -37,6 +38,35 @@ pub fn extend(
         return Err(Error::Rewritten { message, offset: same });
     }
     Ok(whole.behind(same))
+}
+
+/// What of a whole prompt stands behind the last thing that the model wrote itself: the new turn alone, for an engine
+/// whose cache ends with the model's own last token. All of it, where the model has not spoken.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_format::Registry;
+/// use rolecall_render::{Options, new_turn, render};
+///
+/// let registry = Registry::builtin();
+/// let format = registry.get("chatml").expect("built in");
+/// let messages = vec![Message::user("2+2?"), Message::assistant("4"), Message::user("times 3?")];
+/// let prompt = render(&Conversation::new(messages), format, &Options::default())?;
+/// // The engine has `<|im_start|>user\n2+2?<|im_end|>\n<|im_start|>assistant\n4<|im_end|>`.
+/// assert_eq!(new_turn(&prompt, format).text(), "\n<|im_start|>user\ntimes 3?<|im_end|>\n<|im_start|>assistant\n");
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+pub fn new_turn(prompt: &Prompt, format: &Format) -> Prompt {
+    let turns = prompt.turns();
+    let last = turns.iter().rposition(|turn| turn.slot == Slot::Assistant && turn.message.is_some());
+    let Some(last) = last else { return prompt.clone() };
+    let start = turns[last].start;
+    let end = turns.get(last + 1).map_or(prompt.text().len(), |next| next.start);
+    let written = match format.rules.loss {
+        LossRule::Turn => start..end,
+        LossRule::Reply => written_by_model(prompt, format, start..end),
+    };
+    prompt.clone().behind(written.end)
 }
 
 /// How many bytes two texts share at their start, in whole characters.

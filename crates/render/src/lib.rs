@@ -18,7 +18,7 @@ use rolecall_conversation::Conversation;
 use rolecall_format::Format;
 
 pub use error::Error;
-pub use extend::extend;
+pub use extend::{extend, new_turn};
 pub use loss::{LossPolicy, loss_spans};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;

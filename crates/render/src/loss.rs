@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
-use rolecall_conversation::{Conversation, Json, Message, Role};
-use rolecall_format::{Format, Layout, Op, Slot};
+use rolecall_conversation::{Conversation, Json, Message};
+use rolecall_format::{Format, Layout, LossRule, Op, Slot};
 
-use crate::role::role_of;
-use crate::{Error, Origin, Prompt};
+use crate::{Error, Origin, Prompt, Turn};
 
 /// Whose text is learned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,13 +56,12 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
         return std::iter::once(0..length).filter(|whole| !whole.is_empty()).collect();
     }
     let turns = prompt.turns();
-    let last = turns.iter().rposition(|turn| speaker(turn.message, conversation, format) == Some(&Role::Assistant));
+    let last = turns.iter().rposition(is_reply);
     let mut spans: Vec<Range<usize>> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
         let end = turns.get(at + 1).map_or(length, |next| next.start);
-        let assistant = speaker(turn.message, conversation, format) == Some(&Role::Assistant);
         let learned = match policy {
-            LossPolicy::Assistant => assistant,
+            LossPolicy::Assistant => is_reply(turn),
             LossPolicy::Last => Some(at) == last,
             LossPolicy::All => true,
         };
@@ -73,6 +71,7 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
         }
         let span = match policy {
             LossPolicy::All => turn.start..end,
+            _ if format.rules.loss == LossRule::Turn => turn.start..end,
             _ => written_by_model(prompt, format, turn.start..end),
         };
         match spans.last_mut() {
@@ -85,7 +84,7 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
 }
 
 /// Of an assistant's turn: what stands behind the generation prompt, up to and with the token that ends the turn.
-fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> Range<usize> {
+pub(crate) fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> Range<usize> {
     let start = turn.start + opening(prompt, format, &turn);
     let ends = |range: Range<usize>| {
         let controls = prompt.segments_in(range).filter_map(|segment| match segment.origin {
@@ -121,7 +120,7 @@ fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
                 Some(text) => (text.len(), true),
                 None => (0, false),
             },
-            Op::Seam => (0, true),
+            Op::Seam | Op::Own(_) => (0, true),
             Op::Hole { .. } | Op::Group(_) => (0, false),
         };
         given += same;
@@ -132,8 +131,9 @@ fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
     given
 }
 
-fn speaker<'m>(message: Option<usize>, conversation: &'m Conversation, format: &Format) -> Option<&'m Role> {
-    Some(role_of(conversation.messages.get(message?)?, format))
+/// Whether a turn is what the assistant said.
+fn is_reply(turn: &Turn) -> bool {
+    turn.slot == Slot::Assistant && turn.message.is_some()
 }
 
 /// What a message says of itself: `weight` as OpenAI's fine-tuning has it, `loss` as others do.
@@ -143,5 +143,11 @@ fn carries_loss(message: &Message) -> bool {
         Some(Json::Number(number)) => number.as_f64() == Some(0.0),
         _ => false,
     };
-    !weightless && object.get("loss").and_then(Json::as_bool) != Some(false)
+    let lossless = match object.get("loss") {
+        Some(Json::Bool(loss)) => !loss,
+        // XTuner: a text says yes as `true` or `1` and no otherwise, letter case aside.
+        Some(Json::String(loss)) => !(loss.eq_ignore_ascii_case("true") || loss == "1"),
+        _ => false,
+    };
+    !weightless && !lossless
 }

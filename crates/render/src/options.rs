@@ -101,7 +101,12 @@ pub(crate) fn choose<'a>(
 impl Chosen<'_> {
     /// The value of an option that the format has.
     pub fn value(&self, format: &Format, name: &str) -> Option<&str> {
+        self.entry(format, name).map(|(value, _)| value)
+    }
+
+    /// The value of an option that the format has, and whether the caller gave it.
+    pub fn entry(&self, format: &Format, name: &str) -> Option<(&str, bool)> {
         let at = format.choices.iter().position(|choice| choice.name == name)?;
-        self.values.get(at).map(|(value, _)| value.as_str())
+        self.values.get(at).map(|(value, given)| (value.as_str(), *given))
     }
 }

@@ -3,20 +3,32 @@
 use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{AnswersRule, AssistantRule, Format, SystemRule, ToolRule, TurnsRule, UsersRule};
 
-use crate::role::{generates, role_of};
+use crate::role::{Speakers, is_blank, role_of};
 use crate::{Error, RuleMode};
 
 /// Refuses roles that the format does not know and, where rules are enforced, an order that it does not allow.
 pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode) -> Result<(), Error> {
+    let speakers = Speakers::new(conversation, format, mode);
     let mut state =
         State { format, seen_user: false, leading: true, previous: None, unanswered: None, users_turn: true };
     for (index, message) in conversation.messages.iter().enumerate() {
-        check_role(index, message, format, mode)?;
-        if mode == RuleMode::Enforce {
-            state.take(index, message)?;
+        if !speakers.are_by_place() {
+            check_role(index, message, format, mode)?;
+        }
+        match mode {
+            RuleMode::Enforce => state.take(index, message)?,
+            RuleMode::Reference
+                if *speakers.of(index, message) == Role::System
+                    && format.rules.system == SystemRule::Refused
+                    && format.rules.turns != TurnsRule::Answered
+                    && !is_blank(message, format) =>
+            {
+                return Err(refuse_system(index, format));
+            }
+            RuleMode::Reference => {}
         }
     }
-    if mode == RuleMode::Enforce && generates(conversation, format) {
+    if mode == RuleMode::Enforce && speakers.generates(conversation) {
         state.need_answers(None)?;
     }
     Ok(())
@@ -40,6 +52,13 @@ fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) 
     Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known: names.map(str::to_owned).collect() })
 }
 
+/// A system message of a family that has none.
+pub(crate) fn refuse_system(index: usize, format: &Format) -> Error {
+    let help = "put the text into the first user message".to_owned();
+    let what = format!("`{}` has no system message", format.name);
+    Error::Rule { message: index, rule: "system", what, help }
+}
+
 struct State<'a> {
     format: &'a Format,
     seen_user: bool,
@@ -58,6 +77,10 @@ impl<'a> State<'a> {
             self.need_answers(Some(index))?;
         }
         match role_of(message, self.format) {
+            // One without text counts as none.
+            Role::System if is_blank(message, self.format) => {}
+            // As pairs, only those are written that belong to an answer.
+            Role::System if self.format.rules.turns == TurnsRule::Answered => {}
             Role::System => self.system(index)?,
             Role::User => self.user(index)?,
             Role::Assistant => self.assistant(index, message)?,
@@ -79,7 +102,9 @@ impl<'a> State<'a> {
             SystemRule::First | SystemRule::Fold => {
                 ("a system message is not the first message", "join all system texts into one first message")
             }
-            SystemRule::None => ("this model family has no system message", "put the text into the first user message"),
+            SystemRule::None | SystemRule::Refused => {
+                ("this model family has no system message", "put the text into the first user message")
+            }
         };
         Err(self.broken(index, "system", what, help))
     }
@@ -91,7 +116,7 @@ impl<'a> State<'a> {
                 ("a second user message in a row", "join the two, or put the assistant's answer between");
             return Err(self.broken(index, "users", what, help));
         }
-        if self.format.rules.turns == TurnsRule::Alternate && !self.users_turn {
+        if alternates(self.format) && !self.users_turn {
             let what = "a user message where the assistant's is due";
             return Err(self.broken(
                 index,
@@ -111,7 +136,7 @@ impl<'a> State<'a> {
             return Err(self.broken(index, "assistant", what, "begin with a user message"));
         }
         let goes_on = self.previous.is_some_and(|previous| *role_of(previous, self.format) == Role::Tool);
-        if self.format.rules.turns == TurnsRule::Alternate && self.users_turn && !goes_on {
+        if alternates(self.format) && self.users_turn && !goes_on {
             let what = "an assistant message where the user's is due";
             return Err(self.broken(
                 index,
@@ -165,6 +190,10 @@ impl<'a> State<'a> {
     fn broken(&self, message: usize, rule: &'static str, what: &str, help: &str) -> Error {
         Error::Rule { message, rule, what: what.to_owned(), help: help.to_owned() }
     }
+}
+
+fn alternates(format: &Format) -> bool {
+    matches!(format.rules.turns, TurnsRule::Alternate | TurnsRule::Paired)
 }
 
 /// Whether a message has one of the family's own header fields, which stand for calls in its native form.

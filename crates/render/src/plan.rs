@@ -1,27 +1,34 @@
 //! Which layouts a conversation needs, in which order, and what fills each.
 
 mod calls;
+mod pairs;
 mod places;
 mod raw;
 mod systems;
+mod texts;
 
 use rolecall_conversation::{Conversation, Message, Part, Place, Role, Tool};
-use rolecall_format::{Field, Format, Layout, Slot, ToolsPlace};
+use rolecall_format::{EndingRule, Field, Format, Layout, Slot, ToolsPlace, TurnsRule};
 
 use calls::Calls;
 
 use crate::options::Chosen;
-use crate::role::{generates, role_of};
+use crate::role::{Speakers, role_of};
 use crate::{Dropped, Error, RuleMode};
 
 /// The turns of a prompt in order, and what has no place in it.
 pub(crate) struct Plan<'a> {
+    pub messages: &'a [Message],
     pub turns: Vec<Turn<'a>>,
     pub dropped: Vec<Dropped>,
     /// Whether the conversation offers the code interpreter.
     pub interpreter: bool,
     /// Raw model outputs of the history, each as the values of the assistant's layout.
     pub readings: Vec<Vec<(Field, &'a str)>>,
+    /// What was asked before an answer: the user messages that are joined.
+    pub asked: Vec<Vec<usize>>,
+    /// Whether the model is to fill a gap.
+    pub infills: bool,
     /// About how many bytes the prompt will have.
     pub bytes: usize,
 }
@@ -46,6 +53,12 @@ pub(crate) enum What<'a> {
     Message(usize, &'a Message, Option<SystemText<'a>>),
     /// A system text that the format adds.
     Added(&'a str),
+    /// One of the format's system templates, by number.
+    Template(usize),
+    /// Several user messages as one, by their number among the plan's `asked`, and the first of them.
+    Asked(usize, Option<usize>),
+    /// What stands before and behind the gap in a message's text.
+    Gap(usize, &'a str, &'a str),
     /// A message's raw model output, by its number among the plan's readings.
     Raw(usize, usize),
     /// Results of calls.
@@ -61,10 +74,13 @@ impl What<'_> {
     #[inline]
     pub fn message(&self) -> Option<usize> {
         match self {
-            What::Message(index, ..) | What::Raw(index, _) | What::Results(_, index) | What::Files(index, _) => {
-                Some(*index)
-            }
-            What::Added(_) | What::Nothing => None,
+            What::Message(index, ..)
+            | What::Raw(index, _)
+            | What::Results(_, index)
+            | What::Files(index, _)
+            | What::Gap(index, ..) => Some(*index),
+            What::Asked(_, first) => *first,
+            What::Added(_) | What::Template(_) | What::Nothing => None,
         }
     }
 }
@@ -92,6 +108,14 @@ pub(crate) fn plan_turns<'a>(
     chosen: &Chosen<'_>,
 ) -> Result<Plan<'a>, Error> {
     let mut planner = Planner::new(conversation, format, rules, chosen);
+    if planner.add_text_alone(conversation, chosen)? {
+        return Ok(planner.plan);
+    }
+    if format.rules.turns == TurnsRule::Answered {
+        planner.add_pairs(conversation)?;
+        planner.close(conversation)?;
+        return Ok(planner.plan);
+    }
     planner.bare(Slot::Begin);
     if format.rules.tools == ToolsPlace::BeforeSystem {
         planner.add_tool_turns();
@@ -108,6 +132,7 @@ pub(crate) fn plan_turns<'a>(
 struct Planner<'a> {
     format: &'a Format,
     strict: bool,
+    speakers: Speakers<'a>,
     plan: Plan<'a>,
     round: usize,
     /// The conversation's tools, until a turn prints them.
@@ -128,7 +153,11 @@ impl<'a> Planner<'a> {
         Planner {
             format,
             strict: rules == RuleMode::Enforce,
+            speakers: Speakers::new(conversation, format, rules),
             plan: Plan {
+                messages: &conversation.messages,
+                asked: Vec::new(),
+                infills: false,
                 turns: Vec::with_capacity(conversation.messages.len() + 4),
                 dropped: Vec::new(),
                 interpreter: tools.contains(&Tool::CodeInterpreter),
@@ -161,13 +190,13 @@ impl<'a> Planner<'a> {
     }
 
     fn add_messages(&mut self, conversation: &'a Conversation, first: usize) -> Result<(), Error> {
-        let messages = &conversation.messages;
+        let messages = &conversation.messages[..self.answered(conversation, first)];
         let mut users = 0;
         let mut calls = Calls::default();
         let mut index = first;
         while let Some(message) = messages.get(index) {
-            match role_of(message, self.format) {
-                Role::System if self.is_replaced(index) => {}
+            match self.speakers.of(index, message) {
+                Role::System if self.is_replaced(index) || self.is_blank(index, message) => {}
                 Role::System => self.message(Slot::System, Slot::System, index, message)?,
                 Role::Assistant
                     if self.raw_calls
@@ -185,8 +214,14 @@ impl<'a> Planner<'a> {
                     calls.remember(message);
                     let with_calls =
                         message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
-                    let slot = if with_calls { Slot::AssistantWithCalls } else { Slot::Assistant };
+                    let last = index + 1 == messages.len() && self.format.layout(Slot::AssistantLast).is_some();
+                    let slot = match (with_calls, last) {
+                        (true, _) => Slot::AssistantWithCalls,
+                        (false, true) => Slot::AssistantLast,
+                        (false, false) => Slot::Assistant,
+                    };
                     self.message(slot, Slot::Assistant, index, message)?;
+                    self.bare(Slot::AssistantAfter);
                 }
                 Role::Tool if self.format.layout(Slot::ToolGroup).is_some() => {
                     let results = messages[index..]
@@ -212,6 +247,28 @@ impl<'a> Planner<'a> {
             index += 1;
         }
         Ok(())
+    }
+
+    /// How many messages are written: all, or those that have their answer.
+    fn answered(&mut self, conversation: &Conversation, first: usize) -> usize {
+        let messages = &conversation.messages;
+        let all = messages.len();
+        if self.format.rules.turns != TurnsRule::Paired {
+            return all;
+        }
+        let named_user = |message: &Message| *role_of(message, self.format) == Role::User;
+        let (answered, why) = match self.speakers.are_by_place() {
+            true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not the user's"),
+            true => (all - (all - first) % 2, "no answer follows it"),
+            false if !messages.get(first).is_some_and(named_user) => (first, "the first message is not the user's"),
+            false => {
+                let open = messages[first..].iter().rev().take_while(|message| named_user(message)).count();
+                (all - open, "no answer follows it")
+            }
+        };
+        let left_out = (answered..all).map(|index| Dropped { place: Place::message(index, ""), why });
+        self.plan.dropped.extend(left_out);
+        answered
     }
 
     fn user(&mut self, slot: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
@@ -269,11 +326,18 @@ impl<'a> Planner<'a> {
                 self.plan.dropped.push(Dropped { place, why: "the format has no such option" });
             }
         }
-        if conversation.continue_final_message {
+        if conversation.continue_final_message || self.stays_open(conversation) {
             return self.cut(conversation);
         }
-        self.bare(if generates(conversation, self.format) { Slot::Generate } else { Slot::End });
+        self.bare(if self.speakers.generates(conversation) { Slot::Generate } else { Slot::End });
         Ok(())
+    }
+
+    /// Whether the assistant's last turn is left open for the model.
+    fn stays_open(&self, conversation: &Conversation) -> bool {
+        self.format.rules.ending == EndingRule::Open
+            && conversation.add_generation_prompt.is_none()
+            && self.speakers.ends_with_assistant(conversation)
     }
 
     /// The prompt ends behind the last message's content.
@@ -286,6 +350,9 @@ impl<'a> Planner<'a> {
         }
         if message.calls().len() > 0 {
             return nothing("it makes calls, which are complete");
+        }
+        if self.plan.turns.last().is_some_and(|turn| turn.slot == Slot::AssistantAfter) {
+            self.plan.turns.pop();
         }
         match self.plan.turns.last_mut() {
             Some(turn) if turn.layout.prints(Field::Content) => {
@@ -329,8 +396,8 @@ impl<'a> Planner<'a> {
             );
         };
         self.check_layout(layout, Field::Content, index, message)?;
-        let folded = match *role_of(message, self.format) {
-            Role::User => self.folded.take(),
+        let folded = match fallback {
+            Slot::User => self.folded.take(),
             _ => None,
         };
         self.turn(slot, fallback, What::Message(index, message, folded), size_of_content(message));

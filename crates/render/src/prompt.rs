@@ -110,6 +110,14 @@ impl Prompt {
         &self.turns
     }
 
+    /// What stands before so many bytes; none, if that is not on a character border.
+    pub fn up_to(&self, end: usize) -> Option<Prompt> {
+        let mut prompt = self.clone();
+        prompt.text = self.text.slice(0..end)?;
+        prompt.turns.retain(|turn| turn.start < end);
+        Some(prompt)
+    }
+
     /// What stands behind so many bytes; on a character border. A turn that goes on there begins at 0.
     pub(crate) fn behind(mut self, start: usize) -> Prompt {
         if let Some(rest) = self.text.slice(start..self.text.len()) {
@@ -122,6 +130,11 @@ impl Prompt {
             self.text = rest;
         }
         self
+    }
+
+    /// The texts to stop at, the tokenizer's own closing token with them.
+    pub fn stops(&self) -> Vec<&str> {
+        rolecall_format::stops(&self.generation, &self.controls)
     }
 
     /// The ids to stop at, where public.

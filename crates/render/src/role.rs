@@ -1,25 +1,74 @@
-//! Who speaks, by the usual names or by those of the format's maker.
+//! Who speaks, by the usual names, by those of the format's maker, or by the message's place.
 
 use rolecall_conversation::{Conversation, Message, Role};
-use rolecall_format::Format;
+use rolecall_format::{BlankSystem, EndingRule, Format, RolesRule};
+
+use crate::RuleMode;
 
 static USUAL: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
-/// The role of a message: a name that is unknown elsewhere may be the maker's own.
+/// The role of a message: the maker's own name of a role comes before what the name means elsewhere.
 #[inline]
 pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
-    match message.role() {
-        Role::Other(name) => {
-            let own = |role: &&Role| format.role_names(role.name()).contains(&name.as_str());
-            USUAL.iter().find(own).unwrap_or(message.role())
-        }
-        role => role,
+    if format.roles.is_empty() && !matches!(message.role(), Role::Other(_)) {
+        return message.role();
+    }
+    let spelled = message.role_as_spelled();
+    let own = |role: &&Role| {
+        format.roles.iter().any(|(usual, own)| usual == role.name() && own.iter().any(|name| name == spelled))
+    };
+    USUAL.iter().find(own).unwrap_or(message.role())
+}
+
+/// Whether a system message counts as none for want of text.
+pub(crate) fn is_blank(message: &Message, format: &Format) -> bool {
+    let text = || message.text().unwrap_or_default();
+    match format.rules.blank_system {
+        BlankSystem::Keep => false,
+        BlankSystem::Skip => text().is_empty(),
+        BlankSystem::SkipSpaces => text().chars().all(|character| character == ' '),
     }
 }
 
-/// Whether a generation prompt ends the prompt.
-pub(crate) fn generates(conversation: &Conversation, format: &Format) -> bool {
-    let last = conversation.messages.last().map(|message| role_of(message, format));
-    let wanted = conversation.add_generation_prompt.unwrap_or(last != Some(&Role::Assistant));
-    wanted && !conversation.continue_final_message
+/// Who speaks in a conversation.
+#[derive(Clone, Copy)]
+pub(crate) struct Speakers<'f> {
+    format: &'f Format,
+    /// Where messages are told apart by their place: the first of them.
+    by_place: Option<usize>,
+}
+
+impl<'f> Speakers<'f> {
+    pub fn new(conversation: &Conversation, format: &'f Format, mode: RuleMode) -> Speakers<'f> {
+        let by_place = mode == RuleMode::Reference && format.rules.roles == RolesRule::ByPlace;
+        let system = conversation.messages.first().is_some_and(|message| *role_of(message, format) == Role::System);
+        Speakers { format, by_place: by_place.then_some(usize::from(system)) }
+    }
+
+    /// Whether messages are told apart by their place, whatever they say of themselves.
+    pub fn are_by_place(&self) -> bool {
+        self.by_place.is_some()
+    }
+
+    /// Who speaks in a message.
+    #[inline]
+    pub fn of<'m>(&self, index: usize, message: &'m Message) -> &'m Role {
+        match self.by_place {
+            None => role_of(message, self.format),
+            Some(first) if index < first => &USUAL[0],
+            Some(first) => &USUAL[1 + (index - first) % 2],
+        }
+    }
+
+    /// Whether the assistant speaks last.
+    pub fn ends_with_assistant(&self, conversation: &Conversation) -> bool {
+        let last = conversation.messages.len().wrapping_sub(1);
+        conversation.messages.last().is_some_and(|message| *self.of(last, message) == Role::Assistant)
+    }
+
+    /// Whether a generation prompt ends the prompt.
+    pub fn generates(&self, conversation: &Conversation) -> bool {
+        let usual = self.format.rules.ending == EndingRule::Reopened || !self.ends_with_assistant(conversation);
+        conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message
+    }
 }

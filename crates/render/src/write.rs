@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rolecall_conversation::{Call, Content, Message, Part, json};
 use rolecall_format::codec::is_python_space;
-use rolecall_format::{Codec, ControlId, Field, Format, Op, Slot, Step, sources};
+use rolecall_format::{Codec, ControlId, Field, Format, Generation, Op, Slot, Step, sources};
 use rolecall_text::{Source, Text};
 
 use scene::Scene;
@@ -32,6 +32,8 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
         origins: Origins::with_capacity(plan.turns.len() + 8),
         readings: &plan.readings,
+        messages: plan.messages,
+        asked: &plan.asked,
         turns: Vec::with_capacity(plan.turns.len()),
     };
     let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
@@ -46,18 +48,25 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         }
     }
     let length = text.len();
+    let generation = match plan.infills {
+        true => Arc::new(Generation { stop: format.generation.infill_stop.clone(), ..(*format.generation).clone() }),
+        false => Arc::clone(&format.generation),
+    };
     let mut turns = writer.turns;
     // A turn that wrote nothing begins where the next one does.
     let mut next = length;
     turns.reverse();
-    turns.retain(|turn| std::mem::replace(&mut next, turn.start) > turn.start);
+    turns.retain(|turn| {
+        let reply = turn.slot == Slot::Assistant && turn.message.is_some();
+        std::mem::replace(&mut next, turn.start) > turn.start || reply
+    });
     turns.reverse();
     Prompt {
         turns,
         text,
         origins: writer.origins,
         controls: Arc::clone(&format.controls),
-        generation: Arc::clone(&format.generation),
+        generation,
         dropped: plan.dropped,
     }
 }
@@ -74,6 +83,8 @@ struct Writer<'a> {
     interpreter: bool,
     origins: Origins,
     readings: &'a [Vec<(Field, &'a str)>],
+    messages: &'a [Message],
+    asked: &'a [Vec<usize>],
     turns: Vec<prompt::Turn>,
 }
 
@@ -141,7 +152,7 @@ impl<'a> Writer<'a> {
                     if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
                 Op::Control(id) => self.control(*id, out),
                 Op::Seam => out.push_apart("", sources::SEAM),
-                Op::Hole { .. } | Op::Group(_) => {}
+                Op::Hole { .. } | Op::Group(_) | Op::Own(_) => {}
             }
         }
     }
@@ -160,13 +171,11 @@ impl<'a> Writer<'a> {
         match field {
             Field::Content => match scene.turn.map(|turn| turn.what) {
                 Some(What::Added(text)) => !text.is_empty(),
-                _ => message.is_some_and(|message| match message.content() {
-                    Content::None => false,
-                    Content::Text(text) => !text.is_empty(),
-                    Content::Parts(_) => message.parts().any(|part| part != Part::Text("")),
-                }),
+                Some(What::Template(_)) => true,
+                Some(What::Asked(number, _)) => self.asked[number].iter().any(|index| has_text(&self.messages[*index])),
+                _ => message.is_some_and(has_text),
             },
-            Field::Name if scene.call.is_some() => true,
+            Field::Name if scene.call.is_some() || scene.tool_name.is_some() => true,
             Field::Name => filled(message.and_then(Message::name)),
             Field::Reasoning => filled(message.and_then(Message::reasoning_content)),
             Field::Calls => message.is_some_and(|message| message.calls().len() > 0),
@@ -182,6 +191,8 @@ impl<'a> Writer<'a> {
             Field::Option(at) => self.chosen.values.get(at).is_some_and(|(value, _)| !value.is_empty()),
             Field::Extra(at) => filled(message.and_then(|message| message.text_field(&self.format.fields[at].0))),
             Field::Interpreter => self.interpreter && self.format.defaults.interpreter.is_some(),
+            Field::Description => scene.description.is_some(),
+            Field::Prefix | Field::Suffix => matches!(scene.turn.map(|turn| turn.what), Some(What::Gap(..))),
             Field::Round
             | Field::Index
             | Field::Tool
@@ -245,13 +256,20 @@ impl<'a> Writer<'a> {
             }
             Field::Files => self.files(scene, out),
             Field::Path | Field::Size => self.file_field(field, scene, out),
+            Field::Description => out.push(scene.description.unwrap_or_default(), sources::FORMAT),
+            Field::Prefix | Field::Suffix => {
+                if let Some(What::Gap(index, prefix, suffix)) = scene.turn.map(|turn| turn.what) {
+                    let source = self.content_source(index);
+                    out.push(if field == Field::Prefix { prefix } else { suffix }, source);
+                }
+            }
             Field::Option(at) => {
                 if let Some((value, given)) = self.chosen.values.get(at) {
                     let source = match given {
                         true => self.source(Origin::Option { name: self.format.choices[at].name.clone() }),
                         false => sources::FORMAT,
                     };
-                    out.push(value, source);
+                    out.push(option_by(value, codec), source);
                 }
             }
             Field::Extra(at) => {
@@ -310,6 +328,27 @@ impl<'a> Writer<'a> {
             Some(message) => self.message_source(message, Cow::Owned(format!("tools[{at}]"))),
             None => self.source(Origin::Tool { tool: at }),
         }
+    }
+}
+
+/// What an option's text has on one side of a name in braces; all of it stands before a name that it has not got.
+fn option_by<'t>(value: &'t str, codec: &Codec) -> &'t str {
+    let split = |name: &str| {
+        let mark = format!("{{{name}}}");
+        value.find(&mark).map(|at| (&value[..at], &value[at + mark.len()..]))
+    };
+    match codec {
+        Codec::Before(name) => split(name).map_or(value, |(before, _)| before),
+        Codec::Behind(name) => split(name).map_or("", |(_, behind)| behind),
+        codec => text_by(value, codec),
+    }
+}
+
+fn has_text(message: &Message) -> bool {
+    match message.content() {
+        Content::None => false,
+        Content::Text(text) => !text.is_empty(),
+        Content::Parts(_) => message.parts().any(|part| part != Part::Text("")),
     }
 }
 

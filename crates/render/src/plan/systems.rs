@@ -5,7 +5,7 @@ use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools};
 
 use super::{Planner, SystemText, What};
 use crate::options::Chosen;
-use crate::role::role_of;
+use crate::role::{is_blank, role_of};
 use crate::{Dropped, Error};
 
 impl<'a> Planner<'a> {
@@ -14,9 +14,14 @@ impl<'a> Planner<'a> {
         let messages = &conversation.messages;
         let format = self.format;
         let is_system = |message: &&Message| *role_of(message, format) == Role::System;
-        let leading = messages.iter().take_while(is_system).count();
+        let leading = match self.speakers.are_by_place() {
+            true => usize::from(messages.first().is_some_and(|message| is_system(&message))),
+            false => messages.iter().take_while(is_system).count(),
+        };
+        let said = |message: &Message| *role_of(message, format) == Role::System && !is_blank(message, format);
+        let opened = messages[..leading].iter().any(said);
         let replaced = self.replaces_system(chosen) && self.offer.is_some();
-        let none = !messages.iter().any(|message| is_system(&message));
+        let none = !messages.iter().any(said);
         self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
         if let Some(index) = self.replaced {
             let why = "the tools' own prompt takes its place";
@@ -26,8 +31,12 @@ impl<'a> Planner<'a> {
         let defaults = &self.format.defaults;
         let added = match &defaults.system {
             _ if replaced => defaults.system_with_tools.as_deref(),
-            Some(text) if defaults.system_when == SystemWhen::NotFirst && leading == 0 => Some(text.as_str()),
-            Some(text) if defaults.system_when == SystemWhen::None && none => Some(text.as_str()),
+            Some(text) if defaults.system_when == SystemWhen::NotFirst && !opened && !messages.is_empty() => {
+                Some(text.as_str())
+            }
+            Some(text) if defaults.system_when == SystemWhen::None && none && !messages.is_empty() => {
+                Some(text.as_str())
+            }
             _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
             _ => None,
         };
@@ -37,6 +46,11 @@ impl<'a> Planner<'a> {
             added => added,
         };
         self.says_interpreter = before.is_none() && added.is_some();
+        let template = chosen.value(format, "system_template").filter(|_| none && added.is_none());
+        let templates = &self.format.defaults.system_templates;
+        if let Some(number) = templates.iter().position(|(name, _)| Some(name.as_str()) == template) {
+            self.turn(Slot::SystemFirst, Slot::System, What::Template(number), 200);
+        }
         if let Some(text) = added {
             match self.format.rules.system {
                 SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
@@ -44,8 +58,10 @@ impl<'a> Planner<'a> {
             }
         }
         for (index, message) in messages[..leading].iter().enumerate() {
+            if self.is_replaced(index) || self.is_blank(index, message) {
+                continue;
+            }
             match self.format.rules.system {
-                _ if self.is_replaced(index) => {}
                 SystemRule::Fold if index == 0 => {
                     if let Some(layout) = self.format.layout(Slot::Folded) {
                         self.check_layout(layout, Field::System, index, message)?;
@@ -72,6 +88,16 @@ impl<'a> Planner<'a> {
     pub(super) fn interpreter_is_system(&self) -> bool {
         let printed = |slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Interpreter));
         self.format.layout(Slot::ToolsInterpreter).is_none() && !printed(Slot::System) && !printed(Slot::SystemFirst)
+    }
+
+    /// Whether a system message counts as none for want of text; noted, where it is not quite empty.
+    pub(super) fn is_blank(&mut self, index: usize, message: &Message) -> bool {
+        let blank = is_blank(message, self.format);
+        if blank && message.text().is_some_and(|text| !text.is_empty()) {
+            let why = "a system message of nothing but spaces counts as none";
+            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
+        }
+        blank
     }
 
     pub(super) fn is_replaced(&self, index: usize) -> bool {

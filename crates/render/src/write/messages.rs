@@ -17,11 +17,28 @@ impl Writer<'_> {
             let source = self.content_source(index);
             return out.push(text, source);
         }
-        if let Some(What::Added(text)) = scene.turn.map(|turn| turn.what) {
-            return out.push(text_by(text, codec), sources::FORMAT);
+        let before = out.len();
+        match scene.turn.map(|turn| turn.what) {
+            Some(What::Added(text)) => out.push(text_by(text, codec), sources::FORMAT),
+            Some(What::Template(number)) => {
+                if let Some((_, layout)) = self.format.defaults.system_templates.get(number) {
+                    let _ = self.steps(layout.steps(), scene, out);
+                }
+            }
+            Some(What::Asked(number, _)) => {
+                let messages = self.messages;
+                for index in &self.asked[number] {
+                    self.message_content(*index, &messages[*index], codec, scene, out);
+                }
+            }
+            _ => {
+                if let Some((index, message)) = scene.message() {
+                    self.message_content(index, message, codec, scene, out);
+                }
+            }
         }
-        if let Some((index, message)) = scene.message() {
-            self.message_content(index, message, codec, scene, out);
+        if *codec == Codec::Filled && out.len() == before {
+            out.push(" ", sources::FORMAT);
         }
     }
 
@@ -84,9 +101,12 @@ impl Writer<'_> {
             let quoted = quoted_by(name, codec);
             return out.push(text_by(&quoted, codec), source);
         }
+        if let Some(name) = scene.tool_name {
+            return out.push(name, sources::FORMAT);
+        }
         let Some((index, message)) = scene.message() else { return };
         let Some(name) = message.name() else { return };
-        let known = self.format.names.iter().find(|(known, _)| *codec == Codec::Names && known == name);
+        let known = self.format.control_names.iter().find(|(known, _)| *codec == Codec::Names && known == name);
         match known {
             Some((_, id)) => self.control(*id, out),
             None => {

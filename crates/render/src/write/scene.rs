@@ -11,6 +11,10 @@ pub(super) struct Scene<'a> {
     pub call: Option<(usize, Call<'a>)>,
     pub tool: Option<(usize, &'a Tool)>,
     pub part: Option<(usize, Part<'a>)>,
+    /// What the tool at hand says that it does.
+    pub description: Option<&'a str>,
+    /// Its name.
+    pub tool_name: Option<&'a str>,
 }
 
 impl<'a> Scene<'a> {

@@ -36,7 +36,8 @@ impl Writer<'_> {
         for (at, tool) in functions {
             out.push(if written == 0 { &open } else { &between }, sources::FORMAT);
             let source = self.tool_source(offer, at);
-            out.push(&json::write_at(&tool_value(field == Field::Tools, tool), &layout, 1), source);
+            let value = self.described(tool_value(field == Field::Tools, tool), scene);
+            out.push(&json::write_at(&value, &layout, 1), source);
             written += 1;
         }
         out.push(if written == 0 { "[]" } else { &close }, sources::FORMAT);
@@ -45,8 +46,29 @@ impl Writer<'_> {
     pub(super) fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         if let (Some((at, tool)), Some(offer), Codec::Json { indent }) = (scene.tool, scene.offer(), codec) {
             let source = self.tool_source(offer, at);
-            out.push(&json::write(&tool_value(field == Field::Tool, tool), &json_layout(*indent)), source);
+            let value = self.described(tool_value(field == Field::Tool, tool), scene);
+            out.push(&json::write(&value, &json_layout(*indent)), source);
         }
+    }
+
+    /// A tool whose description is put as the layout `tool-description` says.
+    fn described(&mut self, mut value: Json, scene: &Scene<'_>) -> Json {
+        let Some(layout) = self.format.layout(Slot::ToolDescription) else { return value };
+        let function = match &mut value {
+            Json::Object(tool) if matches!(tool.get("function"), Some(Json::Object(_))) => tool.get_mut("function"),
+            other => Some(other),
+        };
+        if let Some(Json::Object(function)) = function
+            && let (Some(Json::String(name)), Some(Json::String(description))) =
+                (function.get("name"), function.get("description"))
+        {
+            let mut text = Text::new();
+            let scene = Scene { description: Some(description), tool_name: Some(name), ..*scene };
+            let _ = self.steps(layout.steps(), &scene, &mut text);
+            let text = text.into_plain();
+            function.insert("description", Json::String(text));
+        }
+        value
     }
 }
 

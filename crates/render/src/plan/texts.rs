@@ -1,0 +1,57 @@
+//! Prompts that are one text and no conversation: to be gone on with, or with a gap to be filled.
+
+use rolecall_conversation::{Content, Conversation, Place, Role};
+use rolecall_format::Slot;
+
+use super::{Planner, What};
+use crate::Error;
+use crate::options::Chosen;
+
+impl<'a> Planner<'a> {
+    /// Plans a prompt that is one user message's text, where the option `capability` says so. Gives whether it did.
+    pub(super) fn add_text_alone(
+        &mut self,
+        conversation: &'a Conversation,
+        chosen: &Chosen<'_>,
+    ) -> Result<bool, Error> {
+        let Some((capability, given)) = chosen.entry(self.format, "capability") else { return Ok(false) };
+        let slot = match capability {
+            "completion" => Slot::Completion,
+            "python" => Slot::Python,
+            "infilling" => Slot::Infill,
+            _ => return Ok(false),
+        };
+        if self.format.layout(slot).is_none() {
+            return Ok(false);
+        }
+        let [message] = &conversation.messages[..] else { return self.refuse_conversation(given) };
+        let (Role::User, Content::Text(text)) = (self.speakers.of(0, message), message.content()) else {
+            return self.refuse_conversation(given);
+        };
+        if slot != Slot::Infill {
+            self.turn(slot, slot, What::Message(0, message, None), text.len());
+            return Ok(true);
+        }
+        let mark = self.format.defaults.gap.as_deref().unwrap_or_default();
+        let found = if mark.is_empty() { 0 } else { text.matches(mark).count() };
+        let Some((prefix, suffix)) = text.split_once(mark).filter(|_| found == 1) else {
+            return Err(Error::Gap { message: 0, mark: mark.to_owned(), found });
+        };
+        self.plan.infills = true;
+        self.turn(slot, slot, What::Gap(0, prefix, suffix), text.len());
+        Ok(true)
+    }
+
+    /// A conversation is refused where a text alone was asked for; where it is only the format's default, it is written.
+    fn refuse_conversation(&self, given: bool) -> Result<bool, Error> {
+        match given && self.strict {
+            false => Ok(false),
+            true => Err(Error::NoPlace {
+                place: Place::field("messages"),
+                format: self.format.name.clone(),
+                what: "a conversation where one text is asked for".into(),
+                help: "send one user message, or drop the option `capability`".into(),
+            }),
+        }
+    }
+}
