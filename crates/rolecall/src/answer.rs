@@ -9,6 +9,7 @@ use rolecall_format::Generation;
 use rolecall_render::{Origin, Prompt};
 
 use crate::Error;
+use crate::model::{Evidence, Identified, Model};
 
 /// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "dropped"?}`
 ///
@@ -144,6 +145,41 @@ pub fn of_generation(generation: &Generation) -> Json {
     Json::Object(object)
 }
 
+/// `{"model", "format", "title", "evidence", "warnings", "dialects"}`
+pub fn of_model(model: &Model, identified: &Identified<'_>) -> Json {
+    let warnings = identified
+        .warnings
+        .iter()
+        .map(|warning| Json::Object(object! { "code" => warning.code(), "message" => warning.to_string() }));
+    let dialects = identified.dialects.iter().map(|dialect| {
+        let mut object = object! { "format" => dialect.format.as_str(), "why" => dialect.why.as_str() };
+        if let Some(warning) = &dialect.warning {
+            object.insert("warning", Json::from(warning.as_str()));
+        }
+        Json::Object(object)
+    });
+    Json::Object(object! {
+        "model" => model.name.as_str(),
+        "format" => identified.format.name.as_str(),
+        "title" => identified.format.title.as_str(),
+        "evidence" => of_evidence(&identified.evidence),
+        "warnings" => Json::Array(warnings.collect()),
+        "dialects" => Json::Array(dialects.collect()),
+    })
+}
+
+/// `[{"kind", "text", "pattern"?}, ..]`: why a model needs a format, the strongest first.
+pub fn of_evidence(evidence: &[Evidence]) -> Json {
+    let each = evidence.iter().map(|evidence| {
+        let mut object = object! { "kind" => evidence.code(), "text" => evidence.to_string() };
+        if let Some(pattern) = evidence.pattern() {
+            object.insert("pattern", Json::from(pattern));
+        }
+        Json::Object(object)
+    });
+    Json::Array(each.collect())
+}
+
 fn prompt_object(id: Option<&Json>, prompt: &Prompt) -> Object {
     let segments = prompt
         .segments()
@@ -151,7 +187,7 @@ fn prompt_object(id: Option<&Json>, prompt: &Prompt) -> Object {
     let mut answer = with_id(id);
     answer.insert("prompt", Json::from(prompt.text()));
     answer.insert("segments", Json::Array(segments.collect()));
-    answer.insert("stop", Json::Array(prompt.generation.stop.iter().map(|text| Json::from(text.as_str())).collect()));
+    answer.insert("stop", Json::Array(prompt.stops().into_iter().map(Json::from).collect()));
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
     answer.insert("generation", of_generation(&prompt.generation));
     if !prompt.dropped.is_empty() {

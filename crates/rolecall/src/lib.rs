@@ -23,21 +23,28 @@
 struct Readme;
 
 pub mod answer;
+mod dialects;
+pub mod diff;
 mod error;
 mod files;
+pub mod model;
 
+pub use dialects::registry;
 pub use error::Error;
 pub use rolecall_conversation::{
     Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
 };
 pub use rolecall_encode::{Encoded, EncodedToken, Encoder, Split, SplitRun, Tokenizer, split_text};
 pub use rolecall_format::{
-    Choice, Codec, Control, ControlId, Defaults, Diagnostic, Fit, Format, Generation, Layout, LoadError, Op, Pattern,
-    Registry, Rules, Slot, SystemWhen, Unresolved, codec,
+    Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, Generation, Identity, Layout,
+    LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, Unresolved, codec, load,
 };
+pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;
+pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{
-    Bos, Dropped, LossPolicy, Options, Origin, Prompt, RuleMode, Run, Segment, Turn, extend, loss_spans, render,
+    Bos, Dropped, LossPolicy, Options, Origin, Prompt, RuleMode, Run, Segment, Turn, extend, loss_spans, new_turn,
+    render,
 };
 pub use rolecall_text::{Source, Text};
 

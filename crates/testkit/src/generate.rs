@@ -103,7 +103,7 @@ fn collect_literals(ops: &[Op], marks: &mut Vec<String>) {
                 marks.extend(Some(text.trim().to_owned()).filter(|text| !text.is_empty() && text.len() < 60))
             }
             Op::Group(inner) => collect_literals(inner, marks),
-            Op::Control(_) | Op::Hole { .. } | Op::Seam => {}
+            Op::Control(_) | Op::Hole { .. } | Op::Seam | Op::Own(_) => {}
         }
     }
 }
@@ -278,9 +278,9 @@ impl Maker<'_> {
         let slot = self.first_of(&slots);
         let mut message = self.message("system", &["developer"], slot, Wanted::Any);
         if self.chance(3) {
-            let known = self.format.names.len();
+            let known = self.format.control_names.len();
             let name = match self.chance(2) && known > 0 {
-                true => self.format.names[self.rng.usize(..known)].0.clone(),
+                true => self.format.control_names[self.rng.usize(..known)].0.clone(),
                 false => self.in_message("name", false),
             };
             message.insert("name", name.into());
@@ -620,7 +620,7 @@ fn has_hole(ops: &[Op], name: &str, good: &dyn Fn(&Codec) -> bool) -> bool {
     ops.iter().any(|op| match op {
         Op::Hole { field, codec, .. } => field.name() == name && good(codec),
         Op::Group(inner) => has_hole(inner, name, good),
-        Op::Literal(_) | Op::Control(_) | Op::Seam => false,
+        Op::Literal(_) | Op::Control(_) | Op::Seam | Op::Own(_) => false,
     })
 }
 

@@ -16,6 +16,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("rolecall-format", &["rolecall-text", "rolecall-conversation"]),
     ("rolecall-render", &["rolecall-format", "rolecall-text", "rolecall-conversation"]),
     ("rolecall-encode", &["rolecall-render", "rolecall-format"]),
+    ("rolecall-interop", &["rolecall-format", "rolecall-render", "rolecall-conversation"]),
     ("rolecall-openai", &["rolecall-conversation"]),
     (
         "rolecall",
@@ -25,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rolecall-format",
             "rolecall-render",
             "rolecall-encode",
+            "rolecall-interop",
             "rolecall-openai",
         ],
     ),

@@ -4,15 +4,14 @@
 
 use std::fs;
 
-use rolecall::{Conversation, Message, Options, Registry, Slot, render};
+use rolecall::{Conversation, Message, Options, Registry, Slot, load, render};
 
 #[test]
 fn every_built_in_format_file_is_right() {
     let files = Registry::builtin_sources();
     assert!(files.len() >= 25, "{} files", files.len());
     for (file, source) in files {
-        let mut registry = Registry::new();
-        let format = registry.load(source).unwrap_or_else(|error| panic!("formats/{file}: {error}"));
+        let format = load(source).unwrap_or_else(|error| panic!("formats/{file}: {error}"));
         assert_eq!(format!("{}.toml", format.name), *file);
         assert!(!format.sources.is_empty(), "{file} names no source");
     }
@@ -29,7 +28,7 @@ fn a_new_family_needs_no_rust() {
     fs::write(&path, example).unwrap();
 
     let mut registry = Registry::builtin();
-    registry.load(&fs::read_to_string(&path).unwrap()).unwrap();
+    registry.add(load(&fs::read_to_string(&path).unwrap()).unwrap()).unwrap();
     fs::remove_dir_all(folder).unwrap();
 
     let fit = registry.resolve("acme/tiny-chat-7b").unwrap();

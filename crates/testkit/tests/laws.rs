@@ -369,7 +369,7 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
     for round in 0..2_000 {
         let (file, source) = sources[round % sources.len()];
         let damaged = damage(source, &mut rng);
-        let result = catch_unwind(|| Registry::new().load(&damaged).cloned());
+        let result = catch_unwind(|| rolecall::load(&damaged));
         let Ok(result) = result else { panic!("{file}, round {round}: a panic on\n{damaged}") };
         match result {
             Ok(format) => {

@@ -3,7 +3,11 @@
 mod chatglm3;
 mod ids;
 mod internlm2;
+mod labels;
+mod lmdeploy;
+mod lmflow;
 mod runs;
+mod xtuner;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -26,7 +30,7 @@ pub struct Context {
 impl Context {
     /// The built-in formats and a folder of tokenizers.
     pub fn new(tokenizers: Option<PathBuf>) -> Context {
-        Context { registry: Registry::builtin(), tokenizers, loaded: HashMap::new() }
+        Context { registry: rolecall::registry(), tokenizers, loaded: HashMap::new() }
     }
 
     /// A tokenizer of the folder, loaded once.
@@ -69,9 +73,9 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         "internlm2" => internlm2::run(row, op, context),
         "chatglm3" => chatglm3::run(row, op, context),
         "ids" => ids::run(row, context),
-        "xtuner" | "lmdeploy" | "lmflow" => {
-            Verdict::Skipped("the dialects of training and serving frameworks are not there yet")
-        }
+        "xtuner" => xtuner::run(row, op, context),
+        "lmdeploy" => lmdeploy::run(row, op, context),
+        "lmflow" => lmflow::run(row, op, context),
         "hf_jinja" | "stability" => Verdict::Skipped("the template engine is not there yet"),
         "outputs" => Verdict::Skipped("model output is not read yet"),
         _ => Verdict::Failed { expected: "a known system".into(), found: format!("`{system}`") },
@@ -94,7 +98,21 @@ fn conversation(row: &Object, more: Object) -> Result<Conversation, Error> {
     for (key, value) in more.iter() {
         request.insert(key, value.clone());
     }
-    Ok(Conversation::from_json(request.into())?)
+    read(request)
+}
+
+/// A conversation; one without messages is refused as a request and may be rendered all the same.
+fn read(mut request: Object) -> Result<Conversation, Error> {
+    let empty = request.get("messages").and_then(Json::as_array).is_some_and(<[Json]>::is_empty);
+    if empty {
+        let message = Json::Object(object! { "role" => "user", "content" => "" });
+        request.insert("messages", Json::Array(vec![message]));
+    }
+    let mut conversation = Conversation::from_json(request.into())?;
+    if empty {
+        conversation.messages.clear();
+    }
+    Ok(conversation)
 }
 
 /// Whether the reference refuses what we refuse.

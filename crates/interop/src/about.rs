@@ -1,0 +1,69 @@
+use rolecall_conversation::Json;
+use rolecall_format::{LoadError, Pattern};
+
+use crate::fields::File;
+use crate::tokens::Tokens;
+
+/// What a framework's `about.json` says of all its templates.
+#[derive(Default)]
+pub(crate) struct About {
+    pub title: String,
+    pub sources: Vec<(String, String)>,
+    tokens: Vec<(String, Tokens)>,
+    /// System texts by name.
+    pub system_templates: Vec<(String, String)>,
+    /// Which models a template is for.
+    pub models: Vec<(String, Vec<Pattern>)>,
+    pub deprecated: Vec<String>,
+}
+
+impl About {
+    pub fn read(text: &str) -> Result<About, LoadError> {
+        let file = File::parse(text)?;
+        let fields = file.fields();
+        fields.refuse_others(&[
+            "title",
+            "sources",
+            "usual_tokens",
+            "tokens",
+            "deprecated",
+            "system_templates",
+            "models",
+        ]);
+        let mut about = About { title: fields.text("title").unwrap_or_default(), ..About::default() };
+        if let Some(sources) = fields.inner("sources") {
+            about.sources = texts_of(&sources);
+        }
+        if let Some(systems) = fields.inner("system_templates") {
+            about.system_templates = texts_of(&systems);
+        }
+        if let Some(tokens) = fields.inner("tokens") {
+            for name in tokens.keys() {
+                about.tokens.extend(tokens.inner(name).map(|inner| (name.to_owned(), Tokens::read(&inner))));
+            }
+        }
+        if let Some(models) = fields.inner("models") {
+            for name in models.keys() {
+                let patterns = models.texts(name).unwrap_or_default();
+                about.models.push((name.to_owned(), patterns.iter().map(|text| Pattern::new(text)).collect()));
+            }
+        }
+        about.deprecated = fields.texts("deprecated").unwrap_or_default();
+        drop(fields);
+        file.finish(about)
+    }
+
+    /// The tokens of a template's own models.
+    pub fn tokens(&self, template: &str) -> Tokens {
+        let known = self.tokens.iter().find(|(name, _)| name == template);
+        known.map_or_else(Tokens::usual, |(_, tokens)| tokens.clone())
+    }
+}
+
+fn texts_of(fields: &crate::fields::Fields<'_, '_>) -> Vec<(String, String)> {
+    let each = fields.keys().filter_map(|key| match fields.value(key) {
+        Some(Json::String(text)) => Some((key.to_owned(), text.clone())),
+        _ => None,
+    });
+    each.collect()
+}

@@ -1,0 +1,284 @@
+use std::cell::RefCell;
+use std::ops::Range;
+
+use rolecall_conversation::json::{self, Object, Step};
+use rolecall_conversation::{Json, spelling};
+use rolecall_format::{Diagnostic, LoadError};
+
+/// A framework's JSON file, read field by field; what is wrong is said where it stands.
+pub(crate) struct File<'t> {
+    text: &'t str,
+    object: Object,
+    mistakes: RefCell<Vec<Diagnostic>>,
+}
+
+impl<'t> File<'t> {
+    /// The file, which must be a JSON object.
+    pub fn parse(text: &'t str) -> Result<File<'t>, LoadError> {
+        let object = match json::parse(text) {
+            Ok(Json::Object(object)) => object,
+            Ok(other) => {
+                let message = format!("expected a JSON object, found {}", other.kind());
+                let span = json::span(text, &[]).unwrap_or(0..text.len());
+                return Err(mistake("wrong_type", message, span, "write the template's fields between braces"));
+            }
+            Err(error) => {
+                let span = error.offset..(error.offset + 1).min(text.len().max(error.offset));
+                let message = format!("not JSON: {}", error.message);
+                return Err(mistake("not_json", message, span, "mind quotes, commas and braces before this place"));
+            }
+        };
+        Ok(File { text, object, mistakes: RefCell::default() })
+    }
+
+    /// The whole file as fields.
+    pub fn fields(&self) -> Fields<'_, 't> {
+        Fields { file: self, object: &self.object, path: Vec::new() }
+    }
+
+    /// What came of it, or every mistake in it.
+    pub fn finish<T>(self, made: T) -> Result<T, LoadError> {
+        let mut diagnostics = self.mistakes.into_inner();
+        diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
+        if diagnostics.is_empty() { Ok(made) } else { Err(LoadError { diagnostics }) }
+    }
+}
+
+fn mistake(code: &'static str, message: String, span: Range<usize>, help: &str) -> LoadError {
+    LoadError { diagnostics: vec![Diagnostic { code, message, span, help: Some(help.to_owned()) }] }
+}
+
+/// The fields of an object in the file.
+pub(crate) struct Fields<'f, 't> {
+    file: &'f File<'t>,
+    object: &'f Object,
+    path: Vec<Step<'f>>,
+}
+
+/// A text of the file, and where each of its characters is written.
+pub(crate) struct Written {
+    pub text: String,
+    /// For each byte of the text, and for its end, the byte of the file.
+    places: Vec<usize>,
+}
+
+impl Written {
+    /// Where a part of the text is written.
+    pub fn span(&self, part: Range<usize>) -> Range<usize> {
+        let at = |place: usize| self.places.get(place).or(self.places.last()).copied().unwrap_or(0);
+        at(part.start)..at(part.end).max(at(part.start) + 1)
+    }
+}
+
+impl<'f> Fields<'f, '_> {
+    /// Whether a field is there and not null.
+    pub fn has(&self, key: &str) -> bool {
+        self.object.get(key).is_some_and(|value| !value.is_null())
+    }
+
+    /// Where the value of a field stands.
+    pub fn span(&self, key: &'f str) -> Range<usize> {
+        let mut path = self.path.clone();
+        path.push(Step::Key(key));
+        json::span(self.file.text, &path).unwrap_or(0..0)
+    }
+
+    /// Where the object stands: its opening brace.
+    pub fn start(&self) -> Range<usize> {
+        let span = json::span(self.file.text, &self.path).unwrap_or(0..0);
+        span.start..(span.start + 1).min(span.end)
+    }
+
+    /// A text; none where the field is missing or null.
+    pub fn written(&self, key: &'f str) -> Option<Written> {
+        match self.object.get(key)? {
+            Json::Null => None,
+            Json::String(text) => {
+                let span = self.span(key);
+                let token = self.file.text.get(span.clone()).unwrap_or_default();
+                Some(Written { text: text.clone(), places: places(token, span.start) })
+            }
+            other => {
+                self.wrong_type(key, "a string", other);
+                None
+            }
+        }
+    }
+
+    /// The same without places.
+    pub fn text(&self, key: &'f str) -> Option<String> {
+        self.written(key).map(|written| written.text)
+    }
+
+    /// A text that must be there.
+    pub fn needed(&self, key: &'f str) -> Option<Written> {
+        if !self.has(key) {
+            let what = if self.object.get(key).is_some() { "is null" } else { "is missing" };
+            let span = if self.object.get(key).is_some() { self.span(key) } else { self.start() };
+            self.report("missing_key", format!("the field `{key}` {what}"), span, format!("add `\"{key}\": \"..\"`"));
+            return None;
+        }
+        self.written(key)
+    }
+
+    /// True or false; false where the field is missing or null.
+    pub fn boolean(&self, key: &'f str) -> bool {
+        match self.object.get(key) {
+            None | Some(Json::Null) => false,
+            Some(Json::Bool(value)) => *value,
+            Some(other) => {
+                self.wrong_type(key, "true or false", other);
+                false
+            }
+        }
+    }
+
+    /// A whole number from 0 on.
+    pub fn whole(&self, key: &'f str) -> Option<u64> {
+        match self.object.get(key)? {
+            Json::Null => None,
+            value => {
+                let number = match value {
+                    Json::Number(number) => number.as_i64().and_then(|number| u64::try_from(number).ok()),
+                    _ => None,
+                };
+                if number.is_none() {
+                    self.wrong_type(key, "a whole number, 0 or more,", value);
+                }
+                number
+            }
+        }
+    }
+
+    /// A number.
+    pub fn number(&self, key: &'f str) -> Option<f64> {
+        match self.object.get(key)? {
+            Json::Null => None,
+            Json::Number(number) => number.as_f64(),
+            other => {
+                self.wrong_type(key, "a number", other);
+                None
+            }
+        }
+    }
+
+    /// A list of texts; none where the field is missing or null.
+    pub fn texts(&self, key: &'f str) -> Option<Vec<String>> {
+        let items = match self.object.get(key)? {
+            Json::Null => return None,
+            Json::Array(items) => items,
+            other => {
+                self.wrong_type(key, "a list of strings", other);
+                return None;
+            }
+        };
+        let each = items.iter().map(|item| match item {
+            Json::String(text) => text.clone(),
+            other => {
+                self.wrong_type(key, "a list of strings", other);
+                String::new()
+            }
+        });
+        Some(each.collect())
+    }
+
+    /// An object inside.
+    pub fn inner(&self, key: &'f str) -> Option<Fields<'f, '_>> {
+        match self.object.get(key)? {
+            Json::Null => None,
+            Json::Object(object) => {
+                let mut path = self.path.clone();
+                path.push(Step::Key(key));
+                Some(Fields { file: self.file, object, path })
+            }
+            other => {
+                self.wrong_type(key, "an object", other);
+                None
+            }
+        }
+    }
+
+    /// The objects of a list; none where the field is missing or null.
+    pub fn list(&self, key: &'f str) -> Option<Vec<Fields<'f, '_>>> {
+        let items = match self.object.get(key)? {
+            Json::Null => return None,
+            Json::Array(items) => items,
+            other => {
+                self.wrong_type(key, "a list of objects", other);
+                return None;
+            }
+        };
+        let mut inner = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            let mut path = self.path.clone();
+            path.extend([Step::Key(key), Step::Index(at)]);
+            match item {
+                Json::Object(object) => inner.push(Fields { file: self.file, object, path }),
+                other => self.wrong_type(key, "a list of objects", other),
+            }
+        }
+        Some(inner)
+    }
+
+    /// The value of a field as it is.
+    pub fn value(&self, key: &str) -> Option<&'f Json> {
+        self.object.get(key)
+    }
+
+    /// All fields' names.
+    pub fn keys(&self) -> impl Iterator<Item = &'f str> {
+        self.object.iter().map(|(key, _)| key)
+    }
+
+    /// Says which fields are not known.
+    pub fn refuse_others(&self, known: &[&str]) {
+        for key in self.keys().filter(|key| !known.contains(key)) {
+            let span = json::key_span(self.file.text, &self.path, key).unwrap_or_else(|| self.start());
+            let help = match spelling::nearest(key, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => {
+                    format!("known here: {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))
+                }
+            };
+            self.report("unknown_key", format!("unknown field `{key}`"), span, help);
+        }
+    }
+
+    pub fn report(&self, code: &'static str, message: String, span: Range<usize>, help: String) {
+        self.file.mistakes.borrow_mut().push(Diagnostic { code, message, span, help: Some(help) });
+    }
+
+    pub fn wrong_type(&self, key: &'f str, expected: &str, found: &Json) {
+        let message = format!("expected {expected} for `{key}`, found {}", found.kind());
+        self.report("wrong_type", message, self.span(key), format!("write {} there", expected.trim_end_matches(',')));
+    }
+}
+
+/// For each byte of a string, and for its end, where it is written, escapes considered.
+fn places(token: &str, start: usize) -> Vec<usize> {
+    let mut places = Vec::with_capacity(token.len());
+    let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
+    let mut at = 0;
+    while let Some(first) = inside[at..].chars().next() {
+        let rest = &inside[at..];
+        let (written, decoded) = match (first, rest.as_bytes().get(1)) {
+            ('\\', Some(b'u')) => {
+                let unit = |at: usize| rest.get(at..at + 4).and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                match unit(2) {
+                    Some(0xd800..0xdc00) => (12, 4),
+                    Some(code) => (6, char::from_u32(code).map_or(3, char::len_utf8)),
+                    None => (2, 1),
+                }
+            }
+            ('\\', _) => (2, 1),
+            _ => (first.len_utf8(), first.len_utf8()),
+        };
+        places.extend(std::iter::repeat_n(start + 1 + at, decoded));
+        at = (at + written).min(inside.len());
+        while !inside.is_char_boundary(at) {
+            at += 1;
+        }
+    }
+    places.push(start + 1 + inside.len());
+    places
+}

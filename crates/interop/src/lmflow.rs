@@ -1,0 +1,378 @@
+//! LMFlow's conversation templates: formatters that are lists of components, for pairs of messages.
+
+use std::sync::Arc;
+
+use rolecall_format::{
+    BlankSystem, Codec, Control, ControlId, Defaults, Field, Format, LoadError, LossRule, Op, Own, RolesRule, Rules,
+    Slot, SystemRule, SystemWhen, TurnsRule, codec,
+};
+
+use crate::fields::{Fields, File, Written};
+use crate::own;
+
+const FIELDS: [&str; 15] = [
+    "template_name",
+    "system",
+    "user",
+    "assistant",
+    "function",
+    "observation",
+    "tools",
+    "separator",
+    "remove_last_sep",
+    "special_starter",
+    "special_stopper",
+    "force_system",
+    "system_default",
+    "class",
+    "roles",
+];
+
+/// The constructor's own names of the same fields.
+const FORMATTERS: [&str; 6] = [
+    "system_formatter",
+    "user_formatter",
+    "assistant_formatter",
+    "function_formatter",
+    "observation_formatter",
+    "tools_formatter",
+];
+
+/// What a component's text has where the message's comes.
+const CONTENT: &str = "{{content}}";
+
+/// Whether a file's fields are a conversation template's.
+pub(crate) fn is_template<'k>(keys: impl Iterator<Item = &'k str>, is_list: impl Fn(&str) -> bool) -> bool {
+    let mut keys = keys;
+    keys.any(|key| {
+        FORMATTERS.contains(&key)
+            || matches!(key, "template_name" | "special_starter" | "special_stopper")
+            || is_list(key)
+    })
+}
+
+/// Reads a conversation template: a JSON object of formatters, each a list of components `{"type": "string", "content":
+/// "<|user|>\n{{content}}"}`; the types are `string`, `token` (`bos_token`, `eos_token` or a token's text) and `token_id`.
+pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Result<Format, LoadError> {
+    let file = File::parse(text)?;
+    let mut reader = Reader { controls: Vec::new() };
+    let template = reader.read(&file.fields());
+    file.finish(()).map(|()| template.into_format(name, [reader.controls, own::controls(bos, eos)].concat()))
+}
+
+/// How the framework's code treats a template, beyond its components.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    /// Pairs of user and assistant.
+    Pairs,
+    /// The same, and the system text stands inside the first user message.
+    Folded,
+    /// Pairs of which each begins a new line, but for what opens the conversation.
+    Lines,
+    /// With calls and their results; tools are listed behind the system text, joined by commas.
+    Tools,
+    /// The same; each tool stands in marks of its own.
+    MarkedTools,
+}
+
+struct Template {
+    class: Class,
+    system: Option<Vec<Op>>,
+    user: Vec<Op>,
+    assistant: Vec<Op>,
+    function: Option<Vec<Op>>,
+    observation: Option<Vec<Op>>,
+    starter: Vec<Op>,
+    stopper: Vec<Op>,
+    /// What is taken off the last answer.
+    last_separator: Option<String>,
+    force_system: bool,
+    system_default: Option<String>,
+}
+
+struct Reader {
+    controls: Vec<Control>,
+}
+
+impl Reader {
+    fn read(&mut self, fields: &Fields<'_, '_>) -> Template {
+        let known: Vec<&str> = FIELDS.into_iter().chain(FORMATTERS).collect();
+        fields.refuse_others(&known);
+        let user = self.formatter(fields, "user", "user_formatter");
+        let assistant = self.formatter(fields, "assistant", "assistant_formatter");
+        for (key, formatter) in [("user_formatter", &user), ("assistant_formatter", &assistant)] {
+            if formatter.is_none() {
+                let help = format!("add `\"{key}\": [{{\"type\": \"string\", \"content\": \"..{CONTENT}..\"}}]`");
+                fields.report("missing_key", format!("the field `{key}` is missing"), fields.start(), help);
+            }
+        }
+        let separator = fields.inner("separator").and_then(|component| match component.text("type").as_deref() {
+            Some("string") => component.text("content"),
+            _ => None,
+        });
+        Template {
+            class: read_class(fields),
+            system: self.formatter(fields, "system", "system_formatter"),
+            user: user.unwrap_or_default(),
+            assistant: assistant.unwrap_or_default(),
+            function: self.formatter(fields, "function", "function_formatter"),
+            observation: self.formatter(fields, "observation", "observation_formatter"),
+            starter: fields.inner("special_starter").map(|inner| self.component(&inner, false)).unwrap_or_default(),
+            stopper: fields.inner("special_stopper").map(|inner| self.component(&inner, false)).unwrap_or_default(),
+            last_separator: separator.filter(|_| fields.boolean("remove_last_sep")),
+            force_system: fields.boolean("force_system"),
+            system_default: fields.text("system_default"),
+        }
+    }
+
+    /// A formatter under its short or its long name: a list of components, or an object that holds it.
+    fn formatter<'f>(&mut self, fields: &Fields<'f, '_>, short: &'f str, long: &'f str) -> Option<Vec<Op>> {
+        let key = if fields.has(long) { long } else { short };
+        let is_object = matches!(fields.value(key), Some(rolecall_conversation::Json::Object(_)));
+        let inner = if is_object { fields.inner(key) } else { None };
+        let components = match &inner {
+            Some(inner) => inner.list("template")?,
+            None => fields.list(key)?,
+        };
+        let ops: Vec<Op> = components.iter().flat_map(|component| self.component(component, true)).collect();
+        if !ops.iter().any(|op| matches!(op, Op::Hole { .. })) {
+            let message = format!("`{key}` has no `{CONTENT}`, so the message's text would be lost");
+            fields.report("gap", message, fields.span(key), format!("put `{CONTENT}` where the text comes"));
+        }
+        Some(ops)
+    }
+
+    fn component(&mut self, fields: &Fields<'_, '_>, has_content: bool) -> Vec<Op> {
+        fields.refuse_others(&["type", "content", "mask"]);
+        let Some(kind) = fields.needed("type") else { return Vec::new() };
+        match kind.text.as_str() {
+            "string" => match fields.needed("content") {
+                Some(written) => string(fields, &written, has_content),
+                None => Vec::new(),
+            },
+            "token" => match fields.needed("content") {
+                Some(written) => self.token(&written.text),
+                None => Vec::new(),
+            },
+            "token_id" => match fields.whole("content").and_then(|id| u32::try_from(id).ok()) {
+                Some(id) => vec![self.control(Control {
+                    text: format!("<#{id}>"),
+                    id: Some(id),
+                    by_id: true,
+                    ..Control::default()
+                })],
+                None => Vec::new(),
+            },
+            other => {
+                let help = "use one of `string`, `token`, `token_id`".into();
+                fields.report(
+                    "unknown_name",
+                    format!("`{other}` is not a type of component"),
+                    fields.span("type"),
+                    help,
+                );
+                Vec::new()
+            }
+        }
+    }
+
+    fn token(&mut self, content: &str) -> Vec<Op> {
+        match content {
+            "bos_token" => vec![Op::Own(Own::Bos)],
+            "eos_token" => vec![Op::Own(Own::Eos)],
+            text => vec![self.control(Control { text: text.to_owned(), ..Control::default() })],
+        }
+    }
+
+    /// The op of a control token, which is declared once.
+    fn control(&mut self, control: Control) -> Op {
+        let known = self.controls.iter().position(|known| *known == control);
+        let at = known.unwrap_or_else(|| {
+            self.controls.push(control);
+            self.controls.len() - 1
+        });
+        Op::Control(ControlId(at))
+    }
+}
+
+fn read_class(fields: &Fields<'_, '_>) -> Class {
+    match fields.text("class").as_deref() {
+        None | Some("ConversationTemplate" | "GemmaConversationTemplate") => Class::Pairs,
+        Some("ZephyrConversationTemplate") => Class::Lines,
+        Some("Llama2ConversationTemplate") => Class::Folded,
+        Some("ConversationTemplateForTool") => Class::Tools,
+        Some("HymbaConversationTemplate") => Class::MarkedTools,
+        Some(other) => {
+            let message = format!("`{other}` is not a class of templates");
+            let help = "use `ConversationTemplate`, `ConversationTemplateForTool`, or leave it out".into();
+            fields.report("unknown_name", message, fields.span("class"), help);
+            Class::Pairs
+        }
+    }
+}
+
+/// The text of a component: the first `{{content}}` is the message's text; where that is all of it, an empty text is
+/// one space.
+fn string(fields: &Fields<'_, '_>, written: &Written, has_content: bool) -> Vec<Op> {
+    let text = written.text.as_str();
+    let literal = |text: &str| (!text.is_empty()).then(|| Op::Literal(text.to_owned()));
+    if text == CONTENT && has_content {
+        return vec![Op::hole(Field::Content, Codec::Filled)];
+    }
+    if let Some((before, behind)) = text.split_once(CONTENT).filter(|_| has_content) {
+        refuse_holes(fields, written, behind.len());
+        return literal(before)
+            .into_iter()
+            .chain([Op::hole(Field::Content, Codec::Text)])
+            .chain(literal(behind))
+            .collect();
+    }
+    refuse_holes(fields, written, text.len());
+    // LMFlow: a component that is empty is one space.
+    vec![Op::Literal(if text.is_empty() { " ".to_owned() } else { text.to_owned() })]
+}
+
+/// A name in double braces that is not `content` is most likely a slip.
+fn refuse_holes(fields: &Fields<'_, '_>, written: &Written, _behind: usize) {
+    let text = written.text.as_str();
+    let mut from = 0;
+    while let Some(open) = text[from..].find("{{") {
+        let start = from + open;
+        let Some(length) = text[start..].find("}}") else { return };
+        let end = start + length + 2;
+        let name = &text[start + 2..end - 2];
+        if name != "content" && !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_') {
+            let message = format!("`{{{{{name}}}}}` is not a hole of a component");
+            fields.report("unknown_hole", message, written.span(start..end), format!("write `{CONTENT}`"));
+        }
+        from = end;
+    }
+}
+
+impl Template {
+    fn into_format(self, name: &str, controls: Vec<Control>) -> Format {
+        let tools = matches!(self.class, Class::Tools | Class::MarkedTools);
+        let mut format = Format::new(name);
+        format.controls = controls.into();
+        let system = match (&self.system, self.class) {
+            (None, _) => SystemRule::Refused,
+            (Some(_), Class::Folded) => SystemRule::Fold,
+            (Some(_), _) => SystemRule::First,
+        };
+        format.rules = Rules {
+            system,
+            turns: if tools { TurnsRule::Any } else { TurnsRule::Alternate },
+            blank_system: BlankSystem::SkipSpaces,
+            roles: if tools { RolesRule::Named } else { RolesRule::ByPlace },
+            loss: LossRule::Turn,
+            ..Rules::default()
+        };
+        let none = || self.force_system.then(String::new);
+        format.defaults = Defaults {
+            system: self.system_default.clone().or_else(none),
+            system_when: SystemWhen::None,
+            // A list of tools needs a system turn to stand in.
+            system_with_tools: tools.then(String::new),
+            ..Defaults::default()
+        };
+        if tools {
+            format.roles = vec![
+                ("assistant".into(), vec!["assistant".into(), "function".into()]),
+                ("tool".into(), vec!["observation".into(), "tool".into()]),
+            ];
+        }
+        let mut training = format.clone();
+        training.rules.turns = TurnsRule::Paired;
+        let mut format = format.with_layouts(self.layouts());
+        format.training = Some(Arc::new(training.with_layouts(self.layouts())));
+        format
+    }
+
+    fn layouts(&self) -> Vec<(Slot, Vec<Op>)> {
+        let mut layouts = vec![
+            (Slot::Begin, self.starter.clone()),
+            (Slot::Assistant, self.assistant.clone()),
+            (Slot::Generate, before_content(&self.assistant)),
+        ];
+        match (&self.system, self.class) {
+            (Some(system), Class::Folded) => {
+                let group = Op::Group(replaced(system, &[Op::hole(Field::System, Codec::Text)]));
+                layouts.push((Slot::Folded, vec![group, Op::hole(Field::Content, Codec::Text)]));
+                layouts.push((Slot::User, replaced(&self.user, &[Op::hole(Field::Folded, Codec::Text)])));
+            }
+            (Some(system), Class::Lines) => {
+                let mut first = self.user.clone();
+                let newline = match first.first_mut() {
+                    Some(Op::Literal(text)) if text.starts_with('\n') => text.remove(0) == '\n',
+                    _ => false,
+                };
+                let newline = newline.then(|| Op::Literal("\n".into()));
+                layouts.push((Slot::System, system.iter().cloned().chain(newline).collect()));
+                layouts.push((Slot::UserFirst, first));
+                layouts.push((Slot::User, self.user.clone()));
+            }
+            (system, _) => {
+                layouts.push((Slot::User, self.user.clone()));
+                let listed = matches!(self.class, Class::Tools | Class::MarkedTools);
+                let content = Op::hole(Field::Content, Codec::Text);
+                let tools = listed.then(|| Op::hole(Field::Functions, Codec::Text));
+                let content: Vec<Op> = std::iter::once(content).chain(tools).collect();
+                layouts.extend(system.as_ref().map(|system| match listed {
+                    true => (Slot::System, replaced(system, &content)),
+                    false => (Slot::System, system.clone()),
+                }));
+            }
+        }
+        let literal = |text: &str| Op::Literal(text.to_owned());
+        let function = Op::hole(Field::Function, Codec::Json { indent: None });
+        match self.class {
+            Class::Tools => {
+                layouts.push((Slot::ToolsItem, vec![function]));
+                layouts.push((Slot::ToolsSeparator, vec![literal(",")]));
+            }
+            Class::MarkedTools => {
+                layouts.push((Slot::ToolsItem, vec![literal("\n<tool> "), function, literal(" </tool>")]));
+            }
+            Class::Pairs | Class::Folded | Class::Lines => {}
+        }
+        let keys = codec::call::Keys::new("name", "arguments", codec::call::Style::AsGiven);
+        if let (Some(function), Some(keys)) = (&self.function, keys) {
+            let calls = [Op::hole(Field::Calls, Codec::Text)];
+            layouts.push((Slot::AssistantWithCalls, replaced(function, &calls)));
+            layouts.push((Slot::Call, vec![Op::hole(Field::Call, Codec::Call(keys))]));
+        }
+        layouts.extend(self.observation.clone().map(|observation| (Slot::Tool, observation)));
+        let last = self.last_answer();
+        if last != self.assistant {
+            layouts.push((Slot::AssistantLast, last));
+        }
+        layouts
+    }
+
+    /// The answer that ends a conversation: without the separator that would follow, and with the stopper.
+    fn last_answer(&self) -> Vec<Op> {
+        let mut ops = self.assistant.clone();
+        if let (Some(separator), Some(Op::Literal(text))) = (&self.last_separator, ops.last_mut())
+            && let Some(rest) = text.strip_suffix(separator.as_str())
+        {
+            *text = rest.to_owned();
+        }
+        ops.retain(|op| !matches!(op, Op::Literal(text) if text.is_empty()));
+        ops.extend(self.stopper.iter().cloned());
+        ops
+    }
+}
+
+/// What stands before the message's text.
+fn before_content(ops: &[Op]) -> Vec<Op> {
+    ops.iter().take_while(|op| !matches!(op, Op::Hole { .. })).cloned().collect()
+}
+
+/// The same with other ops where the message's text stands.
+fn replaced(ops: &[Op], by: &[Op]) -> Vec<Op> {
+    let each = ops.iter().flat_map(|op| match op {
+        Op::Hole { .. } => by.to_vec(),
+        other => vec![other.clone()],
+    });
+    each.collect()
+}

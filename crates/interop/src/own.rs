@@ -1,0 +1,10 @@
+use rolecall_format::{Control, Own};
+
+/// The opening and closing tokens of the tokenizer at hand, as control tokens of a format.
+pub(crate) fn controls(bos: &[String], eos: Option<&str>) -> Vec<Control> {
+    let opening =
+        bos.iter().map(|text| Control { text: text.clone(), bos: true, own: Some(Own::Bos), ..Control::default() });
+    let closing =
+        eos.map(|text| Control { text: text.to_owned(), ends_turn: true, own: Some(Own::Eos), ..Control::default() });
+    opening.chain(closing).collect()
+}

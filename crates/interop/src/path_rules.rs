@@ -1,0 +1,34 @@
+use crate::fields::Fields;
+
+/// Which template a model's path asks for, by the words in it. Rules are tried in order; the first that fits wins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct PathRule {
+    pub returns: String,
+    all: Vec<String>,
+    any: Vec<String>,
+    none: Vec<String>,
+}
+
+impl PathRule {
+    pub fn read(fields: &Fields<'_, '_>) -> PathRule {
+        fields.refuse_others(&["returns", "all", "any", "none"]);
+        PathRule {
+            returns: fields.text("returns").unwrap_or_default(),
+            all: fields.texts("all").unwrap_or_default(),
+            any: fields.texts("any").unwrap_or_default(),
+            none: fields.texts("none").unwrap_or_default(),
+        }
+    }
+
+    /// Whether a path in small letters fits.
+    pub fn fits(&self, path: &str) -> bool {
+        let has = |word: &String| path.contains(word.as_str());
+        self.all.iter().all(has) && (self.any.is_empty() || self.any.iter().any(has)) && !self.none.iter().any(has)
+    }
+
+    /// The words that make it fit.
+    pub fn words(&self) -> String {
+        let words: Vec<String> = self.all.iter().chain(&self.any).map(|word| format!("`{word}`")).collect();
+        words.join(" and ")
+    }
+}

@@ -1,0 +1,228 @@
+//! XTuner's prompt templates: six fields, of which one text pair of a chat and its training text are made.
+
+use std::sync::Arc;
+
+use rolecall_conversation::{Conversation, Role};
+use rolecall_format::{
+    BlankSystem, Choice, Control, Field, Format, Generation, LoadError, LossRule, Op, Own, Rules, Slot, SystemRule,
+    TurnsRule,
+};
+
+use rolecall_render::{Error, Options, Origin, Prompt, render};
+
+use crate::braces::{self, hole, literal};
+use crate::fields::{Fields, File};
+use crate::own;
+
+const FIELDS: [&str; 6] = ["SYSTEM", "INSTRUCTION", "SUFFIX", "SUFFIX_AS_EOS", "SEP", "STOP_WORDS"];
+
+/// Whether a file's fields are a prompt template's.
+pub(crate) fn is_template<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
+    keys.any(|key| FIELDS.contains(&key))
+}
+
+/// Reads a prompt template: a JSON object of `SYSTEM`, `INSTRUCTION`, `SUFFIX`, `SUFFIX_AS_EOS`, `SEP`, `STOP_WORDS`. The
+/// tokens that open and close a text are the tokenizer's; these stand for them until one is at hand.
+pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Result<Format, LoadError> {
+    let file = File::parse(text)?;
+    let template = read(&file.fields());
+    file.finish(()).map(|()| template.into_format(name, own::controls(bos, eos)))
+}
+
+struct Template {
+    system: Option<Vec<Op>>,
+    instruction: Vec<Op>,
+    suffix: String,
+    suffix_as_eos: bool,
+    sep: String,
+    stop_words: Vec<String>,
+}
+
+fn read(fields: &Fields<'_, '_>) -> Template {
+    fields.refuse_others(&FIELDS);
+    let bot_name = ("bot_name", hole(Field::Option(0)));
+    let system = [("system", hole(Field::Content)), ("round", Op::Literal("1".into())), bot_name.clone()];
+    let instruction = [("input", hole(Field::Content)), ("round", hole(Field::Round)), bot_name];
+    let lost = |key: &'static str, hole_name: &str, ops: &[Op]| {
+        if !ops.iter().any(|op| matches!(op, Op::Hole { field: Field::Content, .. })) {
+            let message = format!("`{key}` has no `{{{hole_name}}}`, so the text would be lost");
+            fields.report("gap", message, fields.span(key), format!("put `{{{hole_name}}}` where the text comes"));
+        }
+    };
+    let system = fields.written("SYSTEM").map(|written| {
+        let ops = braces::read(fields, &written, &system);
+        lost("SYSTEM", "system", &ops);
+        ops
+    });
+    let instruction = fields.needed("INSTRUCTION").map(|written| {
+        let ops = braces::read(fields, &written, &instruction);
+        lost("INSTRUCTION", "input", &ops);
+        ops
+    });
+    Template {
+        system,
+        instruction: instruction.unwrap_or_default(),
+        suffix: fields.text("SUFFIX").unwrap_or_default(),
+        suffix_as_eos: fields.boolean("SUFFIX_AS_EOS"),
+        sep: fields.text("SEP").unwrap_or_default(),
+        stop_words: fields.texts("STOP_WORDS").unwrap_or_default(),
+    }
+}
+
+impl Template {
+    fn into_format(self, name: &str, own: Vec<Control>) -> Format {
+        let mut format = Format::new(name);
+        format.controls = own.into();
+        format.generation = Arc::new(Generation { stop: self.stop_words.clone(), ..Generation::default() });
+        let help = "what the assistant is called".to_owned();
+        format.choices.push(Choice { name: "bot_name".into(), default: "BOT".into(), values: Vec::new(), help });
+        // The reference knows no other roles.
+        format.roles.push(("tool".into(), Vec::new()));
+        let training = self.training(format.clone());
+        let mut chat = self.chat(format);
+        chat.training = Some(Arc::new(training));
+        chat
+    }
+
+    /// What is sent turn by turn: an answer ends as the model ended it, with the suffix, or else with the closing token.
+    fn chat(&self, mut format: Format) -> Format {
+        let system = if self.system.is_some() { SystemRule::First } else { SystemRule::None };
+        format.rules = Rules { system, turns: TurnsRule::Alternate, loss: LossRule::Turn, ..Rules::default() };
+        let ending =
+            if self.suffix.is_empty() { vec![Op::Own(Own::Eos)] } else { vec![Op::Literal(self.suffix.clone())] };
+        let assistant = [vec![hole(Field::Content)], ending].concat();
+        format.with_layouts(self.layouts(Slot::Begin, assistant))
+    }
+
+    /// What is learned from: pairs of what was asked and the answer. The opening token comes again where the turn before
+    /// was closed by the closing token.
+    fn training(&self, mut format: Format) -> Format {
+        format.rules = Rules {
+            turns: TurnsRule::Answered,
+            blank_system: BlankSystem::Skip,
+            system: if self.system.is_some() { SystemRule::Anywhere } else { SystemRule::Refused },
+            loss: LossRule::Turn,
+            ..Rules::default()
+        };
+        let closing = if self.suffix_as_eos { Vec::new() } else { vec![Op::Own(Own::Eos)] };
+        let opens = if self.suffix_as_eos { Slot::Begin } else { Slot::Pair };
+        let assistant = [vec![hole(Field::Content)], literal(&self.suffix).into_iter().collect(), closing].concat();
+        format.with_layouts(self.layouts(opens, assistant))
+    }
+
+    fn layouts(&self, opens: Slot, assistant: Vec<Op>) -> Vec<(Slot, Vec<Op>)> {
+        let mut layouts = vec![
+            (opens, vec![Op::Own(Own::Bos)]),
+            (Slot::User, self.instruction.clone()),
+            (Slot::Assistant, assistant),
+            (Slot::AssistantAfter, literal(&self.sep).into_iter().collect()),
+            // The instruction opens the answer.
+            (Slot::Generate, Vec::new()),
+        ];
+        layouts.extend(self.system.clone().map(|system| (Slot::System, system)));
+        layouts
+    }
+}
+
+/// What XTuner's chat sends to the model at each user message: everything so far, from the start. `remembers` is asked
+/// with what was sent and answered; where it says no, the history is forgotten and the next message starts anew, with
+/// the system text and round 1.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_render::Options;
+///
+/// let format = rolecall_interop::import(r#"{"INSTRUCTION": "{round}: {input}\n"}"#, "mine")?;
+/// let conversation = Conversation::new(vec![Message::user("a"), Message::assistant("b"), Message::user("c")]);
+/// let inputs = rolecall_interop::xtuner::chat_inputs(&conversation, &format, &Options::default(), |_| true).unwrap();
+/// let texts: Vec<&str> = inputs.iter().map(|input| input.text()).collect();
+/// assert_eq!(texts, ["<s>1: a\n", "<s>1: a\nb</s>2: c\n"]);
+/// # Ok::<(), rolecall_format::LoadError>(())
+/// ```
+pub fn chat_inputs(
+    conversation: &Conversation,
+    format: &Format,
+    options: &Options,
+    remembers: impl Fn(&Prompt) -> bool,
+) -> Result<Vec<Prompt>, Error> {
+    let messages = &conversation.messages;
+    let leading = messages.iter().take_while(|message| *message.role() == Role::System).count();
+    let part = |from: usize, to: usize, opens: bool| {
+        let mut part = conversation.clone();
+        part.messages = messages[..leading].iter().chain(&messages[from..to]).cloned().collect();
+        part.add_generation_prompt = Some(opens);
+        render(&part, format, options)
+    };
+    let mut inputs = Vec::new();
+    let mut start = leading;
+    for (index, message) in messages.iter().enumerate().skip(leading) {
+        if *message.role() == Role::User {
+            inputs.push(part(start, index + 1, true)?);
+        } else if index + 1 < messages.len() && !remembers(&part(start, index + 1, false)?) {
+            start = index + 1;
+        }
+    }
+    Ok(inputs)
+}
+
+/// One input and output as XTuner's training has them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Pair {
+    /// The system text, as the conversation has it.
+    pub system: String,
+    /// What was asked, as the conversation has it.
+    pub asked: String,
+    /// The answer, as the conversation has it.
+    pub answer: String,
+    /// All that the model is given, without the opening token.
+    pub input: String,
+    /// What it is to learn, without the closing token.
+    pub output: String,
+    /// Whether the closing token follows.
+    pub need_eos_token: bool,
+    /// What stands behind it and is never learned.
+    pub sep: String,
+}
+
+/// The pairs of a prompt that was rendered by a format's training.
+pub fn pairs(prompt: &Prompt) -> Vec<Pair> {
+    let mut pairs: Vec<Pair> = Vec::new();
+    let mut open = Pair::default();
+    for (at, turn) in prompt.turns().iter().enumerate() {
+        let end = prompt.turns().get(at + 1).map_or(prompt.text().len(), |next| next.start);
+        let mut written = String::new();
+        let mut own = String::new();
+        let mut closed = false;
+        for segment in prompt.segments_in(turn.start..end) {
+            match segment.origin {
+                Origin::Control(id) => closed |= prompt.controls()[id.0].ends_turn,
+                Origin::Message { .. } => own.push_str(segment.text),
+                _ => {}
+            }
+            if !matches!(segment.origin, Origin::Control(_)) {
+                written.push_str(segment.text);
+            }
+        }
+        match turn.slot {
+            Slot::System => {
+                open.system = own;
+                open.input.push_str(&written);
+            }
+            Slot::User => {
+                open.asked = own;
+                open.input.push_str(&written);
+            }
+            Slot::Assistant => {
+                let pair = Pair { answer: own, output: written, need_eos_token: closed, ..std::mem::take(&mut open) };
+                pairs.push(pair);
+            }
+            Slot::AssistantAfter => {
+                if let Some(pair) = pairs.last_mut() {
+                    pair.sep = written;
+                }
+            }
+            _ => {}
+        }
+    }
+    pairs
+}

@@ -1,0 +1,97 @@
+use std::ops::Range;
+
+use super::{Lesson, Opening, Outcome, Side, opening, texts};
+
+/// What is learned of two texts that differ.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Learned {
+    /// The same.
+    Same,
+    /// Not the same: the first of the learned texts that differ, by its number; one of them may not be there.
+    Differs {
+        /// Its number, from 0.
+        number: usize,
+        /// What each format learns there.
+        texts: [Option<String>; 2],
+    },
+}
+
+/// A part of two texts that is learned of one of them alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LossDifference {
+    /// How the texts open, if they do not open alike.
+    pub opening: Option<Opening>,
+    /// Whose is learned.
+    pub by: Side,
+    /// Where it is, in each text.
+    pub spans: [Range<usize>; 2],
+    /// What it is.
+    pub text: String,
+}
+
+impl Learned {
+    pub(super) fn swapped(self) -> Learned {
+        match self {
+            Learned::Same => Learned::Same,
+            Learned::Differs { number, texts: [a, b] } => Learned::Differs { number, texts: [b, a] },
+        }
+    }
+}
+
+impl LossDifference {
+    pub(super) fn swapped(self) -> LossDifference {
+        let [a, b] = self.spans;
+        let opening = self.opening.map(Opening::swapped);
+        LossDifference { opening, by: self.by.other(), spans: [b, a], text: self.text }
+    }
+}
+
+/// How two texts to be learned from compare: the texts first, then what of them carries loss.
+pub(super) fn compare(a: &Lesson, b: &Lesson) -> Outcome {
+    if let Some(at) = texts::parting(&a.prompt, &b.prompt) {
+        let mut difference = texts::difference(&a.prompt, &b.prompt, at);
+        difference.learned = Some(compare_texts(a, b));
+        return Outcome::Text(Box::new(difference));
+    }
+    let opening = Opening::between(&a.prompt, &b.prompt);
+    match first_span(a, b) {
+        Some((by, spans)) => {
+            let text = a.prompt.text()[spans[0].clone()].to_owned();
+            Outcome::Loss(LossDifference { opening, by, spans, text })
+        }
+        None => opening.map_or(Outcome::Same, Outcome::Opening),
+    }
+}
+
+/// The first bytes of two equal texts that one of them learns and the other does not.
+fn first_span(a: &Lesson, b: &Lesson) -> Option<(Side, [Range<usize>; 2])> {
+    let [from_a, from_b] = [a, b].map(|lesson| opening::length(&lesson.prompt));
+    let behind = |lesson: &Lesson, from: usize| -> Vec<Range<usize>> {
+        let behind = lesson.loss.iter().map(|span| span.start.saturating_sub(from)..span.end.saturating_sub(from));
+        behind.collect()
+    };
+    let (loss_a, loss_b) = (behind(a, from_a), behind(b, from_b));
+    let mut borders: Vec<usize> = loss_a.iter().chain(&loss_b).flat_map(|span| [span.start, span.end]).collect();
+    borders.sort_unstable();
+    borders.dedup();
+    let learns = |loss: &[Range<usize>], at: usize| loss.iter().any(|span| span.contains(&at));
+    let state = |at: usize| (learns(&loss_a, at), learns(&loss_b, at));
+    let first = borders.iter().position(|at| state(*at).0 != state(*at).1)?;
+    let start = borders[first];
+    let end = borders[first..].iter().copied().find(|at| state(*at) != state(start))?;
+    let by = if state(start).0 { Side::A } else { Side::B };
+    Some((by, [start + from_a..end + from_a, start + from_b..end + from_b]))
+}
+
+/// The first learned text that differs.
+fn compare_texts(a: &Lesson, b: &Lesson) -> Learned {
+    let text = |lesson: &Lesson, number: usize| {
+        lesson.loss.get(number).map(|span| lesson.prompt.text()[span.clone()].to_owned())
+    };
+    let numbers = 0..a.loss.len().max(b.loss.len());
+    let mut pairs = numbers.map(|number| (number, [text(a, number), text(b, number)]));
+    match pairs.find(|(_, [a, b])| a != b) {
+        Some((number, texts)) => Learned::Differs { number, texts },
+        None => Learned::Same,
+    }
+}

@@ -1,0 +1,100 @@
+use rolecall_format::Format;
+use rolecall_render::Options;
+
+use super::{Outcome, Telling, View, Written};
+
+/// How each of some formats compares with each other one.
+#[derive(Clone, Debug)]
+pub struct Matrix {
+    /// The formats' names.
+    pub formats: Vec<String>,
+    /// For `Chat` and `Training` one for each two formats, the earlier one first; for `Serving` one for each two, both
+    /// ways and each with itself: the first trains, the second serves.
+    pub cells: Vec<(View, [usize; 2], Cell)>,
+}
+
+/// What became of a view over all conversations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Nothing differs.
+    pub same: usize,
+    /// Only the opening token does.
+    pub opening: usize,
+    /// Something else does.
+    pub differ: usize,
+    /// One of the two refuses.
+    pub one_refuses: usize,
+    /// Both refuse.
+    pub both_refuse: usize,
+    /// The conversations in which the formats do not agree, with what came of each.
+    pub apart: Vec<(String, Outcome)>,
+}
+
+impl Cell {
+    pub(super) fn count<'a>(outcomes: impl Iterator<Item = (&'a str, &'a Outcome)>) -> Cell {
+        let mut cell = Cell::default();
+        for (name, outcome) in outcomes {
+            let counter = match outcome {
+                Outcome::Same => &mut cell.same,
+                Outcome::Opening(_) => &mut cell.opening,
+                Outcome::OneRefuses { .. } => &mut cell.one_refuses,
+                Outcome::BothRefuse(_) => &mut cell.both_refuse,
+                _ => &mut cell.differ,
+            };
+            *counter += 1;
+            if !outcome.is_same() {
+                cell.apart.push((name.to_owned(), outcome.clone()));
+            }
+        }
+        cell
+    }
+
+    /// The conversations that at least one of the formats takes.
+    pub fn taken(&self) -> usize {
+        self.same + self.opening + self.differ + self.one_refuses
+    }
+}
+
+impl Matrix {
+    /// Compares all of the formats with each other.
+    ///
+    /// ```
+    /// use rolecall::diff::{Matrix, Telling, View};
+    /// use rolecall::{Options, Registry};
+    ///
+    /// let registry = Registry::builtin();
+    /// let formats: Vec<_> = ["chatml", "internlm2"].iter().filter_map(|name| registry.get(name)).collect();
+    /// let matrix = Matrix::new(&formats, &Telling::all(), &Options::default());
+    /// let chat = matrix.cell(View::Chat, 1, 0).expect("two formats");
+    /// assert_eq!((chat.same, chat.opening > 8), (0, true));
+    /// ```
+    pub fn new(formats: &[&Format], tellings: &[Telling], options: &Options) -> Matrix {
+        let write = |format: &&Format| tellings.iter().map(|telling| Written::new(telling, format, options)).collect();
+        let written: Vec<Vec<Written>> = formats.iter().map(write).collect();
+        let mut cells = Vec::new();
+        for view in [View::Chat, View::Training, View::Serving] {
+            for row in 0..formats.len() {
+                let first = if view == View::Serving { 0 } else { row + 1 };
+                for column in first..formats.len() {
+                    let pairs = tellings.iter().zip(written[row].iter().zip(&written[column]));
+                    let outcomes =
+                        pairs.filter_map(|(telling, (a, b))| Some((telling.name.as_str(), view.compare(a, b)?)));
+                    let outcomes: Vec<(&str, Outcome)> = outcomes.collect();
+                    let cell = Cell::count(outcomes.iter().map(|(name, outcome)| (*name, outcome)));
+                    cells.push((view, [row, column], cell));
+                }
+            }
+        }
+        Matrix { formats: formats.iter().map(|format| format.name.clone()).collect(), cells }
+    }
+
+    /// What became of two formats by number; what has no order is found in either.
+    pub fn cell(&self, view: View, row: usize, column: usize) -> Option<&Cell> {
+        let wanted = match view {
+            View::Chat | View::Training => (view, [row.min(column), row.max(column)]),
+            View::Serving => (view, [row, column]),
+            View::ServingBack => (View::Serving, [column, row]),
+        };
+        self.cells.iter().find(|(view, pair, _)| (*view, *pair) == wanted).map(|(.., cell)| cell)
+    }
+}

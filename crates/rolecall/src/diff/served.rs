@@ -1,0 +1,28 @@
+use rolecall_render::Prompt;
+
+use super::{Lesson, Opening, Outcome, Side, opening, texts};
+
+/// Whether the prompt that is served is how the text that was learned begins, so that the model goes on as it was taught
+/// and stops where it is listened for. Side A trains, B serves.
+pub(super) fn compare(lesson: &Lesson, served: &Prompt, stops: &[String]) -> Outcome {
+    let trained = &lesson.prompt;
+    let same = texts::common(trained, served);
+    let [from_trained, from_served] = [trained, served].map(opening::length);
+    if from_served + same < served.text().len() {
+        let at = [from_trained + same, from_served + same];
+        return Outcome::Text(Box::new(texts::difference(trained, served, at)));
+    }
+    let given = from_trained + same;
+    if let Some(span) = lesson.loss.last().filter(|span| span.end > given) {
+        if given < span.start {
+            return Outcome::Untaught { by: Side::A, text: trained.text()[given..span.start].to_owned() };
+        }
+        let answer = trained.segments_in(span.clone()).filter(|segment| segment.origin.message().is_some()).last();
+        let behind = answer.map_or(span.start, |segment| segment.start + segment.text.len());
+        let learned = &trained.text()[behind..span.end];
+        if !stops.is_empty() && !stops.iter().any(|stop| learned.contains(stop.as_str())) {
+            return Outcome::NeverStops { by: Side::A, learned: learned.to_owned(), stops: stops.to_vec() };
+        }
+    }
+    Opening::between(trained, served).map_or(Outcome::Same, Outcome::Opening)
+}

@@ -1,0 +1,77 @@
+use rolecall_format::Slot;
+use rolecall_render::{Origin, Prompt};
+
+/// Characters that are kept around a place.
+const SHOWN: usize = 60;
+
+/// A place in a prompt: where it stands, and what is around it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spot {
+    /// The byte.
+    pub offset: usize,
+    /// What wrote it; none at the prompt's end.
+    pub origin: Option<Origin>,
+    /// The layout that wrote its turn.
+    pub slot: Option<Slot>,
+    /// Where it stands by the conversation's messages.
+    pub stand: Stand,
+    /// What is before it, the last characters.
+    pub before: String,
+    /// What is there, the first characters.
+    pub text: String,
+}
+
+/// Where a place stands by the conversation's messages, numbered from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stand {
+    /// Before the text of all messages.
+    Start,
+    /// Before a message's text, in its turn.
+    Before(usize),
+    /// In a message's text.
+    Within(usize),
+    /// Behind a message's text.
+    Behind(usize),
+    /// In the generation prompt.
+    Generate,
+}
+
+impl Spot {
+    pub(super) fn at(prompt: &Prompt, offset: usize) -> Spot {
+        let text = prompt.text();
+        let turn = prompt.turns().iter().rfind(|turn| turn.start <= offset);
+        let before = text[..offset].char_indices().rev().nth(SHOWN - 1).map_or(0, |(at, _)| at);
+        Spot {
+            offset,
+            origin: prompt.origin_at(offset),
+            slot: turn.map(|turn| turn.slot),
+            stand: stand(prompt, offset),
+            before: text[before..offset].to_owned(),
+            text: text[offset..].chars().take(SHOWN).collect(),
+        }
+    }
+}
+
+fn stand(prompt: &Prompt, offset: usize) -> Stand {
+    let said =
+        || prompt.segments().filter_map(|segment| Some((segment.origin.message()?, segment.start, segment.text.len())));
+    let turn = prompt.turns().iter().rposition(|turn| turn.start <= offset);
+    let end = turn.and_then(|at| prompt.turns().get(at + 1)).map_or(prompt.text().len(), |next| next.start);
+    let turn = turn.map(|at| prompt.turns()[at]);
+    if turn.is_some_and(|turn| turn.slot == Slot::Generate) {
+        return Stand::Generate;
+    }
+    let last = said().take_while(|(_, start, _)| *start < offset).last();
+    match last {
+        Some((message, start, length)) if offset < start + length => return Stand::Within(message),
+        // Behind a text of the same turn.
+        Some((message, start, _)) if turn.is_none_or(|turn| turn.start <= start) => return Stand::Behind(message),
+        _ => {}
+    }
+    let next = said().find(|(_, start, _)| *start >= offset).filter(|(_, start, _)| *start < end);
+    match (next, turn.and_then(|turn| turn.message), last) {
+        (Some((message, ..)), ..) | (None, Some(message), _) => Stand::Before(message),
+        (None, None, Some((message, ..))) => Stand::Behind(message),
+        (None, None, None) => Stand::Start,
+    }
+}

@@ -1,0 +1,127 @@
+//! Which format a model needs, and why.
+//!
+//! The strongest evidence decides: what a folder's own files say (chat template, then tokens, then architecture), then an
+//! exact name, then the most specific pattern. What contradicts it becomes a warning, and what cannot be decided an error
+//! with the candidates.
+
+mod content;
+mod error;
+mod evidence;
+mod folder;
+mod names;
+mod warning;
+
+pub use error::{Damage, FileError, Unidentified};
+pub use evidence::{Candidate, Evidence};
+pub use folder::{ModelFile, ModelFolder};
+pub use warning::ModelWarning;
+
+pub use crate::files::read_folder;
+
+use rolecall_format::{Format, Registry};
+
+use crate::{Dialect, dialects};
+use content::Recognised;
+use names::Named;
+
+/// A model that a format is wanted for.
+#[derive(Clone, Debug, Default)]
+pub struct Model {
+    /// Its name, or the path of its folder.
+    pub name: String,
+    /// What the files of its folder say, if it is one.
+    pub folder: Option<ModelFolder>,
+}
+
+/// The format that a model needs.
+#[derive(Clone, Debug)]
+pub struct Identified<'a> {
+    /// The format.
+    pub format: &'a Format,
+    /// Why, the strongest first; at least one.
+    pub evidence: Vec<Evidence>,
+    /// What to know before it is used.
+    pub warnings: Vec<ModelWarning>,
+    /// What other frameworks would take.
+    pub dialects: Vec<Dialect>,
+}
+
+/// Finds the format that a model needs.
+///
+/// ```
+/// use rolecall::model::{Model, ModelFile, ModelFolder, identify};
+/// use rolecall::Registry;
+/// let registry = Registry::builtin();
+/// let named = Model { name: "internlm/internlm2-chat-7b".into(), folder: None };
+/// assert_eq!(identify(&named, &registry)?.format.name, "internlm2");
+///
+/// let mut folder = ModelFolder::default();
+/// folder.read(ModelFile::Template, "{% for m in messages %}<start_of_turn>{{ m.role }} .. <end_of_turn>{% endfor %}")?;
+/// let unknown = Model { name: "/data/model-final".into(), folder: Some(folder) };
+/// assert_eq!(identify(&unknown, &registry).unwrap_err().code(), "unknown_model");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn identify<'a>(model: &Model, registry: &'a Registry) -> Result<Identified<'a>, Unidentified> {
+    let named = names::by_name(model, registry);
+    let recognised = model.folder.as_ref().map(|folder| content::recognise(folder, registry)).unwrap_or_default();
+    let (format, mut evidence) = match choose(model, &recognised, named.as_ref())? {
+        Choice::Content(format, evidence) => (format, evidence),
+        Choice::Name(format) => (format, Vec::new()),
+        Choice::Nothing => return Err(error::unknown(model, &recognised, registry)),
+    };
+    if let Some(named) = named.as_ref().filter(|named| named.means(format)) {
+        evidence.push(named.evidence(format));
+    }
+    let warnings = warning::find(model, format, &recognised, named.as_ref());
+    Ok(Identified { format, evidence, warnings, dialects: dialects(&model.name) })
+}
+
+enum Choice<'a> {
+    /// By what a folder's files say.
+    Content(&'a Format, Vec<Evidence>),
+    /// By the name alone.
+    Name(&'a Format),
+    Nothing,
+}
+
+/// The strongest evidence, or the candidates between which it cannot decide.
+fn choose<'a>(
+    model: &Model,
+    recognised: &Recognised<'a>,
+    named: Option<&Named<'a>>,
+) -> Result<Choice<'a>, Unidentified> {
+    let decided = match recognised.best.as_slice() {
+        [] => None,
+        [only] => Some(only),
+        // Equals: the name decides, and without one the format about which nothing is left to ask.
+        several => {
+            let meant = several.iter().filter(|one| named.is_some_and(|named| named.means(one.format)));
+            let complete = several.iter().filter(|one| one.is_told_by_template());
+            match (only_one(meant), only_one(complete)) {
+                (Some(one), _) | (None, Some(one)) => Some(one),
+                (None, None) => {
+                    let candidates = several.iter().map(|one| Candidate::of(one.format, one.evidence()));
+                    return Err(Unidentified::Ambiguous {
+                        model: model.name.clone(),
+                        candidates: candidates.collect(),
+                    });
+                }
+            }
+        }
+    };
+    match (decided, named) {
+        (Some(one), _) => Ok(Choice::Content(one.format, one.evidence())),
+        (None, Some(named)) => match named.formats().as_slice() {
+            [format] => Ok(Choice::Name(format)),
+            several => {
+                let candidates = several.iter().map(|format| Candidate::of(format, vec![named.evidence(format)]));
+                Err(Unidentified::Ambiguous { model: model.name.clone(), candidates: candidates.collect() })
+            }
+        },
+        (None, None) => Ok(Choice::Nothing),
+    }
+}
+
+fn only_one<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
+    items.next().filter(|_| items.next().is_none())
+}

@@ -1,0 +1,131 @@
+//! The names that a model goes by, and the formats they fit.
+
+use rolecall_format::{Fit, Format, Registry};
+
+use super::{Evidence, Model};
+
+/// How the hub's cache calls a model's folder: `models--maker--name`.
+const CACHED: &str = "models--";
+
+/// The formats that a name of the model fits best.
+pub(super) struct Named<'a> {
+    pub name: String,
+    /// Whether the config, not the caller, gave the name.
+    pub by_config: bool,
+    pub fits: Fits<'a>,
+}
+
+pub(super) enum Fits<'a> {
+    /// It is the format's own name.
+    Format(&'a Format),
+    /// Patterns, all equally specific.
+    Patterns(Vec<Fit<'a>>),
+}
+
+impl<'a> Named<'a> {
+    /// Whether the name may mean a format.
+    pub fn means(&self, format: &Format) -> bool {
+        self.formats().iter().any(|one| one.name == format.name)
+    }
+
+    /// The formats that it may mean, each once.
+    pub fn formats(&self) -> Vec<&'a Format> {
+        match &self.fits {
+            Fits::Format(format) => vec![format],
+            Fits::Patterns(fits) => {
+                let mut formats: Vec<&Format> = fits.iter().map(|fit| fit.format).collect();
+                formats.dedup_by(|a, b| a.name == b.name);
+                formats
+            }
+        }
+    }
+
+    pub fn evidence(&self, format: &Format) -> Evidence {
+        let (name, by_config) = (self.name.clone(), self.by_config);
+        match &self.fits {
+            Fits::Format(_) => Evidence::FormatName(name),
+            Fits::Patterns(_) => {
+                let listed = self.fit(format).map_or_else(String::new, |fit| fit.pattern.as_str().to_owned());
+                match listed.contains('*') {
+                    true => Evidence::Pattern { name, pattern: listed, by_config },
+                    false => Evidence::Name { name, listed, by_config },
+                }
+            }
+        }
+    }
+
+    /// Whether it is the name of a base model.
+    pub fn is_base(&self) -> bool {
+        matches!(&self.fits, Fits::Patterns(fits) if !fits.is_empty() && fits.iter().all(|fit| fit.base))
+    }
+
+    /// The pattern through which a format fits.
+    pub fn fit(&self, format: &Format) -> Option<&Fit<'a>> {
+        match &self.fits {
+            Fits::Format(_) => None,
+            Fits::Patterns(fits) => fits.iter().find(|fit| fit.format.name == format.name),
+        }
+    }
+}
+
+/// The name that says most: the one asked for or a part of it, and only where that fits nothing, the config's.
+pub(super) fn by_name<'a>(model: &Model, registry: &'a Registry) -> Option<Named<'a>> {
+    let own = match registry.get(&model.name) {
+        Some(format) if model.folder.is_none() => {
+            Some(Named { name: model.name.clone(), by_config: false, fits: Fits::Format(format) })
+        }
+        _ => best_of(names_of(&model.name), false, registry),
+    };
+    own.or_else(|| {
+        let origin = model.folder.as_ref()?.made_from.as_deref()?;
+        best_of(names_of(origin), true, registry)
+    })
+}
+
+fn best_of<'a>(names: Vec<String>, by_config: bool, registry: &'a Registry) -> Option<Named<'a>> {
+    let mut best: Option<(usize, Named<'a>)> = None;
+    for name in names {
+        let fits = registry.fits(&name);
+        let Some(letters) = fits.first().map(|fit| fit.letters) else { continue };
+        if best.as_ref().is_none_or(|(most, _)| letters > *most) {
+            best = Some((letters, Named { name, by_config, fits: Fits::Patterns(fits) }));
+        }
+    }
+    best.map(|(_, named)| named)
+}
+
+/// What a name or path may call the model: all of it, a name in the hub's cache, its last two parts, its last part.
+pub(super) fn names_of(asked: &str) -> Vec<String> {
+    let path = asked.replace('\\', "/");
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
+    let mut names = vec![parts.join("/")];
+    let cached = parts.iter().rev().filter_map(|part| part.strip_prefix(CACHED));
+    names.extend(cached.map(|name| name.replace("--", "/")));
+    names.extend(
+        [2, 1].into_iter().filter(|count| *count < parts.len()).map(|count| parts[parts.len() - count..].join("/")),
+    );
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_names_a_model_by_its_last_parts_and_by_the_cache() {
+        let cases = [
+            ("acme/tiny", vec!["acme/tiny", "tiny"]),
+            ("tiny", vec!["tiny"]),
+            ("/data/acme/tiny/", vec!["data/acme/tiny", "acme/tiny", "tiny"]),
+            ("./tiny", vec!["tiny"]),
+            ("C:\\acme\\tiny", vec!["C:/acme/tiny", "acme/tiny", "tiny"]),
+            (
+                "/hub/models--acme--tiny/snapshots/0a1b",
+                vec!["hub/models--acme--tiny/snapshots/0a1b", "acme/tiny", "snapshots/0a1b", "0a1b"],
+            ),
+        ];
+        for (asked, names) in cases {
+            assert_eq!(names_of(asked), names, "{asked}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+use std::fmt;
+
+use rolecall_format::Format;
+
+use super::content::{Facet, Recognised};
+use super::evidence::listed;
+use super::names::Named;
+use super::{Evidence, Model};
+
+/// What to know before the format of a model is used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelWarning {
+    /// It is a base model.
+    BaseModel {
+        /// The name that says so.
+        name: String,
+        /// Whether chat models of its family have a format here.
+        has_chats: bool,
+    },
+    /// The folder has no chat template, and no name says that it holds a chat model.
+    NoTemplate,
+    /// The folder has none of the files that tell a model.
+    NoFiles,
+    /// The format was found by name, and the folder's chat template is not the one it is recognised by.
+    OtherTemplate,
+    /// The chat template writes the token that opens a prompt, and the format does not.
+    NoOpening {
+        /// The token.
+        bos: String,
+    },
+    /// The tokenizer does not have the tokens by which the format is recognised.
+    MissingTokens(Vec<String>),
+    /// The config names an architecture that is not the format's.
+    OtherArchitecture(Vec<String>),
+    /// Weaker evidence speaks for another format.
+    Contradiction {
+        /// The other format.
+        format: String,
+        /// What speaks for it.
+        evidence: Evidence,
+    },
+    /// Only the last part of the name fits: the name has another maker than the pattern.
+    OtherMaker {
+        /// The name's maker.
+        maker: String,
+        /// The pattern.
+        pattern: String,
+    },
+}
+
+impl ModelWarning {
+    /// A stable name for the kind of warning.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ModelWarning::BaseModel { .. } => "base_model",
+            ModelWarning::NoTemplate => "no_template",
+            ModelWarning::NoFiles => "no_files",
+            ModelWarning::OtherTemplate => "other_template",
+            ModelWarning::NoOpening { .. } => "no_opening_token",
+            ModelWarning::MissingTokens(_) => "missing_tokens",
+            ModelWarning::OtherArchitecture(_) => "other_architecture",
+            ModelWarning::Contradiction { .. } => "contradiction",
+            ModelWarning::OtherMaker { .. } => "other_maker",
+        }
+    }
+}
+
+impl fmt::Display for ModelWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ModelWarning::BaseModel { name, has_chats: true } => write!(
+                f,
+                "`{name}` is a base model: its chat tokens were never trained, so this format means nothing to it until it is fine-tuned with it"
+            ),
+            ModelWarning::BaseModel { name, has_chats: false } => write!(
+                f,
+                "`{name}` is a base model, and no chat format of its family is known: it only goes on with the text that it is given"
+            ),
+            ModelWarning::NoTemplate => f.write_str(
+                "the folder has no chat template, and no name says that it holds a chat model: if it is a base model, its chat tokens were never trained",
+            ),
+            ModelWarning::NoFiles => f.write_str("the folder has none of the files that tell a model; the name alone was asked"),
+            ModelWarning::OtherTemplate => f.write_str(
+                "the folder's chat template is not the one that this format is recognised by: the model may have been tuned to another",
+            ),
+            ModelWarning::NoOpening { bos } => write!(
+                f,
+                "the chat template opens with `{bos}`, which this format does not write: let the tokenizer add it"
+            ),
+            ModelWarning::MissingTokens(tokens) => write!(f, "the tokenizer does not have {}", listed(tokens)),
+            ModelWarning::OtherArchitecture(names) => {
+                write!(f, "config.json names the architecture {}, which is not this family's", listed(names))
+            }
+            ModelWarning::Contradiction { format, evidence } => {
+                write!(f, "weaker evidence speaks for `{format}`: {evidence}")
+            }
+            ModelWarning::OtherMaker { maker, pattern } => {
+                write!(f, "`{maker}` is not the maker of `{pattern}`: a fine-tune may have another format")
+            }
+        }
+    }
+}
+
+/// All that is to be said about a choice.
+pub(super) fn find(
+    model: &Model,
+    format: &Format,
+    recognised: &Recognised<'_>,
+    named: Option<&Named<'_>>,
+) -> Vec<ModelWarning> {
+    let mut warnings = Vec::new();
+    let tells_base = named.filter(|named| named.is_base() && !(named.by_config && has_template(model)));
+    if let Some(named) = tells_base {
+        warnings.push(ModelWarning::BaseModel { name: named.name.clone(), has_chats: !format.models.is_empty() });
+    }
+    if let Some(folder) = &model.folder {
+        let chosen = recognised.best.iter().find(|one| one.format.name == format.name);
+        match chosen {
+            None if folder.files.is_empty() => warnings.push(ModelWarning::NoFiles),
+            None if has_template(model) && !format.identity.template.is_empty() => {
+                warnings.push(ModelWarning::OtherTemplate);
+            }
+            _ if !has_template(model) && named.is_none_or(|named| named.by_config) && tells_base.is_none() => {
+                warnings.push(ModelWarning::NoTemplate);
+            }
+            _ => {}
+        }
+        let opens = folder.template.as_deref().is_some_and(|template| template.contains("bos_token"));
+        if let Some(bos) = folder.bos.as_ref().filter(|_| opens && !format.controls.iter().any(|control| control.bos)) {
+            warnings.push(ModelWarning::NoOpening { bos: bos.clone() });
+        }
+        if let Some(chosen) = chosen {
+            if chosen.tokens == Facet::Fails {
+                let missing = format.identity.tokens.iter().filter(|token| !folder.tokens.contains(token));
+                warnings.push(ModelWarning::MissingTokens(missing.cloned().collect()));
+            }
+            if chosen.architecture == Facet::Fails {
+                warnings.push(ModelWarning::OtherArchitecture(folder.architectures.clone()));
+            }
+        }
+    }
+    warnings.extend(contradictions(format, recognised));
+    if let Some(named) = named {
+        match named.formats().as_slice() {
+            [other] if other.name != format.name => warnings
+                .push(ModelWarning::Contradiction { format: other.name.clone(), evidence: named.evidence(other) }),
+            _ => warnings.extend(other_maker(model, format, named)),
+        }
+    }
+    warnings
+}
+
+fn has_template(model: &Model) -> bool {
+    model.folder.as_ref().is_some_and(|folder| folder.template.is_some())
+}
+
+/// Other formats for which tokens or an architecture speak that are theirs alone.
+fn contradictions(format: &Format, recognised: &Recognised<'_>) -> Vec<ModelWarning> {
+    let others: Vec<_> = recognised.others.iter().filter(|one| one.format.name != format.name).collect();
+    let all = || recognised.best.iter().chain(&recognised.others);
+    let mut warnings = Vec::new();
+    for other in &others {
+        let weaker = other.evidence().into_iter().find(|evidence| match evidence {
+            Evidence::Tokens(_) => all().filter(|one| one.tokens == other.tokens).count() == 1,
+            Evidence::Architecture(_) => all().filter(|one| one.architecture == other.architecture).count() == 1,
+            _ => false,
+        });
+        warnings
+            .extend(weaker.map(|evidence| ModelWarning::Contradiction { format: other.format.name.clone(), evidence }));
+    }
+    warnings
+}
+
+/// A name of two parts, of which only the second fits.
+fn other_maker(model: &Model, format: &Format, named: &Named<'_>) -> Option<ModelWarning> {
+    let (maker, rest) = model.name.split_once('/')?;
+    let is_name = model.folder.is_none() && !maker.is_empty() && !maker.starts_with('.') && rest == named.name;
+    let pattern = named.fit(format)?.pattern.as_str();
+    (is_name && !named.by_config)
+        .then(|| ModelWarning::OtherMaker { maker: maker.to_owned(), pattern: pattern.to_owned() })
+}

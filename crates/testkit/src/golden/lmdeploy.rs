@@ -1,0 +1,241 @@
+use rolecall::interop::lmdeploy::{self, Template};
+use rolecall::json::{Layout, Object};
+use rolecall::{
+    Bos, Conversation, Error, Format, Json, Message, Options, Prompt, RuleMode, json, new_turn, object, render,
+};
+
+use super::{Context, conversation, refusal, text};
+use crate::Verdict;
+
+const CRASH: &str = "messages2prompt gives nothing for a list";
+
+pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
+    let (Some(expected), Some(options)) =
+        (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
+    else {
+        return Verdict::Skipped("the vector expects nothing");
+    };
+    match op {
+        "best_match_model" => {
+            // Where no rule fits, the reference looks into the model, which is not there.
+            let found = lmdeploy::match_path(text(options, "model_path")).map_or(Json::Null, Json::from);
+            return compare(expected.get("template"), &found);
+        }
+        "params" => return params(expected, text(row, "template"), text(options, "version")),
+        "chat-template json" => return refusal(expected, from_json(row, expected, options)),
+        "to_json" => {
+            let template = lmdeploy::read(&config(options), lmdeploy::builtin);
+            return match template {
+                Ok(template) => Verdict::compare(text(expected, "json"), &template.to_json()),
+                Err(error) => Verdict::Failed { expected: "a template".into(), found: error.to_string() },
+            };
+        }
+        _ => {}
+    }
+    let name = format!("lmdeploy:{}", text(row, "template"));
+    let Some(format) = context.registry.get(&name) else {
+        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `{name}`") };
+    };
+    match op {
+        "messages2prompt" if row.get("conversation").and_then(Json::as_str).is_some() => {
+            let content = text(row, "conversation");
+            let start = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
+            refusal(
+                expected,
+                one_text(content, start, format, Vec::new())
+                    .map(|prompt| Verdict::compare(text(expected, "prompt"), prompt.text())),
+            )
+        }
+        "messages2prompt" | "document printed example" => {
+            let prompt = messages2prompt(row, format);
+            match expected.get("returns_null") {
+                None => {
+                    refusal(expected, prompt.map(|prompt| Verdict::compare(text(expected, "prompt"), prompt.text())))
+                }
+                Some(_) => excused(row, prompt),
+            }
+        }
+        "get_prompt per user turn" => {
+            let found = turns(row, format).map(Json::Array);
+            refusal(expected, found.map(|found| compare(expected.get("prompts"), &found)))
+        }
+        "get_prompt" => refusal(expected, get_prompt(row, expected, options, format)),
+        _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },
+    }
+}
+
+/// The texts of the messages one after the other are what the model has to see, in order.
+fn excused(row: &Object, prompt: Result<Prompt, Error>) -> Verdict {
+    let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
+    let known = |message: &&Json| {
+        message.as_object().is_some_and(|message| ["system", "user", "assistant"].contains(&text(message, "role")))
+    };
+    match prompt {
+        Ok(prompt) => {
+            let texts: String =
+                messages.iter().filter_map(Json::as_object).map(|message| text(message, "content")).collect();
+            match Verdict::compare(&texts, prompt.text()) {
+                Verdict::Passed => Verdict::Excused(CRASH),
+                other => other,
+            }
+        }
+        Err(_) if !messages.iter().all(|message| known(&message)) => Verdict::Excused(CRASH),
+        Err(error) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
+    }
+}
+
+fn reference(choices: Vec<(String, String)>) -> Options {
+    Options { bos: Bos::LeaveToTokenizer, rules: RuleMode::Reference, choices }
+}
+
+fn messages2prompt(row: &Object, format: &Format) -> Result<Prompt, Error> {
+    // A list of messages is a conversation, whatever the template is for.
+    let chat = vec![("capability".to_owned(), "chat".to_owned())];
+    Ok(render(&conversation(row, Object::new())?, format, &reference(chat))?)
+}
+
+/// The prompt of each user message as it comes in; what was said before is in the engine's cache.
+fn turns(row: &Object, format: &Format) -> Result<Vec<Json>, Error> {
+    let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
+    let users = messages.iter().filter_map(Json::as_object).filter(|message| text(message, "role") == "user");
+    let users: Vec<&str> = users.map(|message| text(message, "content")).collect();
+    let mut said: Vec<Message> = Vec::new();
+    let mut prompts = Vec::new();
+    let alone = format.choices.iter().any(|choice| choice.name == "capability" && choice.default == "completion");
+    for user in users {
+        if alone {
+            prompts.push(Json::from(one_text(user, true, format, Vec::new())?.text()));
+            continue;
+        }
+        said.push(Message::user(user));
+        let prompt = render(&Conversation::new(said.clone()), format, &reference(Vec::new()))?;
+        prompts.push(Json::from(new_turn(&prompt, format).text()));
+        said.push(Message::assistant(""));
+    }
+    Ok(prompts)
+}
+
+fn get_prompt(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
+    let capability = text(options, "capability");
+    let user = conversation(row, Object::new())?
+        .messages
+        .pop()
+        .and_then(|user| user.text().map(String::from))
+        .unwrap_or_default();
+    let start = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
+    let alone = capability == "completion" || (capability != "chat" && format.layout(rolecall::Slot::Infill).is_some());
+    let choices = vec![("capability".to_owned(), capability.to_owned())];
+    let shown = one_text(&user, start || alone, format, choices)?;
+    let stop = &shown.generation.stop;
+    let stop = match stop.is_empty() {
+        true => Json::Null,
+        false => Json::Array(stop.iter().map(|word| Json::from(word.as_str())).collect()),
+    };
+    let verdict = Verdict::compare(text(expected, "prompt"), shown.text());
+    Ok(verdict.and(|| match expected.get("stop_words") {
+        Some(wanted) => compare(Some(wanted), &stop),
+        None => Verdict::Passed,
+    }))
+}
+
+/// A user's text at the start of a session, or as its next turn.
+fn one_text(content: &str, start: bool, format: &Format, choices: Vec<(String, String)>) -> Result<Prompt, Error> {
+    let mut messages = vec![Message::user(content)];
+    // Where turns are numbered, the reference counts for itself and a first text is always the first.
+    let start = start || numbers(format);
+    if !start {
+        messages.splice(0..0, [Message::user(""), Message::assistant("")]);
+    }
+    let prompt = render(&Conversation::new(messages), format, &reference(choices))?;
+    Ok(if start { prompt } else { new_turn(&prompt, format) })
+}
+
+fn numbers(format: &Format) -> bool {
+    format.layout(rolecall::Slot::User).is_some_and(|layout| layout.prints(rolecall::Field::Round))
+}
+
+fn params(expected: &Object, name: &str, version: &str) -> Verdict {
+    let Some(template) = lmdeploy::builtin(name) else {
+        return Verdict::Failed { expected: "a template".into(), found: format!("there is no `{name}`") };
+    };
+    let mut known = attributes(&template);
+    let generation = &template.builtin.generation;
+    let number =
+        |number: Option<f64>| number.and_then(|number| json::parse(&format!("{number:?}")).ok()).unwrap_or(Json::Null);
+    known.insert("top_p", number(generation.top_p));
+    known.insert("top_k", generation.top_k.and_then(|top_k| i64::try_from(top_k).ok()).map_or(Json::Null, Json::from));
+    known.insert("temperature", number(generation.temperature));
+    known.insert("repetition_penalty", number(generation.repetition_penalty));
+    // Of the module that was never released, sampling and length are properties of a template; its stop words are not.
+    let kept = |key: &str| version == "v0.2.6" || key != "stop_words";
+    let wanted = expected.iter().filter(|(key, _)| kept(key)).map(|(key, value)| (key.to_owned(), value.clone()));
+    let wanted: Object = wanted.collect();
+    let found = wanted.iter().map(|(key, _)| (key.to_owned(), known.get(key).cloned().unwrap_or(Json::Null)));
+    let found = Json::Object(found.collect());
+    compare(Some(&Json::Object(wanted.clone())), &found)
+}
+
+/// A template's properties under the names that the reference gives them.
+fn attributes(template: &Template) -> Object {
+    let length = template.builtin.generation.session_len.and_then(|length| i64::try_from(length).ok()).unwrap_or(2048);
+    let meta = template.meta_instruction.as_deref().map_or(Json::Null, Json::from);
+    let stop = template.stop_words.as_ref();
+    let stop =
+        stop.map_or(Json::Null, |words| Json::Array(words.iter().map(|word| Json::from(word.as_str())).collect()));
+    object! {
+        "system" => template.system.as_str(), "meta_instruction" => meta, "eosys" => template.eosys.as_str(),
+        "user" => template.user.as_str(), "eoh" => template.eoh.as_str(), "assistant" => template.assistant.as_str(),
+        "eoa" => template.eoa.as_str(), "separator" => template.separator.as_str(), "session_len" => length,
+        "capability" => template.capability(), "stop_words" => stop,
+    }
+}
+
+fn config(options: &Object) -> String {
+    json::write(options.get("config").unwrap_or(&Json::Null), &Layout::default())
+}
+
+fn from_json(row: &Object, expected: &Object, options: &Object) -> Result<Verdict, Error> {
+    let template = lmdeploy::read(&config(options), lmdeploy::builtin)?;
+    let known = attributes(&template);
+    let mut verdict = Verdict::Passed;
+    if let Some(Json::Object(wanted)) = expected.get("attributes") {
+        let found = wanted.iter().map(|(key, _)| (key.to_owned(), known.get(key).cloned().unwrap_or(Json::Null)));
+        verdict = compare(expected.get("attributes"), &Json::Object(found.collect()));
+    }
+    let infills = template.capability() == "infilling" && template.builtin.infill.is_some();
+    let format = template.into_format("lmdeploy:own");
+    if let Some(Json::Object(wanted)) = expected.get("messages2prompt") {
+        for key in ["start", "cont"] {
+            verdict = match (verdict, wanted.get(key)) {
+                (Verdict::Passed, Some(Json::Null)) => excused(row, messages2prompt(row, &format)),
+                (Verdict::Passed, wanted) => compare(wanted, &Json::from(messages2prompt(row, &format)?.text())),
+                (other, _) => other,
+            };
+        }
+    }
+    let excuse = matches!(verdict, Verdict::Excused(_));
+    let rest = match (expected.get("get_prompt"), infills) {
+        // A gap is asked for and the text has none.
+        (Some(Json::Object(wanted)), true) if wanted.get("error").is_some() => refusal(wanted, gap(row, &format)),
+        (Some(wanted), _) => compare(Some(wanted), &Json::Array(turns(row, &format)?)),
+        (None, _) => Verdict::Passed,
+    };
+    Ok(match (verdict, rest) {
+        (Verdict::Passed, rest) => rest,
+        (Verdict::Excused(why), Verdict::Passed) if excuse => Verdict::Excused(why),
+        (Verdict::Excused(_), rest) => rest,
+        (other, _) => other,
+    })
+}
+
+fn gap(row: &Object, format: &Format) -> Result<Verdict, Error> {
+    let first = row.get("conversation").and_then(Json::as_array).unwrap_or_default().iter().filter_map(Json::as_object);
+    let first = first.filter(|message| text(message, "role") == "user").map(|message| text(message, "content")).next();
+    render(&Conversation::new(first.map(Message::user).into_iter().collect()), format, &reference(Vec::new()))?;
+    Ok(Verdict::Passed)
+}
+
+fn compare(wanted: Option<&Json>, found: &Json) -> Verdict {
+    let written = |value: &Json| json::write(value, &Layout::compact());
+    Verdict::compare(&written(wanted.unwrap_or(&Json::Null)), &written(found))
+}

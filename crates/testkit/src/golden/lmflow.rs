@@ -1,0 +1,280 @@
+use rolecall::json::{Layout, Object};
+use rolecall::{
+    Bos, Control, Conversation, Error, Format, Json, LossPolicy, Options, Own, Prompt, RuleMode, Slot, Turn, json,
+    loss_spans, object, render,
+};
+
+use super::{Context, labels, refusal, text};
+use crate::Verdict;
+
+const OPEN: &str = "the reference takes messages in pairs by index and runs past the end";
+const TUPLES: &str = "adding a starter or stopper cuts a turn with calls to its first two parts";
+const IGNORED: &str = "a tool preset passes over a role it does not know";
+
+pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
+    if op.starts_with("jinja") {
+        return Verdict::Skipped("the template engine is not there yet");
+    }
+    let name = format!("lmflow:{}", text(row, "template"));
+    let (Some(expected), Some(options)) =
+        (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
+    else {
+        return Verdict::Skipped("the vector expects nothing");
+    };
+    if op == "document printed example" {
+        return printed(row, expected, options, context);
+    }
+    let Some(format) = context.registry.get(&name) else {
+        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `{name}`") };
+    };
+    let result = match op {
+        "encode_conversation" => encode(row, expected, options, format),
+        "conversation_tokenize_function" => label(row, expected, options, format.for_training()),
+        _ => Ok(Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") }),
+    };
+    // An index that runs over, or a tuple of other length, is an accident: what we do instead must work.
+    let error = text(expected, "error");
+    let accident = error == "IndexError" || text(expected, "message").contains("to unpack");
+    match (result, accident) {
+        (Ok(_), true) => Verdict::Excused(if text(expected, "message").contains("list index") { OPEN } else { TUPLES }),
+        (Err(Error::Render(rolecall::RenderError::UnknownRole { .. })), false)
+            if error.is_empty() && cuts_roles(format) =>
+        {
+            Verdict::Excused(IGNORED)
+        }
+        (Err(error), true) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
+        (result, false) => refusal(expected, result),
+    }
+}
+
+fn read(row: &Object, options: &Object, generation: bool) -> Result<Conversation, Error> {
+    let mut messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default().to_vec();
+    let opens = messages.first().and_then(Json::as_object).is_some_and(|first| text(first, "role") == "system");
+    if let (false, Some(Json::String(system))) = (opens, options.get("system_passed")) {
+        messages.insert(0, Json::Object(object! { "role" => "system", "content" => system.as_str() }));
+    }
+    let mut request = object! { "messages" => messages };
+    if !generation {
+        request.insert("add_generation_prompt", Json::from(false));
+    }
+    let tools = row.get("tools").and_then(Json::as_array).unwrap_or_default().iter();
+    let tools = tools.filter_map(Json::as_str).filter_map(|tool| json::parse(tool).ok());
+    let tools: Vec<Json> =
+        tools.map(|tool| Json::Object(object! { "type" => "function", "function" => tool })).collect();
+    if !tools.is_empty() {
+        request.insert("tools", Json::Array(tools));
+    }
+    super::read(request)
+}
+
+fn reference() -> Options {
+    Options { bos: Bos::Write, rules: RuleMode::Reference, choices: Vec::new() }
+}
+
+fn encode(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
+    let conversation = read(row, options, false)?;
+    let prompt = render(&conversation, format, &reference())?;
+    let all = parts(&prompt, |_| true);
+    let tools = format.layout(Slot::AssistantWithCalls).is_some();
+    let turns = grouped(&conversation, all, tools);
+    let (found, cut) = (as_json(&turns), tools && cuts(format));
+    let wanted = json::write(expected.get("turns").unwrap_or(&Json::Null), &Layout::compact());
+    let found = json::write(&found, &Layout::compact());
+    if wanted == found {
+        return Ok(Verdict::Passed);
+    }
+    if tools {
+        // What the reference would have lost of it.
+        if cut && json::write(&as_json(&lossy(turns, format)), &Layout::compact()) == wanted {
+            return Ok(Verdict::Excused(TUPLES));
+        }
+        let heard = parts(&prompt, |turn| is_heard(turn, &conversation));
+        let heard = lossy(grouped(&conversation, heard, tools), format);
+        if json::write(&as_json(&heard), &Layout::compact()) == wanted {
+            return Ok(Verdict::Excused(IGNORED));
+        }
+    }
+    Ok(Verdict::Failed { expected: wanted, found })
+}
+
+/// Whether the preset is one with calls, which passes over roles that it does not know.
+fn cuts_roles(format: &Format) -> bool {
+    format.layout(Slot::AssistantWithCalls).is_some()
+}
+
+/// Whether the reference rebuilds tuples of this preset.
+fn cuts(format: &Format) -> bool {
+    let starts = format.layout(Slot::Begin).is_some_and(|layout| !layout.ops().is_empty());
+    starts || format.layout(Slot::AssistantLast).is_some()
+}
+
+type Piece = (Option<&'static str>, String);
+
+/// Whether a tool preset of the reference writes a turn: one of a role that it knows, and the system text only if the
+/// first message is the user's.
+fn is_heard(turn: &Turn, conversation: &Conversation) -> bool {
+    let role = |index: usize| conversation.messages.get(index).map(|message| message.role_as_spelled());
+    let leading = usize::from(role(0) == Some("system"));
+    match (turn.slot, turn.message) {
+        (Slot::System, None | Some(0)) => role(leading) == Some("user"),
+        (_, Some(index)) => {
+            role(index).is_some_and(|role| ["user", "assistant", "function", "observation"].contains(&role))
+        }
+        (_, None) => true,
+    }
+}
+
+/// The pieces of each message's turn; what the format adds before it belongs to it.
+fn parts(prompt: &Prompt, keeps: impl Fn(&Turn) -> bool) -> Vec<(Option<usize>, Vec<Piece>)> {
+    let mut parts: Vec<(Option<usize>, Vec<Piece>)> = Vec::new();
+    let mut opening: Vec<Piece> = Vec::new();
+    for (at, turn) in prompt.turns().iter().enumerate().filter(|(_, turn)| keeps(turn)) {
+        let end = prompt.turns().get(at + 1).map_or(prompt.text().len(), |next| next.start);
+        let mut pieces = Vec::new();
+        for segment in prompt.segments_in(turn.start..end) {
+            let token = match segment.origin {
+                rolecall::Origin::Control(id) => Some(name(&prompt.controls()[id.0])),
+                _ => None,
+            };
+            push(
+                &mut pieces,
+                (token.as_ref().map(|(key, _)| *key), token.map_or(segment.text.to_owned(), |(_, name)| name)),
+            );
+        }
+        match turn.slot {
+            Slot::Begin | Slot::System => pieces.into_iter().for_each(|piece| push(&mut opening, piece)),
+            _ => {
+                let mut all = std::mem::take(&mut opening);
+                pieces.into_iter().for_each(|piece| push(&mut all, piece));
+                parts.push((turn.message, all));
+            }
+        }
+    }
+    parts
+}
+
+fn push(pieces: &mut Vec<Piece>, piece: Piece) {
+    match (pieces.last_mut(), &piece) {
+        (Some((None, text)), (None, more)) => text.push_str(more),
+        _ => pieces.push(piece),
+    }
+}
+
+fn name(control: &Control) -> (&'static str, String) {
+    let name = match control.own {
+        Some(Own::Bos) => "bos_token",
+        Some(Own::Eos) => "eos_token",
+        None => &control.text,
+    };
+    ("token", name.to_owned())
+}
+
+/// Parts as turns: two by two, or up to each answer where there are calls.
+fn grouped(conversation: &Conversation, parts: Vec<(Option<usize>, Vec<Piece>)>, tools: bool) -> Vec<Vec<Vec<Piece>>> {
+    let mut turns: Vec<Vec<Vec<Piece>>> = Vec::new();
+    let mut open: Vec<Vec<Piece>> = Vec::new();
+    for (message, pieces) in parts {
+        open.push(pieces);
+        let role = message.and_then(|index| conversation.messages.get(index)).map(|message| message.role_as_spelled());
+        let closed = if tools { role == Some("assistant") } else { open.len() == 2 };
+        if closed {
+            turns.push(std::mem::take(&mut open));
+        }
+    }
+    if !open.is_empty() {
+        turns.push(open);
+    }
+    turns
+}
+
+/// A starter rebuilds the first turn from two parts, a stopper the last one.
+fn lossy(mut turns: Vec<Vec<Vec<Piece>>>, format: &Format) -> Vec<Vec<Vec<Piece>>> {
+    let starts = format.layout(Slot::Begin).is_some_and(|layout| !layout.ops().is_empty());
+    if let (true, Some(first)) = (starts, turns.first_mut()) {
+        first.truncate(2);
+    }
+    if let (true, Some(last)) = (format.layout(Slot::AssistantLast).is_some(), turns.last_mut()) {
+        let stopper = ("token", "eos_token".to_owned());
+        for part in last.iter_mut() {
+            part.retain(|(key, text)| (*key, text.as_str()) != (Some("token"), "eos_token"));
+        }
+        last.truncate(2);
+        if let Some(part) = last.get_mut(1) {
+            part.push((Some(stopper.0), stopper.1));
+        }
+    }
+    turns
+}
+
+fn as_json(turns: &[Vec<Vec<Piece>>]) -> Json {
+    let piece = |(key, text): &Piece| {
+        Json::Object([(key.unwrap_or("text").to_owned(), Json::from(text.as_str()))].into_iter().collect())
+    };
+    let part = |pieces: &Vec<Piece>| Json::Array(pieces.iter().map(piece).collect());
+    Json::Array(turns.iter().map(|turn| Json::Array(turn.iter().map(part).collect())).collect())
+}
+
+fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
+    let conversation = read(row, options, false)?;
+    let prompt = render(&conversation, format, &reference())?;
+    let policy = match options.get("train_on_prompt").and_then(Json::as_bool) {
+        Some(true) => LossPolicy::All,
+        _ => LossPolicy::Assistant,
+    };
+    let loss = match loss_spans(&prompt, &conversation, format, policy) {
+        Ok(spans) => spans,
+        // The reference drops a conversation that teaches nothing.
+        Err(rolecall::RenderError::NoLoss) => {
+            let none = expected.get("segments").and_then(Json::as_array).is_some_and(<[Json]>::is_empty);
+            return Ok(if none {
+                Verdict::Passed
+            } else {
+                Verdict::Failed { expected: "labels".into(), found: "no loss".into() }
+            });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let found = json::write(&Json::Array(labels::of_prompt(&prompt, &loss, name)), &Layout::compact());
+    let wanted = json::write(expected.get("segments").unwrap_or(&Json::Null), &Layout::compact());
+    if wanted != found && format.layout(Slot::AssistantWithCalls).is_some() && cuts(format) {
+        let turns = lossy(grouped(&conversation, parts(&prompt, |_| true), true), format);
+        if json::write(&as_labels(&turns), &Layout::compact()) == wanted {
+            return Ok(Verdict::Excused(TUPLES));
+        }
+    }
+    Ok(Verdict::compare(&wanted, &found))
+}
+
+/// The first part of each turn is given, the others are learned.
+fn as_labels(turns: &[Vec<Vec<Piece>>]) -> Json {
+    let each = turns.iter().flat_map(|turn| {
+        turn.iter().enumerate().flat_map(|(at, part)| {
+            part.iter().map(move |(key, text)| {
+                let entries = [
+                    (key.unwrap_or("text").to_owned(), Json::from(text.as_str())),
+                    ("loss".to_owned(), Json::from(at > 0)),
+                ];
+                Json::Object(entries.into_iter().collect())
+            })
+        })
+    });
+    Json::Array(each.collect())
+}
+
+/// A prompt that the document prints. Where the released code differs from the print, the code wins; where both live on
+/// as data, the print's own is taken.
+fn printed(row: &Object, expected: &Object, options: &Object, context: &Context) -> Verdict {
+    let template = text(row, "template");
+    let names = [format!("lmflow:{template}_document"), format!("lmflow:{template}")];
+    let Some(format) = names.iter().find_map(|name| context.registry.get(name)) else {
+        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `lmflow:{template}`") };
+    };
+    let bos = Some(text(options, "bos_token")).filter(|bos| !bos.is_empty());
+    let format = format.with_own_tokens(bos.as_slice(), Some(text(options, "eos_token")));
+    let found =
+        read(row, options, false).and_then(|conversation| Ok(render(&conversation, &format, &Options::default())?));
+    let agreement = expected.get("agreement").and_then(Json::as_object);
+    let code = agreement.and_then(|agreement| agreement.get("preset_text")).and_then(Json::as_str);
+    let wanted = code.filter(|_| !format.name.ends_with("_document")).unwrap_or(text(expected, "text"));
+    refusal(expected, found.map(|prompt| Verdict::compare(wanted, prompt.text())))
+}
