@@ -31,6 +31,7 @@ pub enum Verb {
     Encode(Encode),
     Explain(Explain),
     Formats(Formats),
+    Diff(Diff),
     Check(Check),
     Completions(Completions),
 }
@@ -85,17 +86,57 @@ pub struct Explain {
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/formats.txt"))]
 pub struct Formats {
-    /// The format to show: a name or a .toml file
+    /// The format to show: a name, a .toml file, or another framework's template as .json
     #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
-    /// Say which format a model needs, and why
-    #[arg(long, value_name = "MODEL", conflicts_with = "name")]
+    /// Say which format a model needs, and why: by what its folder holds, else by its name
+    #[arg(long, value_name = "NAME|DIR", conflicts_with = "name")]
     pub model: Option<String>,
     /// Load more formats: every .toml file of a folder
     #[arg(long, value_name = "DIR")]
     pub formats: Option<PathBuf>,
     /// Answer with one JSON value
     #[arg(long)]
+    pub json: bool,
+}
+
+/// Compare two formats over telling conversations, or all formats that there are for a model
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/diff.txt"))]
+pub struct Diff {
+    /// The first format: a name or a .toml file
+    #[arg(value_name = "A", required_unless_present_any = ["model", "models"], conflicts_with_all = ["model", "models"])]
+    pub a: Option<String>,
+    /// The second format
+    #[arg(value_name = "B", required_unless_present_any = ["model", "models"])]
+    pub b: Option<String>,
+    /// A conversation to compare them over, as `render` takes it (what it says of formats and options is not looked at);
+    /// `-` is standard input [default: a fixed set of telling conversations]
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// Compare all formats that there are for a model, by its name or its folder: its maker's own and the frameworks' dialects
+    #[arg(long, value_name = "NAME|DIR", conflicts_with = "models")]
+    pub model: Option<String>,
+    /// Do so for all models of a JSON file, {"models": ["NAME", ..]}, and write a Markdown document
+    #[arg(long, value_name = "FILE")]
+    pub models: Option<PathBuf>,
+    /// What to compare; may be repeated [default: all]
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', conflicts_with_all = ["model", "models"])]
+    pub view: Vec<ViewArg>,
+    /// Draw every difference, not the first of each view alone
+    #[arg(long, conflicts_with_all = ["json", "model", "models"])]
+    pub all: bool,
+    /// Who writes the token that opens the prompt: `tokenizer` leaves it out of the comparison [default: write]
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub bos: Option<BosArg>,
+    /// What becomes of the formats' order rules [default: enforce]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub rules: Option<RulesArg>,
+    /// Load more formats: every .toml file of a folder
+    #[arg(long, value_name = "DIR")]
+    pub formats: Option<PathBuf>,
+    /// Answer with one JSON object
+    #[arg(long, conflicts_with = "models")]
     pub json: bool,
 }
 
@@ -125,7 +166,8 @@ pub struct Chat {
     /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The format: a name (see `rolecall formats`) or a .toml file; a `format` that the input names itself wins
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json; a `format` that
+    /// the input names itself wins
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
     /// Load more formats: every .toml file of a folder
@@ -137,6 +179,13 @@ pub struct Chat {
     /// Who writes the token that opens the prompt; the input's own `bos` wins [default: write]
     #[arg(long, value_enum, value_name = "WHO")]
     pub bos: Option<BosArg>,
+    /// The token that opens a text, for formats that take the tokenizer's own; may be repeated; empty for none
+    /// [default: what the files beside --tokenizer say, or the format]
+    #[arg(long = "bos-token", value_name = "TOKEN")]
+    pub bos_tokens: Vec<String>,
+    /// The token that closes a text, for formats that take the tokenizer's own; empty for none
+    #[arg(long, value_name = "TOKEN")]
+    pub eos_token: Option<String>,
     /// What becomes of the format's order rules; the input's own `rules` win [default: enforce]
     #[arg(long, value_enum, value_name = "HOW")]
     pub rules: Option<RulesArg>,
@@ -199,6 +248,18 @@ pub enum LossArg {
     All,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ViewArg {
+    /// The prompts to be answered
+    Chat,
+    /// The texts to be learned from, and what of them carries loss
+    Training,
+    /// Whether what A trains on is what B serves
+    Serving,
+    /// Whether what B trains on is what A serves
+    ServingBack,
+}
+
 impl LossArg {
     pub fn policy(self) -> LossPolicy {
         match self {
@@ -235,6 +296,7 @@ impl Verb {
             Verb::Encode(encode) => encode.batch.json && !encode.batch.jsonl,
             Verb::Explain(explain) => explain.json,
             Verb::Formats(formats) => formats.json,
+            Verb::Diff(diff) => diff.json,
             Verb::Check(check) => check.json,
             Verb::Completions(_) => false,
         }

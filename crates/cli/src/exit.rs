@@ -3,7 +3,7 @@
 pub enum Exit {
     /// All went well.
     Good = 0,
-    /// A conversation or a format file was refused.
+    /// A conversation or a format file was refused, or two formats differ.
     Refused = 1,
     /// The command line is wrong.
     Usage = 2,

@@ -3,7 +3,8 @@
 use std::io;
 
 use rolecall::json::Object;
-use rolecall::{Error, Json, LoadError, Place as Field, Request, Unresolved, json, object, tokenizer};
+use rolecall::model::{FileError, Unidentified};
+use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
 
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
@@ -27,8 +28,10 @@ pub enum Failure {
     UnknownFormat { name: String, near: Option<String> },
     /// The file is no tokenizer.
     Tokenizer { path: String, error: tokenizer::Error },
+    /// A file in a model's folder is damaged.
+    ModelFile(FileError),
     /// No format can be chosen for a model without a guess.
-    NoFormatFor { model: String, unresolved: Unresolved },
+    NoFormatFor(Unidentified),
 }
 
 impl Failure {
@@ -41,7 +44,8 @@ impl Failure {
             | Failure::Misfit { .. }
             | Failure::FormatFile { .. }
             | Failure::Tokenizer { .. }
-            | Failure::NoFormatFor { .. } => Exit::Refused,
+            | Failure::ModelFile(_)
+            | Failure::NoFormatFor(_) => Exit::Refused,
         }
     }
 
@@ -54,6 +58,7 @@ impl Failure {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
             Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
             Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
+            Failure::ModelFile(error) => place_in_model(error),
             Failure::UnknownFormat { .. } => Place::Named("command line".into()),
             _ => Place::Nowhere,
         };
@@ -74,8 +79,17 @@ impl Failure {
             Failure::FormatFile { source, error } => {
                 inner.insert("mistakes", json_of_mistakes(source, error));
             }
-            Failure::NoFormatFor { unresolved, .. } => {
-                inner.insert("candidates", json_of_candidates(unresolved));
+            Failure::ModelFile(error) => {
+                if let FileError::Damaged { path, .. } = error {
+                    inner.insert("file", Json::from(path.display().to_string()));
+                }
+                if let Some((line, column)) = error.line_and_column() {
+                    inner.insert("line", Json::from(line as i64));
+                    inner.insert("column", Json::from(column as i64));
+                }
+            }
+            Failure::NoFormatFor(unidentified) => {
+                inner.insert("candidates", json_of_candidates(unidentified));
             }
             _ => {}
         }
@@ -91,8 +105,8 @@ impl Failure {
             Failure::FormatFile { .. } => "bad_format",
             Failure::UnknownFormat { .. } => "unknown_format",
             Failure::Tokenizer { error, .. } => error.code(),
-            Failure::NoFormatFor { unresolved: Unresolved::Unknown { .. }, .. } => "unknown_model",
-            Failure::NoFormatFor { unresolved: Unresolved::Ambiguous { .. }, .. } => "ambiguous_model",
+            Failure::ModelFile(error) => error.code(),
+            Failure::NoFormatFor(unidentified) => unidentified.code(),
         }
     }
 
@@ -114,10 +128,9 @@ impl Failure {
             }
             Failure::UnknownFormat { name, .. } => format!("there is no format `{name}`"),
             Failure::Tokenizer { error, .. } => error.to_string(),
-            Failure::NoFormatFor { model, unresolved } => match unresolved {
-                Unresolved::Unknown { .. } => format!("no format says that it fits the model `{model}`"),
-                Unresolved::Ambiguous { .. } => format!("several formats fit the model `{model}` equally well"),
-            },
+            Failure::ModelFile(FileError::Damaged { damage, .. }) => damage.to_string(),
+            Failure::ModelFile(error) => error.to_string(),
+            Failure::NoFormatFor(unidentified) => unidentified.to_string(),
         }
     }
 
@@ -132,7 +145,10 @@ impl Failure {
             Failure::Tokenizer { .. } => {
                 vec!["give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()]
             }
-            Failure::NoFormatFor { unresolved, .. } => help_for_model(unresolved),
+            Failure::ModelFile(_) => {
+                vec!["mend the file or take it out of the folder; `--model` with a name asks the name alone".into()]
+            }
+            Failure::NoFormatFor(unidentified) => unidentified.help(),
         }
     }
 }
@@ -232,37 +248,21 @@ fn has_option(source: &Source, key: &str, name: &str) -> bool {
     options.is_some_and(|options: &Object| options.get(name).is_some())
 }
 
-fn help_for_model(unresolved: &Unresolved) -> Vec<String> {
-    match unresolved {
-        Unresolved::Unknown { nearest } if nearest.is_empty() => {
-            vec!["choose one by name with `--format`; `rolecall formats` lists them".into()]
-        }
-        Unresolved::Unknown { nearest } => {
-            let names: Vec<String> = nearest.iter().map(|name| format!("`{name}`")).collect();
-            vec![
-                format!("formats of models with a similar name: {}", names.join(", ")),
-                "if you know that one of them fits, choose it by name with `--format`".into(),
-            ]
-        }
-        Unresolved::Ambiguous { candidates } => {
-            let mut help: Vec<String> =
-                candidates.iter().map(|(name, pattern)| format!("`{name}` fits by its pattern `{pattern}`")).collect();
-            help.push("choose one by name with `--format`, or make one of the patterns more specific".into());
-            help
-        }
-    }
+/// File, line and column of what is wrong with it.
+fn place_in_model<'a>(error: &FileError) -> Place<'a> {
+    let FileError::Damaged { path, .. } = error else { return Place::Nowhere };
+    let path = path.display();
+    Place::Named(match error.line_and_column() {
+        Some((line, column)) => format!("{path}:{line}:{column}"),
+        None => path.to_string(),
+    })
 }
 
-fn json_of_candidates(unresolved: &Unresolved) -> Json {
-    match unresolved {
-        Unresolved::Unknown { nearest } => {
-            Json::Array(nearest.iter().map(|name| Json::Object(object! { "format" => name.as_str() })).collect())
-        }
-        Unresolved::Ambiguous { candidates } => {
-            let each = candidates.iter().map(|(name, pattern)| {
-                Json::Object(object! { "format" => name.as_str(), "pattern" => pattern.as_str() })
-            });
-            Json::Array(each.collect())
-        }
-    }
+/// `[{"format", "evidence"}, ..]`
+fn json_of_candidates(unidentified: &Unidentified) -> Json {
+    let each = unidentified.candidates().iter().map(|candidate| {
+        let evidence = rolecall::answer::of_evidence(&candidate.evidence);
+        Json::Object(object! { "format" => candidate.format.as_str(), "evidence" => evidence })
+    });
+    Json::Array(each.collect())
 }

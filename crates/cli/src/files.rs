@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::{Format, Registry, Tokenizer, tokenizer};
+use rolecall::model::{FileError, Model, read_folder};
+use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
 
 use crate::failure::Failure;
 use crate::refusal::Refusal;
@@ -54,7 +55,7 @@ pub fn open(path: Option<&Path>) -> Result<Box<dyn Read>, Failure> {
 
 /// The built-in formats, with those of a folder.
 pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
-    let mut registry = Registry::builtin();
+    let mut registry = rolecall::registry();
     let Some(folder) = folder else { return Ok(registry) };
     let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
     let mut paths = Vec::new();
@@ -66,7 +67,7 @@ pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
     }
     paths.sort();
     for path in paths {
-        registry.add(load_format(&path)?);
+        registry.replace(load_format(&path)?);
     }
     Ok(registry)
 }
@@ -74,11 +75,7 @@ pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
 /// The format of a file.
 pub fn load_format(path: &Path) -> Result<Format, Failure> {
     let source = read_text(path)?;
-    let mut registry = Registry::new();
-    match registry.load(&source.text) {
-        Ok(format) => Ok(format.clone()),
-        Err(error) => Err(Failure::FormatFile { source, error }),
-    }
+    read_format(&source.name, &source.text).map_err(|error| Failure::FormatFile { source, error })
 }
 
 /// The name of the format that the command line asks for: one that is there, or that of a file, which is added.
@@ -88,11 +85,21 @@ pub fn choose_format(registry: &mut Registry, asked: &str) -> Result<String, Fai
     }
     let path = Path::new(asked);
     let is_path =
-        path.extension().is_some_and(|extension| extension == "toml") || asked.contains(std::path::is_separator);
+        path.extension().is_some_and(|extension| extension == "toml" || extension == "json") || asked.contains(std::path::is_separator);
     if is_path || path.is_file() {
-        return load_format(path).map(|format| registry.add(format).name.clone());
+        return load_format(path).map(|format| registry.replace(format).name.clone());
     }
     Err(Failure::UnknownFormat { name: asked.to_owned(), near: registry.suggest(asked).map(str::to_owned) })
+}
+
+/// The tokens that open and close a text, as the files beside a tokenizer name them; none where they do not.
+pub fn load_own_tokens(path: &Path) -> Option<(Vec<String>, String)> {
+    let folder = if path.is_dir() { path } else { path.parent()? };
+    // What is wrong with these files is said where they are what was asked for.
+    let folder = read_folder(folder).ok()?;
+    // A tokenizer that names none has none.
+    let named = folder.files.iter().any(|file| matches!(*file, "tokenizer_config.json" | "special_tokens_map.json"));
+    named.then(|| (folder.bos.into_iter().collect(), folder.eos.unwrap_or_default()))
 }
 
 /// The tokenizer of a file or folder.
@@ -107,6 +114,24 @@ pub fn load_tokenizer(path: &Path) -> Result<Arc<dyn Tokenizer>, Failure> {
         },
         error => Failure::Tokenizer { path: path.display().to_string(), error },
     })
+}
+
+/// The model of a name or a folder, with what the folder's files say.
+pub fn load_model(asked: &str) -> Result<Model, Failure> {
+    let path = Path::new(asked);
+    if !path.is_dir() {
+        return Ok(Model { name: asked.to_owned(), folder: None });
+    }
+    let folder = read_folder(path).map_err(|error| match error {
+        FileError::Unreadable { path, source } => {
+            Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
+        }
+        error => Failure::ModelFile(error),
+    })?;
+    // `.` and `..` have no name of their own.
+    let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
+    let name = named.map_or_else(|| asked.to_owned(), |path| path.display().to_string());
+    Ok(Model { name, folder: Some(folder) })
 }
 
 /// What the system says, in lower case and without its error number.

@@ -57,9 +57,10 @@ impl Asked<'_> {
 }
 
 impl Job {
-    pub fn from_args(chat: &Chat) -> Result<Job, Failure> {
+    pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
         let mut registry = files::load_registry(chat.formats.as_deref())?;
         let format = chat.format.as_deref().map(|asked| files::choose_format(&mut registry, asked)).transpose()?;
+        use_own_tokens(&mut registry, chat, tokenizer);
         Ok(Job {
             registry,
             format,
@@ -93,6 +94,7 @@ impl Job {
             name: name.to_owned(),
             near: self.registry.suggest(name).map(str::to_owned),
         })?;
+        let format = if self.loss.is_some() { format.for_training() } else { format };
         let options = self.options_of(&request)?;
         Ok(Asked { request, format, options })
     }
@@ -153,6 +155,25 @@ pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Promp
 /// A refusal with what was refused.
 pub fn refused(refusal: Refusal, source: &Source) -> Failure {
     Failure::Refused { refusal, source: source.clone() }
+}
+
+/// Formats that take the tokenizer's own tokens take those that the command line names, or those that the tokenizer's
+/// files do.
+fn use_own_tokens(registry: &mut Registry, chat: &Chat, tokenizer: Option<&Path>) {
+    let (bos, eos) = tokenizer.and_then(files::load_own_tokens).unzip();
+    let named = |token: &String| !token.is_empty();
+    let bos = match chat.bos_tokens.is_empty() {
+        true => bos,
+        false => Some(chat.bos_tokens.iter().filter(|token| named(token)).cloned().collect()),
+    };
+    let eos = chat.eos_token.clone().or(eos);
+    if bos.is_none() && eos.is_none() {
+        return;
+    }
+    let formats: Vec<Format> = registry.iter().filter(|format| format.has_own_tokens()).cloned().collect();
+    for format in formats {
+        registry.replace(format.with_tokens_of(bos.as_deref(), eos.as_deref()));
+    }
 }
 
 /// A tokenizer, bound to each format that comes up.

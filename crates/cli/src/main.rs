@@ -12,6 +12,7 @@ mod args;
 mod batch;
 mod commands;
 mod diagnostic;
+mod diff;
 mod example;
 mod exit;
 mod explain;

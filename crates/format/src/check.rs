@@ -68,7 +68,7 @@ fn begins_open(format: &Format, slot: Slot) -> bool {
 /// Whether a value may hold any text, so that only what follows tells its end.
 fn is_open(field: Field, codec: &Codec) -> bool {
     match (field, codec) {
-        (_, Codec::Json { .. } | Codec::Call(_) | Codec::Present | Codec::Names) => false,
+        (_, Codec::Json { .. } | Codec::Call(_) | Codec::Present | Codec::Names | Codec::Enumerated) => false,
         // Known before reading, or composed of layouts that are checked by themselves.
         (
             Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter,

@@ -158,6 +158,17 @@ impl Format {
         format.with_layouts(layouts)
     }
 
+    /// The same; what is not given stays as it is, and an empty closing token is none.
+    pub fn with_tokens_of(&self, bos: Option<&[String]>, eos: Option<&str>) -> Format {
+        let texts = |own| {
+            let each = self.controls.iter().filter(move |control| control.own == Some(own));
+            each.map(|control| control.text.as_str()).collect::<Vec<&str>>()
+        };
+        let bos = bos.map_or_else(|| texts(Own::Bos), |bos| bos.iter().map(String::as_str).collect());
+        let eos = eos.or(texts(Own::Eos).first().copied()).filter(|eos| !eos.is_empty());
+        self.with_own_tokens(&bos, eos)
+    }
+
     /// A control token.
     #[inline]
     pub fn control(&self, id: ControlId) -> &Control {

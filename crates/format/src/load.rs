@@ -108,7 +108,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         format.rules = read_rules(rules, mistakes);
     }
     if let Some(defaults) = file.table("defaults", mistakes) {
-        format.defaults = read_defaults(defaults, mistakes);
+        format.defaults = read_defaults(defaults, &format.choices, mistakes);
     }
     if let Some(generation) = file.table("generation", mistakes) {
         format.generation = read_generation(generation, mistakes).into();

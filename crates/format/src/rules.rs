@@ -134,6 +134,10 @@ rule! {
         AfterSystem = "after-system",
         /// Before them.
         BeforeSystem = "before-system",
+        /// Behind the first of them.
+        AfterFirst = "after-first",
+        /// Behind the system text that the format adds, before those of the conversation.
+        AfterDefault = "after-default",
     }
 }
 rule! {

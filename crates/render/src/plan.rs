@@ -42,8 +42,8 @@ pub(crate) struct Turn<'a> {
     pub round: usize,
     /// The tools that this turn is to print.
     pub tools: Option<Offer<'a>>,
-    /// Whether the prompt ends right behind this turn's content.
-    pub cut: bool,
+    /// The hole right behind which the prompt ends.
+    pub cut: Option<Field>,
 }
 
 /// What a turn is about.
@@ -53,6 +53,8 @@ pub(crate) enum What<'a> {
     Message(usize, &'a Message, Option<SystemText<'a>>),
     /// A system text that the format adds.
     Added(&'a str),
+    /// The text of an option, by number, as a system text.
+    Chosen(usize),
     /// One of the format's system templates, by number.
     Template(usize),
     /// Several user messages as one, by their number among the plan's `asked`, and the first of them.
@@ -80,7 +82,7 @@ impl What<'_> {
             | What::Files(index, _)
             | What::Gap(index, ..) => Some(*index),
             What::Asked(_, first) => *first,
-            What::Added(_) | What::Template(_) | What::Nothing => None,
+            What::Added(_) | What::Chosen(_) | What::Template(_) | What::Nothing => None,
         }
     }
 }
@@ -121,9 +123,8 @@ pub(crate) fn plan_turns<'a>(
         planner.add_tool_turns();
     }
     let first = planner.add_systems(conversation, chosen)?;
-    if format.rules.tools == ToolsPlace::AfterSystem {
-        planner.add_tool_turns();
-    }
+    // Where no system message came behind which they are to stand.
+    planner.add_tool_turns();
     planner.add_messages(conversation, first)?;
     planner.close(conversation)?;
     Ok(planner.plan)
@@ -142,6 +143,8 @@ struct Planner<'a> {
     replaced: Option<usize>,
     /// Whether an added system message announces the code interpreter.
     says_interpreter: bool,
+    /// Whether the turns that offer tools are written.
+    offered: bool,
     /// Whether `function_call` says that the content is raw model output.
     raw_calls: bool,
 }
@@ -169,12 +172,16 @@ impl<'a> Planner<'a> {
             folded: None,
             replaced: None,
             says_interpreter: false,
+            offered: false,
             raw_calls: chosen.value(format, "function-call") == Some("raw"),
         }
     }
 
-    /// The turns that offer the code interpreter and the tools.
+    /// The turns that offer the code interpreter and the tools, once.
     fn add_tool_turns(&mut self) {
+        if std::mem::replace(&mut self.offered, true) {
+            return;
+        }
         if self.plan.interpreter && self.format.defaults.interpreter.is_some() {
             self.bare(Slot::ToolsInterpreter);
         }
@@ -348,15 +355,20 @@ impl<'a> Planner<'a> {
         if *role_of(message, self.format) != Role::Assistant {
             return nothing("the last message is not the assistant's");
         }
-        if message.calls().len() > 0 {
+        let calls = message.calls().len() > 0;
+        if calls && conversation.continue_final_message {
             return nothing("it makes calls, which are complete");
         }
         if self.plan.turns.last().is_some_and(|turn| turn.slot == Slot::AssistantAfter) {
             self.plan.turns.pop();
         }
         match self.plan.turns.last_mut() {
+            Some(turn) if calls && turn.layout.prints(Field::Calls) => {
+                turn.cut = Some(Field::Calls);
+                Ok(())
+            }
             Some(turn) if turn.layout.prints(Field::Content) => {
-                turn.cut = true;
+                turn.cut = Some(Field::Content);
                 Ok(())
             }
             _ => nothing("the format does not print its text"),
@@ -380,7 +392,7 @@ impl<'a> Planner<'a> {
             self.plan.bytes += 400 * offer.tools.len();
         }
         self.plan.bytes += bytes + 40;
-        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, tools: printing, cut: false });
+        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, tools: printing, cut: None });
     }
 
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {

@@ -98,7 +98,7 @@ impl<'a> Writer<'a> {
     #[inline]
     fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
         let What::Message(index, message, _) = &turn.what else { return false };
-        let Some(text) = message.plain_text().filter(|_| self.usual && !turn.cut) else { return false };
+        let Some(text) = message.plain_text().filter(|_| self.usual && turn.cut.is_none()) else { return false };
         let [Step::Constant { text: before, .. }, Step::Hole { field: Field::Content, codec }, rest @ ..] =
             turn.layout.steps()
         else {
@@ -133,7 +133,7 @@ impl<'a> Writer<'a> {
                 }
                 Step::Hole { field, codec } => {
                     self.hole(*field, codec, scene, out);
-                    if *field == Field::Content && scene.turn.is_some_and(|turn| turn.cut) {
+                    if scene.turn.is_some_and(|turn| turn.cut == Some(*field)) {
                         return ControlFlow::Break(());
                     }
                 }
@@ -172,10 +172,15 @@ impl<'a> Writer<'a> {
             Field::Content => match scene.turn.map(|turn| turn.what) {
                 Some(What::Added(text)) => !text.is_empty(),
                 Some(What::Template(_)) => true,
+                Some(What::Chosen(at)) => self.has(Field::Option(at), codec, scene),
                 Some(What::Asked(number, _)) => self.asked[number].iter().any(|index| has_text(&self.messages[*index])),
                 _ => message.is_some_and(has_text),
             },
             Field::Name if scene.call.is_some() || scene.tool_name.is_some() => true,
+            Field::Name if *codec == Codec::Enumerated => {
+                let name = message.and_then(Message::name);
+                self.format.control_names.iter().any(|(known, _)| Some(known.as_str()) == name)
+            }
             Field::Name => filled(message.and_then(Message::name)),
             Field::Reasoning => filled(message.and_then(Message::reasoning_content)),
             Field::Calls => message.is_some_and(|message| message.calls().len() > 0),
@@ -190,7 +195,11 @@ impl<'a> Writer<'a> {
             Field::Size => matches!(scene.part, Some((_, Part::File(file))) if file.size().is_some()),
             Field::Option(at) => self.chosen.values.get(at).is_some_and(|(value, _)| !value.is_empty()),
             Field::Extra(at) => filled(message.and_then(|message| message.text_field(&self.format.fields[at].0))),
-            Field::Interpreter => self.interpreter && self.format.defaults.interpreter.is_some(),
+            Field::Interpreter if !self.interpreter => false,
+            Field::Interpreter => match self.format.defaults.interpreter_option {
+                Some(at) => self.has(Field::Option(at), codec, scene),
+                None => self.format.defaults.interpreter.is_some(),
+            },
             Field::Description => scene.description.is_some(),
             Field::Prefix | Field::Suffix => matches!(scene.turn.map(|turn| turn.what), Some(What::Gap(..))),
             Field::Round
@@ -224,9 +233,10 @@ impl<'a> Writer<'a> {
             Field::System => self.system(scene, out),
             Field::Tools | Field::Functions => self.tools(field, codec, scene, out),
             Field::Tool | Field::Function => self.tool(field, codec, scene, out),
-            Field::Interpreter => {
-                out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), sources::FORMAT)
-            }
+            Field::Interpreter => match self.format.defaults.interpreter_option {
+                Some(at) => self.hole(Field::Option(at), codec, scene, out),
+                None => out.push(self.format.defaults.interpreter.as_deref().unwrap_or_default(), sources::FORMAT),
+            },
             Field::Call => self.call(codec, scene, out),
             Field::Arguments => self.arguments(codec, scene, out),
             Field::Code => {
@@ -355,6 +365,7 @@ fn has_text(message: &Message) -> bool {
 fn text_by<'t>(text: &'t str, codec: &Codec) -> &'t str {
     match codec {
         Codec::Trim => text.trim_matches(is_python_space),
+        Codec::Stem => text.split('.').next().unwrap_or_default(),
         _ => text,
     }
 }

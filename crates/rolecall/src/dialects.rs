@@ -1,4 +1,4 @@
-use rolecall_format::Registry;
+use rolecall_format::{Format, LoadError, Registry, load};
 
 /// All formats that come with the library: the model makers' own, and the dialects of other frameworks.
 ///
@@ -12,4 +12,20 @@ pub fn registry() -> Registry {
     // A test looks at all names; a clash never ships.
     debug_assert!(registered.is_ok(), "{registered:?}");
     registry
+}
+
+/// Reads a user's own format file: this project's own by default, another framework's template where the file's name ends
+/// in `.json`. Such a template is called as its file is.
+///
+/// ```
+/// let format = rolecall::read_format("folder/mine.json", r#"{"INSTRUCTION": "Q: {input}\nA:"}"#)?;
+/// assert_eq!(format.name, "mine");
+/// # Ok::<(), rolecall::LoadError>(())
+/// ```
+pub fn read_format(file: &str, text: &str) -> Result<Format, LoadError> {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    match name.strip_suffix(".json") {
+        Some(stem) => rolecall_interop::import(text, stem),
+        None => load(text),
+    }
 }

@@ -29,7 +29,7 @@ mod error;
 mod files;
 pub mod model;
 
-pub use dialects::registry;
+pub use dialects::{read_format, registry};
 pub use error::Error;
 pub use rolecall_conversation::{
     Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,

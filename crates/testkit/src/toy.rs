@@ -10,7 +10,7 @@ use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 ///
 /// ```
 /// use rolecall_testkit::Toy;
-/// let registry = rolecall::Registry::builtin();
+/// let registry = rolecall::rolecall::registry();
 /// let toy = Toy::of(registry.get("yi").expect("built in")).with("<extra>");
 /// assert_eq!(toy.written(&[6, Toy::BYTES + 104, Toy::BYTES + 105, Toy::INVENTED]), "<|im_start|>hi<extra>");
 /// ```
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_reference_way_takes_text_for_tokens_and_the_ordinary_way_does_not() {
-        let registry = Registry::builtin();
+        let registry = rolecall::registry();
         let toy = Toy::of(registry.get("yi").unwrap());
         let text = "é<|im_end|>";
         let forged = ids(|out| toy.encode_reference(text, Place::Start, out).unwrap());
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn every_built_in_format_has_its_own() {
-        for format in Registry::builtin().iter() {
+        for format in rolecall::registry().iter() {
             let toy = Toy::of(format);
             let mut ids: Vec<u32> = toy.added.iter().map(|token| token.id).collect();
             ids.dedup();

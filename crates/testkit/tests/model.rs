@@ -109,6 +109,9 @@ fn expected_of(file: &str, model: &str, pairs: &[&Pair], registry: &Registry) ->
     pairs.iter().map(|pair| pair.format.clone()).chain(named).collect()
 }
 
+/// What it is, its files, the format, the codes of the warnings.
+type Case = (&'static str, Vec<(&'static str, String)>, &'static str, &'static [&'static str]);
+
 /// Ways in which a folder may tell its model; each case in a folder without a name.
 #[test]
 fn a_folder_is_recognised_by_what_is_in_it() {
@@ -131,7 +134,7 @@ fn a_folder_is_recognised_by_what_is_in_it() {
         json::write(&Json::from(chatml), &json::Layout::default())
     );
     let tokenizer = r#"{"version": "1.0", "added_tokens": [{"id": 1, "content": "[gMASK]"}, {"id": 2, "content": "sop"}, {"id": 3, "content": "<|user|>"}, {"id": 4, "content": "<|assistant|>"}], "model": {"vocab": {}}}"#;
-    let cases: Vec<(&str, Vec<(&str, String)>, &str, &[&str])> = vec![
+    let cases: [Case; 10] = [
         ("a template", vec![("tokenizer_config.json", config(chatml, &[]))], "chatml", &[]),
         ("a template in a file of its own", vec![("chat_template.jinja", chatml.into())], "chatml", &[]),
         ("a list of templates", vec![("tokenizer_config.json", named)], "chatml", &[]),

@@ -1,4 +1,4 @@
-use rolecall::{Format, Json, Registry, Slot, object};
+use rolecall::{Format, Json, Slot, object};
 
 use crate::args::Check;
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -13,8 +13,7 @@ use crate::source::Source;
 
 pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
     let source = files::read_text(&args.file)?;
-    let mut registry = Registry::new();
-    let loaded = registry.load(&source.text);
+    let loaded = rolecall::read_format(&source.name, &source.text);
     let exit = if loaded.is_ok() { Exit::Good } else { Exit::Refused };
     match loaded {
         Ok(format) if args.json => output.write_json(&Json::Object(object! {
@@ -23,7 +22,7 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
         Err(error) if args.json => output.write_json(&Json::Object(object! {
             "file" => source.name.as_str(), "right" => false, "mistakes" => json_of_mistakes(&source, &error),
         }))?,
-        Ok(format) => show_right(format, &source, output)?,
+        Ok(format) => show_right(&format, &source, output)?,
         Err(error) => {
             for diagnostic in diagnostics_of_format(&source, &error) {
                 output.show(&diagnostic);

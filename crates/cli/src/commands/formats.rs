@@ -1,17 +1,17 @@
 mod card;
 mod facts;
+mod fit;
 mod list;
 mod setting;
 
-use rolecall::{Fit, Format, Json, Registry, object};
+use rolecall::model::identify;
+use rolecall::{Format, Json, Registry, answer};
 
 use crate::args::Formats;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
-use crate::paint::Style;
-use crate::visible;
 
 pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
     let mut registry = files::load_registry(args.formats.as_deref())?;
@@ -36,22 +36,12 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
-fn show_fit(registry: &Registry, model: &str, json: bool, output: &Output) -> Result<Exit, Failure> {
-    let fit = registry.resolve(model);
-    let Fit { format, pattern } =
-        fit.map_err(|unresolved| Failure::NoFormatFor { model: model.to_owned(), unresolved })?;
-    if json {
-        output.write_json(&Json::Object(object! {
-            "model" => model, "format" => format.name.as_str(), "title" => format.title.as_str(), "pattern" => pattern.as_str(),
-        }))?;
-        return Ok(Exit::Good);
+fn show_fit(registry: &Registry, asked: &str, json: bool, output: &Output) -> Result<Exit, Failure> {
+    let model = files::load_model(asked)?;
+    let identified = identify(&model, registry).map_err(Failure::NoFormatFor)?;
+    match json {
+        true => output.write_json(&answer::of_model(&model, &identified))?,
+        false => output.write(&fit::draw(&identified, output.paint))?,
     }
-    let name = output.paint.text(Style::Strong, &format.name);
-    output.write(&format!(
-        "{name}  {}\n`{}` fits its pattern `{}`\n",
-        visible::escape(&format.title),
-        visible::escape(model),
-        visible::escape(pattern.as_str())
-    ))?;
     Ok(Exit::Good)
 }

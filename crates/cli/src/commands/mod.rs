@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod diff;
 mod encode;
 mod explain;
 mod formats;
@@ -25,6 +26,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Encode(args) => encode::run(args, output),
         Verb::Explain(args) => explain::run(args, output),
         Verb::Formats(args) => formats::run(args, output),
+        Verb::Diff(args) => diff::run(args, output),
         Verb::Check(args) => check::run(args, output),
         Verb::Completions(args) => completions::run(args, output),
     }

@@ -86,7 +86,7 @@ pub fn counted(count: usize, what: &str) -> String {
 /// The texts to stop at, with their ids where they are control tokens.
 fn stops(view: &View<'_>) -> String {
     let prompt = view.explained.prompt;
-    let each = prompt.generation.stop.iter().map(|text| {
+    let each = prompt.stops().into_iter().map(|text| {
         let control = prompt.controls().iter().find(|control| control.texts().any(|own| own == text));
         match control.and_then(|control| control.id) {
             Some(id) => format!("`{text}` ({id})"),

@@ -18,7 +18,7 @@ pub use html::draw as draw_html;
 pub use json::to_json;
 pub use legend::counted;
 pub use terminal::draw as draw_terminal;
-pub use view::View;
+pub use view::{View, mark_of};
 
 /// All that is known of a prompt.
 #[derive(Clone, Copy)]

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::ops::Range;
 
 use rolecall::{EncodedToken, Origin, Role, Segment};
@@ -240,18 +241,7 @@ fn dotted_spaces(text: &str) -> impl Iterator<Item = bool> + '_ {
 fn show(text: &str, dots: &[bool]) -> Vec<Shown> {
     let mut shown: Vec<Shown> = Vec::new();
     for (at, character) in text.char_indices() {
-        let escaped;
-        let mark = match character {
-            '\n' => "⏎",
-            '\t' => "→",
-            '\r' => "␍",
-            ' ' if dots[at] => "·",
-            c if visible::is_steering(c) || is_own_mark(c) => {
-                escaped = format!("\\u{{{:x}}}", c as u32);
-                &escaped
-            }
-            _ => "",
-        };
+        let mark = mark_of(character).filter(|_| character != ' ' || dots[at]).unwrap_or_default();
         let is_mark = !mark.is_empty();
         match shown.last_mut() {
             Some(last) if last.mark == is_mark => {}
@@ -259,12 +249,24 @@ fn show(text: &str, dots: &[bool]) -> Vec<Shown> {
         }
         if let Some(last) = shown.last_mut() {
             match is_mark {
-                true => last.text.push_str(mark),
+                true => last.text.push_str(&mark),
                 false => last.text.push(character),
             }
         }
     }
     shown
+}
+
+/// What stands for a character that is white space, steers or hides, or is one of the marks itself.
+pub fn mark_of(character: char) -> Option<Cow<'static, str>> {
+    match character {
+        '\n' => Some("⏎".into()),
+        '\t' => Some("→".into()),
+        '\r' => Some("␍".into()),
+        ' ' => Some("·".into()),
+        c if visible::is_steering(c) || is_own_mark(c) => Some(format!("\\u{{{:x}}}", c as u32).into()),
+        _ => None,
+    }
 }
 
 /// Characters with which a text could draw a control token or a line break of its own.

@@ -31,6 +31,10 @@ pub enum Codec {
     Present,
     /// The text, or one space where there is none.
     Filled,
+    /// A name up to its first dot.
+    Stem,
+    /// An enumerated name as its control token; any other counts as none.
+    Enumerated,
     /// What an option's text has before its `{NAME}`, or all of it.
     Before(String),
     /// What an option's text has behind its `{NAME}`.
@@ -39,7 +43,8 @@ pub enum Codec {
 
 impl Codec {
     /// The codecs' names, for suggestions.
-    pub const NAMES: [&'static str; 8] = ["trim", "json", "python", "names", "present", "filled", "before", "behind"];
+    pub const NAMES: [&'static str; 9] =
+        ["trim", "json", "python", "names", "present", "filled", "stem", "before", "behind"];
 
     /// Reads what stands behind the colon of a hole: `trim`, `json`, `json(indent=4)`, `json(name, parameters)`.
     pub fn from_spelling(spelling: &str) -> Option<Codec> {
@@ -53,7 +58,9 @@ impl Codec {
             ("python", None) => Some(Codec::Python),
             ("names", None) => Some(Codec::Names),
             ("present", None) => Some(Codec::Present),
+            ("names", Some("only")) => Some(Codec::Enumerated),
             ("filled", None) => Some(Codec::Filled),
+            ("stem", None) => Some(Codec::Stem),
             ("before", Some(name)) => Some(Codec::Before(name.trim().to_owned())),
             ("behind", Some(name)) => Some(Codec::Behind(name.trim().to_owned())),
             ("json", Some(arguments)) => match arguments.split_once('=') {

@@ -249,7 +249,10 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
             return Err(("needs the codec `json`".into(), format!("write `{{{}:json}}`", field.name())));
         }
         (Field::Tools | Field::Functions, Codec::Text | Codec::Json { .. }) => true,
-        (Field::Name, Codec::Names | Codec::Text | Codec::Json { .. } | Codec::Trim) => true,
+        (
+            Field::Name,
+            Codec::Names | Codec::Enumerated | Codec::Stem | Codec::Text | Codec::Json { .. } | Codec::Trim,
+        ) => true,
         (Field::Option(_), Codec::Before(_) | Codec::Behind(_)) => true,
         (Field::Content, Codec::Text | Codec::Trim | Codec::Filled | Codec::Json { indent: None }) => true,
         (Field::Round | Field::Index | Field::Calls | Field::Results, Codec::Text) => true,

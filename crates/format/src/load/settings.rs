@@ -95,24 +95,43 @@ pub(super) fn choose<T: Default>(
     })
 }
 
-pub(super) fn read_defaults(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Defaults {
+pub(super) fn read_defaults(table: Table<'_>, choices: &[Choice], mistakes: &mut Vec<Diagnostic>) -> Defaults {
     let span = table.span_of("system-when");
+    let option = |key: &str, mistakes: &mut Vec<Diagnostic>| {
+        let name = table.text(key, mistakes)?;
+        let found = choices.iter().position(|choice| choice.name == name);
+        if found.is_none() {
+            let names = choices.iter().map(|choice| choice.name.as_str());
+            mistakes.push(unknown("option of this file", &name, names, table.span_of(key)));
+        }
+        found
+    };
+    let system_option = option("system-option", mistakes);
+    let interpreter_option = option("interpreter-option", mistakes);
     let defaults = Defaults {
-        system: table.text("system", mistakes),
+        system: table.text("system", mistakes).or_else(|| Some(choices.get(system_option?)?.default.clone())),
+        system_option,
         system_when: match table.text("system-when", mistakes).as_deref() {
             None | Some("not-first") => SystemWhen::NotFirst,
             Some("none") => SystemWhen::None,
+            Some("always") => SystemWhen::Always,
             Some(other) => {
-                mistakes.push(unknown("value of `system-when`", other, ["not-first", "none"], span));
+                mistakes.push(unknown("value of `system-when`", other, ["not-first", "none", "always"], span));
                 SystemWhen::NotFirst
             }
         },
         system_with_tools: table.text("system-with-tools", mistakes),
-        interpreter: table.text("interpreter", mistakes),
+        interpreter: table
+            .text("interpreter", mistakes)
+            .or_else(|| Some(choices.get(interpreter_option?)?.default.clone())),
+        interpreter_option,
         system_templates: Vec::new(),
         gap: table.text("gap", mistakes),
     };
-    table.finish(&["system", "system-when", "system-with-tools", "interpreter", "gap"], mistakes);
+    table.finish(
+        &["system", "system-option", "system-when", "system-with-tools", "interpreter", "interpreter-option", "gap"],
+        mistakes,
+    );
     defaults
 }
 

@@ -1,7 +1,7 @@
 //! The system messages that open a conversation, and those that the format adds.
 
 use rolecall_conversation::{Conversation, Message, Place, Role};
-use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools};
+use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, ToolsPlace};
 
 use super::{Planner, SystemText, What};
 use crate::options::Chosen;
@@ -29,14 +29,16 @@ impl<'a> Planner<'a> {
             self.note_fields(index, &messages[index], |_| false, why);
         }
         let defaults = &self.format.defaults;
+        let own = defaults.system_option.and_then(|at| Some((at, chosen.values.get(at)?.0.as_str())));
+        let wanted = match defaults.system_when {
+            SystemWhen::NotFirst => !opened && !messages.is_empty(),
+            SystemWhen::None => none && !messages.is_empty(),
+            SystemWhen::Always => true,
+        };
         let added = match &defaults.system {
             _ if replaced => defaults.system_with_tools.as_deref(),
-            Some(text) if defaults.system_when == SystemWhen::NotFirst && !opened && !messages.is_empty() => {
-                Some(text.as_str())
-            }
-            Some(text) if defaults.system_when == SystemWhen::None && none && !messages.is_empty() => {
-                Some(text.as_str())
-            }
+            Some(_) if own.is_some() => None,
+            Some(text) if wanted => Some(text.as_str()),
             _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
             _ => None,
         };
@@ -46,6 +48,9 @@ impl<'a> Planner<'a> {
             added => added,
         };
         self.says_interpreter = before.is_none() && added.is_some();
+        if let Some((at, text)) = own.filter(|(_, text)| wanted && !replaced && !text.is_empty()) {
+            self.turn(Slot::SystemFirst, Slot::System, What::Chosen(at), text.len());
+        }
         let template = chosen.value(format, "system_template").filter(|_| none && added.is_none());
         let templates = &self.format.defaults.system_templates;
         if let Some(number) = templates.iter().position(|(name, _)| Some(name.as_str()) == template) {
@@ -56,6 +61,9 @@ impl<'a> Planner<'a> {
                 SystemRule::Fold => self.folded = Some(SystemText::Added(text)),
                 _ => self.turn(Slot::SystemFirst, Slot::System, What::Added(text), text.len()),
             }
+        }
+        if self.format.rules.tools == ToolsPlace::AfterDefault {
+            self.add_tool_turns();
         }
         for (index, message) in messages[..leading].iter().enumerate() {
             if self.is_replaced(index) || self.is_blank(index, message) {
@@ -72,6 +80,9 @@ impl<'a> Planner<'a> {
                     let slot = if index == 0 { Slot::SystemFirst } else { Slot::System };
                     self.message(slot, Slot::System, index, message)?;
                 }
+            }
+            if self.format.rules.tools == ToolsPlace::AfterFirst {
+                self.add_tool_turns();
             }
         }
         Ok(leading)

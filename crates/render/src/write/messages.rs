@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rolecall_conversation::{Call, Content, Message, Part, json};
-use rolecall_format::{Codec, Slot, sources};
+use rolecall_format::{Codec, Field, Slot, sources};
 use rolecall_text::Text;
 
 use super::{Scene, Writer, quoted_by, text_by, trimmed};
@@ -20,6 +20,7 @@ impl Writer<'_> {
         let before = out.len();
         match scene.turn.map(|turn| turn.what) {
             Some(What::Added(text)) => out.push(text_by(text, codec), sources::FORMAT),
+            Some(What::Chosen(at)) => self.hole(Field::Option(at), codec, scene, out),
             Some(What::Template(number)) => {
                 if let Some((_, layout)) = self.format.defaults.system_templates.get(number) {
                     let _ = self.steps(layout.steps(), scene, out);
@@ -102,11 +103,15 @@ impl Writer<'_> {
             return out.push(text_by(&quoted, codec), source);
         }
         if let Some(name) = scene.tool_name {
-            return out.push(name, sources::FORMAT);
+            return out.push(text_by(name, codec), sources::FORMAT);
         }
         let Some((index, message)) = scene.message() else { return };
         let Some(name) = message.name() else { return };
-        let known = self.format.control_names.iter().find(|(known, _)| *codec == Codec::Names && known == name);
+        let known = self
+            .format
+            .control_names
+            .iter()
+            .find(|(known, _)| matches!(codec, Codec::Names | Codec::Enumerated) && known == name);
         match known {
             Some((_, id)) => self.control(*id, out),
             None => {

@@ -14,6 +14,8 @@ pub struct ModelFolder {
     pub has_all_tokens: bool,
     /// The token that opens a prompt.
     pub bos: Option<String>,
+    /// The token that closes a text.
+    pub eos: Option<String>,
     /// What its code is called.
     pub architectures: Vec<String>,
     /// The model that its config was made from.
@@ -112,6 +114,7 @@ impl ModelFolder {
         let named = ["bos_token", "eos_token", "pad_token", "unk_token", "additional_special_tokens"];
         self.tokens.extend(named.iter().filter_map(|key| object.get(key)).flat_map(tokens_in));
         self.bos = object.get("bos_token").and_then(|value| tokens_in(value).pop());
+        self.eos = object.get("eos_token").and_then(|value| tokens_in(value).pop());
         if let Some(added) =
             object.get("added_tokens_decoder").and_then(Json::as_object).filter(|added| !added.is_empty())
         {

@@ -1,7 +1,7 @@
 use rolecall::json::Object;
 use rolecall::{Bos, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
 
-use super::{Context, conversation, refusal, runs, text};
+use super::{Context, conversation, lagent, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
@@ -14,7 +14,9 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         "document printed example" => refusal(expected, printed_example(row, expected, format)),
         "special-token splitting of message text" => split_message(row, expected, format),
         _ if op.contains("parse") => Verdict::Skipped("model output is not read yet"),
-        _ => Verdict::Skipped("the dialects of other frameworks are not there yet"),
+        _ if op.starts_with("Internlm2Protocol.format") => lagent::run(row, expected, context),
+        _ if op.starts_with("lmdeploy") => with_tools(row, expected, context),
+        _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },
     }
 }
 
@@ -86,4 +88,52 @@ fn render_with(row: &Object, more: Object, format: &Format, bos: Bos, spelling: 
     let choices = spelling.map(|spelling| ("spelling".to_owned(), spelling.to_owned())).into_iter().collect();
     let options = Options { bos, rules: RuleMode::Reference, choices };
     Ok(render(&conversation(row, more)?, format, &options)?)
+}
+
+/// LMDeploy's InternLM2 with tools.
+fn with_tools(row: &Object, expected: &Object, context: &Context) -> Verdict {
+    let Some(format) = context.registry.get("lmdeploy:internlm2-tools") else {
+        return Verdict::Failed { expected: "a format".into(), found: "there is none".into() };
+    };
+    let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
+    let starts = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
+    let no_meta = !starts || options.get("meta_instruction").is_some_and(Json::is_null);
+    let choices = no_meta.then(|| ("meta_instruction".to_owned(), String::new())).into_iter().collect();
+    let options = Options { bos: Bos::LeaveToTokenizer, rules: RuleMode::Reference, choices };
+    let more = row.get("tools").map(|tools| object! { "tools" => tools.clone() }).unwrap_or_default();
+    let rendered = |row: &Object| Ok::<Prompt, Error>(render(&conversation(row, more.clone())?, format, &options)?);
+    let prompt = rendered(row);
+    // Without a message there is no first one to put the tools behind.
+    if text(expected, "error") == "IndexError" {
+        return match prompt {
+            Ok(_) => Verdict::Excused("an empty conversation with tools runs past the end of a list"),
+            Err(error) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
+        };
+    }
+    let verdict = refusal(expected, prompt.map(|prompt| compare(expected, prompt.text(), format)));
+    let first = rendered(&first_parts(row)).map(|prompt| compare(expected, prompt.text(), format));
+    match (verdict, first) {
+        (Verdict::Failed { .. }, Ok(Verdict::Passed)) => Verdict::Excused("of a list of parts only the first is read"),
+        (verdict, _) => verdict,
+    }
+}
+
+fn compare(expected: &Object, prompt: &str, format: &Format) -> Verdict {
+    Verdict::compare(text(expected, "prompt"), prompt)
+        .and(|| compare_reference(expected, "segments", prompt, format, None))
+}
+
+/// The row with the first part of every content alone.
+fn first_parts(row: &Object) -> Object {
+    let mut row = row.clone();
+    if let Some(Json::Array(messages)) = row.get_mut("conversation") {
+        for message in messages.iter_mut() {
+            if let Json::Object(message) = message
+                && let Some(Json::Array(parts)) = message.get_mut("content")
+            {
+                parts.truncate(1);
+            }
+        }
+    }
+    row
 }

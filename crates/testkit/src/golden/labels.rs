@@ -4,13 +4,16 @@ use std::ops::Range;
 
 use rolecall::{Control, Json, Origin, Prompt, object};
 
+/// What a control token is called, the text, and whether it is learned.
+type Labelled = (Option<(&'static str, String)>, String, bool);
+
 /// The runs between control tokens and borders of loss; `name` says what a control token is called.
 pub(super) fn of_prompt(
     prompt: &Prompt,
     loss: &[Range<usize>],
     name: impl Fn(&Control) -> (&'static str, String),
 ) -> Vec<Json> {
-    let mut runs: Vec<(Option<(&'static str, String)>, String, bool)> = Vec::new();
+    let mut runs: Vec<Labelled> = Vec::new();
     let mut borders: Vec<usize> = loss.iter().flat_map(|span| [span.start, span.end]).collect();
     borders.push(prompt.text().len());
     for segment in prompt.segments() {

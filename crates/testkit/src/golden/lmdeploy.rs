@@ -120,7 +120,7 @@ fn get_prompt(row: &Object, expected: &Object, options: &Object, format: &Format
     let user = conversation(row, Object::new())?
         .messages
         .pop()
-        .and_then(|user| user.text().map(String::from))
+        .and_then(|user| user.text())
         .unwrap_or_default();
     let start = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
     let alone = capability == "completion" || (capability != "chat" && format.layout(rolecall::Slot::Infill).is_some());

@@ -4,6 +4,7 @@ mod chatglm3;
 mod ids;
 mod internlm2;
 mod labels;
+mod lagent;
 mod lmdeploy;
 mod lmflow;
 mod runs;

@@ -67,7 +67,7 @@ fn setting(Setting { name, default, help, values }: Setting) -> Row {
 }
 
 fn generation(format: &Format) -> Vec<Row> {
-    let stop: Vec<String> = format.generation.stop.iter().map(|text| format!("`{text}`")).collect();
+    let stop: Vec<String> = format.stops().iter().map(|text| format!("`{text}`")).collect();
     let mut rows: Vec<Row> = Vec::new();
     if !stop.is_empty() {
         rows.push(vec!["stop".to_owned(), stop.join(", ")]);

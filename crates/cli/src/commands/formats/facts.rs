@@ -19,7 +19,7 @@ pub fn in_short(format: &Format) -> Json {
         "title" => format.title.as_str(),
         "models" => texts(format.models.iter().map(|pattern| pattern.as_str())),
         "options" => Json::Array(options.collect()),
-        "stop" => texts(format.generation.stop.iter().map(String::as_str)),
+        "stop" => texts(format.stops().into_iter()),
         "stop_ids" => Json::Array(format.stop_ids().into_iter().map(|id| Json::from(i64::from(id))).collect()),
     })
 }

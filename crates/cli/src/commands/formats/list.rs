@@ -14,7 +14,7 @@ pub fn draw(formats: &[&Format], paint: Paint) -> String {
             format.name.clone(),
             visible::escape(&format.title).into_owned(),
             settings_of(format).iter().map(|setting| setting.name.clone()).collect::<Vec<_>>().join(", "),
-            visible::escape(&format.generation.stop.join("  ")).into_owned(),
+            visible::escape(&format.stops().join("  ")).into_owned(),
         ]);
     }
     let widths: Vec<usize> =

@@ -1,0 +1,112 @@
+use std::path::Path;
+
+use rolecall::diff::{Comparison, Matrix, Telling, View, compare};
+use rolecall::{Bos, Format, Json, Options, Registry, Request, RuleMode, object};
+
+use crate::args::{Diff, ViewArg};
+use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, read_models, write_page};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::job::refused;
+use crate::output::Output;
+use crate::source::Source;
+
+pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
+    let mut registry = files::load_registry(args.formats.as_deref())?;
+    let options = Options {
+        bos: args.bos.map_or(Bos::default(), |bos| bos.bos()),
+        rules: args.rules.map_or(RuleMode::default(), |rules| rules.mode()),
+        choices: Vec::new(),
+    };
+    if let Some(model) = &args.model {
+        return compare_for_model(&registry, model, &options, args.json, output);
+    }
+    if let Some(path) = &args.models {
+        return write_document(&registry, path, &options, output);
+    }
+    // Both are there: the command line asks for them where no model is named.
+    let asked = [args.a.as_deref().unwrap_or_default(), args.b.as_deref().unwrap_or_default()];
+    let [a, b] = [files::choose_format(&mut registry, asked[0])?, files::choose_format(&mut registry, asked[1])?];
+    let found =
+        |name: &str| registry.get(name).ok_or_else(|| Failure::UnknownFormat { name: name.to_owned(), near: None });
+    let given = args.input.as_deref().map(files::read_text).transpose()?;
+    let tellings = given.as_ref().map_or_else(|| Ok(Telling::all()), read_telling)?;
+    let views = match args.view.as_slice() {
+        [] => View::ALL.to_vec(),
+        views => View::ALL.into_iter().filter(|view| views.iter().any(|arg| arg.view() == *view)).collect(),
+    };
+    let comparison = compare([found(&a)?, found(&b)?], &tellings, &views, &options);
+    match args.json {
+        true => output.write_json(&comparison.to_json())?,
+        // Of a conversation of one's own there is nothing to leave out.
+        false => output.write(&draw_pair(&comparison, &views, args.all || given.is_some(), output.paint))?,
+    }
+    Ok(exit_of(&comparison))
+}
+
+/// A pair that refuses everything has nothing in common that could be relied on.
+fn exit_of(comparison: &Comparison) -> Exit {
+    if comparison.is_same() && comparison.says_anything() { Exit::Good } else { Exit::Refused }
+}
+
+fn read_telling(source: &Source) -> Result<Vec<Telling>, Failure> {
+    let request = Request::from_text(&source.text).map_err(|error| refused(error.into(), source))?;
+    Ok(vec![Telling::of(source.name.clone(), request.conversation)])
+}
+
+fn compare_for_model(
+    registry: &Registry,
+    model: &str,
+    options: &Options,
+    json: bool,
+    output: &Output,
+) -> Result<Exit, Failure> {
+    let listed = list_formats(registry, &files::load_model(model)?).map_err(Failure::NoFormatFor)?;
+    let formats: Vec<&Format> = listed.iter().map(|listed| &listed.format).collect();
+    let matrix = Matrix::new(&formats, &Telling::all(), options);
+    if json {
+        let why = listed.iter().map(|listed| {
+            let mut object = object! { "format" => listed.format.name.as_str(), "why" => listed.why.as_str() };
+            if let Some(warning) = &listed.warning {
+                object.insert("warning", Json::from(warning.as_str()));
+            }
+            Json::Object(object)
+        });
+        let mut answer = object! { "model" => model, "listed" => Json::Array(why.collect()) };
+        for (key, value) in matrix.to_json().as_object().into_iter().flat_map(|object| object.iter()) {
+            answer.insert(key, value.clone());
+        }
+        output.write_json(&Json::Object(answer))?;
+    } else {
+        output.write(&draw_matrix(model, &listed, &matrix, output.paint))?;
+    }
+    let same = matrix.cells.iter().all(|(.., cell)| cell.apart.is_empty());
+    Ok(if same { Exit::Good } else { Exit::Refused })
+}
+
+/// One document for many models. What differs is what it tells of: that is no failure.
+fn write_document(registry: &Registry, path: &Path, options: &Options, output: &Output) -> Result<Exit, Failure> {
+    let (groups, without) = group_models(registry, &read_models(path)?);
+    let tellings = Telling::all();
+    let compared = |group: Group| {
+        let formats: Vec<&Format> = group.listed.iter().map(|listed| &listed.format).collect();
+        let matrix = Matrix::new(&formats, &tellings, options);
+        (group, matrix)
+    };
+    let groups: Vec<(Group, Matrix)> = groups.into_iter().map(compared).collect();
+    let command = format!("rolecall diff --models {}", path.display());
+    output.write(&write_page(&groups, &without, &tellings, &command))?;
+    Ok(Exit::Good)
+}
+
+impl ViewArg {
+    fn view(self) -> View {
+        match self {
+            ViewArg::Chat => View::Chat,
+            ViewArg::Training => View::Training,
+            ViewArg::Serving => View::Serving,
+            ViewArg::ServingBack => View::ServingBack,
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Models by name, and the formats that there are for each.
+
+use std::path::Path;
+
+use rolecall::model::{Model, Unidentified, identify};
+use rolecall::{Control, Dialect, Format, Json, Own, Registry, dialects, json};
+
+use crate::failure::Failure;
+use crate::files;
+
+/// A format that there is for a model.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The format, with the opening token of the model.
+    pub format: Format,
+    /// Why it is the model's.
+    pub why: String,
+    /// What to know before it is used.
+    pub warning: Option<String>,
+}
+
+impl Listed {
+    /// The same with the model's name taken out of what is to be known.
+    fn of_any(mut self, model: &str) -> Listed {
+        self.warning = self.warning.map(|warning| warning.replace(&format!("`{model}`"), "this"));
+        self
+    }
+}
+
+/// Models for which there are the same formats.
+#[derive(Debug)]
+pub struct Group {
+    pub models: Vec<String>,
+    pub listed: Vec<Listed>,
+}
+
+/// The formats of a model: its maker's own, and the frameworks' dialects.
+pub fn list_formats(registry: &Registry, model: &Model) -> Result<Vec<Listed>, Unidentified> {
+    let fit = identify(model, registry);
+    let mut listed: Vec<Listed> = Vec::new();
+    if let Ok(fit) = &fit {
+        let why = fit.evidence.first().map_or_else(String::new, |evidence| format!("the maker's own: {evidence}"));
+        let warnings: Vec<String> = fit.warnings.iter().map(ToString::to_string).collect();
+        let warning = (!warnings.is_empty()).then(|| warnings.join("; "));
+        listed.push(Listed { format: fit.format.clone(), why, warning });
+    }
+    for Dialect { format, why, warning } in dialects(&model.name) {
+        if listed.iter().any(|other| other.format.name == format) {
+            continue;
+        }
+        if let Some(format) = registry.get(&format) {
+            let format = fit.as_ref().map_or_else(|_| format.clone(), |fit| opened_as(format, fit.format));
+            listed.push(Listed { format, why, warning });
+        }
+    }
+    match (listed.is_empty(), fit) {
+        (true, Err(unidentified)) => Err(unidentified),
+        _ => Ok(listed),
+    }
+}
+
+/// Models in groups of those for which there are the same formats, in the order in which they come; and those for which
+/// there is none.
+pub fn group_models(registry: &Registry, models: &[String]) -> (Vec<Group>, Vec<String>) {
+    let (mut groups, mut without): (Vec<Group>, Vec<String>) = (Vec::new(), Vec::new());
+    for model in models {
+        let named = Model { name: model.clone(), folder: None };
+        let Ok(listed) = list_formats(registry, &named) else {
+            without.push(model.clone());
+            continue;
+        };
+        let listed: Vec<Listed> = listed.into_iter().map(|listed| listed.of_any(model)).collect();
+        let same = |group: &&mut Group| {
+            let each = || group.listed.iter().zip(&listed);
+            group.listed.len() == listed.len() && each().all(|(a, b)| a.format == b.format && a.warning == b.warning)
+        };
+        match groups.iter_mut().find(same) {
+            Some(group) => group.models.push(model.clone()),
+            None => groups.push(Group { models: vec![model.clone()], listed }),
+        }
+    }
+    (groups, without)
+}
+
+/// The names of a file: `{"models": ["NAME", {"model": "NAME", ..}, ..]}`, or the list alone.
+pub fn read_models(path: &Path) -> Result<Vec<String>, Failure> {
+    let source = files::read_text(path)?;
+    let unreadable = |why: String| Failure::Unreadable { path: source.name.clone(), why };
+    let value = json::parse(&source.text).map_err(|error| unreadable(format!("not JSON: {}", error.message)))?;
+    let list = match &value {
+        Json::Object(object) => object.get("models").and_then(Json::as_array),
+        other => other.as_array(),
+    };
+    let list = list.ok_or_else(|| unreadable("expected `{\"models\": [..]}` or a list of models' names".into()))?;
+    let name = |item: &Json| match item {
+        Json::Object(object) => object.get("model").and_then(Json::as_str).map(str::to_owned),
+        other => other.as_str().map(str::to_owned),
+    };
+    let names: Option<Vec<String>> = list.iter().map(name).collect();
+    names.ok_or_else(|| unreadable("expected a model's name or an object with `model` in the list of models".into()))
+}
+
+/// A framework that takes the tokenizer's own opening token takes that of the model's maker.
+fn opened_as(format: &Format, maker: &Format) -> Format {
+    let texts = |format: &Format, wanted: fn(&Control) -> bool| -> Vec<String> {
+        format.controls.iter().filter(|control| wanted(control)).map(|control| control.text.clone()).collect()
+    };
+    let own = texts(format, |control| control.own == Some(Own::Bos));
+    let makers = texts(maker, |control| control.bos);
+    if own.len() != 1 || own == makers {
+        return format.clone();
+    }
+    let bos: Vec<&str> = makers.iter().map(String::as_str).collect();
+    let eos = texts(format, |control| control.own == Some(Own::Eos)).into_iter().next();
+    format.with_own_tokens(&bos, eos.as_deref())
+}

@@ -1,0 +1,94 @@
+//! Matrices of many models as one Markdown document.
+
+use rolecall::diff::{Matrix, Telling, View};
+
+use super::models::Group;
+use super::parts::{letter, parts};
+use super::words::counted;
+use crate::visible;
+
+/// The document. `command` is how it is made.
+pub fn write(groups: &[(Group, Matrix)], without: &[String], tellings: &[Telling], command: &str) -> String {
+    let mut out = format!(
+        "# Dialects\n\n\
+         For one model there are often several formats: its maker's own, and those of the frameworks that train and serve it\n\
+         (`xtuner:`, `lmdeploy:`, `lmflow:`, `lagent:` before the name). Here each is compared with each other one, over the same\n\
+         conversations. This page is the output of `{command}`.\n\n"
+    );
+    out.push_str(LEGEND);
+    out.push_str("\n## The conversations\n\n| conversation | what it tells |\n| --- | --- |\n");
+    for telling in tellings {
+        out.push_str(&format!("| `{}` | {} |\n", telling.name, telling.tells));
+    }
+    for (group, matrix) in groups {
+        push_group(&mut out, group, matrix);
+    }
+    if !without.is_empty() {
+        out.push_str(&format!("\n## Models without a format\n\n{}\n", listed(without)));
+    }
+    out
+}
+
+const LEGEND: &str = "\
+A cell has three parts, `chat · training · serving`; where a format meets itself, only the last. *Chat* compares the prompts to be
+answered. *Training* compares the texts to be learned from, and what of them carries loss. *Serving* asks whether what the row
+trains on is what the column serves: the prompt before the last answer is how the learned text begins, and what is learned behind
+an answer ends where the column stops.
+
+| a part says | of the conversations that at least one of the two formats takes |
+| --- | --- |
+| `same` | nothing differs |
+| `opening` | only the token that opens the prompt does, in each of them |
+| `9 of 14` | so many are the same |
+| `-` | there is none |
+
+Below a table stands where two formats first part, and the first conversation that one of them refuses; `rolecall diff A B --all`
+shows every difference in place.
+";
+
+fn push_group(out: &mut String, group: &Group, matrix: &Matrix) {
+    out.push_str(&format!("\n## {}\n\n", group.models.first().map_or("", String::as_str)));
+    if let [_, others @ ..] = group.models.as_slice()
+        && !others.is_empty()
+    {
+        out.push_str(&format!("Also {}.\n\n", listed(others)));
+    }
+    for (at, listed) in group.listed.iter().enumerate() {
+        let warning = listed.warning.as_ref().map_or(String::new(), |warning| format!(": {warning}"));
+        out.push_str(&format!("- {} = `{}`{warning}\n", letter(at), listed.format.name));
+    }
+    if group.listed.len() < 2 {
+        return;
+    }
+    push_matrix(out, matrix);
+    let parts = parts(matrix);
+    if !parts.is_empty() {
+        out.push_str("\nWhere they first part:\n\n");
+    }
+    for part in parts {
+        let (who, conversation, views) = (part.who(), &part.conversation, part.views.join(", "));
+        out.push_str(&format!("- {who}, `{conversation}` ({views}): {}\n", visible::escape(&part.what)));
+    }
+}
+
+/// One table: in each cell what became of the three views.
+fn push_matrix(out: &mut String, matrix: &Matrix) {
+    let letters: Vec<String> = (0..matrix.formats.len()).map(letter).collect();
+    out.push_str(&format!("\n| | {} |\n|{}\n", letters.join(" | "), " --- |".repeat(letters.len() + 1)));
+    for (row, name) in letters.iter().enumerate() {
+        let cells = (0..letters.len()).map(|column| {
+            let views = [View::Chat, View::Training, View::Serving].map(|view| matrix.cell(view, row, column));
+            views
+                .map(|cell| cell.map_or_else(String::new, counted))
+                .into_iter()
+                .filter(|said| !said.is_empty())
+                .collect::<Vec<_>>()
+                .join(" · ")
+        });
+        out.push_str(&format!("| {name} | {} |\n", cells.collect::<Vec<_>>().join(" | ")));
+    }
+}
+
+fn listed(models: &[String]) -> String {
+    models.iter().map(|model| format!("`{model}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,116 @@
+//! Two formats: a line for each conversation, and where they first part, view by view.
+
+use rolecall::diff::{Case, Comparison, Outcome, View};
+
+use super::finding::{draw as draw_finding, gather};
+use super::words::in_short;
+use crate::paint::{Paint, Style};
+use crate::visible;
+
+/// The picture. With `all`, every difference is drawn; else the first of each view.
+pub fn draw(comparison: &Comparison, views: &[View], all: bool, paint: Paint) -> String {
+    let [a, b] = &comparison.formats;
+    let heading =
+        |letter: &str, name: &str| format!("{} = {}", paint.text(Style::Strong, letter), visible::escape(name));
+    let mut out = format!("{}   {}\n\n", heading("A", a), heading("B", b));
+    push_table(&mut out, comparison, views, paint);
+    for finding in gather(to_draw(comparison, views, all)) {
+        out.push('\n');
+        out.push_str(&draw_finding(&finding, &comparison.formats, paint));
+    }
+    push_stops(&mut out, comparison, paint);
+    push_marks(&mut out, paint);
+    out
+}
+
+/// The first difference of each view, or all. Where refusals are all there is, the first of them.
+fn to_draw<'a>(
+    comparison: &'a Comparison,
+    views: &'a [View],
+    all: bool,
+) -> impl Iterator<Item = (&'a Case, View, &'a Outcome)> {
+    let count = if all { usize::MAX } else { 1 };
+    let silent = !comparison.says_anything();
+    views.iter().flat_map(move |view| {
+        let of_view = comparison.findings().filter(move |(_, other, _)| other == view);
+        of_view.filter(move |(.., outcome)| silent || !outcome.is_same()).take(count)
+    })
+}
+
+/// Where each format stops, if they differ in that.
+fn push_stops(out: &mut String, comparison: &Comparison, paint: Paint) {
+    let [a, b] = comparison.stops.each_ref().map(|stops| match stops.is_empty() {
+        true => "no text".to_owned(),
+        false => stops.iter().map(|stop| format!("`{}`", visible::escape(stop))).collect::<Vec<_>>().join(", "),
+    });
+    if a != b {
+        out.push_str(&format!("\n{}   A at {a}; B at {b}\n", paint.text(Style::Strong, "stops")));
+    }
+}
+
+fn push_table(out: &mut String, comparison: &Comparison, views: &[View], paint: Paint) {
+    let mut rows = vec![vec!["CONVERSATION".to_owned()]];
+    rows[0].extend(views.iter().map(|view| heading(*view)));
+    for case in &comparison.cases {
+        let mut row = vec![visible::escape(&case.telling.name).into_owned()];
+        row.extend(views.iter().map(|view| {
+            let outcome = case.findings.iter().find(|(other, _)| other == view);
+            outcome.map_or_else(|| "-".to_owned(), |(_, outcome)| in_short(outcome))
+        }));
+        rows.push(row);
+    }
+    let mut sums = vec![String::new()];
+    sums.extend(views.iter().map(|view| {
+        let cell = comparison.cell(*view);
+        format!("{} of {}", cell.same, cell.taken())
+    }));
+    rows.push(sums);
+    let columns = views.len() + 1;
+    let widths: Vec<usize> =
+        (0..columns).map(|column| rows.iter().map(|row| visible::width(&row[column])).max().unwrap_or(0)).collect();
+    for (at, row) in rows.iter().enumerate() {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let strong = at == 0 || at + 1 == rows.len();
+            let agrees = column == 0 || cell == &in_short(&Outcome::Same) || cell == "-" || cell == "both refuse";
+            let style = if strong {
+                Style::Strong
+            } else if agrees {
+                Style::Plain
+            } else {
+                Style::Warning
+            };
+            paint.push(&mut line, style, cell);
+            if column + 1 < columns {
+                line.push_str(&" ".repeat(widths[column] + 2 - visible::width(cell)));
+            }
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+}
+
+fn heading(view: View) -> String {
+    match view {
+        View::Chat => "CHAT".into(),
+        View::Training => "TRAINING".into(),
+        View::Serving => "A TRAINED, B SERVED".into(),
+        View::ServingBack => "B TRAINED, A SERVED".into(),
+    }
+}
+
+/// What the marks stand for that occur.
+fn push_marks(out: &mut String, paint: Paint) {
+    let all = [
+        ("⟦", "⟦ ⟧ control token"),
+        ("‹", "‹ › carries loss"),
+        ("⏎", "⏎ line break"),
+        ("·", "· space"),
+        ("→", "→ tab"),
+        ("∎", "∎ the end"),
+    ];
+    let marks: Vec<&str> = all.into_iter().filter(|(mark, _)| out.contains(mark)).map(|(_, name)| name).collect();
+    if !marks.is_empty() {
+        out.push_str(&format!("\n{}   {}\n", paint.text(Style::Strong, "marks"), marks.join("   ")));
+    }
+}
