@@ -244,6 +244,11 @@ impl<'f> Fields<'f, '_> {
         }
     }
 
+    /// How many mistakes were found so far.
+    pub fn mistakes(&self) -> usize {
+        self.file.mistakes.borrow().len()
+    }
+
     pub fn report(&self, code: &'static str, message: String, span: Range<usize>, help: String) {
         self.file.mistakes.borrow_mut().push(Diagnostic { code, message, span, help: Some(help) });
     }

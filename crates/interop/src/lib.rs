@@ -17,6 +17,8 @@ mod path_rules;
 mod tokens;
 pub mod xtuner;
 
+use std::sync::Arc;
+
 use rolecall_format::{Diagnostic, Format, LoadError};
 
 pub use builtin::{formats, register};
@@ -70,6 +72,9 @@ pub fn import(text: &str, name: &str) -> Result<Format, LoadError> {
     };
     if format.title.is_empty() {
         format.title = name.to_owned();
+    }
+    if let Some(training) = &mut format.training {
+        Arc::make_mut(training).title.clone_from(&format.title);
     }
     Ok(format)
 }

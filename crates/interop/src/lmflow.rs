@@ -134,8 +134,10 @@ impl Reader {
             Some(inner) => inner.list("template")?,
             None => fields.list(key)?,
         };
+        let before = fields.mistakes();
         let ops: Vec<Op> = components.iter().flat_map(|component| self.component(component, true)).collect();
-        if !ops.iter().any(|op| matches!(op, Op::Hole { .. })) {
+        // A component that could not be read may have had it.
+        if fields.mistakes() == before && !ops.iter().any(|op| matches!(op, Op::Hole { .. })) {
             let message = format!("`{key}` has no `{CONTENT}`, so the message's text would be lost");
             fields.report("gap", message, fields.span(key), format!("put `{CONTENT}` where the text comes"));
         }
@@ -220,20 +222,20 @@ fn string(fields: &Fields<'_, '_>, written: &Written, has_content: bool) -> Vec<
         return vec![Op::hole(Field::Content, Codec::Filled)];
     }
     if let Some((before, behind)) = text.split_once(CONTENT).filter(|_| has_content) {
-        refuse_holes(fields, written, behind.len());
+        refuse_holes(fields, written);
         return literal(before)
             .into_iter()
             .chain([Op::hole(Field::Content, Codec::Text)])
             .chain(literal(behind))
             .collect();
     }
-    refuse_holes(fields, written, text.len());
+    refuse_holes(fields, written);
     // LMFlow: a component that is empty is one space.
     vec![Op::Literal(if text.is_empty() { " ".to_owned() } else { text.to_owned() })]
 }
 
 /// A name in double braces that is not `content` is most likely a slip.
-fn refuse_holes(fields: &Fields<'_, '_>, written: &Written, _behind: usize) {
+fn refuse_holes(fields: &Fields<'_, '_>, written: &Written) {
     let text = written.text.as_str();
     let mut from = 0;
     while let Some(open) = text[from..].find("{{") {
