@@ -198,6 +198,9 @@ pub struct Chat {
     /// End inside the last message, for the model to go on with it
     #[arg(long = "continue")]
     pub continue_final_message: bool,
+    /// Print the new turn alone: what stands behind the model's own last token, for an engine that has cached the rest
+    #[arg(long, conflicts_with_all = ["for_training", "continue_final_message"])]
+    pub new_turn: bool,
     /// Show what a training loss may touch: each assistant message, the last one, or all; ends without the generation prompt
     #[arg(
         long,

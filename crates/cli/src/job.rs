@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rolecall::{
     Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request, RuleMode,
-    Tokenizer, answer, loss_spans, render,
+    Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
@@ -22,6 +22,7 @@ pub struct Job {
     options: Options,
     generation: Option<bool>,
     continue_final_message: bool,
+    new_turn: bool,
     /// Whose text a training loss may touch, where that is asked for.
     pub loss: Option<LossPolicy>,
 }
@@ -31,6 +32,7 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
+    new_turn: bool,
 }
 
 impl Asked<'_> {
@@ -77,6 +79,7 @@ impl Job {
             },
             loss: chat.for_training.map(LossArg::policy),
             continue_final_message: chat.continue_final_message,
+            new_turn: chat.new_turn,
         })
     }
 
@@ -96,7 +99,7 @@ impl Job {
         })?;
         let format = if self.loss.is_some() { format.for_training() } else { format };
         let options = self.options_of(&request)?;
-        Ok(Asked { request, format, options })
+        Ok(Asked { request, format, options, new_turn: self.new_turn })
     }
 
     fn options_of(&self, request: &Request) -> Result<Options, Refusal> {
@@ -137,7 +140,8 @@ impl Job {
 
 impl Asked<'_> {
     pub fn render(&self) -> Result<Prompt, Refusal> {
-        Ok(render(&self.request.conversation, self.format, &self.options)?)
+        let prompt = render(&self.request.conversation, self.format, &self.options)?;
+        Ok(if self.new_turn { new_turn(&prompt, self.format) } else { prompt })
     }
 }
 

@@ -15,7 +15,9 @@ type Row = Vec<String>;
 pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
     let mut out = format!("{}  {}\n", paint.text(Style::Strong, &format.name), visible::escape(&format.title));
     let sections = [
+        ("also called", format.aliases.iter().map(|alias| vec![alias.clone()]).collect()),
         ("models", format.models.iter().map(|pattern| vec![pattern.as_str().to_owned()]).collect()),
+        ("base models", format.base_models.iter().map(|pattern| vec![pattern.as_str().to_owned()]).collect()),
         ("control tokens", controls(format)),
         ("rules", rules(format)),
         ("options", settings_of(format).into_iter().map(setting).collect()),

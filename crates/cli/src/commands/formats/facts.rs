@@ -16,6 +16,7 @@ pub fn in_short(format: &Format) -> Json {
     });
     Json::Object(object! {
         "name" => format.name.as_str(),
+        "aliases" => texts(format.aliases.iter().map(String::as_str)),
         "title" => format.title.as_str(),
         "models" => texts(format.models.iter().map(|pattern| pattern.as_str())),
         "options" => Json::Array(options.collect()),
@@ -79,6 +80,11 @@ pub fn rules_of(format: &Format) -> Vec<(&'static str, String)> {
         ("tool", rules.tool.key().to_owned()),
         ("answers", rules.answers.key().to_owned()),
         ("system-with-tools", rules.system_with_tools.key().to_owned()),
+        ("tools", rules.tools.key().to_owned()),
+        ("blank-system", rules.blank_system.key().to_owned()),
+        ("roles", rules.roles.key().to_owned()),
+        ("ending", rules.ending.key().to_owned()),
+        ("loss", rules.loss.key().to_owned()),
     ];
     if let Some(max) = rules.max_calls {
         named.push(("max-calls", max.to_string()));
