@@ -60,6 +60,9 @@ pub struct Encode {
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
     #[arg(long)]
     pub reference_encoding: bool,
+    /// Keep so many ids at most, and so much of the loss mask: what is behind is cut off, as trainers do
+    #[arg(long, value_name = "IDS")]
+    pub max_length: Option<usize>,
 }
 
 /// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token edges

@@ -185,13 +185,14 @@ pub struct Encoders {
     path: String,
     tokenizer: Arc<dyn Tokenizer>,
     reference: bool,
+    max_length: Option<usize>,
     by_format: HashMap<String, Encoder>,
 }
 
 impl Encoders {
-    pub fn load(path: &Path, reference: bool) -> Result<Encoders, Failure> {
+    pub fn load(path: &Path, reference: bool, max_length: Option<usize>) -> Result<Encoders, Failure> {
         let tokenizer = files::load_tokenizer(path)?;
-        Ok(Encoders { path: path.display().to_string(), tokenizer, reference, by_format: HashMap::new() })
+        Ok(Encoders { path: path.display().to_string(), tokenizer, reference, max_length, by_format: HashMap::new() })
     }
 
     pub fn encode(&mut self, format: &Format, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
@@ -200,7 +201,11 @@ impl Encoders {
             self.by_format.insert(format.name.clone(), encoder);
         }
         let encoder = &self.by_format[&format.name];
-        if self.reference { encoder.encode_reference(prompt) } else { encoder.encode(prompt) }
+        let mut encoded = if self.reference { encoder.encode_reference(prompt) } else { encoder.encode(prompt) }?;
+        if let Some(length) = self.max_length {
+            encoded.cut(length);
+        }
+        Ok(encoded)
     }
 
     /// The same, with the tokenizer's path in the failure.

@@ -24,6 +24,19 @@ impl Encoded {
         self.tokens.iter().map(|token| token.id).collect()
     }
 
+    /// Keeps the first tokens, so many at most, as trainers cut what is too long.
+    ///
+    /// ```
+    /// use rolecall_encode::{Encoded, EncodedToken};
+    /// let token = |id| EncodedToken { id, start: 0, end: 1, control: false };
+    /// let mut encoded = Encoded { tokens: vec![token(1), token(2)] };
+    /// encoded.cut(1);
+    /// assert_eq!(encoded.ids(), [1]);
+    /// ```
+    pub fn cut(&mut self, length: usize) {
+        self.tokens.truncate(length);
+    }
+
     /// The control tokens' ids alone, in order.
     pub fn control_ids(&self) -> Vec<u32> {
         self.tokens.iter().filter(|token| token.control).map(|token| token.id).collect()

@@ -21,6 +21,7 @@ pub(crate) struct LmdeployRegistry {
 pub(crate) static LMDEPLOY: LazyLock<LmdeployRegistry> = LazyLock::new(|| expected(read_lmdeploy()));
 pub(crate) static XTUNER_MODELS: LazyLock<ModelTable> =
     LazyLock::new(|| expected(ModelTable::read(files::text("xtuner/models.json"))));
+pub(crate) static LAGENT: LazyLock<About> = LazyLock::new(|| expected(About::read(files::text("lagent/about.json"))));
 pub(crate) static LMFLOW: LazyLock<About> = LazyLock::new(|| expected(About::read(files::text("lmflow/about.json"))));
 
 /// All formats of other frameworks that come with the library.

@@ -1,4 +1,4 @@
-use crate::builtin::{LMDEPLOY, LMFLOW, XTUNER_MODELS};
+use crate::builtin::{LAGENT, LMDEPLOY, LMFLOW, XTUNER_MODELS};
 
 /// A framework's own format for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,13 +28,16 @@ pub fn dialects(model: &str) -> Vec<Dialect> {
     }
     if let Some(name) = lmdeploy_match(model) {
         let path = model.to_lowercase();
-        let words = LMDEPLOY.rules.iter().find(|rule| rule.fits(&path)).map(|rule| rule.words()).unwrap_or_default();
+        let words = LMDEPLOY.rules.iter().find(|rule| rule.fits(&path)).map(|rule| rule.words(&path)).unwrap_or_default();
         found.push(plain(format!("lmdeploy:{name}"), format!("LMDeploy takes it for a path with {words}")));
     }
-    let fits = LMFLOW.models.iter().flat_map(|(name, patterns)| patterns.iter().map(move |pattern| (name, pattern)));
-    let fits = fits.filter_map(|(name, pattern)| Some((pattern.fit(model)?, name, pattern)));
-    if let Some((_, name, pattern)) = fits.max_by_key(|(fit, ..)| *fit) {
-        found.push(plain(format!("lmflow:{name}"), format!("LMFlow's preset for `{}`", pattern.as_str())));
+    for (framework, about) in [("lmflow", &*LMFLOW), ("lagent", &*LAGENT)] {
+        let named = about.models.iter().flat_map(|(name, patterns)| patterns.iter().map(move |pattern| (name, pattern)));
+        let fits = named.filter_map(|(name, pattern)| Some((pattern.fit(model)?, name, pattern)));
+        if let Some((_, name, pattern)) = fits.max_by_key(|(fit, ..)| *fit) {
+            let why = format!("{}'s own for `{}`", about.title, pattern.as_str());
+            found.push(plain(format!("{framework}:{name}"), why));
+        }
     }
     found
 }

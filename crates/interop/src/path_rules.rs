@@ -26,9 +26,10 @@ impl PathRule {
         self.all.iter().all(has) && (self.any.is_empty() || self.any.iter().any(has)) && !self.none.iter().any(has)
     }
 
-    /// The words that make it fit.
-    pub fn words(&self) -> String {
-        let words: Vec<String> = self.all.iter().chain(&self.any).map(|word| format!("`{word}`")).collect();
+    /// The words of a path in small letters that make it fit.
+    pub fn words(&self, path: &str) -> String {
+        let there = self.any.iter().filter(|word| path.contains(word.as_str()));
+        let words: Vec<String> = self.all.iter().chain(there).map(|word| format!("`{word}`")).collect();
         words.join(" and ")
     }
 }

@@ -8,7 +8,7 @@ use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let job = Job::from_args(&args.chat, Some(&args.tokenizer))?;
-    let mut encoders = Encoders::load(&args.tokenizer, args.reference_encoding)?;
+    let mut encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.max_length)?;
     if args.reference_encoding {
         warn_of_reference(output);
     }
