@@ -84,8 +84,8 @@ pub fn choose_format(registry: &mut Registry, asked: &str) -> Result<String, Fai
         return Ok(asked.to_owned());
     }
     let path = Path::new(asked);
-    let is_path =
-        path.extension().is_some_and(|extension| extension == "toml" || extension == "json") || asked.contains(std::path::is_separator);
+    let is_path = path.extension().is_some_and(|extension| extension == "toml" || extension == "json")
+        || asked.contains(std::path::is_separator);
     if is_path || path.is_file() {
         return load_format(path).map(|format| registry.replace(format).name.clone());
     }

@@ -113,8 +113,11 @@ impl Registry {
         Ok(&self.formats[self.formats.len() - 1])
     }
 
-    /// Adds a format; one of the same name is replaced.
+    /// Adds a format; one of the same name is replaced, and no other keeps one of its names as an alias.
     pub fn replace(&mut self, format: Format) -> &Format {
+        for other in self.formats.iter_mut().filter(|other| other.name != format.name) {
+            other.aliases.retain(|alias| !format.names().any(|name| name == alias));
+        }
         let at = self.formats.iter().position(|known| known.name == format.name);
         let at = match at {
             Some(at) => {

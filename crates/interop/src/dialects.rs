@@ -28,11 +28,13 @@ pub fn dialects(model: &str) -> Vec<Dialect> {
     }
     if let Some(name) = lmdeploy_match(model) {
         let path = model.to_lowercase();
-        let words = LMDEPLOY.rules.iter().find(|rule| rule.fits(&path)).map(|rule| rule.words(&path)).unwrap_or_default();
+        let words =
+            LMDEPLOY.rules.iter().find(|rule| rule.fits(&path)).map(|rule| rule.words(&path)).unwrap_or_default();
         found.push(plain(format!("lmdeploy:{name}"), format!("LMDeploy takes it for a path with {words}")));
     }
     for (framework, about) in [("lmflow", &*LMFLOW), ("lagent", &*LAGENT)] {
-        let named = about.models.iter().flat_map(|(name, patterns)| patterns.iter().map(move |pattern| (name, pattern)));
+        let named =
+            about.models.iter().flat_map(|(name, patterns)| patterns.iter().map(move |pattern| (name, pattern)));
         let fits = named.filter_map(|(name, pattern)| Some((pattern.fit(model)?, name, pattern)));
         if let Some((_, name, pattern)) = fits.max_by_key(|(fit, ..)| *fit) {
             let why = format!("{}'s own for `{}`", about.title, pattern.as_str());

@@ -261,7 +261,7 @@ impl Template {
         };
         let mut layouts = vec![(Slot::Begin, vec![Op::Own(Own::Bos)])];
         if self.builtin.kind != Kind::Rounds {
-            layouts.push((Slot::Completion, vec![content()]));
+            layouts.push((Slot::Completion, vec![Op::Own(Own::Bos), content()]));
         }
         match self.builtin.kind {
             Kind::Text => layouts.extend([
@@ -289,13 +289,14 @@ impl Template {
         }
         if let Some(Infill { pieces: [before, around, behind], .. }) = &self.builtin.infill {
             let ops = [
+                Some(Op::Own(Own::Bos)),
                 literal(before),
                 Some(hole(Field::Prefix)),
                 literal(around),
                 Some(hole(Field::Suffix)),
                 literal(behind),
             ];
-            layouts.push((Slot::Python, vec![content()]));
+            layouts.push((Slot::Python, vec![Op::Own(Own::Bos), content()]));
             layouts.push((Slot::Infill, ops.into_iter().flatten().collect()));
         }
         layouts

@@ -17,14 +17,6 @@ pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode
         }
         match mode {
             RuleMode::Enforce => state.take(index, message)?,
-            RuleMode::Reference
-                if *speakers.of(index, message) == Role::System
-                    && format.rules.system == SystemRule::Refused
-                    && format.rules.turns != TurnsRule::Answered
-                    && !is_blank(message, format) =>
-            {
-                return Err(refuse_system(index, format));
-            }
             RuleMode::Reference => {}
         }
     }

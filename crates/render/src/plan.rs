@@ -8,11 +8,12 @@ mod systems;
 mod texts;
 
 use rolecall_conversation::{Conversation, Message, Part, Place, Role, Tool};
-use rolecall_format::{EndingRule, Field, Format, Layout, Slot, ToolsPlace, TurnsRule};
+use rolecall_format::{EndingRule, Field, Format, Layout, Slot, SystemRule, ToolsPlace, TurnsRule};
 
 use calls::Calls;
 
 use crate::options::Chosen;
+use crate::order::refuse_system;
 use crate::role::{Speakers, role_of};
 use crate::{Dropped, Error, RuleMode};
 
@@ -111,6 +112,10 @@ pub(crate) fn plan_turns<'a>(
 ) -> Result<Plan<'a>, Error> {
     let mut planner = Planner::new(conversation, format, rules, chosen);
     if planner.add_text_alone(conversation, chosen)? {
+        planner.check_rest(conversation)?;
+        if conversation.continue_final_message {
+            planner.cut(conversation)?;
+        }
         return Ok(planner.plan);
     }
     if format.rules.turns == TurnsRule::Answered {
@@ -139,6 +144,8 @@ struct Planner<'a> {
     /// The conversation's tools, until a turn prints them.
     offer: Option<Offer<'a>>,
     folded: Option<SystemText<'a>>,
+    /// A system message that has no place, unless nothing is written at all.
+    refused: Option<usize>,
     /// The system message whose place the tools' own prompt takes.
     replaced: Option<usize>,
     /// Whether an added system message announces the code interpreter.
@@ -170,6 +177,7 @@ impl<'a> Planner<'a> {
             round: 0,
             offer: functions.then_some(Offer { tools, message: None }),
             folded: None,
+            refused: None,
             replaced: None,
             says_interpreter: false,
             offered: false,
@@ -198,12 +206,18 @@ impl<'a> Planner<'a> {
 
     fn add_messages(&mut self, conversation: &'a Conversation, first: usize) -> Result<(), Error> {
         let messages = &conversation.messages[..self.answered(conversation, first)];
+        if let Some(index) = self.refused {
+            return Err(refuse_system(index, self.format));
+        }
         let mut users = 0;
         let mut calls = Calls::default();
         let mut index = first;
         while let Some(message) = messages.get(index) {
             match self.speakers.of(index, message) {
                 Role::System if self.is_replaced(index) || self.is_blank(index, message) => {}
+                Role::System if self.format.rules.system == SystemRule::Refused => {
+                    return Err(refuse_system(index, self.format));
+                }
                 Role::System => self.message(Slot::System, Slot::System, index, message)?,
                 Role::Assistant
                     if self.raw_calls
@@ -273,8 +287,18 @@ impl<'a> Planner<'a> {
                 (all - open, "no answer follows it")
             }
         };
-        let left_out = (answered..all).map(|index| Dropped { place: Place::message(index, ""), why });
-        self.plan.dropped.extend(left_out);
+        let mut left_out = answered..all;
+        if answered == first {
+            // Without a pair there is nothing to open.
+            self.plan.turns.clear();
+            self.folded = None;
+            self.refused = None;
+            self.offer = None;
+            left_out.start = 0;
+            let offered = conversation.tools.iter().flatten().next().map(|_| Place::field("tools"));
+            self.plan.dropped.extend(offered.map(|place| Dropped { place, why }));
+        }
+        self.plan.dropped.extend(left_out.map(|index| Dropped { place: Place::message(index, ""), why }));
         answered
     }
 
@@ -314,6 +338,16 @@ impl<'a> Planner<'a> {
     }
 
     fn close(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
+        self.check_rest(conversation)?;
+        if conversation.continue_final_message || self.stays_open(conversation) {
+            return self.cut(conversation);
+        }
+        self.bare(if self.speakers.generates(conversation) { Slot::Generate } else { Slot::End });
+        Ok(())
+    }
+
+    /// What the conversation has beside its messages, and no turn has written.
+    fn check_rest(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         self.check_interpreter(conversation)?;
         if self.offer.is_some() {
             let help = "take the tools out, or use a format that has a place for them";
@@ -333,10 +367,6 @@ impl<'a> Planner<'a> {
                 self.plan.dropped.push(Dropped { place, why: "the format has no such option" });
             }
         }
-        if conversation.continue_final_message || self.stays_open(conversation) {
-            return self.cut(conversation);
-        }
-        self.bare(if self.speakers.generates(conversation) { Slot::Generate } else { Slot::End });
         Ok(())
     }
 
@@ -361,6 +391,9 @@ impl<'a> Planner<'a> {
         }
         if self.plan.turns.last().is_some_and(|turn| turn.slot == Slot::AssistantAfter) {
             self.plan.turns.pop();
+        }
+        if !calls && self.plan.turns.last().is_some_and(|turn| self.says_more(turn.layout, message)) {
+            return nothing("what it says behind its text is complete");
         }
         match self.plan.turns.last_mut() {
             Some(turn) if calls && turn.layout.prints(Field::Calls) => {

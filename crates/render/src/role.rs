@@ -1,7 +1,7 @@
 //! Who speaks, by the usual names, by those of the format's maker, or by the message's place.
 
 use rolecall_conversation::{Conversation, Message, Role};
-use rolecall_format::{BlankSystem, EndingRule, Format, RolesRule};
+use rolecall_format::{BlankSystem, EndingRule, Format, RolesRule, TurnsRule};
 
 use crate::RuleMode;
 
@@ -23,6 +23,10 @@ pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
 /// Whether a system message counts as none for want of text.
 pub(crate) fn is_blank(message: &Message, format: &Format) -> bool {
     let text = || message.text().unwrap_or_default();
+    // One that offers tools has something to say.
+    if message.tools().is_some_and(|tools| !tools.is_empty()) {
+        return false;
+    }
     match format.rules.blank_system {
         BlankSystem::Keep => false,
         BlankSystem::Skip => text().is_empty(),
@@ -68,7 +72,10 @@ impl<'f> Speakers<'f> {
 
     /// Whether a generation prompt ends the prompt.
     pub fn generates(&self, conversation: &Conversation) -> bool {
-        let usual = self.format.rules.ending == EndingRule::Reopened || !self.ends_with_assistant(conversation);
+        // What is learned from opens no answer that is not there.
+        let learned = matches!(self.format.rules.turns, TurnsRule::Answered | TurnsRule::Paired);
+        let reopened = self.format.rules.ending == EndingRule::Reopened;
+        let usual = !learned && (reopened || !self.ends_with_assistant(conversation));
         conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message
     }
 }

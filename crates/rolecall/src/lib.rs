@@ -37,7 +37,7 @@ pub use rolecall_conversation::{
 pub use rolecall_encode::{Encoded, EncodedToken, Encoder, Split, SplitRun, Tokenizer, split_text};
 pub use rolecall_format::{
     Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, Generation, Identity, Layout,
-    LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, Unresolved, codec, load,
+    LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved, codec, load,
 };
 pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;

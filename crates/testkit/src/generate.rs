@@ -8,7 +8,15 @@ use std::borrow::Cow;
 
 use fastrand::Rng;
 use rolecall::json::{self, Layout, Number, Object};
-use rolecall::{Codec, Conversation, Format, Json, Message, Op, Options, Origin, RuleMode, Slot, object, render};
+use rolecall::{
+    Choice, Codec, Conversation, Field, Format, Json, Message, Op, Options, Origin, Registry, RuleMode, Slot, object,
+    render,
+};
+
+/// The option that asks for something else than a chat, and the layout of each of its words.
+const CAPABILITY: &str = "capability";
+const CAPABILITIES: [(&str, Slot); 3] =
+    [("completion", Slot::Completion), ("python", Slot::Python), ("infilling", Slot::Infill)];
 
 /// A place for a text in a generated conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,12 +42,23 @@ pub struct Generated {
 /// [`RuleMode::Reference`] any role may follow any other, and parts, calls and tools come whether there is a place or not.
 pub fn conversation(format: &Format, seed: u64, rules: RuleMode, text: &mut dyn FnMut(&Spot) -> String) -> Generated {
     let rng = Rng::with_seed(seed);
-    let mut maker =
-        Maker { format, rng, rules, text, offered: false, messages: Vec::new(), ids: Vec::new(), ends_open: false };
+    let mut maker = Maker {
+        format,
+        rng,
+        rules,
+        text,
+        alone: None,
+        offered: false,
+        messages: Vec::new(),
+        ids: Vec::new(),
+        ends_open: false,
+    };
+    maker.alone = maker.text_alone();
     let mut request = maker.offers();
-    match rules {
-        RuleMode::Enforce => maker.keep_the_rules(),
-        RuleMode::Reference => maker.break_the_rules(),
+    match (maker.alone, rules) {
+        (Some(slot), _) => maker.one_text(slot),
+        (None, RuleMode::Enforce) => maker.keep_the_rules(),
+        (None, RuleMode::Reference) => maker.break_the_rules(),
     }
     let messages = std::mem::take(&mut maker.messages).into_iter().map(Json::Object).collect();
     request.insert("messages", Json::Array(messages));
@@ -48,9 +67,21 @@ pub fn conversation(format: &Format, seed: u64, rules: RuleMode, text: &mut dyn 
     Generated { request: Json::Object(request), options }
 }
 
-/// A text made of a format's marks: whole, cut, doubled, in other letters, beside quotes and line breaks.
-pub fn hostile(format: &Format, rng: &mut Rng) -> String {
-    let marks = marks(format);
+/// Every format, and how it is written to be learned from where that is another way.
+pub fn variants(registry: &Registry) -> Vec<&Format> {
+    registry.iter().flat_map(|format| std::iter::once(format).chain(format.training.as_deref())).collect()
+}
+
+/// What such a format is called in a failure.
+pub fn label(format: &Format) -> String {
+    match format.rules.turns.key() {
+        "answered" | "paired" => format!("{} (training)", format.name),
+        _ => format.name.clone(),
+    }
+}
+
+/// A text made of a format's [`marks`]: whole, cut, doubled, in other letters, beside quotes and line breaks.
+pub fn hostile(marks: &[String], rng: &mut Rng) -> String {
     let mut text = String::new();
     for _ in 0..rng.usize(1..4) {
         let plain = ["a", " ", "\n", "\"", "\\", "'", "{", "}}", "é", "👍🏽", "\u{a0}", "```", "null", "\t"];
@@ -208,6 +239,8 @@ struct Maker<'a> {
     rng: Rng,
     rules: RuleMode,
     text: &'a mut dyn FnMut(&Spot) -> String,
+    /// What is made of one text, where no conversation is asked for.
+    alone: Option<Slot>,
     /// Whether tools stand beside the messages.
     offered: bool,
     messages: Vec<Object>,
@@ -218,17 +251,57 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
+    /// The layout for one text alone, of those that the format has; none, where a conversation is to be made.
+    fn text_alone(&mut self) -> Option<Slot> {
+        let has_layout = |slot: &Slot| self.format.layout(*slot).is_some();
+        let slots: Vec<Slot> =
+            CAPABILITIES.iter().map(|(_, slot)| *slot).filter(|slot| has_layout(slot) && self.may_ask(*slot)).collect();
+        (!slots.is_empty() && self.chance(4)).then(|| slots[self.rng.usize(..slots.len())])
+    }
+
+    /// Whether the option `capability` may ask for this layout.
+    fn may_ask(&self, slot: Slot) -> bool {
+        let choice = self.format.choices.iter().find(|choice| choice.name == CAPABILITY);
+        let word = capability_of(slot);
+        choice.is_some_and(|choice| choice.values.is_empty() || choice.values.iter().any(|value| value == word))
+    }
+
+    /// A user message of one text; where it has a gap, a text on each side.
+    fn one_text(&mut self, slot: Slot) {
+        let mut content = self.in_message("content", false);
+        if let Some(gap) = self.format.defaults.gap.as_ref().filter(|_| slot == Slot::Infill) {
+            content.push_str(gap);
+            content.push_str(&self.in_message("content", false));
+        }
+        let mut message = object! { "role" => "user", "content" => content };
+        if self.chance(4) {
+            let name = self.in_message("name", false);
+            message.insert("name", name.into());
+        }
+        self.messages.push(message);
+    }
+
     fn keep_the_rules(&mut self) {
         let rules = &self.format.rules;
         let (system, turns, users) = (rules.system.key(), rules.turns.key(), rules.users.key());
         let required = rules.answers.key() == "required";
+        let (blank, answered) = (rules.blank_system.key(), turns == "answered");
+        let written = [Slot::System, Slot::Folded].into_iter().any(|slot| self.format.layout(slot).is_some());
+        let system = if written { system } else { "none" };
         let systems = match system {
-            "none" => 0,
+            "none" | "refused" => 0,
             "first" | "fold" => self.rng.usize(..2),
             _ => self.rng.usize(..3),
         };
         for _ in 0..systems {
             self.system();
+        }
+        if systems == 0 && blank != "keep" && self.chance(3) {
+            self.blank_system(if blank == "skip-spaces" { "  " } else { "" });
+        }
+        if answered && self.chance(4) {
+            // Before anyone has asked.
+            self.assistant(false);
         }
         let rounds = self.rng.usize(1..4);
         for round in 1..=rounds {
@@ -236,7 +309,10 @@ impl Maker<'_> {
                 self.system();
             }
             self.user();
-            if turns == "any" && users == "any" && self.chance(5) {
+            if (turns == "any" || answered) && users == "any" && self.chance(5) {
+                if answered && system == "anywhere" && self.rng.bool() {
+                    self.system();
+                }
                 self.user();
             }
             if round == rounds && self.chance(3) {
@@ -251,6 +327,8 @@ impl Maker<'_> {
                 if answered > 0 && self.chance(2) {
                     self.assistant(false);
                 }
+            } else if answered && self.chance(5) {
+                self.assistant(false);
             }
         }
     }
@@ -258,6 +336,7 @@ impl Maker<'_> {
     fn break_the_rules(&mut self) {
         let speaks = |usual| !own_roles(self.format, usual).is_empty();
         let [system, assistant, tool] = ["system", "assistant", "tool"].map(speaks);
+        let system = system && self.format.rules.system.key() != "refused";
         for _ in 0..self.rng.usize(1..6) {
             match self.rng.u8(..4) {
                 0 if system => self.system(),
@@ -295,6 +374,16 @@ impl Maker<'_> {
         }
         self.messages.push(message);
         self.ends_open = false;
+    }
+
+    /// A system message that counts as none.
+    fn blank_system(&mut self, content: &str) {
+        let mut message = object! { "role" => "system", "content" => content };
+        if self.chance(3) {
+            let name = self.in_message("name", false);
+            message.insert("name", name.into());
+        }
+        self.messages.push(message);
     }
 
     fn user(&mut self) {
@@ -339,8 +428,8 @@ impl Maker<'_> {
                 message.insert(field, text.into());
             }
         }
+        self.ends_open = !calls && !says_more(self.format, slot, &message);
         self.messages.push(message);
-        self.ends_open = !calls;
     }
 
     fn results(&mut self, count: usize) {
@@ -368,7 +457,10 @@ impl Maker<'_> {
     /// A role, a content and the family's own fields.
     fn message(&mut self, usual: &str, aliases: &[&str], slot: Slot, wanted: Wanted) -> Object {
         let names: Vec<String> = match self.rules {
-            RuleMode::Enforce => aliases.iter().copied().chain([usual]).map(str::to_owned).collect(),
+            RuleMode::Enforce => {
+                let names = aliases.iter().copied().chain([usual]);
+                names.filter(|name| !self.is_anothers(name, usual)).map(str::to_owned).collect()
+            }
             RuleMode::Reference => own_roles(self.format, usual),
         };
         let role = names[self.rng.usize(..names.len())].as_str();
@@ -384,6 +476,11 @@ impl Maker<'_> {
             }
         }
         message
+    }
+
+    /// Whether the maker's own code calls another role so.
+    fn is_anothers(&self, name: &str, usual: &str) -> bool {
+        self.format.roles.iter().any(|(known, own)| known != usual && own.iter().any(|own| own == name))
     }
 
     fn content(&mut self, slot: Slot, wanted: Wanted) -> Option<Json> {
@@ -508,6 +605,9 @@ impl Maker<'_> {
     fn offers(&mut self) -> Object {
         let mut request = Object::new();
         let free = self.rules == RuleMode::Reference;
+        if self.alone.is_some() && !free {
+            return request;
+        }
         let mut tools = Vec::new();
         let printed =
             Slot::ALL.into_iter().any(|slot| ["tools", "functions"].into_iter().any(|hole| self.prints(slot, hole)));
@@ -557,7 +657,8 @@ impl Maker<'_> {
     fn options(&mut self) -> Options {
         let mut options = Options { rules: self.rules, ..Options::default() };
         for choice in &self.format.choices {
-            if self.rng.u8(..4) == 0 {
+            let is_asked = choice.name == CAPABILITY && self.alone.is_some();
+            if is_asked || self.rng.u8(..4) == 0 {
                 let value = self.choose(choice);
                 options.choices.push((choice.name.clone(), value));
             }
@@ -569,10 +670,22 @@ impl Maker<'_> {
         options
     }
 
-    fn choose(&mut self, choice: &rolecall::Choice) -> String {
+    fn choose(&mut self, choice: &Choice) -> String {
+        // A switch and an option of one name: the option wins, and the switch is not printed.
+        let mut text = || (self.text)(&Spot { origin: Origin::Option { name: choice.name.clone() }, silent: true });
+        if choice.name == CAPABILITY {
+            return match self.alone {
+                Some(slot) => capability_of(slot).to_owned(),
+                // Where any word may be said, any other word asks for a chat.
+                None if choice.values.is_empty() && self.rng.bool() => text(),
+                None => "chat".to_owned(),
+            };
+        }
         match choice.values.as_slice() {
-            // A switch and an option of one name: the option wins, and the switch is not printed.
-            [] => (self.text)(&Spot { origin: Origin::Option { name: choice.name.clone() }, silent: true }),
+            [] => match split_mark(self.format, choice).filter(|_| self.rng.bool()) {
+                Some(mark) => [text(), mark, text()].concat(),
+                None => text(),
+            },
             values => values[self.rng.usize(..values.len())].clone(),
         }
     }
@@ -604,6 +717,52 @@ impl Maker<'_> {
         let quotes = |codec: &Codec| matches!(codec, Codec::Json { .. });
         self.format.layout(slot).is_some_and(|layout| has_hole(layout.ops(), "content", &quotes))
     }
+}
+
+/// The mark that parts an option's text in two, where some layout writes the two apart.
+pub fn split_mark(format: &Format, choice: &Choice) -> Option<String> {
+    let at = format.choices.iter().position(|known| known == choice)?;
+    fn among(ops: &[Op], at: usize) -> Option<String> {
+        ops.iter().find_map(|op| match op {
+            Op::Hole { field: Field::Option(number), codec: Codec::Before(name), .. } if *number == at => {
+                Some(format!("{{{name}}}"))
+            }
+            Op::Group(inner) => among(inner, at),
+            _ => None,
+        })
+    }
+    Slot::ALL.into_iter().find_map(|slot| among(format.layout(slot)?.ops(), at))
+}
+
+/// Whether a message has a field of the family's own that stands behind its text: such a message is complete.
+pub fn says_more(format: &Format, slot: Slot, message: &Object) -> bool {
+    let behind = format.layout(slot).map_or(Vec::new(), |layout| fields_behind(layout.ops()));
+    behind.iter().any(|field| match field {
+        Field::Extra(at) => message.get(&format.fields[*at].0).is_some(),
+        _ => false,
+    })
+}
+
+/// The holes behind a message's text.
+fn fields_behind(ops: &[Op]) -> Vec<Field> {
+    fn collect(ops: &[Op], fields: &mut Vec<Field>) {
+        for op in ops {
+            match op {
+                Op::Hole { field, .. } => fields.push(*field),
+                Op::Group(inner) => collect(inner, fields),
+                Op::Literal(_) | Op::Control(_) | Op::Seam | Op::Own(_) => {}
+            }
+        }
+    }
+    let mut fields = Vec::new();
+    collect(ops, &mut fields);
+    let content = fields.iter().position(|field| *field == Field::Content);
+    content.map_or(Vec::new(), |content| fields.split_off(content + 1))
+}
+
+/// What the option asks for by which word.
+fn capability_of(slot: Slot) -> &'static str {
+    CAPABILITIES.iter().find(|(_, known)| *known == slot).map_or("chat", |(word, _)| word)
 }
 
 /// The maker's names of a role that are accepted under reference rules.

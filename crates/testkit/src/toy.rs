@@ -10,7 +10,7 @@ use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 ///
 /// ```
 /// use rolecall_testkit::Toy;
-/// let registry = rolecall::rolecall::registry();
+/// let registry = rolecall::registry();
 /// let toy = Toy::of(registry.get("yi").expect("built in")).with("<extra>");
 /// assert_eq!(toy.written(&[6, Toy::BYTES + 104, Toy::BYTES + 105, Toy::INVENTED]), "<|im_start|>hi<extra>");
 /// ```
@@ -196,8 +196,6 @@ impl Tokenizer for Toy {
 
 #[cfg(test)]
 mod tests {
-    use rolecall::Registry;
-
     use super::*;
 
     fn ids(encode: impl Fn(&mut Vec<Token>)) -> Vec<u32> {

@@ -15,7 +15,7 @@ use rolecall_testkit::{Fixture, Toy};
 
 #[test]
 fn every_case_encodes_as_it_says() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let cases = Fixture::of_folder("encode");
     let count = cases.len();
     let mut wrong = 0;
@@ -139,7 +139,7 @@ impl Real {
             return None;
         };
         let tokenizer = tokenizer::load(&shared.join("tokenizers/qwen3")).unwrap_or_else(|error| panic!("{error}"));
-        let registry = Registry::builtin();
+        let registry = rolecall::registry();
         let controls = Arc::clone(&registry.get(MODEL).expect("built in").controls);
         let encoder = Encoder::new(controls, Arc::from(tokenizer)).unwrap_or_else(|error| panic!("{error}"));
         Some(Real { registry, encoder })

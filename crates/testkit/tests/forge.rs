@@ -9,24 +9,24 @@ use std::sync::Arc;
 use fastrand::Rng;
 use rolecall::json::{self, Layout};
 use rolecall::{
-    Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, Registry, RuleMode, json::Object, render,
+    Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, RuleMode, Slot, json::Object, render,
 };
 use rolecall_testkit::{Toy, generate};
 
 /// Conversations for each format and rule mode.
-const ROUNDS: u64 = 120;
+const ROUNDS: u64 = 80;
 
 #[test]
 fn texts_cannot_change_the_control_tokens() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let mut tokens = 0;
-    for format in registry.iter() {
-        let encoders = encoders(format);
+    for format in generate::variants(&registry) {
+        let (encoders, marks) = (encoders(format), generate::marks(format));
         for (seed, rules) in (0..ROUNDS).flat_map(|seed| [(seed, RuleMode::Enforce), (seed, RuleMode::Reference)]) {
             let mut rng = Rng::with_seed(seed);
             let mut twins = BTreeMap::new();
             let generated = generate::conversation(format, seed, rules, &mut |_| {
-                let text = numbered(generate::hostile(format, &mut rng), twins.len(), &mut rng);
+                let text = numbered(generate::hostile(&marks, &mut rng), twins.len(), &mut rng);
                 twins.insert(text.clone(), generate::harmless(&text));
                 text
             });
@@ -52,7 +52,8 @@ fn texts_cannot_change_the_control_tokens() {
                     };
                     let why = compare(&smallest).err().unwrap_or(why);
                     let smallest = json::write(&smallest, &Layout::default());
-                    panic!("{}, seed {seed}, {:?}\n  request: {smallest}\n  {why}", format.name, generated.options);
+                    let label = generate::label(format);
+                    panic!("{label}, seed {seed}, {:?}\n  request: {smallest}\n  {why}", generated.options);
                 }
             }
         }
@@ -62,16 +63,20 @@ fn texts_cannot_change_the_control_tokens() {
 
 #[test]
 fn an_unknown_role_is_refused_by_name() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let mut rng = Rng::with_seed(7);
-    for format in registry.iter() {
-        for rules in [RuleMode::Enforce, RuleMode::Reference] {
+    for format in generate::variants(&registry) {
+        // Where the reference knows a message by its place, no word for its role is unknown to it.
+        let marks = generate::marks(format);
+        let by_place = format.rules.roles.key() == "by-place";
+        let modes = [RuleMode::Enforce, RuleMode::Reference];
+        for rules in modes.into_iter().filter(|rules| *rules == RuleMode::Enforce || !by_place) {
             for round in 0..40 {
                 let role = match round {
                     0 => String::new(),
                     1 => "User".to_owned(),
                     2 => "user ".to_owned(),
-                    _ => generate::hostile(format, &mut rng) + "x",
+                    _ => generate::hostile(&marks, &mut rng) + "x",
                 };
                 let messages = [("user", "q"), (role.as_str(), "evil")];
                 let messages = messages
@@ -81,14 +86,71 @@ fn an_unknown_role_is_refused_by_name() {
                 let options = Options { rules, ..Options::default() };
                 match render(&conversation, format, &options).map_err(Error::from) {
                     Err(Error::Render(error)) => {
-                        assert_eq!(error.code(), "unknown_role", "{}: {role:?}", format.name);
-                        assert!(error.to_string().contains(&format!("`{role}`")), "{}: {error}", format.name);
+                        let label = generate::label(format);
+                        assert_eq!(error.code(), "unknown_role", "{label}: {role:?}");
+                        assert!(error.to_string().contains(&format!("`{role}`")), "{label}: {error}");
                     }
-                    other => panic!("{}: {role:?} gives {other:?}", format.name),
+                    other => panic!("{}: {role:?} gives {other:?}", generate::label(format)),
                 }
             }
         }
     }
+}
+
+/// What frameworks' templates, Python and Jinja would fill in, and tokens of other families.
+const NOT_OURS: [&str; 16] = [
+    "{input}",
+    "{system}",
+    "{round}",
+    "{bot_name}",
+    "{}",
+    "{0}",
+    "{{content}}",
+    "{{ content }}",
+    "{content}",
+    "%s",
+    "{% if true %}x{% endif %}",
+    "{{",
+    "<|im_end|>",
+    "<s>",
+    "</s>",
+    "<FILL>",
+];
+
+#[test]
+fn braces_and_marks_in_a_text_stay_that_text() {
+    let registry = rolecall::registry();
+    let mut seen = 0;
+    for format in generate::variants(&registry) {
+        let label = generate::label(format);
+        let encoders = encoders(format);
+        let marks = generate::marks(format);
+        for text in NOT_OURS.into_iter().chain(marks.iter().map(String::as_str)) {
+            let (request, twin) = (said_by_all(format, text), said_by_all(format, &generate::harmless(text)));
+            let conversation = Conversation::from_json(request.clone()).unwrap();
+            let prompt = render(&conversation, format, &Options::default()).unwrap();
+            for (message, said) in conversation.messages.iter().enumerate() {
+                let own = prompt.segments().filter(|segment| segment.origin.message() == Some(message));
+                let (origins, texts): (Vec<Origin>, Vec<&str>) =
+                    own.map(|segment| (segment.origin, segment.text)).unzip();
+                assert_eq!(texts.concat(), said.text().unwrap(), "{label}, message {message}: {:?}", prompt.text());
+                let content = Origin::Message { message, field: "content".into() };
+                assert!(origins.iter().all(|origin| *origin == content), "{label}: {origins:?}");
+                seen += 1;
+            }
+            let tokens = |request: &Json| control_tokens(request, format, &Options::default(), &encoders);
+            assert_eq!(tokens(&request), tokens(&twin), "{label}: {text:?}");
+        }
+    }
+    assert!(seen > 5_000, "only {seen} texts were looked at");
+}
+
+/// Every role says the same text.
+fn said_by_all(format: &Format, text: &str) -> Json {
+    let has_system = [Slot::System, Slot::Folded].into_iter().any(|slot| format.layout(slot).is_some());
+    let roles = ["system", "user", "assistant", "user", "assistant"].into_iter().skip(usize::from(!has_system));
+    let messages = roles.map(|role| Json::Object(rolecall::object! { "role" => role, "content" => text }));
+    rolecall::object! { "messages" => messages.collect::<Vec<Json>>() }.into()
 }
 
 /// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
@@ -157,8 +219,8 @@ fn numbered(text: String, number: usize, rng: &mut Rng) -> String {
 /// The request with each hostile text replaced, in values, keys and arguments that came as JSON text.
 fn replaced(value: &Json, twins: &BTreeMap<String, String>) -> Json {
     match value {
-        Json::String(text) => match (twins.get(text), text.starts_with('{').then(|| json::parse(text))) {
-            (Some(twin), _) => twin.as_str().into(),
+        Json::String(text) => match (twin_of(text, twins), text.starts_with('{').then(|| json::parse(text))) {
+            (Some(twin), _) => twin.into(),
             (None, Some(Ok(inner))) => json::write(&replaced(&inner, twins), &Layout::compact()).into(),
             (None, _) => value.clone(),
         },
@@ -173,7 +235,20 @@ fn replaced(value: &Json, twins: &BTreeMap<String, String>) -> Json {
     }
 }
 
+/// The twin of a text, or of two texts that stand on the two sides of a mark which the format looks for.
+fn twin_of(text: &str, twins: &BTreeMap<String, String>) -> Option<String> {
+    if let Some(twin) = twins.get(text) {
+        return Some(twin.clone());
+    }
+    let ends = twins.iter().find_map(|(last, twin)| Some((text.strip_suffix(last.as_str())?, twin)));
+    let (before, behind) = ends?;
+    let starts = twins.iter().find_map(|(first, twin)| Some((before.strip_prefix(first.as_str())?, twin)));
+    let (mark, ahead) = starts?;
+    Some([ahead, mark, behind].concat())
+}
+
 fn replaced_choices(options: &Options, twins: &BTreeMap<String, String>) -> Vec<(String, String)> {
-    let each = options.choices.iter().map(|(name, value)| (name.clone(), twins.get(value).unwrap_or(value).clone()));
+    let each =
+        options.choices.iter().map(|(name, value)| (name.clone(), twin_of(value, twins).unwrap_or(value.clone())));
     each.collect()
 }

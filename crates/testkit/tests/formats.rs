@@ -27,7 +27,7 @@ fn a_new_family_needs_no_rust() {
     let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     fs::write(&path, example).unwrap();
 
-    let mut registry = Registry::builtin();
+    let mut registry = rolecall::registry();
     registry.add(load(&fs::read_to_string(&path).unwrap()).unwrap()).unwrap();
     fs::remove_dir_all(folder).unwrap();
 
@@ -41,7 +41,7 @@ fn a_new_family_needs_no_rust() {
 
 #[test]
 fn every_format_renders_its_plainest_conversation_and_joins_to_its_text() {
-    for format in Registry::builtin().iter() {
+    for format in rolecall::registry().iter() {
         let mut messages = vec![Message::user("q1"), Message::assistant("a1"), Message::user("q2")];
         if format.layout(Slot::System).is_some() || format.layout(Slot::Folded).is_some() {
             messages.insert(0, Message::system("s"));
@@ -61,7 +61,7 @@ fn every_format_renders_its_plainest_conversation_and_joins_to_its_text() {
 
 #[test]
 fn models_are_resolved_or_refused_and_never_guessed() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let cases = [
         ("internlm/internlm2-chat-7b", "internlm2"),
         ("Qwen/Qwen1.5-7B-Chat", "qwen1.5"),

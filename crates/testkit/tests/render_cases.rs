@@ -1,16 +1,22 @@
 //! Every case of `fixtures/render/<format>/`: a request, and the exact prompt with its segments or the refusal.
+//! In a framework's folder the request names its format, or the section `template` is a user's own file of that framework.
+//! More sections, where a case has them: `loss` (what is learned of the prompt), `inputs` (the prompt of each question),
+//! `new-turns` (of each only what is new), `stop`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rolecall::json::{self, Layout};
-use rolecall::{Bos, Error, Json, Options, Origin, Prompt, Registry, Request, RuleMode, render};
+use rolecall::{
+    Bos, Conversation, Error, Format, Json, LossPolicy, Options, Origin, Prompt, Registry, Request, Role, RuleMode,
+    interop, loss_spans, new_turn, render,
+};
 use rolecall_testkit::Fixture;
 
 #[test]
 fn every_case_renders_as_it_says() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let cases = Fixture::of_folder("render");
     let count = cases.len();
     let mut wrong = Vec::new();
@@ -32,28 +38,95 @@ fn every_built_in_format_has_cases() {
     }
 }
 
+#[test]
+fn every_framework_has_cases() {
+    let cases = Fixture::of_folder("render");
+    for framework in ["xtuner", "lmdeploy", "lmflow", "lagent"] {
+        let own = cases.iter().filter(|case| folder(case) == framework).count();
+        assert!(own >= 4, "fixtures/render/{framework} holds {own} cases");
+    }
+}
+
 fn check(case: &mut Fixture, registry: &Registry) {
-    let name = folder(case);
-    let format = registry.get(&name).unwrap_or_else(|| panic!("{}: no format {name}", case.path.display()));
-    let options = case.section("options").map(options).unwrap_or_default();
+    let asked = case.section("options").map(asked).unwrap_or_default();
     let request = Request::from_text(case.needed("request")).map_err(Error::from);
-    let rendered = request.and_then(|request| Ok(render(&request.conversation, format, &options)?));
+    let format = format_of(case, &request, registry);
+    let format = if asked.training { format.for_training() } else { &format };
+    let rendered = request.and_then(|request| {
+        let prompt = render(&request.conversation, format, &asked.options)?;
+        Ok((request.conversation, prompt))
+    });
     let (other, found) = match &rendered {
         Ok(_) => ("error", "a prompt"),
         Err(_) => ("prompt", "a refusal"),
     };
     assert!(case.section(other).is_none(), "{}: it expects `{other}`, and {found} came out", case.path.display());
     match rendered {
-        Ok(prompt) => {
+        Ok((conversation, prompt)) => {
             case.expect("prompt", prompt.text());
             case.expect("segments", &segments(&prompt));
             let dropped = dropped(&prompt);
             if !dropped.is_empty() || case.section("dropped").is_some() {
                 case.expect("dropped", &dropped);
             }
+            let more = ["loss", "inputs", "new-turns", "stop"].into_iter().filter(|name| case.section(name).is_some());
+            for name in more.collect::<Vec<_>>() {
+                let found = match name {
+                    "loss" => learned(&prompt, &conversation, format, asked.policy),
+                    "stop" => prompt.stops().into_iter().map(quoted).collect(),
+                    name => inputs(&conversation, format, &asked.options, name == "new-turns"),
+                };
+                case.expect(name, &found.join("\n"));
+            }
         }
         Err(error) => case.expect("error", &refusal(&error)),
     }
+}
+
+/// The user's own template, the format that the request names, or that of the folder.
+fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Registry) -> Format {
+    if let Some(text) = case.section("template") {
+        return interop::import(text, "mine").unwrap_or_else(|error| panic!("{}: {error}", case.path.display()));
+    }
+    let folder = folder(case);
+    let named = request.as_ref().ok().and_then(|request| request.format.as_deref());
+    let name = named.unwrap_or(&folder);
+    assert!(
+        name.split(':').next() == Some(&folder),
+        "{}: `{name}` has cases in a folder of its own",
+        case.path.display()
+    );
+    registry.get(name).unwrap_or_else(|| panic!("{}: no format {name}", case.path.display())).clone()
+}
+
+/// One line for each run of the prompt that is learned or is not.
+fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<String> {
+    let spans = loss_spans(prompt, conversation, format, policy).unwrap_or_default();
+    let mut lines = Vec::new();
+    let (mut at, end) = (0, prompt.text().len());
+    for span in spans.into_iter().chain(std::iter::once(end..end)) {
+        for (kind, range) in [("given", at..span.start), ("learned", span.clone())] {
+            lines.extend((!range.is_empty()).then(|| format!("{kind}\t{}", quoted(&prompt.text()[range]))));
+        }
+        at = span.end;
+    }
+    lines
+}
+
+/// One line for each question: the prompt of all up to it, or what of it is new.
+fn inputs(conversation: &Conversation, format: &Format, options: &Options, new_alone: bool) -> Vec<String> {
+    let messages = &conversation.messages;
+    let users = (0..messages.len()).filter(|at| *messages[*at].role() == Role::User);
+    let each = users.map(|at| {
+        let so_far = Conversation { messages: messages[..=at].to_vec(), ..conversation.clone() };
+        let prompt = render(&so_far, format, options).unwrap_or_else(|error| panic!("{error}"));
+        quoted(if new_alone { new_turn(&prompt, format) } else { prompt }.text())
+    });
+    each.collect()
+}
+
+fn quoted(text: &str) -> String {
+    json::write(&Json::from(text), &Layout::default())
 }
 
 fn folder(case: &Fixture) -> String {
@@ -61,23 +134,35 @@ fn folder(case: &Fixture) -> String {
     folder.expect("a case lies in a folder").to_string_lossy().into_owned()
 }
 
-/// `{"bos"?: "leave", "rules"?: "reference", "options"?: {..}}`
-fn options(text: &str) -> Options {
+/// What a case asks for.
+#[derive(Default)]
+struct Asked {
+    options: Options,
+    /// Whether the format's training writes it.
+    training: bool,
+    policy: LossPolicy,
+}
+
+/// `{"bos"?: "leave", "rules"?: "reference", "training"?: true, "learned"?: "last" | "all", "options"?: {..}}`
+fn asked(text: &str) -> Asked {
     let Ok(Json::Object(object)) = json::parse(text) else { panic!("not an object: {text}") };
-    let mut options = Options::default();
+    let mut asked = Asked::default();
     for (key, value) in object.iter() {
         match (key, value) {
-            ("bos", Json::String(who)) if who == "leave" => options.bos = Bos::LeaveToTokenizer,
-            ("rules", Json::String(mode)) if mode == "reference" => options.rules = RuleMode::Reference,
+            ("bos", Json::String(who)) if who == "leave" => asked.options.bos = Bos::LeaveToTokenizer,
+            ("rules", Json::String(mode)) if mode == "reference" => asked.options.rules = RuleMode::Reference,
+            ("training", Json::Bool(true)) => asked.training = true,
+            ("learned", Json::String(policy)) if policy == "last" => asked.policy = LossPolicy::Last,
+            ("learned", Json::String(policy)) if policy == "all" => asked.policy = LossPolicy::All,
             ("options", Json::Object(choices)) => {
                 let each =
                     choices.iter().map(|(name, value)| (name.to_owned(), value.as_str().expect("a text").to_owned()));
-                options.choices = each.collect();
+                asked.options.choices = each.collect();
             }
             (key, value) => panic!("unknown: {key} = {value:?}"),
         }
     }
-    options
+    asked
 }
 
 /// One line each: where it comes from, and the text as JSON. Neighbours of one origin are one; control tokens stay apart.
@@ -99,7 +184,7 @@ fn segments(prompt: &Prompt) -> String {
             Origin::Tool { tool } => format!("tool {tool}"),
             Origin::Option { name } => format!("option {name}"),
         };
-        format!("{origin}\t{}", json::write(&Json::from(text), &Layout::default()))
+        format!("{origin}\t{}", quoted(&text))
     });
     lines.collect::<Vec<_>>().join("\n")
 }

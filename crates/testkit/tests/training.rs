@@ -1,9 +1,10 @@
-//! What a training loss may touch, and new turns alone: laws over every format.
+//! What a training loss may touch: laws over every format, as it is chatted with and as it is learned from.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use rolecall::{Conversation, Format, Json, LossPolicy, Message, Options, Prompt, Registry, Slot};
-use rolecall::{extend, loss_spans, object, render};
+use rolecall::{Conversation, Format, Json, LossPolicy, Message, Options, Prompt, Slot};
+use rolecall::{loss_spans, object, render};
+use rolecall_testkit::generate;
 
 fn turns(format: &Format, count: usize) -> Vec<Message> {
     let mut messages = Vec::new();
@@ -24,38 +25,65 @@ fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy
 
 #[test]
 fn the_loss_covers_what_the_model_writes_and_nothing_else() {
-    for format in Registry::builtin().iter() {
+    for format in generate::variants(&rolecall::registry()) {
+        let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 3));
         let prompt = render(&conversation, format, &Options::default()).unwrap();
         let spans = learned(&prompt, &conversation, format, LossPolicy::Assistant);
-        assert_eq!(spans.len(), 3, "{}: {spans:?}", format.name);
+        assert_eq!(spans.len(), 3, "{label}: {spans:?}");
         for (number, span) in spans.iter().enumerate() {
-            assert!(span.contains(&format!("answer {number}")), "{}: {span:?}", format.name);
-            assert!(!span.contains("question") && !span.contains("system text"), "{}: {span:?}", format.name);
+            assert!(span.contains(&format!("answer {number}")), "{label}: {span:?}");
+            assert!(!span.contains("question") && !span.contains("system text"), "{label}: {span:?}");
         }
         let last = learned(&prompt, &conversation, format, LossPolicy::Last);
-        assert_eq!(last, spans[2..], "{}", format.name);
-        assert_eq!(learned(&prompt, &conversation, format, LossPolicy::All), [prompt.text()], "{}", format.name);
+        assert_eq!(last, spans[2..], "{label}");
+        assert_eq!(learned(&prompt, &conversation, format, LossPolicy::All), [prompt.text()], "{label}");
     }
 }
 
-/// The generation prompt and the loss of a first answer are what the engine is given and what it writes.
+/// The generation prompt and the loss of a first answer are what the engine is given and what it writes. Where the loss
+/// covers the whole turn (rule `loss = "turn"`), it begins where the generation prompt does, and holds it.
 #[test]
 fn the_generation_prompt_and_the_loss_meet() {
-    for format in Registry::builtin().iter() {
+    for format in rolecall::registry().iter() {
         let messages = turns(format, 1);
         let asked = Conversation::new(messages[..messages.len() - 1].to_vec());
         let given = render(&asked, format, &Options::default()).unwrap();
         let conversation = Conversation::new(messages);
         let prompt = render(&conversation, format, &Options::default()).unwrap();
         let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap();
-        assert_eq!(spans[0].start, given.text().len(), "{}: {:?}", format.name, prompt.text());
+        let opening = given.turns().last().filter(|turn| turn.slot == Slot::Generate).map(|turn| turn.start);
+        let start = match format.rules.loss.key() {
+            "turn" => opening.unwrap_or(given.text().len()),
+            _ => given.text().len(),
+        };
+        assert_eq!(spans[0].start, start, "{}: {:?}", format.name, prompt.text());
+        assert!(prompt.text()[start..].starts_with(&given.text()[start..]), "{}: {:?}", format.name, prompt.text());
     }
+}
+
+/// XTuner's separator, and what else stands behind an assistant's turn, is never learned.
+#[test]
+fn what_stands_behind_an_answer_is_not_learned() {
+    let mut seen = 0;
+    for format in generate::variants(&rolecall::registry()) {
+        let label = generate::label(format);
+        let conversation = Conversation::new(turns(format, 2));
+        let prompt = render(&conversation, format, &Options::default()).unwrap();
+        let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap();
+        let turns = prompt.turns();
+        for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| turn.slot == Slot::AssistantAfter) {
+            let end = turns.get(at + 1).map_or(prompt.text().len(), |next| next.start);
+            assert!(spans.iter().all(|span| span.end <= turn.start || span.start >= end), "{label}: {spans:?}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 60, "only {seen} separators were looked at");
 }
 
 #[test]
 fn a_message_may_carry_no_loss() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let format = registry.get("chatml").unwrap();
     for (key, value) in [("weight", Json::from(0)), ("loss", Json::from(false))] {
         let mut silent = object! { "role" => "assistant", "content" => "quiet" };
@@ -76,7 +104,7 @@ fn a_message_may_carry_no_loss() {
 
 #[test]
 fn no_loss_at_all_is_an_error() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let format = registry.get("chatml").unwrap();
     let conversation = Conversation::new(vec![Message::user("a")]);
     let prompt = render(&conversation, format, &Options::default()).unwrap();
@@ -86,7 +114,7 @@ fn no_loss_at_all_is_an_error() {
 
 #[test]
 fn a_family_whose_turns_end_with_the_next_role_learns_that_token() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let format = registry.get("chatglm3").unwrap();
     let messages = vec![Message::user("q"), Message::assistant("a"), Message::user("r"), Message::assistant("b")];
     let conversation = Conversation::new(messages);
@@ -96,39 +124,10 @@ fn a_family_whose_turns_end_with_the_next_role_learns_that_token() {
 
 #[test]
 fn the_spelling_of_control_tokens_does_not_move_the_loss() {
-    let registry = Registry::builtin();
+    let registry = rolecall::registry();
     let format = registry.get("internlm2").unwrap();
     let options = Options { choices: vec![("spelling".into(), "unused_token".into())], ..Options::default() };
     let conversation = Conversation::new(vec![Message::user("q"), Message::assistant("a")]);
     let prompt = render(&conversation, format, &options).unwrap();
     assert_eq!(learned(&prompt, &conversation, format, LossPolicy::Assistant), ["a[UNUSED_TOKEN_145]"]);
-}
-
-#[test]
-fn a_prompt_and_what_is_new_join_to_the_whole() {
-    for format in Registry::builtin().iter() {
-        let messages = turns(format, 4);
-        let options = Options::default();
-        let whole = render(&Conversation::new(messages.clone()), format, &options).unwrap();
-        for seen in 2..messages.len() {
-            let before = Conversation::new(messages[..seen].to_vec());
-            let before = render(&before, format, &options).unwrap();
-            let conversation = Conversation::new(messages.clone());
-            match extend(&conversation, &before, format, &options) {
-                Ok(new) => {
-                    assert_eq!(format!("{}{}", before.text(), new.text()), whole.text(), "{} {seen}", format.name);
-                    let joined: String = new.segments().map(|segment| segment.text).collect();
-                    assert_eq!(joined, new.text(), "{} {seen}", format.name);
-                    let turns = new.turns();
-                    assert!(turns.windows(2).all(|pair| pair[0].start < pair[1].start), "{} {turns:?}", format.name);
-                    assert_eq!(turns.first().map(|turn| turn.start), Some(0), "{} {seen}", format.name);
-                }
-                // A closing text that only a finished prompt has is not how the longer one goes on.
-                Err(error) => {
-                    assert!(format.layout(Slot::End).is_some(), "{} {seen}: {error}", format.name);
-                    assert_eq!(error.code(), "rewritten", "{} {seen}", format.name);
-                }
-            }
-        }
-    }
 }

@@ -8,7 +8,8 @@ use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let job = Job::from_args(&args.chat, args.tokenizer.as_deref())?;
-    let encoders = args.tokenizer.as_deref().map(|path| Encoders::load(path, args.reference_encoding, None)).transpose()?;
+    let encoders =
+        args.tokenizer.as_deref().map(|path| Encoders::load(path, args.reference_encoding, None)).transpose()?;
     if args.reference_encoding {
         warn_of_reference(output);
     }

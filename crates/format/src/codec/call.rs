@@ -34,6 +34,11 @@ impl Keys {
         })
     }
 
+    /// How the arguments are laid out.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
     /// Prints a call; the braces and keys are the format's, the rest has the sources given.
     pub fn print(&self, out: &mut Text, literal: Source, name: (&str, Source), arguments: (Arguments<'_>, Source)) {
         out.push("{\"", literal);

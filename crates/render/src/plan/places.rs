@@ -1,7 +1,7 @@
 //! Whether a layout has a place for all that a message says: what has none is refused, or noted.
 
 use rolecall_conversation::{Call, Message, Part, Place, Role};
-use rolecall_format::{Field, Layout, Slot};
+use rolecall_format::{Codec, Field, Layout, Op, Slot};
 
 use super::Planner;
 use crate::role::role_of;
@@ -76,6 +76,13 @@ impl<'a> Planner<'a> {
             self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
         }
         self.note_fields(index, message, prints, "the format has no place for it");
+        let listed = |name: &str| name.is_empty() || self.format.control_names.iter().any(|(known, _)| known == name);
+        let unlisted = message.name().is_some_and(|name| !listed(name));
+        // Of a result the name says nothing new.
+        if unlisted && *role_of(message, self.format) != Role::Tool && names_only(layout.ops()) {
+            let why = "only the names of the format's own tokens are written";
+            self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why });
+        }
         Ok(())
     }
 
@@ -105,6 +112,27 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// Whether a message has a field of the family's own that the layout writes behind the text.
+    pub(super) fn says_more(&self, layout: &Layout, message: &Message) -> bool {
+        fn flat<'o>(ops: &'o [Op], fields: &mut Vec<&'o Field>) {
+            for op in ops {
+                match op {
+                    Op::Hole { field, .. } => fields.push(field),
+                    Op::Group(inner) => flat(inner, fields),
+                    _ => {}
+                }
+            }
+        }
+        let mut fields = Vec::new();
+        flat(layout.ops(), &mut fields);
+        let behind = fields.into_iter().skip_while(|field| **field != Field::Content);
+        let mut own = behind.filter_map(|field| match field {
+            Field::Extra(number) => self.format.fields.get(*number),
+            _ => None,
+        });
+        own.any(|(name, _)| message.text_field(name).is_some_and(|text| !text.is_empty()))
+    }
+
     pub(super) fn no_place(&mut self, place: Place, what: &str, help: &str) -> Result<(), Error> {
         if self.strict {
             let format = self.format.name.clone();
@@ -113,4 +141,13 @@ impl<'a> Planner<'a> {
         self.plan.dropped.push(Dropped { place, why: "the format has no place for it" });
         Ok(())
     }
+}
+
+/// Whether a name is written only where it is one of the format's own.
+fn names_only(ops: &[Op]) -> bool {
+    ops.iter().any(|op| match op {
+        Op::Hole { field: Field::Name, codec, .. } => *codec == Codec::Enumerated,
+        Op::Group(inner) => names_only(inner),
+        _ => false,
+    })
 }

@@ -69,6 +69,10 @@ impl<'a> Planner<'a> {
             if self.is_replaced(index) || self.is_blank(index, message) {
                 continue;
             }
+            if self.format.rules.system == SystemRule::Refused {
+                self.refused.get_or_insert(index);
+                continue;
+            }
             match self.format.rules.system {
                 SystemRule::Fold if index == 0 => {
                     if let Some(layout) = self.format.layout(Slot::Folded) {
@@ -104,6 +108,10 @@ impl<'a> Planner<'a> {
     /// Whether a system message counts as none for want of text; noted, where it is not quite empty.
     pub(super) fn is_blank(&mut self, index: usize, message: &Message) -> bool {
         let blank = is_blank(message, self.format);
+        if blank {
+            let why = "a system message without text counts as none";
+            self.note_fields(index, message, |_| false, why);
+        }
         if blank && message.text().is_some_and(|text| !text.is_empty()) {
             let why = "a system message of nothing but spaces counts as none";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });

@@ -1,7 +1,7 @@
 //! Prompts that are one text and no conversation: to be gone on with, or with a gap to be filled.
 
 use rolecall_conversation::{Content, Conversation, Place, Role};
-use rolecall_format::Slot;
+use rolecall_format::{Field, Slot};
 
 use super::{Planner, What};
 use crate::Error;
@@ -21,13 +21,13 @@ impl<'a> Planner<'a> {
             "infilling" => Slot::Infill,
             _ => return Ok(false),
         };
-        if self.format.layout(slot).is_none() {
-            return Ok(false);
-        }
+        let Some(layout) = self.format.layout(slot) else { return Ok(false) };
         let [message] = &conversation.messages[..] else { return self.refuse_conversation(given) };
         let (Role::User, Content::Text(text)) = (self.speakers.of(0, message), message.content()) else {
             return self.refuse_conversation(given);
         };
+        let content = if slot == Slot::Infill { Field::Prefix } else { Field::Content };
+        self.check_layout(layout, content, 0, message)?;
         if slot != Slot::Infill {
             self.turn(slot, slot, What::Message(0, message, None), text.len());
             return Ok(true);

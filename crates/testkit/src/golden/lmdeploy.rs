@@ -117,11 +117,7 @@ fn turns(row: &Object, format: &Format) -> Result<Vec<Json>, Error> {
 
 fn get_prompt(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
     let capability = text(options, "capability");
-    let user = conversation(row, Object::new())?
-        .messages
-        .pop()
-        .and_then(|user| user.text())
-        .unwrap_or_default();
+    let user = conversation(row, Object::new())?.messages.pop().and_then(|user| user.text()).unwrap_or_default();
     let start = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
     let alone = capability == "completion" || (capability != "chat" && format.layout(rolecall::Slot::Infill).is_some());
     let choices = vec![("capability".to_owned(), capability.to_owned())];

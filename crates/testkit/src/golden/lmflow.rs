@@ -42,6 +42,9 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         {
             Verdict::Excused(IGNORED)
         }
+        (Err(Error::Render(rolecall::RenderError::UnknownRole { .. })), true) if cuts_roles(format) => {
+            Verdict::Excused(IGNORED)
+        }
         (Err(error), true) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
         (result, false) => refusal(expected, result),
     }
@@ -73,28 +76,41 @@ fn reference() -> Options {
 
 fn encode(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
     let conversation = read(row, options, false)?;
-    let prompt = render(&conversation, format, &reference())?;
-    let all = parts(&prompt, |_| true);
-    let tools = format.layout(Slot::AssistantWithCalls).is_some();
-    let turns = grouped(&conversation, all, tools);
-    let (found, cut) = (as_json(&turns), tools && cuts(format));
-    let wanted = json::write(expected.get("turns").unwrap_or(&Json::Null), &Layout::compact());
-    let found = json::write(&found, &Layout::compact());
-    if wanted == found {
+    let wanted = written(expected.get("turns").unwrap_or(&Json::Null));
+    let tools = cuts_roles(format);
+    let rendered = render(&conversation, format, &reference());
+    if let Ok(prompt) = &rendered
+        && written(&as_json(&grouped(&conversation, parts(prompt, |_| true), tools))) == wanted
+    {
         return Ok(Verdict::Passed);
     }
-    if tools {
-        // What the reference would have lost of it.
-        if cut && json::write(&as_json(&lossy(turns, format)), &Layout::compact()) == wanted {
-            return Ok(Verdict::Excused(TUPLES));
-        }
-        let heard = parts(&prompt, |turn| is_heard(turn, &conversation));
-        let heard = lossy(grouped(&conversation, heard, tools), format);
-        if json::write(&as_json(&heard), &Layout::compact()) == wanted {
-            return Ok(Verdict::Excused(IGNORED));
-        }
+    if tools && written(&as_json(&heard(&conversation, format)?)) == wanted {
+        return Ok(Verdict::Excused(if rendered.is_ok() { TUPLES } else { IGNORED }));
     }
+    let prompt = rendered?;
+    let found = written(&as_json(&grouped(&conversation, parts(&prompt, |_| true), tools)));
     Ok(Verdict::Failed { expected: wanted, found })
+}
+
+/// What a tool preset of the reference writes: without the messages that it passes over, without a system text that no
+/// user's message follows, and without what is lost where a starter or stopper is put in.
+fn heard(conversation: &Conversation, format: &Format) -> Result<Vec<Vec<Vec<Piece>>>, Error> {
+    let mut conversation = conversation.clone();
+    let leading = usize::from(conversation.messages.first().is_some_and(|first| first.role_as_spelled() == "system"));
+    let opens = conversation.messages.get(leading).is_some_and(|message| message.role_as_spelled() == "user");
+    let known = ["user", "assistant", "function", "observation"];
+    let mut index = 0;
+    conversation.messages.retain(|message| {
+        index += 1;
+        index <= leading || known.contains(&message.role_as_spelled())
+    });
+    let prompt = render(&conversation, format, &reference())?;
+    let parts = parts(&prompt, |turn| opens || turn.slot != Slot::System);
+    Ok(lossy(grouped(&conversation, parts, true), format))
+}
+
+fn written(json: &Json) -> String {
+    json::write(json, &Layout::compact())
 }
 
 /// Whether the preset is one with calls, which passes over roles that it does not know.
@@ -102,27 +118,7 @@ fn cuts_roles(format: &Format) -> bool {
     format.layout(Slot::AssistantWithCalls).is_some()
 }
 
-/// Whether the reference rebuilds tuples of this preset.
-fn cuts(format: &Format) -> bool {
-    let starts = format.layout(Slot::Begin).is_some_and(|layout| !layout.ops().is_empty());
-    starts || format.layout(Slot::AssistantLast).is_some()
-}
-
 type Piece = (Option<&'static str>, String);
-
-/// Whether a tool preset of the reference writes a turn: one of a role that it knows, and the system text only if the
-/// first message is the user's.
-fn is_heard(turn: &Turn, conversation: &Conversation) -> bool {
-    let role = |index: usize| conversation.messages.get(index).map(|message| message.role_as_spelled());
-    let leading = usize::from(role(0) == Some("system"));
-    match (turn.slot, turn.message) {
-        (Slot::System, None | Some(0)) => role(leading) == Some("user"),
-        (_, Some(index)) => {
-            role(index).is_some_and(|role| ["user", "assistant", "function", "observation"].contains(&role))
-        }
-        (_, None) => true,
-    }
-}
 
 /// The pieces of each message's turn; what the format adds before it belongs to it.
 fn parts(prompt: &Prompt, keeps: impl Fn(&Turn) -> bool) -> Vec<(Option<usize>, Vec<Piece>)> {
@@ -216,47 +212,55 @@ fn as_json(turns: &[Vec<Vec<Piece>>]) -> Json {
 
 fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
     let conversation = read(row, options, false)?;
-    let prompt = render(&conversation, format, &reference())?;
-    let policy = match options.get("train_on_prompt").and_then(Json::as_bool) {
-        Some(true) => LossPolicy::All,
-        _ => LossPolicy::Assistant,
-    };
-    let loss = match loss_spans(&prompt, &conversation, format, policy) {
-        Ok(spans) => spans,
-        // The reference drops a conversation that teaches nothing.
-        Err(rolecall::RenderError::NoLoss) => {
-            let none = expected.get("segments").and_then(Json::as_array).is_some_and(<[Json]>::is_empty);
-            return Ok(if none {
-                Verdict::Passed
-            } else {
-                Verdict::Failed { expected: "labels".into(), found: "no loss".into() }
-            });
+    let all = options.get("train_on_prompt").and_then(Json::as_bool) == Some(true);
+    let policy = if all { LossPolicy::All } else { LossPolicy::Assistant };
+    let wanted = written(expected.get("segments").unwrap_or(&Json::Null));
+    let found = render(&conversation, format, &reference()).map_err(Error::from).and_then(|prompt| {
+        match loss_spans(&prompt, &conversation, format, policy) {
+            Ok(loss) => Ok(written(&Json::Array(labels::of_prompt(&prompt, &loss, name)))),
+            // The reference drops a conversation that teaches nothing.
+            Err(rolecall::RenderError::NoLoss) => Ok("[]".to_owned()),
+            Err(error) => Err(error.into()),
         }
-        Err(error) => return Err(error.into()),
-    };
-    let found = json::write(&Json::Array(labels::of_prompt(&prompt, &loss, name)), &Layout::compact());
-    let wanted = json::write(expected.get("segments").unwrap_or(&Json::Null), &Layout::compact());
-    if wanted != found && format.layout(Slot::AssistantWithCalls).is_some() && cuts(format) {
-        let turns = lossy(grouped(&conversation, parts(&prompt, |_| true), true), format);
-        if json::write(&as_labels(&turns), &Layout::compact()) == wanted {
-            return Ok(Verdict::Excused(TUPLES));
+    });
+    if found.as_ref().is_ok_and(|found| *found == wanted) {
+        return Ok(Verdict::Passed);
+    }
+    if cuts_roles(format) {
+        let mut even = conversation.clone();
+        let leading = usize::from(even.messages.first().is_some_and(|first| first.role_as_spelled() == "system"));
+        even.messages.truncate(even.messages.len() - (even.messages.len() - leading) % 2);
+        let plain = format_of_chat(format);
+        if written(&as_labels(&heard(&even, &plain)?, all)) == wanted {
+            return Ok(Verdict::Excused(if found.is_ok() { TUPLES } else { IGNORED }));
         }
     }
-    Ok(Verdict::compare(&wanted, &found))
+    Ok(Verdict::Failed { expected: wanted, found: found? })
 }
 
-/// The first part of each turn is given, the others are learned.
-fn as_labels(turns: &[Vec<Vec<Piece>>]) -> Json {
-    let each = turns.iter().flat_map(|turn| {
-        turn.iter().enumerate().flat_map(|(at, part)| {
-            part.iter().map(move |(key, text)| {
-                let entries = [
-                    (key.unwrap_or("text").to_owned(), Json::from(text.as_str())),
-                    ("loss".to_owned(), Json::from(at > 0)),
-                ];
-                Json::Object(entries.into_iter().collect())
-            })
-        })
+/// The same preset without what training leaves out of it.
+fn format_of_chat(format: &Format) -> Format {
+    let mut format = format.clone();
+    format.rules.turns = rolecall::TurnsRule::Any;
+    format
+}
+
+/// The first part of each turn is given, the others are learned; all of it, if the prompt is.
+fn as_labels(turns: &[Vec<Vec<Piece>>], all: bool) -> Json {
+    let mut runs: Vec<(Piece, bool)> = Vec::new();
+    for part in turns.iter().flat_map(|turn| turn.iter().enumerate()) {
+        let (at, pieces) = part;
+        for (key, text) in pieces {
+            let learned = all || at > 0;
+            match runs.last_mut() {
+                Some(((None, open), same)) if key.is_none() && *same == learned => open.push_str(text),
+                _ => runs.push(((*key, text.clone()), learned)),
+            }
+        }
+    }
+    let each = runs.into_iter().map(|((key, text), learned)| {
+        let entries = [(key.unwrap_or("text").to_owned(), Json::from(text)), ("loss".to_owned(), Json::from(learned))];
+        Json::Object(entries.into_iter().collect())
     });
     Json::Array(each.collect())
 }
