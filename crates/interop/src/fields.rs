@@ -23,7 +23,7 @@ impl<'t> File<'t> {
                 return Err(mistake("wrong_type", message, span, "write the template's fields between braces"));
             }
             Err(error) => {
-                let span = error.offset..(error.offset + 1).min(text.len().max(error.offset));
+                let span = whole_characters(text, error.offset..error.offset + 1);
                 let message = format!("not JSON: {}", error.message);
                 return Err(mistake("not_json", message, span, "mind quotes, commas and braces before this place"));
             }
@@ -250,6 +250,7 @@ impl<'f> Fields<'f, '_> {
     }
 
     pub fn report(&self, code: &'static str, message: String, span: Range<usize>, help: String) {
+        let span = whole_characters(self.file.text, span);
         self.file.mistakes.borrow_mut().push(Diagnostic { code, message, span, help: Some(help) });
     }
 
@@ -257,6 +258,18 @@ impl<'f> Fields<'f, '_> {
         let message = format!("expected {expected} for `{key}`, found {}", found.kind());
         self.report("wrong_type", message, self.span(key), format!("write {} there", expected.trim_end_matches(',')));
     }
+}
+
+/// A range widened to whole characters, within the text.
+fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
+    let (mut start, mut end) = (span.start.min(text.len()), span.end.min(text.len()));
+    while !text.is_char_boundary(start) {
+        start -= 1;
+    }
+    while !text.is_char_boundary(end) {
+        end += 1;
+    }
+    start..end.max(start)
 }
 
 /// For each byte of a string, and for its end, where it is written, escapes considered.

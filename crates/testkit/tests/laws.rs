@@ -469,13 +469,13 @@ fn odd_text(rng: &mut Rng) -> String {
 
 #[test]
 fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
-    let sources = Registry::builtin_sources();
+    let sources = all_format_files();
     let mut rng = Rng::with_seed(3);
     let (mut loaded, mut mistakes) = (0, 0);
-    for round in 0..2_000 {
-        let (file, source) = sources[round % sources.len()];
+    for round in 0..4_000 {
+        let (file, source) = &sources[round % sources.len()];
         let damaged = damage(source, &mut rng);
-        let result = catch_unwind(|| rolecall::load(&damaged));
+        let result = catch_unwind(|| rolecall::read_format(file, &damaged));
         let Ok(result) = result else { panic!("{file}, round {round}: a panic on\n{damaged}") };
         match result {
             Ok(format) => {
@@ -499,8 +499,23 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
     assert!(loaded > 100 && mistakes > 500, "{loaded} files were good, {mistakes} mistakes were told");
 }
 
+/// The makers' formats, and other frameworks' templates in their own shapes.
+fn all_format_files() -> Vec<(String, String)> {
+    let mut files: Vec<(String, String)> =
+        Registry::builtin_sources().iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
+    for framework in ["lagent", "lmdeploy", "lmflow", "xtuner"] {
+        let folder = rolecall_testkit::root().join("formats").join(framework);
+        let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.sort();
+        let named = paths.into_iter().map(|path| (path.display().to_string(), std::fs::read_to_string(&path).unwrap()));
+        files.extend(named);
+    }
+    files
+}
+
 fn render_something(format: &Format) {
-    for seed in 0..3 {
+    let training = format.for_training();
+    for (seed, format) in (0..3).flat_map(|seed| [(seed, format), (seed, training)]) {
         for rules in [RuleMode::Enforce, RuleMode::Reference] {
             let generated = generate::conversation(format, seed, rules, &mut |_| "x".to_owned());
             if let Ok(conversation) = Conversation::from_json(generated.request)
