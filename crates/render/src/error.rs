@@ -91,6 +91,8 @@ pub enum Error {
         /// How often it is there.
         found: usize,
     },
+    /// The chat template is wrong, refuses the conversation or asks too much.
+    Template(rolecall_jinja::Error),
     /// Nothing of the conversation carries loss.
     NoLoss,
     /// There is nothing to continue in the last message.
@@ -114,6 +116,7 @@ impl Error {
             Error::BadRawOutput { .. } => "bad_raw_output",
             Error::Rewritten { .. } => "rewritten",
             Error::Gap { .. } => "gap",
+            Error::Template(error) => error.kind().code(),
             Error::NoLoss => "no_loss",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
@@ -129,7 +132,7 @@ impl Error {
             | Error::NothingToContinue { message, .. }
             | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
             Error::Rewritten { message, .. } => message.map(|message| Place::message(message, "")),
-            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::NoLoss => None,
+            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::Template(_) | Error::NoLoss => None,
         }
     }
 
@@ -147,11 +150,23 @@ impl Error {
                 "render the whole conversation, or render the first part as it stands in it".into()
             }
             Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
+            Error::Template(error) => template_help(error.kind()).to_owned(),
             Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
         }
+    }
+}
+
+fn template_help(kind: rolecall_jinja::ErrorKind) -> &'static str {
+    use rolecall_jinja::ErrorKind;
+    match kind {
+        ErrorKind::Rejected => "the template itself refuses this conversation: change what it names",
+        ErrorKind::Syntax => "the template is not valid Jinja: look at the place it names",
+        ErrorKind::Limit(_) => "raise the limit only for a template that you trust",
+        ErrorKind::Security => "templates may not do this: look at the place it names",
+        _ => "give the template the fields that it reads there, or correct the template",
     }
 }
 
@@ -183,6 +198,7 @@ impl fmt::Display for Error {
             Error::Gap { message, mark, found } => {
                 write!(f, "message {message}: expected one `{mark}` where the model is to write, found {found}")
             }
+            Error::Template(error) => write!(f, "{error}"),
             Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }

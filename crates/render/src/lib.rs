@@ -12,6 +12,7 @@ mod origin;
 mod plan;
 mod prompt;
 mod role;
+mod template;
 mod write;
 
 use rolecall_conversation::Conversation;
@@ -23,6 +24,7 @@ pub use loss::{LossPolicy, loss_spans};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
 pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};
+pub use template::{ChatTemplate, DateTime, Limits, TemplateError, TemplateOptions, render_template};
 
 /// Renders a conversation as the model family of the format was trained to read it.
 ///

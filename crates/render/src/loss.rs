@@ -52,6 +52,10 @@ pub fn loss_spans(
 
 fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<Range<usize>> {
     let length = prompt.text().len();
+    if policy == LossPolicy::Assistant && !prompt.generated.is_empty() {
+        // The template says itself what the model's own words are.
+        return generated_with_loss(prompt, conversation);
+    }
     if policy == LossPolicy::All && conversation.messages.iter().all(carries_loss) {
         return std::iter::once(0..length).filter(|whole| !whole.is_empty()).collect();
     }
@@ -81,6 +85,32 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
         }
     }
     spans
+}
+
+/// What the template marks as the model's own words, without the messages that carry no loss.
+fn generated_with_loss(prompt: &Prompt, conversation: &Conversation) -> Vec<Range<usize>> {
+    let turns = prompt.turns();
+    let ends = turns.iter().skip(1).map(|next| next.start).chain([prompt.text().len()]);
+    let silent: Vec<Range<usize>> = turns
+        .iter()
+        .zip(ends)
+        .filter(|(turn, _)| {
+            let message = turn.message.and_then(|index| conversation.messages.get(index));
+            message.is_some_and(|message| !carries_loss(message))
+        })
+        .map(|(turn, end)| turn.start..end)
+        .collect();
+    let without = |span: &Range<usize>| {
+        let mut left = Vec::new();
+        let mut start = span.start;
+        for turn in silent.iter().filter(|turn| turn.start < span.end && turn.end > span.start) {
+            left.push(start..turn.start.max(start));
+            start = turn.end.min(span.end);
+        }
+        left.push(start..span.end);
+        left
+    };
+    prompt.generated.iter().flat_map(without).filter(|span| !span.is_empty()).collect()
 }
 
 /// Of an assistant's turn: what stands behind the generation prompt, up to and with the token that ends the turn.

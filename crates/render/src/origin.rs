@@ -21,6 +21,11 @@ pub enum Origin {
         /// Which, from 0.
         tool: usize,
     },
+    /// A document that the conversation brings.
+    Document {
+        /// Which, from 0.
+        document: usize,
+    },
     /// An option that the caller gave.
     Option {
         /// Its name.

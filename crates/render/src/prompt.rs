@@ -35,6 +35,8 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// What the format has no place for and left out, as its maker's code does.
     pub dropped: Vec<Dropped>,
+    /// What a template marks as the model's own words, in bytes; a format marks none.
+    pub generated: Vec<Range<usize>>,
 }
 
 /// Where a turn begins in a prompt; it goes on to the next one.
@@ -115,6 +117,10 @@ impl Prompt {
         let mut prompt = self.clone();
         prompt.text = self.text.slice(0..end)?;
         prompt.turns.retain(|turn| turn.start < end);
+        for span in &mut prompt.generated {
+            span.end = span.end.min(end);
+        }
+        prompt.generated.retain(|span| span.start < span.end);
         Some(prompt)
     }
 
@@ -127,6 +133,10 @@ impl Prompt {
                 turn.start = turn.start.saturating_sub(start);
             }
             self.turns.retain(|turn| turn.start < rest.len());
+            for span in &mut self.generated {
+                *span = span.start.saturating_sub(start)..span.end.saturating_sub(start);
+            }
+            self.generated.retain(|span| !span.is_empty());
             self.text = rest;
         }
         self

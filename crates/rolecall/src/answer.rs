@@ -115,6 +115,7 @@ pub fn of_origin(origin: &Origin) -> Json {
             Json::Object(object! { "message" => *message as i64, "field" => field.as_ref() })
         }
         Origin::Tool { tool } => Json::Object(object! { "tool" => *tool as i64 }),
+        Origin::Document { document } => Json::Object(object! { "document" => *document as i64 }),
         Origin::Option { name } => Json::Object(object! { "option" => name.as_str() }),
     }
 }

@@ -13,8 +13,9 @@ use rolecall::{Json, json};
 const ARROWS: &[(&str, &[&str])] = &[
     ("rolecall-text", &[]),
     ("rolecall-conversation", &[]),
+    ("rolecall-jinja", &["rolecall-text"]),
     ("rolecall-format", &["rolecall-text", "rolecall-conversation"]),
-    ("rolecall-render", &["rolecall-format", "rolecall-text", "rolecall-conversation"]),
+    ("rolecall-render", &["rolecall-format", "rolecall-jinja", "rolecall-text", "rolecall-conversation"]),
     ("rolecall-encode", &["rolecall-render", "rolecall-format"]),
     ("rolecall-interop", &["rolecall-format", "rolecall-render", "rolecall-conversation"]),
     ("rolecall-openai", &["rolecall-conversation"]),

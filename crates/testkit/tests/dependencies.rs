@@ -30,7 +30,8 @@ const MOST: &[(&str, usize)] = &[
     ("rolecall-text", 0),
     ("rolecall-conversation", 0),
     ("rolecall-format", 10),
-    ("rolecall-render", 10),
+    ("rolecall-jinja", 4),
+    ("rolecall-render", 14),
     ("rolecall-openai", 0),
     ("rolecall", 110),
 ];

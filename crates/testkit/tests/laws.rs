@@ -173,7 +173,7 @@ fn holes_for(sample: &Sample<'_>, text: &str, origin: &Origin) -> usize {
             let described = format.layout(Slot::ToolDescription).map_or(0, |layout| holes(layout.ops(), Field::Name));
             if is_name { 1 + described } else { 1 }
         }
-        Origin::Control(_) | Origin::Format => 1,
+        Origin::Control(_) | Origin::Format | Origin::Document { .. } => 1,
     }
 }
 

@@ -182,6 +182,7 @@ fn segments(prompt: &Prompt) -> String {
             Origin::Format => "format".to_owned(),
             Origin::Message { message, field } => format!("message {message} {field}"),
             Origin::Tool { tool } => format!("tool {tool}"),
+            Origin::Document { document } => format!("document {document}"),
             Origin::Option { name } => format!("option {name}"),
         };
         format!("{origin}\t{}", quoted(&text))

@@ -132,6 +132,7 @@ fn what(spot: &Spot, quote: bool) -> String {
         Some(Origin::Message { field, .. }) if field == "content" => "text".into(),
         Some(Origin::Message { field, .. }) => format!("`{field}`"),
         Some(Origin::Tool { tool }) => format!("tool {tool}"),
+        Some(Origin::Document { document }) => format!("document {document}"),
         Some(Origin::Option { name }) => format!("the option `{name}`"),
     };
     if quote { cut(&spot.text, 24) } else { what }

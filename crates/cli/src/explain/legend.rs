@@ -125,6 +125,7 @@ pub fn who(origin: &Origin) -> String {
         Origin::Message { message, field } if field == "content" => format!("message {message}"),
         Origin::Message { message, field } => Place::message(*message, field.as_ref()).to_string(),
         Origin::Tool { tool } => format!("tool {tool}"),
+        Origin::Document { document } => format!("document {document}"),
         Origin::Option { name } => format!("option {name}"),
     }
 }

@@ -209,7 +209,7 @@ impl<'a, 'f> Pieces<'a, 'f> {
                 let message = self.explained.conversation.messages.get(*message);
                 Kind::Said(message.map_or(Role::Other(String::new()), |message| message.role().clone()))
             }
-            Origin::Tool { .. } => Kind::Offered,
+            Origin::Tool { .. } | Origin::Document { .. } => Kind::Offered,
             Origin::Option { .. } => Kind::Chosen,
         }
     }

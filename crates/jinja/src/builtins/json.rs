@@ -1,0 +1,300 @@
+//! `tojson`, as transformers defines it: Python's `json.dumps` with `ensure_ascii=False` and no HTML escapes.
+
+use std::any::Any;
+
+use super::{Args, FilterFn, flag, str_arg};
+use crate::error::{Fault, Res};
+use crate::input::{InputValue, Tag};
+use crate::output::Origin;
+use crate::value::builder::Builder;
+use crate::value::compare::{order, sort};
+use crate::value::text::Str;
+use crate::value::{Value, float, number};
+use crate::vm::World;
+
+pub(super) const FILTERS: &[(&str, FilterFn)] = &[("tojson", to_json)];
+
+const ENGINE: Origin = Origin::Engine;
+
+enum Indent<'a> {
+    Width(usize),
+    Text(Str<'a>),
+}
+
+struct Layout<'a> {
+    is_ascii: bool,
+    /// What one level is indented by; without it everything is on one line.
+    indent: Option<Indent<'a>>,
+    between_items: Str<'a>,
+    behind_key: Str<'a>,
+    sorts_keys: bool,
+}
+
+fn to_json<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [is_ascii, indent, separators, sort_keys] =
+        args.bind("tojson", ["ensure_ascii", "indent", "separators", "sort_keys"])?;
+    let indent = match indent {
+        None | Some(Value::None) => None,
+        Some(Value::Str(text)) => Some(Indent::Text(text.clone())),
+        Some(width) => Some(Indent::Width(usize::try_from(number::index(width)?).unwrap_or(0))),
+    };
+    let (between_items, behind_key) = match separators {
+        None | Some(Value::None) => (Str::engine(if indent.is_some() { "," } else { ", " }), Str::engine(": ")),
+        Some(pair) => match crate::value::iter::collect(world, pair)?.as_slice() {
+            [between, behind] => (str_arg(between)?.clone(), str_arg(behind)?.clone()),
+            other => return Err(Fault::value(format!("expected 2 separators, found {}", other.len()))),
+        },
+    };
+    let layout = Layout {
+        is_ascii: flag(world, is_ascii, false),
+        indent,
+        between_items,
+        behind_key,
+        sorts_keys: flag(world, sort_keys, false),
+    };
+    let mut out = Builder::new(world);
+    write(world, &mut out, args.subject(), &layout, 0)?;
+    out.finish().map(Value::Str)
+}
+
+fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
+    world.work(64)?;
+    world.check_depth(depth)?;
+    match value {
+        Value::Str(text) => write_string(world, out, text, layout.is_ascii),
+        Value::None => out.push("null", ENGINE),
+        Value::Bool(true) => out.push("true", ENGINE),
+        Value::Bool(false) => out.push("false", ENGINE),
+        Value::Int(value) => out.push(&value.to_string(), ENGINE),
+        Value::Big(value) => {
+            world.work(value.bits() as usize)?;
+            out.push(&number::big_digits(value)?, ENGINE)
+        }
+        Value::Float(value) => out.push(&float_text(*value), ENGINE),
+        Value::InputDict(node, _) | Value::InputList(node, _) => write_node(world, out, *node, layout, depth),
+        Value::List(_) | Value::Tuple(_) => {
+            let length = value.size(world).unwrap_or(0);
+            if length == 0 {
+                return out.push("[]", ENGINE);
+            }
+            out.push("[", ENGINE)?;
+            for index in 0..length {
+                begin_item(out, layout, depth, index)?;
+                if let Some(item) = value.item_at(world, index)? {
+                    write(world, out, &item, layout, depth + 1)?;
+                }
+            }
+            end_items(out, layout, depth)?;
+            out.push("]", ENGINE)
+        }
+        Value::Dict(_) => write_dict(world, out, value, layout, depth),
+        other => Err(Fault::type_error(format!("Object of type {} is not JSON serializable", other.kind()))),
+    }
+}
+
+/// A value of the caller's, where it lies.
+fn write_node<'a>(
+    world: &World<'a>,
+    out: &mut Builder<'a>,
+    node: &'a dyn Any,
+    layout: &Layout<'a>,
+    depth: u32,
+) -> Res<()> {
+    world.work(64)?;
+    world.check_depth(depth)?;
+    match world.inputs.value(node) {
+        InputValue::Str(text) => write_input(world, out, text, world.inputs.tag(node), layout.is_ascii),
+        InputValue::List => {
+            let length = world.inputs.len(node);
+            if length == 0 {
+                return out.push_engine("[]");
+            }
+            out.push_engine("[")?;
+            for index in 0..length {
+                begin_item(out, layout, depth, index)?;
+                if let Some(item) = world.inputs.item(node, index) {
+                    write_node(world, out, item, layout, depth + 1)?;
+                }
+            }
+            end_items(out, layout, depth)?;
+            out.push_engine("]")
+        }
+        InputValue::Dict if layout.sorts_keys => write_dict(world, out, &Value::of(world, node)?, layout, depth),
+        InputValue::Dict => {
+            let length = world.inputs.len(node);
+            if length == 0 {
+                return out.push_engine("{}");
+            }
+            out.push_engine("{")?;
+            for index in 0..length {
+                begin_item(out, layout, depth, index)?;
+                if let Some(entry) = world.inputs.entry(node, index) {
+                    write_input(world, out, entry.key, entry.key_tag, layout.is_ascii)?;
+                    out.push_str(&layout.behind_key)?;
+                    write_node(world, out, entry.value, layout, depth + 1)?;
+                }
+            }
+            end_items(out, layout, depth)?;
+            out.push_engine("}")
+        }
+        InputValue::Null => out.push_engine("null"),
+        InputValue::Bool(true) => out.push_engine("true"),
+        InputValue::Bool(false) => out.push_engine("false"),
+        InputValue::Number(_) => write(world, out, &Value::of(world, node)?, layout, depth),
+    }
+}
+
+fn write_input<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &'a str, tag: Tag, is_ascii: bool) -> Res<()> {
+    write_string(world, out, &Str::input(text, tag), is_ascii)
+}
+
+fn write_dict<'a>(
+    world: &World<'a>,
+    out: &mut Builder<'a>,
+    dict: &Value<'a>,
+    layout: &Layout<'a>,
+    depth: u32,
+) -> Res<()> {
+    let length = dict.size(world).unwrap_or(0);
+    if length == 0 {
+        return out.push("{}", ENGINE);
+    }
+    out.push("{", ENGINE)?;
+    if layout.sorts_keys {
+        world.check_items(length * 2)?;
+        let mut entries = Vec::with_capacity(length);
+        for index in 0..length {
+            entries.extend(dict.entry_at(world, index)?);
+        }
+        let entries = sort(entries, |left, right| {
+            world.work(64)?;
+            Ok(order(world, "<", &left.0, &right.0, 0)? == Some(std::cmp::Ordering::Less))
+        })?;
+        for (index, (key, value)) in entries.iter().enumerate() {
+            write_entry(world, out, index, key, value, layout, depth)?;
+        }
+    } else {
+        for index in 0..length {
+            if let Some((key, value)) = dict.entry_at(world, index)? {
+                write_entry(world, out, index, &key, &value, layout, depth)?;
+            }
+        }
+    }
+    end_items(out, layout, depth)?;
+    out.push("}", ENGINE)
+}
+
+fn write_entry<'a>(
+    world: &World<'a>,
+    out: &mut Builder<'a>,
+    index: usize,
+    key: &Value<'a>,
+    value: &Value<'a>,
+    layout: &Layout<'a>,
+    depth: u32,
+) -> Res<()> {
+    begin_item(out, layout, depth, index)?;
+    match key {
+        Value::Str(key) => write_string(world, out, key, layout.is_ascii)?,
+        Value::None => out.push("\"null\"", ENGINE)?,
+        Value::Bool(true) => out.push("\"true\"", ENGINE)?,
+        Value::Bool(false) => out.push("\"false\"", ENGINE)?,
+        Value::Float(value) => out.push(&format!("\"{}\"", float_text(*value)), ENGINE)?,
+        Value::Int(_) | Value::Big(_) => {
+            out.push("\"", ENGINE)?;
+            write(world, out, key, layout, depth)?;
+            out.push("\"", ENGINE)?;
+        }
+        other => {
+            return Err(Fault::type_error(format!("keys must be str, int, float, bool or None, not {}", other.kind())));
+        }
+    }
+    out.push_str(&layout.behind_key)?;
+    write(world, out, value, layout, depth + 1)
+}
+
+fn begin_item<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32, index: usize) -> Res<()> {
+    if index > 0 {
+        out.push_str(&layout.between_items)?;
+    }
+    break_line(out, layout, depth + 1)
+}
+
+fn end_items<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
+    break_line(out, layout, depth)
+}
+
+fn break_line<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
+    match &layout.indent {
+        None => Ok(()),
+        Some(Indent::Width(width)) => {
+            const BLANKS: &str = "\n                                                                ";
+            let wanted = width.saturating_mul(depth as usize);
+            if wanted < BLANKS.len() {
+                return out.push_engine(&BLANKS[..wanted + 1]);
+            }
+            out.reserve(wanted + 1)?;
+            out.push_engine("\n")?;
+            out.push_engine(&" ".repeat(wanted))
+        }
+        Some(Indent::Text(indent)) => {
+            out.push_engine("\n")?;
+            (0..depth).try_for_each(|_| out.push_str(indent))
+        }
+    }
+}
+
+fn float_text(value: f64) -> String {
+    if value.is_nan() {
+        "NaN".to_owned()
+    } else if value.is_infinite() {
+        if value > 0.0 { "Infinity" } else { "-Infinity" }.to_owned()
+    } else {
+        float::repr(value)
+    }
+}
+
+/// A string with its quotes and escapes, which have the origin of what they stand beside or for.
+fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_ascii: bool) -> Res<()> {
+    let plain = text.plain();
+    world.work(plain.len())?;
+    if let Str::Slice(slice) = text {
+        let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (is_ascii && byte >= 0x7f);
+        if !slice.text.bytes().any(needs_escape) {
+            return out.push_quoted(slice.text, slice.origin.changed());
+        }
+    }
+    out.push("\"", text.origin_at(0).changed())?;
+    for part in text.all_parts() {
+        let origin = part.origin.changed();
+        let mut from = 0;
+        for (at, byte) in part.text.bytes().enumerate() {
+            if byte >= b' ' && byte != b'"' && byte != b'\\' && (!is_ascii || byte < 0x7f) {
+                continue;
+            }
+            if at < from {
+                // Inside a character that was escaped as a whole.
+                continue;
+            }
+            out.push_marked(&part.text[from..at], origin, part.mark)?;
+            let c = part.text[at..].chars().next().unwrap_or_default();
+            out.push_marked(&escape(c), origin, part.mark)?;
+            from = at + c.len_utf8();
+        }
+        out.push_marked(&part.text[from..], origin, part.mark)?;
+    }
+    out.push("\"", text.origin_at(plain.len()).changed())
+}
+
+fn escape(c: char) -> String {
+    match c {
+        '"' => "\\\"".to_owned(),
+        '\\' => "\\\\".to_owned(),
+        '\n' => "\\n".to_owned(),
+        '\r' => "\\r".to_owned(),
+        '\t' => "\\t".to_owned(),
+        '\x0c' => "\\f".to_owned(),
+        '\x08' => "\\b".to_owned(),
+        c => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+    }
+}

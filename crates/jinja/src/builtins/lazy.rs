@@ -1,0 +1,350 @@
+//! Filters that give their items one by one: `map`, `select` and their kin, `items`, `batch`, `slice`, `unique`.
+
+use std::collections::HashMap;
+
+use super::{Args, FilterFn, flag, int_arg, needed, str_arg};
+use crate::error::{Fault, Res};
+use crate::value::compare::{equal, hash};
+use crate::value::iter::{Generator, Iter};
+use crate::value::{Value, subscript};
+use crate::vm::World;
+
+pub(super) const FILTERS: &[(&str, FilterFn)] = &[
+    ("map", map),
+    ("select", |world, args| select(world, args, "select", false, false)),
+    ("reject", |world, args| select(world, args, "reject", true, false)),
+    ("selectattr", |world, args| select(world, args, "selectattr", false, true)),
+    ("rejectattr", |world, args| select(world, args, "rejectattr", true, true)),
+    ("items", items),
+    ("batch", batch),
+    ("slice", slice),
+    ("unique", unique),
+];
+
+/// What a generator is going to do.
+pub(crate) struct Lazy<'a> {
+    source: Value<'a>,
+    work: Work<'a>,
+}
+
+enum Work<'a> {
+    Attribute { path: Path<'a>, default: Option<Value<'a>> },
+    Filter { call: Call<'a> },
+    Select { path: Option<Path<'a>>, test: Option<Call<'a>>, is_rejecting: bool },
+    Refuse(String),
+    Items,
+    Batch { size: i64, fill: Option<Value<'a>> },
+    Slice { slices: i64, fill: Option<Value<'a>> },
+    Unique { path: Path<'a>, is_case_sensitive: bool },
+}
+
+/// A filter or test with its further arguments.
+struct Call<'a> {
+    name: String,
+    values: Vec<Value<'a>>,
+    names: Vec<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// The arguments of `args` from the one at `skip` on are those of the filter or test that it names.
+    fn new(args: Args<'_, 'a>, skip: usize) -> Res<Option<Call<'a>>> {
+        let Some(name) = args.positional().get(skip) else { return Ok(None) };
+        let mut values = vec![Value::Missing];
+        values.extend_from_slice(&args.values[skip + 2..]);
+        Ok(Some(Call { name: str_arg(name)?.plain().to_owned(), values, names: args.names.to_vec() }))
+    }
+
+    fn filter(&mut self, world: &World<'a>, item: Value<'a>) -> Res<Value<'a>> {
+        let Some(run) = super::filter(&self.name) else {
+            return Err(Fault::unsupported(format!("no filter named '{}'", self.name)));
+        };
+        self.values[0] = item;
+        run(world, Args { values: &self.values, names: &self.names })
+    }
+
+    fn test(&mut self, world: &World<'a>, item: Value<'a>) -> Res<bool> {
+        let Some(run) = super::test(&self.name) else {
+            return Err(Fault::unsupported(format!("no test named '{}'", self.name)));
+        };
+        self.values[0] = item;
+        run(world, Args { values: &self.values, names: &self.names })
+    }
+
+    fn depth(&self) -> u32 {
+        self.values.iter().map(Value::depth).max().unwrap_or(0)
+    }
+}
+
+impl<'a> Lazy<'a> {
+    /// Values inside values.
+    pub(crate) fn depth(&self) -> u32 {
+        let of_work = match &self.work {
+            Work::Attribute { default: value, .. }
+            | Work::Batch { fill: value, .. }
+            | Work::Slice { fill: value, .. } => value.as_ref().map_or(0, Value::depth),
+            Work::Filter { call } => call.depth(),
+            Work::Select { test, .. } => test.as_ref().map_or(0, Call::depth),
+            Work::Refuse(_) | Work::Items | Work::Unique { .. } => 0,
+        };
+        self.source.depth().max(of_work)
+    }
+
+    /// All items up to an error, and the error.
+    pub(crate) fn run(self, world: &World<'a>) -> (Vec<Value<'a>>, Option<Fault>) {
+        let mut out = Vec::new();
+        let error = self.fill(world, &mut out).err();
+        (out, error)
+    }
+
+    fn fill(self, world: &World<'a>, out: &mut Vec<Value<'a>>) -> Res<()> {
+        let source = self.source;
+        let passes_nothing =
+            matches!(self.work, Work::Attribute { .. } | Work::Filter { .. } | Work::Select { .. } | Work::Refuse(_));
+        if passes_nothing && !source.is_true(world) {
+            return Ok(());
+        }
+        let push = |out: &mut Vec<Value<'a>>, item: Value<'a>| {
+            if out.len() == out.capacity() {
+                world.meter.check(out.len() * 2 * size_of::<Value<'a>>())?;
+            }
+            out.push(item);
+            Ok::<(), Fault>(())
+        };
+        match self.work {
+            Work::Refuse(message) => return Err(Fault::type_error(message)),
+            Work::Items => {
+                if source.is_undefined() {
+                    return Ok(());
+                }
+                if !source.is_mapping() {
+                    return Err(Fault::type_error("Can only get item pairs from a mapping."));
+                }
+                for index in 0..source.size(world).unwrap_or(0) {
+                    world.work(64)?;
+                    if let Some((key, value)) = source.entry_at(world, index)? {
+                        push(out, Value::tuple(world, vec![key, value])?)?;
+                    }
+                }
+            }
+            Work::Attribute { path, default } => {
+                let mut iter = Iter::new(world, &source)?;
+                while let Some(item) = iter.next(world)? {
+                    push(out, path.get(world, &item, default.as_ref())?)?;
+                }
+            }
+            Work::Filter { mut call } => {
+                let mut iter = Iter::new(world, &source)?;
+                while let Some(item) = iter.next(world)? {
+                    world.work(64)?;
+                    push(out, call.filter(world, item)?)?;
+                }
+            }
+            Work::Select { path, mut test, is_rejecting } => {
+                let mut iter = Iter::new(world, &source)?;
+                while let Some(item) = iter.next(world)? {
+                    world.work(64)?;
+                    let value = match &path {
+                        Some(path) => path.get(world, &item, None)?,
+                        None => item.clone(),
+                    };
+                    let holds = match &mut test {
+                        Some(test) => test.test(world, value)?,
+                        None => value.is_true(world),
+                    };
+                    if holds != is_rejecting {
+                        push(out, item)?;
+                    }
+                }
+            }
+            Work::Batch { size, fill } => {
+                let mut iter = Iter::new(world, &source)?;
+                let mut batch = Vec::new();
+                while let Some(item) = iter.next(world)? {
+                    world.work(64)?;
+                    if batch.len() as i64 == size {
+                        push(out, Value::list(world, std::mem::take(&mut batch))?)?;
+                    }
+                    batch.push(item);
+                }
+                if !batch.is_empty() {
+                    if let Some(fill) = fill {
+                        let missing = usize::try_from(size).unwrap_or(0).saturating_sub(batch.len());
+                        world.check_items(missing)?;
+                        batch.extend(std::iter::repeat_n(fill, missing));
+                    }
+                    push(out, Value::list(world, batch)?)?;
+                }
+            }
+            Work::Slice { slices, fill } => {
+                let items = crate::value::iter::collect(world, &source)?;
+                if slices == 0 {
+                    return Err(Fault::value("integer division or modulo by zero"));
+                }
+                let slices = usize::try_from(slices).unwrap_or(0);
+                if slices == 0 {
+                    return Ok(());
+                }
+                world.check_items(slices)?;
+                let (each, extra) = (items.len() / slices, items.len() % slices);
+                let mut start = 0;
+                for number in 0..slices {
+                    world.work(64)?;
+                    let end = start + each + usize::from(number < extra);
+                    let mut part = items[start..end].to_vec();
+                    if number >= extra {
+                        part.extend(fill.clone());
+                    }
+                    push(out, Value::list(world, part)?)?;
+                    start = end;
+                }
+            }
+            Work::Unique { path, is_case_sensitive } => {
+                let mut seen: HashMap<u64, Vec<Value<'a>>> = HashMap::new();
+                let mut iter = Iter::new(world, &source)?;
+                while let Some(item) = iter.next(world)? {
+                    world.work(128)?;
+                    let key = path.get(world, &item, None)?;
+                    let key = if is_case_sensitive { key } else { ignore_case(world, key)? };
+                    let known = seen.entry(hash(world, &key, 0)?).or_default();
+                    let mut is_new = true;
+                    for other in known.iter() {
+                        world.work(64)?;
+                        if equal(world, other, &key, 0)? {
+                            is_new = false;
+                            break;
+                        }
+                    }
+                    if is_new {
+                        world.meter.check(seen_bytes(out.len()))?;
+                        known.push(key);
+                        push(out, item)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn seen_bytes(count: usize) -> usize {
+    count * (size_of::<Value<'_>>() * 2 + 64)
+}
+
+/// An attribute path as filters take it: `name`, `name.0.other`, or an index.
+pub(crate) struct Path<'a>(Vec<Value<'a>>);
+
+impl<'a> Path<'a> {
+    pub(crate) fn new(world: &World<'a>, attribute: Option<&Value<'a>>) -> Res<Path<'a>> {
+        let mut parts = Vec::new();
+        match attribute {
+            None | Some(Value::None) => {}
+            Some(Value::Str(text)) => {
+                for part in text.plain().split('.') {
+                    let is_index = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+                    parts.push(match part.parse() {
+                        Ok(index) if is_index => Value::Int(index),
+                        _ => Value::Str(text.slice(world, text.range_of(part))?),
+                    });
+                }
+            }
+            Some(other) => parts.push(other.clone()),
+        }
+        Ok(Path(parts))
+    }
+
+    pub(crate) fn get(&self, world: &World<'a>, item: &Value<'a>, default: Option<&Value<'a>>) -> Res<Value<'a>> {
+        let mut found = item.clone();
+        for part in &self.0 {
+            world.work(64)?;
+            found = subscript::item(world, &found, part)?;
+            if let Some(default) = default
+                && found.is_undefined()
+            {
+                found = default.clone();
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Strings in small letters, for sorting and finding.
+pub(crate) fn ignore_case<'a>(world: &World<'a>, value: Value<'a>) -> Res<Value<'a>> {
+    match &value {
+        Value::Str(text) => {
+            world.work(text.plain().len())?;
+            let needs_change = text.plain().chars().any(|c| !c.is_ascii_lowercase() && c.is_alphabetic());
+            if needs_change { text.map(world, super::case::lower).map(Value::Str) } else { Ok(value) }
+        }
+        _ => Ok(value),
+    }
+}
+
+fn lazy<'a>(world: &World<'a>, args: Args<'_, 'a>, name: &'static str, work: Work<'a>) -> Res<Value<'a>> {
+    let _ = name;
+    Generator::value(world, "generator", Lazy { source: args.subject().clone(), work })
+}
+
+fn map<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let attribute = args.keywords().find(|(name, _)| *name == "attribute").map(|(_, value)| value);
+    if args.positional().is_empty()
+        && let Some(attribute) = attribute
+    {
+        let default = args.keywords().find(|(name, _)| *name == "default").map(|(_, value)| value.clone());
+        let default = default.filter(|value| !matches!(value, Value::None));
+        let unknown = args.keywords().find(|(name, _)| !matches!(*name, "attribute" | "default"));
+        let work = match unknown {
+            Some((name, _)) => Work::Refuse(format!("Unexpected keyword argument '{name}'")),
+            None => Work::Attribute { path: Path::new(world, Some(attribute))?, default },
+        };
+        return lazy(world, args, "map", work);
+    }
+    let work = match Call::new(args, 0)? {
+        Some(call) => Work::Filter { call },
+        None => Work::Refuse("map requires a filter argument".to_owned()),
+    };
+    lazy(world, args, "map", work)
+}
+
+fn select<'a>(
+    world: &World<'a>,
+    args: Args<'_, 'a>,
+    name: &'static str,
+    is_rejecting: bool,
+    by_attribute: bool,
+) -> Res<Value<'a>> {
+    let (path, skip) = match (by_attribute, args.positional().first()) {
+        (false, _) => (None, 0),
+        (true, Some(attribute)) => (Some(Path::new(world, Some(attribute))?), 1),
+        (true, None) => {
+            return lazy(world, args, name, Work::Refuse("Missing parameter for attribute name".to_owned()));
+        }
+    };
+    let test = Call::new(args, skip)?;
+    lazy(world, args, name, Work::Select { path, test, is_rejecting })
+}
+
+fn items<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    args.bind::<0>("items", [])?;
+    lazy(world, args, "items", Work::Items)
+}
+
+fn batch<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [size, fill] = args.bind("batch", ["linecount", "fill_with"])?;
+    let size = int_arg(Some(needed("batch", "linecount", size)?), 0)?;
+    let fill = fill.cloned().filter(|fill| !matches!(fill, Value::None));
+    lazy(world, args, "batch", Work::Batch { size, fill })
+}
+
+fn slice<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [slices, fill] = args.bind("slice", ["slices", "fill_with"])?;
+    let slices = int_arg(Some(needed("slice", "slices", slices)?), 0)?;
+    let fill = fill.cloned().filter(|fill| !matches!(fill, Value::None));
+    lazy(world, args, "slice", Work::Slice { slices, fill })
+}
+
+fn unique<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [case_sensitive, attribute] = args.bind("unique", ["case_sensitive", "attribute"])?;
+    let work =
+        Work::Unique { path: Path::new(world, attribute)?, is_case_sensitive: flag(world, case_sensitive, false) };
+    lazy(world, args, "unique", work)
+}

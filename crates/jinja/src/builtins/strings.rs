@@ -1,0 +1,750 @@
+//! Python's methods of `str`.
+
+use std::ops::Range;
+
+use super::case;
+use super::methods::Method;
+use super::{Args, braces, flag, int_arg, needed, str_arg};
+use crate::error::{Fault, Res};
+use crate::lexer::is_space;
+use crate::output::Origin;
+use crate::value::builder::Builder;
+use crate::value::dict::Dict;
+use crate::value::iter::Iter;
+use crate::value::repr::is_printable;
+use crate::value::text::Str;
+use crate::value::{Value, char_count};
+use crate::vm::World;
+
+pub(super) const METHODS: &[Method] = &[
+    Method::new("strip", strip),
+    Method::new("lstrip", lstrip),
+    Method::new("rstrip", rstrip),
+    Method::new("split", split),
+    Method::new("startswith", startswith),
+    Method::new("endswith", endswith),
+    Method::new("replace", replace),
+    Method::new("format", braces::format),
+    Method::new("join", join),
+    Method::new("upper", upper),
+    Method::new("lower", lower),
+    Method::new("title", title),
+    Method::new("capitalize", capitalize),
+    Method::new("find", find),
+    Method::new("rfind", rfind),
+    Method::new("index", index),
+    Method::new("rindex", rindex),
+    Method::new("count", count),
+    Method::new("rsplit", rsplit),
+    Method::new("splitlines", splitlines),
+    Method::new("partition", partition),
+    Method::new("rpartition", rpartition),
+    Method::new("removeprefix", removeprefix),
+    Method::new("removesuffix", removesuffix),
+    Method::new("center", center),
+    Method::new("ljust", ljust),
+    Method::new("rjust", rjust),
+    Method::new("zfill", zfill),
+    Method::new("expandtabs", expandtabs),
+    Method::new("swapcase", swapcase),
+    Method::new("casefold", casefold),
+    Method::new("format_map", braces::format_map),
+    Method::new("isalnum", |_, args| is(args, |text| all(text, char::is_alphanumeric))),
+    Method::new("isalpha", |_, args| is(args, |text| all(text, is_letter))),
+    Method::new("isascii", |_, args| is(args, str::is_ascii)),
+    Method::new("isdecimal", |_, args| is(args, |text| all(text, is_decimal))),
+    Method::new("isdigit", |_, args| is(args, |text| all(text, is_digit))),
+    Method::new("isidentifier", |_, args| is(args, is_identifier)),
+    Method::new("islower", |_, args| is(args, is_lower)),
+    Method::new("isnumeric", |_, args| is(args, |text| all(text, char::is_numeric))),
+    Method::new("isprintable", |_, args| is(args, |text| text.chars().all(is_printable))),
+    Method::new("isspace", |_, args| is(args, |text| all(text, is_space))),
+    Method::new("istitle", |_, args| is(args, is_title)),
+    Method::new("isupper", |_, args| is(args, is_upper)),
+    Method::new("maketrans", maketrans),
+    Method::new("translate", translate),
+    Method::new("encode", |_, _| Err(Fault::unsupported("byte strings are not supported"))),
+];
+
+fn is<'a>(args: Args<'_, 'a>, holds: impl Fn(&str) -> bool) -> Res<Value<'a>> {
+    args.bind::<0>("method", [])?;
+    Ok(Value::Bool(holds(args.subject_str()?.plain())))
+}
+
+fn all(text: &str, holds: impl Fn(char) -> bool) -> bool {
+    !text.is_empty() && text.chars().all(holds)
+}
+
+/// Letters; Rust's `is_alphabetic` has vowel signs and letter numbers too.
+fn is_letter(c: char) -> bool {
+    c.is_alphabetic() && !is_mark_or_number(c)
+}
+
+fn is_mark_or_number(c: char) -> bool {
+    matches!(c, '\u{345}' | '\u{5b0}'..='\u{5c7}' | '\u{610}'..='\u{61a}' | '\u{64b}'..='\u{65f}' | '\u{670}'
+        | '\u{900}'..='\u{903}' | '\u{93a}'..='\u{93b}' | '\u{93e}'..='\u{94f}' | '\u{16ee}'..='\u{16f0}'
+        | '\u{2160}'..='\u{2182}' | '\u{2185}'..='\u{2188}' | '\u{24b6}'..='\u{24e9}' | '\u{3007}'
+        | '\u{3021}'..='\u{3029}' | '\u{3038}'..='\u{303a}' | '\u{1f130}'..='\u{1f189}')
+}
+
+/// The zeros of all scripts' decimal digits, each followed by its nine others (Unicode 14).
+const ZEROS: &[u32] = &[
+    0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
+    0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0,
+    0xa900, 0xa9d0, 0xa9f0, 0xaa50, 0xabf0, 0xff10, 0x104a0, 0x10d30, 0x11066, 0x110f0, 0x11136, 0x111d0, 0x112f0,
+    0x11450, 0x114d0, 0x11650, 0x116c0, 0x11730, 0x118e0, 0x11950, 0x11c50, 0x11d50, 0x11da0, 0x16a60, 0x16ac0,
+    0x16b50, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
+];
+
+/// The value of a decimal digit.
+pub(crate) fn decimal_value(c: char) -> Option<u32> {
+    if c.is_ascii() {
+        return c.to_digit(10);
+    }
+    let zero = *ZEROS.get(ZEROS.partition_point(|zero| *zero <= c as u32).checked_sub(1)?)?;
+    (c as u32 - zero < 10).then_some(c as u32 - zero)
+}
+
+fn is_decimal(c: char) -> bool {
+    decimal_value(c).is_some()
+}
+
+fn is_digit(c: char) -> bool {
+    is_decimal(c)
+        || matches!(c, '\u{b2}' | '\u{b3}' | '\u{b9}' | '\u{1369}'..='\u{1371}' | '\u{19da}' | '\u{2070}'
+            | '\u{2074}'..='\u{2079}' | '\u{2080}'..='\u{2089}' | '\u{2460}'..='\u{2468}' | '\u{2474}'..='\u{247c}'
+            | '\u{2488}'..='\u{2490}' | '\u{24ea}' | '\u{24f5}'..='\u{24fd}' | '\u{24ff}' | '\u{2776}'..='\u{277e}'
+            | '\u{2780}'..='\u{2788}' | '\u{278a}'..='\u{2792}')
+}
+
+fn is_identifier(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+pub(crate) fn is_lower(text: &str) -> bool {
+    text.chars().any(char::is_lowercase) && !text.chars().any(|c| c.is_uppercase() || case::is_title(c))
+}
+
+pub(crate) fn is_upper(text: &str) -> bool {
+    text.chars().any(char::is_uppercase) && !text.chars().any(|c| c.is_lowercase() || case::is_title(c))
+}
+
+fn is_title(text: &str) -> bool {
+    let mut was_cased = false;
+    let mut has_cased = false;
+    for c in text.chars() {
+        if c.is_uppercase() || case::is_title(c) {
+            if was_cased {
+                return false;
+            }
+        } else if c.is_lowercase() && !was_cased {
+            return false;
+        }
+        was_cased = case::is_cased(c);
+        has_cased |= was_cased;
+    }
+    has_cased
+}
+
+/// Which ends of a string are meant.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Ends {
+    Left,
+    Right,
+    Both,
+}
+
+/// Python's strip: white space, or any of the characters.
+pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&Value<'a>>, ends: Ends) -> Res<Str<'a>> {
+    let plain = text.plain();
+    let is_unwanted: Box<dyn Fn(char) -> bool + '_> = match chars {
+        None | Some(Value::None) => Box::new(is_space),
+        Some(chars) => {
+            let chars = str_arg(chars)?.plain();
+            if chars.len() > 16 {
+                // Each character of the text may be sought among all of them.
+                world.work(plain.len().saturating_mul(chars.len() / 16))?;
+            }
+            Box::new(move |c| chars.contains(c))
+        }
+    };
+    let mut kept = plain;
+    if ends != Ends::Right {
+        kept = kept.trim_start_matches(&*is_unwanted);
+    }
+    if ends != Ends::Left {
+        kept = kept.trim_end_matches(&*is_unwanted);
+    }
+    if kept.len() == plain.len() {
+        return Ok(text.clone());
+    }
+    world.work(plain.len() - kept.len())?;
+    text.slice(world, text.range_of(kept))
+}
+
+fn strip_ends<'a>(world: &World<'a>, args: Args<'_, 'a>, ends: Ends) -> Res<Value<'a>> {
+    let [chars] = args.bind("strip", ["chars"])?;
+    strip_text(world, args.subject_str()?, chars, ends).map(Value::Str)
+}
+
+fn strip<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    strip_ends(world, args, Ends::Both)
+}
+
+fn lstrip<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    strip_ends(world, args, Ends::Left)
+}
+
+fn rstrip<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    strip_ends(world, args, Ends::Right)
+}
+
+fn split<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    split_from(world, args, Ends::Left)
+}
+
+fn rsplit<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    split_from(world, args, Ends::Right)
+}
+
+fn split_from<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Value<'a>> {
+    let [separator, most] = args.bind("split", ["sep", "maxsplit"])?;
+    let text = args.subject_str()?;
+    let plain = text.plain();
+    world.work(plain.len())?;
+    let most = usize::try_from(int_arg(most, -1)?).unwrap_or(usize::MAX);
+    let parts: Vec<&str> = match separator {
+        None | Some(Value::None) if from == Ends::Left => split_space(plain, most),
+        None | Some(Value::None) => rsplit_space(plain, most),
+        Some(separator) => {
+            let separator = str_arg(separator)?.plain();
+            if separator.is_empty() {
+                return Err(Fault::value("empty separator"));
+            }
+            if most == 0 {
+                vec![plain]
+            } else {
+                let pieces = plain.matches(separator).count().min(most) + 1;
+                world.check_items(pieces * 2)?;
+                let most = most.saturating_add(1);
+                if from == Ends::Left {
+                    plain.splitn(most, separator).collect()
+                } else {
+                    let mut parts: Vec<&str> = plain.rsplitn(most, separator).collect();
+                    parts.reverse();
+                    parts
+                }
+            }
+        }
+    };
+    slices(world, text, &parts)
+}
+
+/// Pieces of a string as a list of strings.
+fn slices<'a>(world: &World<'a>, text: &Str<'a>, parts: &[&str]) -> Res<Value<'a>> {
+    world.check_items(parts.len())?;
+    let mut items = Vec::with_capacity(parts.len());
+    for part in parts {
+        items.push(Value::Str(text.slice(world, text.range_of(part))?));
+    }
+    Value::list(world, items)
+}
+
+fn split_space(text: &str, most: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        if parts.len() == most {
+            // Python keeps the white space at the end of what was not split.
+            parts.push(rest);
+            break;
+        }
+        let end = rest.find(is_space).unwrap_or(rest.len());
+        parts.push(&rest[..end]);
+        rest = rest[end..].trim_start_matches(is_space);
+    }
+    parts
+}
+
+fn rsplit_space(text: &str, most: usize) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text.trim_end_matches(is_space);
+    while !rest.is_empty() {
+        if parts.len() == most {
+            // Python keeps the white space at the start of what was not split.
+            parts.push(rest);
+            break;
+        }
+        let start = rest.char_indices().rev().find(|(_, c)| is_space(*c)).map_or(0, |(at, c)| at + c.len_utf8());
+        parts.push(&rest[start..]);
+        rest = rest[..start].trim_end_matches(is_space);
+    }
+    parts.reverse();
+    parts
+}
+
+fn is_line_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c' | '\x1d' | '\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Python's lines, with their breaks or without.
+pub(crate) fn lines(text: &str, keeps_breaks: bool) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = rest.find(is_line_break).unwrap_or(rest.len());
+        let mut after = rest[end..].chars().next().map_or(end, |c| end + c.len_utf8());
+        if rest[end..].starts_with("\r\n") {
+            after = end + 2;
+        }
+        lines.push(&rest[..if keeps_breaks { after } else { end }]);
+        rest = &rest[after..];
+    }
+    lines
+}
+
+fn splitlines<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [keeps_breaks] = args.bind("splitlines", ["keepends"])?;
+    let text = args.subject_str()?;
+    world.work(text.plain().len())?;
+    world.check_items(text.plain().matches(is_line_break).count() + 1)?;
+    slices(world, text, &lines(text.plain(), flag(world, keeps_breaks, false)))
+}
+
+/// The bytes between two character indexes, as Python's optional `start` and `end` name them.
+fn window(text: &str, start: Option<&Value<'_>>, end: Option<&Value<'_>>) -> Res<Option<Range<usize>>> {
+    if start.is_none() && end.is_none() {
+        return Ok(Some(0..text.len()));
+    }
+    let length = char_count(text) as i64;
+    let clamp = |at: i64| if at < 0 { (at + length).max(0) } else { at };
+    let given = |value: Option<&Value<'_>>, default: i64| match value {
+        None | Some(Value::None) => Ok(default),
+        value => int_arg(value, default),
+    };
+    let (start, end) = (clamp(given(start, 0)?), clamp(given(end, length)?).min(length));
+    if start > end {
+        return Ok(None);
+    }
+    let byte = |index: i64| text.char_indices().nth(index as usize).map_or(text.len(), |(at, _)| at);
+    Ok(Some(byte(start)..byte(end)))
+}
+
+fn starts_or_ends<'a>(
+    world: &World<'a>,
+    args: Args<'_, 'a>,
+    name: &str,
+    holds: impl Fn(&str, &str) -> bool,
+) -> Res<Value<'a>> {
+    let [wanted, start, end] = args.bind(name, ["prefix", "start", "end"])?;
+    let wanted = needed(name, "prefix", wanted)?;
+    let text = args.subject_str()?.plain();
+    let Some(window) = window(text, start, end)? else { return Ok(Value::Bool(false)) };
+    let text = &text[window];
+    if let Value::Tuple(list) = wanted {
+        for item in &list.items {
+            world.work(64)?;
+            if holds(text, str_arg(item)?.plain()) {
+                return Ok(Value::Bool(true));
+            }
+        }
+        return Ok(Value::Bool(false));
+    }
+    match wanted {
+        Value::Str(wanted) => Ok(Value::Bool(holds(text, wanted.plain()))),
+        other => {
+            Err(Fault::type_error(format!("{name} first arg must be str or a tuple of str, not {}", other.kind())))
+        }
+    }
+}
+
+fn startswith<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    starts_or_ends(world, args, "startswith", |text, part| text.starts_with(part))
+}
+
+fn endswith<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    starts_or_ends(world, args, "endswith", |text, part| text.ends_with(part))
+}
+
+fn replace<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [old, new, count] = args.bind("replace", ["old", "new", "count"])?;
+    let (old, new) = (needed("replace", "old", old)?, needed("replace", "new", new)?);
+    replace_text(world, args.subject_str()?, str_arg(old)?, str_arg(new)?, int_arg(count, -1)?).map(Value::Str)
+}
+
+/// Python's replace: what stays keeps its origin, what comes instead has its own.
+pub(crate) fn replace_text<'a>(
+    world: &World<'a>,
+    text: &Str<'a>,
+    old: &Str<'a>,
+    new: &Str<'a>,
+    most: i64,
+) -> Res<Str<'a>> {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let plain = text.plain();
+    world.work(plain.len())?;
+    let new = if text.is_markup() { super::html::escape(world, new)? } else { new.clone() };
+    if !old.is_empty() && !plain.contains(old.plain()) || most == 0 {
+        return Ok(text.clone());
+    }
+    let mut builder = Builder::new(world);
+    let mut from = 0;
+    if old.is_empty() {
+        // Between all characters and at both ends.
+        let mut done = 0;
+        for (at, c) in plain.char_indices() {
+            if done < most {
+                world.work(64 + new.plain().len())?;
+                builder.push_str(&new)?;
+                done += 1;
+            }
+            builder.push_range(text, at..at + c.len_utf8())?;
+        }
+        if done < most {
+            builder.push_str(&new)?;
+        }
+        return builder.finish_as(text.is_markup());
+    }
+    for (at, found) in plain.match_indices(old.plain()).take(most) {
+        world.work(64 + new.plain().len())?;
+        builder.push_range(text, from..at)?;
+        builder.push_str(&new)?;
+        from = at + found.len();
+    }
+    builder.push_range(text, from..plain.len())?;
+    builder.finish_as(text.is_markup())
+}
+
+fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [items] = args.bind("join", ["iterable"])?;
+    let separator = args.subject_str()?;
+    let mut iter = Iter::new(world, needed("join", "iterable", items)?)
+        .map_err(|_| Fault::type_error("can only join an iterable"))?;
+    let mut builder = Builder::new(world);
+    let mut index = 0;
+    while let Some(item) = iter.next(world)? {
+        let Value::Str(item) = &item else {
+            return Err(Fault::type_error(format!(
+                "sequence item {index}: expected str instance, {} found",
+                item.kind()
+            )));
+        };
+        world.work(64 + separator.plain().len() + item.plain().len())?;
+        if index > 0 {
+            builder.push_str(separator)?;
+        }
+        index += 1;
+        if separator.is_markup() {
+            builder.push_str(&super::html::escape(world, item)?)?;
+        } else {
+            builder.push_str(item)?;
+        }
+    }
+    builder.finish_as(separator.is_markup()).map(Value::Str)
+}
+
+fn mapped<'a>(world: &World<'a>, args: Args<'_, 'a>, change: impl Fn(&str) -> String) -> Res<Value<'a>> {
+    args.bind::<0>("method", [])?;
+    let text = args.subject_str()?;
+    world.work(text.plain().len())?;
+    text.map(world, change).map(Value::Str)
+}
+
+fn upper<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    mapped(world, args, case::upper)
+}
+
+fn lower<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    mapped(world, args, case::lower)
+}
+
+fn casefold<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    mapped(world, args, case::fold)
+}
+
+fn swapcase<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    mapped(world, args, case::swap)
+}
+
+fn title<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    args.bind::<0>("title", [])?;
+    let text = args.subject_str()?;
+    world.work(text.plain().len())?;
+    let mut was_cased = false;
+    text.map(world, |part| case::title(part, &mut was_cased)).map(Value::Str)
+}
+
+fn capitalize<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    args.bind::<0>("capitalize", [])?;
+    capitalize_text(world, args.subject_str()?).map(Value::Str)
+}
+
+/// The first character large, all others small.
+pub(crate) fn capitalize_text<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<'a>> {
+    world.work(text.plain().len())?;
+    let mut is_first = true;
+    text.map(world, |part| {
+        let mut out = String::with_capacity(part.len());
+        let mut rest = part.chars();
+        if std::mem::replace(&mut is_first, false)
+            && let Some(first) = rest.next()
+        {
+            case::title_char(first, &mut out);
+        }
+        out.push_str(&rest.as_str().to_lowercase());
+        out
+    })
+}
+
+fn search<'a>(args: Args<'_, 'a>, name: &str, from: Ends) -> Res<Option<i64>> {
+    let [wanted, start, end] = args.bind(name, ["sub", "start", "end"])?;
+    let wanted = str_arg(needed(name, "sub", wanted)?)?.plain();
+    let text = args.subject_str()?.plain();
+    let Some(window) = window(text, start, end)? else { return Ok(None) };
+    let inside = &text[window.clone()];
+    let found = if from == Ends::Left { inside.find(wanted) } else { inside.rfind(wanted) };
+    Ok(found.map(|at| char_count(&text[..window.start + at]) as i64))
+}
+
+fn find<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    world.work(args.subject_str()?.plain().len())?;
+    Ok(Value::Int(search(args, "find", Ends::Left)?.unwrap_or(-1)))
+}
+
+fn rfind<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    world.work(args.subject_str()?.plain().len())?;
+    Ok(Value::Int(search(args, "rfind", Ends::Right)?.unwrap_or(-1)))
+}
+
+fn index<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    world.work(args.subject_str()?.plain().len())?;
+    search(args, "index", Ends::Left)?.map(Value::Int).ok_or_else(|| Fault::value("substring not found"))
+}
+
+fn rindex<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    world.work(args.subject_str()?.plain().len())?;
+    search(args, "rindex", Ends::Right)?.map(Value::Int).ok_or_else(|| Fault::value("substring not found"))
+}
+
+fn count<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [wanted, start, end] = args.bind("count", ["sub", "start", "end"])?;
+    let wanted = str_arg(needed("count", "sub", wanted)?)?.plain();
+    let text = args.subject_str()?.plain();
+    world.work(text.len())?;
+    let Some(window) = window(text, start, end)? else { return Ok(Value::Int(0)) };
+    let inside = &text[window];
+    Ok(Value::length(if wanted.is_empty() { char_count(inside) + 1 } else { inside.matches(wanted).count() }))
+}
+
+fn partition_at<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Value<'a>> {
+    let [separator] = args.bind("partition", ["sep"])?;
+    let separator = str_arg(needed("partition", "sep", separator)?)?;
+    let text = args.subject_str()?;
+    let plain = text.plain();
+    world.work(plain.len())?;
+    if separator.is_empty() {
+        return Err(Fault::value("empty separator"));
+    }
+    let found = if from == Ends::Left { plain.find(separator.plain()) } else { plain.rfind(separator.plain()) };
+    let ranges = match (found, from) {
+        (Some(at), _) => {
+            let behind = at + separator.plain().len();
+            [0..at, at..behind, behind..plain.len()]
+        }
+        (None, Ends::Left) => [0..plain.len(), 0..0, 0..0],
+        (None, _) => [0..0, 0..0, 0..plain.len()],
+    };
+    let mut items = Vec::with_capacity(3);
+    for range in ranges {
+        items.push(Value::Str(text.slice(world, range)?));
+    }
+    Value::tuple(world, items)
+}
+
+fn partition<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    partition_at(world, args, Ends::Left)
+}
+
+fn rpartition<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    partition_at(world, args, Ends::Right)
+}
+
+fn removeprefix<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [prefix] = args.bind("removeprefix", ["prefix"])?;
+    let prefix = str_arg(needed("removeprefix", "prefix", prefix)?)?;
+    let text = args.subject_str()?;
+    let start = if text.plain().starts_with(prefix.plain()) { prefix.plain().len() } else { 0 };
+    text.slice(world, start..text.plain().len()).map(Value::Str)
+}
+
+fn removesuffix<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [suffix] = args.bind("removesuffix", ["suffix"])?;
+    let suffix = str_arg(needed("removesuffix", "suffix", suffix)?)?;
+    let text = args.subject_str()?;
+    let end = text.plain().len() - if text.plain().ends_with(suffix.plain()) { suffix.plain().len() } else { 0 };
+    text.slice(world, 0..end).map(Value::Str)
+}
+
+/// Fills a string on both sides with so many of a character.
+pub(crate) fn pad<'a>(
+    world: &World<'a>,
+    text: &Str<'a>,
+    left: usize,
+    right: usize,
+    fill: (char, Origin),
+) -> Res<Str<'a>> {
+    if left == 0 && right == 0 {
+        return Ok(text.clone());
+    }
+    let bytes = left.saturating_add(right).saturating_mul(fill.0.len_utf8());
+    world.meter.check(bytes.saturating_add(text.plain().len()))?;
+    world.work(bytes)?;
+    let mut builder = Builder::new(world);
+    let filling = |times: usize| fill.0.to_string().repeat(times);
+    builder.push(&filling(left), fill.1)?;
+    builder.push_str(text)?;
+    builder.push(&filling(right), fill.1)?;
+    builder.finish_as(text.is_markup())
+}
+
+fn justified<'a>(
+    world: &World<'a>,
+    args: Args<'_, 'a>,
+    name: &str,
+    sides: impl Fn(usize, usize) -> (usize, usize),
+) -> Res<Value<'a>> {
+    let [width, fill] = args.bind(name, ["width", "fillchar"])?;
+    let width = super::functions::size_arg(Some(needed(name, "width", width)?), 0)?;
+    let fill = match fill {
+        None => (' ', Origin::Engine),
+        Some(fill) => {
+            let text = str_arg(fill)?;
+            let mut characters = text.plain().chars();
+            match (characters.next(), characters.next()) {
+                (Some(c), None) => (c, text.origin_at(0).changed()),
+                _ => return Err(Fault::type_error("The fill character must be exactly one character long")),
+            }
+        }
+    };
+    let text = args.subject_str()?;
+    world.work(text.plain().len())?;
+    let missing = width.saturating_sub(char_count(text.plain()));
+    let (left, right) = sides(missing, width);
+    pad(world, text, left, right, fill).map(Value::Str)
+}
+
+/// CPython: where the missing characters are odd in number, the left gets more if the width is odd.
+pub(crate) fn center_sides(missing: usize, width: usize) -> (usize, usize) {
+    let left = missing / 2 + (missing & width & 1);
+    (left, missing - left)
+}
+
+fn center<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    justified(world, args, "center", center_sides)
+}
+
+fn ljust<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    justified(world, args, "ljust", |missing, _| (0, missing))
+}
+
+fn rjust<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    justified(world, args, "rjust", |missing, _| (missing, 0))
+}
+
+fn zfill<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [width] = args.bind("zfill", ["width"])?;
+    let width = super::functions::size_arg(Some(needed("zfill", "width", width)?), 0)?;
+    let text = args.subject_str()?;
+    let missing = width.saturating_sub(char_count(text.plain()));
+    let sign = usize::from(text.plain().starts_with(['+', '-']));
+    let digits = text.slice(world, sign..text.plain().len())?;
+    let padded = pad(world, &digits, missing, 0, ('0', Origin::Engine))?;
+    let mut builder = Builder::new(world);
+    builder.push_range(text, 0..sign)?;
+    builder.push_str(&padded)?;
+    builder.finish().map(Value::Str)
+}
+
+fn expandtabs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [size] = args.bind("expandtabs", ["tabsize"])?;
+    let size = super::functions::size_arg(size, 8)?;
+    let text = args.subject_str()?;
+    let tabs = text.plain().matches('\t').count();
+    world.meter.check(tabs.saturating_mul(size).saturating_add(text.plain().len()))?;
+    world.work(tabs.saturating_mul(size).saturating_add(text.plain().len()))?;
+    let mut builder = Builder::new(world);
+    let mut column = 0;
+    for (at, c) in text.plain().char_indices() {
+        match c {
+            '\t' => {
+                let spaces = if size == 0 { 0 } else { size - column % size };
+                builder.push(&" ".repeat(spaces), text.origin_at(at).changed())?;
+                column += spaces;
+            }
+            c => {
+                builder.push_range(text, at..at + c.len_utf8())?;
+                column = if matches!(c, '\n' | '\r') { 0 } else { column + 1 };
+            }
+        }
+    }
+    builder.finish().map(Value::Str)
+}
+
+fn maketrans<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [from, to, dropped] = args.bind("maketrans", ["x", "y", "z"])?;
+    let from = needed("maketrans", "x", from)?;
+    let mut table = Dict::new(world)?;
+    let code = |c: char| Value::Int(i64::from(u32::from(c)));
+    match to {
+        None => {
+            for index in 0..from.size(world).unwrap_or(0) {
+                let Some((key, value)) = from.entry_at(world, index)? else { continue };
+                let key = match &key {
+                    Value::Str(text) => match text.plain().chars().next() {
+                        Some(c) if text.plain().len() == c.len_utf8() => code(c),
+                        _ => return Err(Fault::value("string keys in translate table must be of length 1")),
+                    },
+                    key => key.clone(),
+                };
+                table.insert(world, key, value)?;
+            }
+        }
+        Some(to) => {
+            let (from, to) = (str_arg(from)?, str_arg(to)?);
+            if char_count(from.plain()) != char_count(to.plain()) {
+                return Err(Fault::value("the first two maketrans arguments must have equal length"));
+            }
+            for (c, other) in from.plain().chars().zip(to.plain().chars()) {
+                world.work(64)?;
+                table.insert(world, code(c), code(other))?;
+            }
+            if let Some(dropped) = dropped {
+                for c in str_arg(dropped)?.plain().chars() {
+                    table.insert(world, code(c), Value::None)?;
+                }
+            }
+        }
+    }
+    Ok(table.into_value())
+}
+
+fn translate<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [table] = args.bind("translate", ["table"])?;
+    let table = needed("translate", "table", table)?;
+    let text = args.subject_str()?;
+    let mut builder = Builder::new(world);
+    for (at, c) in text.plain().char_indices() {
+        world.work(64)?;
+        match table.dict_get(world, &Value::Int(i64::from(u32::from(c))))? {
+            None => builder.push_range(text, at..at + c.len_utf8())?,
+            Some(Value::None) => {}
+            Some(Value::Str(other)) => builder.push_str(&other)?,
+            Some(Value::Int(code)) => match u32::try_from(code).ok().and_then(char::from_u32) {
+                Some(other) => builder.push_char(other, text.origin_at(at).changed())?,
+                None => return Err(Fault::value("character mapping must be in range(0x110000)")),
+            },
+            Some(_) => return Err(Fault::type_error("character mapping must return integer, None or str")),
+        }
+    }
+    builder.finish().map(Value::Str)
+}

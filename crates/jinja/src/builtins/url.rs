@@ -1,0 +1,68 @@
+//! Filters over addresses.
+
+use super::{Args, FilterFn};
+use crate::error::{Fault, Res};
+use crate::output::Origin;
+use crate::value::Value;
+use crate::value::builder::Builder;
+use crate::value::iter::{Iter, collect};
+use crate::value::text::Str;
+use crate::vm::World;
+
+pub(super) const FILTERS: &[(&str, FilterFn)] =
+    &[("urlencode", url_encode), ("urlize", |_, _| Err(Fault::unsupported("`urlize` makes web pages, not prompts")))];
+
+fn url_encode<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    args.bind::<0>("urlencode", [])?;
+    let value = args.subject();
+    let mut out = Builder::new(world);
+    if matches!(value, Value::Str(_)) || !super::tests::is_iterable(value) {
+        quote(world, &mut out, &value.to_soft_str(world)?, true)?;
+        return out.finish().map(Value::Str);
+    }
+    let pairs = if value.is_mapping() {
+        let mut pairs = Vec::new();
+        for index in 0..value.size(world).unwrap_or(0) {
+            pairs.extend(value.entry_at(world, index)?);
+        }
+        pairs
+    } else {
+        let mut pairs = Vec::new();
+        let mut iter = Iter::new(world, value)?;
+        while let Some(pair) = iter.next(world)? {
+            let mut pair = collect(world, &pair)?;
+            match (pair.pop(), pair.pop(), pair.pop()) {
+                (Some(value), Some(key), None) => pairs.push((key, value)),
+                _ => return Err(Fault::value("expected pairs of a key and a value")),
+            }
+        }
+        pairs
+    };
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        if index > 0 {
+            out.push("&", Origin::Engine)?;
+        }
+        quote(world, &mut out, &key.to_soft_str(world)?, false)?;
+        out.push("=", Origin::Engine)?;
+        quote(world, &mut out, &value.to_soft_str(world)?, false)?;
+    }
+    out.finish().map(Value::Str)
+}
+
+fn quote<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_path: bool) -> Res<()> {
+    world.work(text.plain().len() * 3)?;
+    for (at, c) in text.plain().char_indices() {
+        let end = at + c.len_utf8();
+        match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '.' | '-' | '~' => out.push_range(text, at..end)?,
+            '/' if is_path => out.push_range(text, at..end)?,
+            ' ' if !is_path => out.push("+", text.origin_at(at).changed())?,
+            _ => {
+                for byte in text.plain()[at..end].bytes() {
+                    out.push(&format!("%{byte:02X}"), text.origin_at(at).changed())?;
+                }
+            }
+        }
+    }
+    Ok(())
+}

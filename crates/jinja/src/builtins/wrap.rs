@@ -1,0 +1,163 @@
+//! `wordwrap`: Python's `textwrap`.
+
+use super::{Args, FilterFn, flag, int_arg, strings};
+use crate::error::{Fault, Res};
+use crate::value::builder::Builder;
+use crate::value::text::Str;
+use crate::value::{Value, char_count};
+use crate::vm::World;
+
+pub(super) const FILTERS: &[(&str, FilterFn)] = &[("wordwrap", word_wrap)];
+
+fn word_wrap<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    let [width, break_long, wrap_string, on_hyphens] =
+        args.bind("wordwrap", ["width", "break_long_words", "wrapstring", "break_on_hyphens"])?;
+    let Value::Str(text) = args.subject() else {
+        return Err(match args.subject() {
+            Value::Undefined(absence) => absence.fault(),
+            other => Fault::type_error(format!("'{}' object has no attribute 'splitlines'", other.kind())),
+        });
+    };
+    let width = int_arg(width, 79)?;
+    let Ok(width) = usize::try_from(width) else {
+        return Err(Fault::value(format!("invalid width {width} (must be > 0)")));
+    };
+    if width == 0 {
+        return Err(Fault::value("invalid width 0 (must be > 0)"));
+    }
+    let wrap_string = match wrap_string {
+        None | Some(Value::None) => Str::engine("\n"),
+        Some(other) => super::str_arg(other)?.clone(),
+    };
+    let (break_long, on_hyphens) = (flag(world, break_long, true), flag(world, on_hyphens, true));
+    let plain = text.plain();
+    world.work(plain.len() * 8)?;
+    let mut builder = Builder::new(world);
+    for (index, line) in strings::lines(plain, false).into_iter().enumerate() {
+        if index > 0 {
+            builder.push_str(&wrap_string)?;
+        }
+        for (index, wrapped) in wrap(line, width, break_long, on_hyphens).into_iter().enumerate() {
+            world.work(64 + wrap_string.plain().len())?;
+            if index > 0 {
+                builder.push_str(&wrap_string)?;
+            }
+            builder.push_range(text, text.range_of(wrapped))?;
+        }
+    }
+    builder.finish_as(text.is_markup()).map(Value::Str)
+}
+
+/// textwrap's white space is ASCII's.
+fn is_blank(c: char) -> bool {
+    matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ')
+}
+
+/// The lines of a paragraph: each is a verbatim part of it.
+fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&str> {
+    let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
+    let mut chunks: Vec<&str> = chunks(text, on_hyphens);
+    chunks.reverse();
+    let mut lines: Vec<&str> = Vec::new();
+    while !chunks.is_empty() {
+        if !lines.is_empty() && chunks.last().is_some_and(|chunk| chunk.chars().all(is_blank)) {
+            chunks.pop();
+        }
+        let mut line: Vec<&str> = Vec::new();
+        let mut used = 0;
+        while let Some(chunk) = chunks.last() {
+            let length = char_count(chunk);
+            if used + length > width {
+                break;
+            }
+            used += length;
+            line.push(chunk);
+            chunks.pop();
+        }
+        if let Some(chunk) = chunks.last().copied()
+            && char_count(chunk) > width
+        {
+            let space = width - used;
+            if break_long {
+                let mut end = space;
+                if on_hyphens && char_count(chunk) > space {
+                    let head: String = chunk.chars().take(space).collect();
+                    if let Some(hyphen) = head.rfind('-').map(|at| char_count(&head[..at]))
+                        && hyphen > 0
+                        && head.chars().take(hyphen).any(|c| c != '-')
+                    {
+                        end = hyphen + 1;
+                    }
+                }
+                let at = chunk.char_indices().nth(end).map_or(chunk.len(), |(at, _)| at);
+                chunks.pop();
+                if at < chunk.len() {
+                    chunks.push(&chunk[at..]);
+                }
+                if at > 0 {
+                    line.push(&chunk[..at]);
+                }
+            } else if line.is_empty() {
+                line.push(chunk);
+                chunks.pop();
+            }
+        }
+        if line.last().is_some_and(|chunk| chunk.chars().all(is_blank)) {
+            line.pop();
+        }
+        if let (Some(first), Some(last)) = (line.first(), line.last()) {
+            lines.push(&text[start_of(first)..start_of(last) + last.len()]);
+        }
+    }
+    lines
+}
+
+/// Words, white space, and the parts of words around hyphens.
+fn chunks(text: &str, on_hyphens: bool) -> Vec<&str> {
+    let mut chunks = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let is_space = is_blank(first);
+        let end = rest.find(|c| is_blank(c) != is_space).unwrap_or(rest.len());
+        let (chunk, behind) = rest.split_at(end);
+        if is_space || !on_hyphens {
+            chunks.push(chunk);
+        } else {
+            split_hyphens(chunk, &mut chunks);
+        }
+        rest = behind;
+    }
+    chunks
+}
+
+/// A word is cut behind a hyphen that stands between letters, and around dashes of two or more.
+fn split_hyphens<'t>(word: &'t str, chunks: &mut Vec<&'t str>) {
+    let is_letter = |c: char| c.is_alphabetic() || c == '_';
+    let characters: Vec<(usize, char)> = word.char_indices().collect();
+    let mut from = 0;
+    let mut at = 0;
+    while at < characters.len() {
+        if characters[at].1 != '-' {
+            at += 1;
+            continue;
+        }
+        let run = characters[at..].iter().take_while(|(_, c)| *c == '-').count();
+        let offset = |index: usize| characters.get(index).map_or(word.len(), |(at, _)| *at);
+        let letter_at = |index: usize| characters.get(index).is_some_and(|(_, c)| is_letter(*c));
+        if run >= 2 {
+            let is_between = at > 0 && characters.get(at + run).is_some_and(|(_, c)| c.is_alphanumeric() || *c == '_');
+            if is_between && offset(at) > from {
+                chunks.push(&word[from..offset(at)]);
+                chunks.push(&word[offset(at)..offset(at + run)]);
+                from = offset(at + run);
+            }
+        } else if at >= 2 && letter_at(at - 1) && letter_at(at - 2) && letter_at(at + 1) && letter_at(at + 2) {
+            chunks.push(&word[from..offset(at + 1)]);
+            from = offset(at + 1);
+        }
+        at += run;
+    }
+    if from < word.len() {
+        chunks.push(&word[from..]);
+    }
+}

@@ -1,0 +1,230 @@
+/// Says what time it is, for `strftime_now`.
+pub trait Clock {
+    /// The local time.
+    fn now(&self) -> DateTime;
+}
+
+/// A local time without a zone, as Python's `datetime.now()` gives it.
+///
+/// ```
+/// use rolecall_jinja::{Context, DateTime, Environment, Limits, Template};
+/// let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
+/// let environment = Environment { clock: Some(&now), ..Environment::default() };
+/// let template = Template::compile("{{ strftime_now('%d %b %Y') }}", &Limits::default())?;
+/// assert_eq!(template.render(&Context::new(), &environment)?.text(), "21 Nov 2026");
+/// # Ok::<(), rolecall_jinja::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DateTime {
+    /// The year.
+    pub year: i32,
+    /// The month, from 1.
+    pub month: u32,
+    /// The day of the month, from 1.
+    pub day: u32,
+    /// The hour, from 0.
+    pub hour: u32,
+    /// The minute.
+    pub minute: u32,
+    /// The second.
+    pub second: u32,
+    /// The microsecond.
+    pub microsecond: u32,
+}
+
+impl Clock for DateTime {
+    fn now(&self) -> DateTime {
+        *self
+    }
+}
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+impl DateTime {
+    /// The time, in UTC, of so many seconds after the beginning of 1970; none beyond the years 1 to 9999, which are
+    /// Python's.
+    ///
+    /// ```
+    /// use rolecall_jinja::DateTime;
+    /// let time = DateTime::from_unix(951_827_696).unwrap();
+    /// assert_eq!((time.year, time.month, time.day), (2000, 2, 29));
+    /// assert_eq!((time.hour, time.minute, time.second), (12, 34, 56));
+    /// ```
+    pub fn from_unix(seconds: i64) -> Option<DateTime> {
+        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        // Years from March on, so that the leap day is a year's last one.
+        let days = days.checked_add(719_468)?;
+        let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let day = day - (153 * month + 2) / 5 + 1;
+        let year = era * 400 + year + i64::from(month >= 10);
+        let month = if month < 10 { month + 3 } else { month - 9 };
+        let year = i32::try_from(year).ok().filter(|year| (1..=9999).contains(year))?;
+        Some(DateTime {
+            year,
+            month: month as u32,
+            day: day as u32,
+            hour: (rest / 3_600) as u32,
+            minute: (rest / 60 % 60) as u32,
+            second: (rest % 60) as u32,
+            microsecond: 0,
+        })
+    }
+
+    fn days_before_month(self) -> i64 {
+        let leap = (self.year % 4 == 0 && self.year % 100 != 0) || self.year % 400 == 0;
+        let days = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+        let month = (self.month.clamp(1, 12) - 1) as usize;
+        days[month] + i64::from(leap && month >= 2)
+    }
+
+    fn day_of_year(self) -> i64 {
+        self.days_before_month() + i64::from(self.day)
+    }
+
+    /// Days since 1 January of the year 1, which was a Monday.
+    fn ordinal(self) -> i64 {
+        let before = i64::from(self.year) - 1;
+        before * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) + self.day_of_year() - 1
+    }
+
+    /// 0 is Sunday.
+    fn weekday(self) -> i64 {
+        (self.ordinal() + 1).rem_euclid(7)
+    }
+
+    /// The ISO year and week.
+    fn iso_week(self) -> (i64, i64) {
+        let monday_based = (self.weekday() + 6) % 7;
+        let week = (self.day_of_year() - 1 - monday_based + 10) / 7;
+        let year = i64::from(self.year);
+        let weeks_of = |year: i64| {
+            let first = DateTime { year: year as i32, month: 1, day: 1, ..self };
+            let last = DateTime { year: year as i32, month: 12, day: 31, ..self };
+            if first.weekday() == 4 || last.weekday() == 4 { 53 } else { 52 }
+        };
+        match week {
+            0 => (year - 1, weeks_of(year - 1)),
+            53 if weeks_of(year) == 52 => (year + 1, 1),
+            week => (year, week),
+        }
+    }
+
+    /// The time in a format of C's `strftime`, in the C locale. A directive that it does not know stays as it is.
+    pub(crate) fn format(self, format: &str) -> String {
+        use std::fmt::Write;
+        let mut out = String::with_capacity(format.len() + 16);
+        let mut rest = format.chars();
+        let hour12 = match self.hour % 12 {
+            0 => 12,
+            hour => hour,
+        };
+        while let Some(c) = rest.next() {
+            if c != '%' {
+                out.push(c);
+                continue;
+            }
+            let mut flag = None;
+            let mut directive = rest.next();
+            if let Some(mark @ ('-' | '_' | '0' | '^' | '#')) = directive {
+                flag = Some(mark);
+                directive = rest.next();
+            }
+            let Some(directive) = directive else {
+                out.push('%');
+                out.extend(flag);
+                break;
+            };
+            let month = MONTHS[(self.month.clamp(1, 12) - 1) as usize];
+            let weekday = WEEKDAYS[self.weekday() as usize];
+            let padded = |value: i64, width: usize, pad: char| match flag {
+                Some('-') => value.to_string(),
+                Some('_') => format!("{value:width$}"),
+                Some('0') => format!("{value:0width$}"),
+                _ if pad == ' ' => format!("{value:width$}"),
+                _ => format!("{value:0width$}"),
+            };
+            let day_of_year = self.day_of_year();
+            let text = match directive {
+                'a' => weekday[..3].to_owned(),
+                'A' => weekday.to_owned(),
+                'b' | 'h' => month[..3].to_owned(),
+                'B' => month.to_owned(),
+                'c' => self.format("%a %b %e %H:%M:%S %Y"),
+                'C' => padded(i64::from(self.year).div_euclid(100), 2, '0'),
+                'd' => padded(self.day.into(), 2, '0'),
+                'D' | 'x' => self.format("%m/%d/%y"),
+                'e' => padded(self.day.into(), 2, ' '),
+                'f' => format!("{:06}", self.microsecond),
+                'F' => self.format("%Y-%m-%d"),
+                'g' => padded(self.iso_week().0.rem_euclid(100), 2, '0'),
+                'G' => self.iso_week().0.to_string(),
+                'H' => padded(self.hour.into(), 2, '0'),
+                'I' => padded(hour12.into(), 2, '0'),
+                'j' => padded(day_of_year, 3, '0'),
+                'k' => padded(self.hour.into(), 2, ' '),
+                'l' => padded(hour12.into(), 2, ' '),
+                'm' => padded(self.month.into(), 2, '0'),
+                'M' => padded(self.minute.into(), 2, '0'),
+                'n' => "\n".to_owned(),
+                'p' => if self.hour < 12 { "AM" } else { "PM" }.to_owned(),
+                'P' => if self.hour < 12 { "am" } else { "pm" }.to_owned(),
+                'r' => self.format("%I:%M:%S %p"),
+                'R' => self.format("%H:%M"),
+                'S' => padded(self.second.into(), 2, '0'),
+                't' => "\t".to_owned(),
+                'T' | 'X' => self.format("%H:%M:%S"),
+                'u' => (((self.weekday() + 6) % 7) + 1).to_string(),
+                'U' => padded((day_of_year + 6 - self.weekday()) / 7, 2, '0'),
+                'V' => padded(self.iso_week().1, 2, '0'),
+                'w' => self.weekday().to_string(),
+                'W' => padded((day_of_year + 6 - (self.weekday() + 6) % 7) / 7, 2, '0'),
+                'y' => padded(i64::from(self.year).rem_euclid(100), 2, '0'),
+                'Y' => self.year.to_string(),
+                'z' | 'Z' => String::new(),
+                '%' => "%".to_owned(),
+                other => {
+                    let _ = write!(out, "%{}{other}", flag.map(String::from).unwrap_or_default());
+                    continue;
+                }
+            };
+            match flag {
+                Some('^') => out.push_str(&text.to_uppercase()),
+                Some('#') if text.chars().any(char::is_lowercase) => out.push_str(&text.to_uppercase()),
+                Some('#') => out.push_str(&text.to_lowercase()),
+                _ => out.push_str(&text),
+            }
+        }
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DateTime;
+
+    #[test]
+    fn weeks_and_days_are_those_of_c() {
+        let at = |year, month, day| DateTime { year, month, day, hour: 0, minute: 5, second: 9, microsecond: 7 };
+        assert_eq!(at(2026, 11, 21).format("%A %j %U %W %G-%V %u %w"), "Saturday 325 46 46 2026-47 6 6");
+        assert_eq!(at(2021, 1, 3).format("%a %j %U %W %G-%V"), "Sun 003 01 00 2020-53");
+        assert_eq!(at(2024, 12, 30).format("%G-%V %-d.%-m %e %I%p %f %%"), "2025-01 30.12 30 12AM 000007 %");
+        assert_eq!(at(2024, 2, 5).format("%e|%-d|%y|%q"), " 5|5|24|%q");
+    }
+}

@@ -1,0 +1,574 @@
+//! Expressions: each leaves one value on the stack.
+
+use super::Compiler;
+use super::program::{Field, Key, Kind, Op};
+use super::scope::Storage;
+use crate::builtins;
+use crate::builtins::methods::MethodSite;
+use crate::parser::Parsed;
+use crate::parser::ast::{Args, CompareOp, Expr, ExprKind, NameId};
+
+impl Compiler {
+    pub(super) fn expr(&mut self, expr: &Expr) -> Parsed<()> {
+        let outer = std::mem::replace(&mut self.at, expr.at);
+        let result = self.expr_at(expr);
+        self.at = outer;
+        result
+    }
+
+    fn expr_at(&mut self, expr: &Expr) -> Parsed<()> {
+        match &expr.kind {
+            ExprKind::None => self.emit(Op::None),
+            ExprKind::Bool(true) => self.emit(Op::True),
+            ExprKind::Bool(false) => self.emit(Op::False),
+            ExprKind::Int(value) => self.emit(Op::Int(*value)),
+            ExprKind::Float(value) => self.emit(Op::Float(*value)),
+            ExprKind::BigInt(value) => {
+                self.program.bigs.push((**value).clone());
+                self.emit(Op::Big(self.program.bigs.len() as u32 - 1))
+            }
+            ExprKind::Str(id) => self.emit(Op::Literal(*id)),
+            ExprKind::Name(name) => {
+                self.load_name(*name);
+                return Ok(());
+            }
+            ExprKind::List(items) => {
+                self.all(items)?;
+                self.emit(Op::List(items.len() as u32))
+            }
+            ExprKind::Tuple(items) => {
+                self.all(items)?;
+                self.emit(Op::Tuple(items.len() as u32))
+            }
+            ExprKind::Dict(items) => {
+                for (key, value) in items {
+                    self.expr(key)?;
+                    self.expr(value)?;
+                }
+                self.emit(Op::Dict(items.len() as u32))
+            }
+            ExprKind::Attribute(node, name) => match self.field(expr) {
+                Some(field) => self.emit(Op::Field(field)),
+                None => {
+                    self.expr(node)?;
+                    self.emit(Op::Attribute(name.0))
+                }
+            },
+            ExprKind::Item(node, index) => match (&index.kind, self.field(expr)) {
+                (_, Some(field)) => self.emit(Op::Field(field)),
+                (ExprKind::Str(id), None) => {
+                    self.expr(node)?;
+                    self.emit(Op::ItemLiteral(*id))
+                }
+                _ => {
+                    self.expr(node)?;
+                    self.expr(index)?;
+                    self.emit(Op::Item)
+                }
+            },
+            ExprKind::Slice(node, bounds) => {
+                self.expr(node)?;
+                for bound in bounds.iter() {
+                    match bound {
+                        Some(bound) => self.expr(bound)?,
+                        None => {
+                            self.emit(Op::None);
+                        }
+                    }
+                }
+                self.emit(Op::Slice)
+            }
+            ExprKind::Call(callee, args) => return self.call(callee, args, None, false),
+            ExprKind::Filter(subject, name, args) => {
+                if let Some(subject) = subject {
+                    self.expr(subject)?;
+                }
+                return self.filter(*name, args);
+            }
+            ExprKind::Test(node, name, args) => {
+                if let Some((kind, is_opposite)) = self.quick_test(*name, args) {
+                    self.test_kind(node, kind)?;
+                    self.emit(Op::PushFlag(!is_opposite))
+                } else {
+                    self.expr(node)?;
+                    return self.test(*name, args);
+                }
+            }
+            ExprKind::Not(node) => {
+                self.expr(node)?;
+                self.emit(Op::Not)
+            }
+            ExprKind::Negative(node) => match node.kind {
+                ExprKind::Int(value) if value != i64::MIN => self.emit(Op::Int(-value)),
+                ExprKind::Float(value) => self.emit(Op::Float(-value)),
+                _ => {
+                    self.expr(node)?;
+                    self.emit(Op::Negative)
+                }
+            },
+            ExprKind::Positive(node) => {
+                self.expr(node)?;
+                self.emit(Op::Positive)
+            }
+            ExprKind::Sum(items) => {
+                self.checked_chain(items)?;
+                self.emit(Op::JoinChain(items.len() as u32))
+            }
+            ExprKind::Binary(op, left, right) => {
+                self.expr(left)?;
+                self.expr(right)?;
+                self.emit(Op::Binary(*op))
+            }
+            ExprKind::Concat(items) => {
+                self.all(items)?;
+                self.emit(Op::Concat(items.len() as u32))
+            }
+            ExprKind::Compare(first, rest) => return self.comparison(first, rest),
+            ExprKind::And(items) => return self.short_circuit(items, Op::And(0)),
+            ExprKind::Or(items) => return self.short_circuit(items, Op::Or(0)),
+            ExprKind::Conditional(parts) => {
+                let (test, then, otherwise) = &**parts;
+                let was_soft = std::mem::replace(&mut self.is_soft, true);
+                let mut to_else = Vec::new();
+                self.jump_if_false(test, &mut to_else)?;
+                self.expr(then)?;
+                let to_end = self.emit(Op::Jump(0));
+                to_else.into_iter().for_each(|jump| self.land(jump));
+                match otherwise {
+                    Some(otherwise) => self.expr(otherwise)?,
+                    None => {
+                        self.emit(Op::NoElse);
+                    }
+                }
+                self.land(to_end);
+                self.is_soft = was_soft;
+                return Ok(());
+            }
+        };
+        Ok(())
+    }
+
+    fn all(&mut self, items: &[Expr]) -> Parsed<()> {
+        items.iter().try_for_each(|item| self.expr(item))
+    }
+
+    /// An attribute or a literal item of a variable of this routine.
+    fn field(&self, expr: &Expr) -> Option<Field> {
+        let (node, key) = match &expr.kind {
+            ExprKind::Attribute(node, name) => (node, Key::name(name.0)),
+            ExprKind::Item(node, index) => match index.kind {
+                ExprKind::Str(id) => (node, Key::literal(id)),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        match node.kind {
+            ExprKind::Name(name) => {
+                Some(Field { slot: self.own_slot(name)?, variable: u16::try_from(name.0).ok()?, key })
+            }
+            _ => None,
+        }
+    }
+
+    /// The global that an expression names.
+    fn global_name(&mut self, expr: &Expr) -> Option<u32> {
+        let ExprKind::Name(name) = expr.kind else { return None };
+        match self.scopes.find(self.frame, name).map(|ident| self.scopes.storage(ident)) {
+            Some(Storage::Global(global)) => Some(global),
+            Some(Storage::Slot { .. }) => None,
+            Some(Storage::Unknown) | None => Some(self.global(name)),
+        }
+    }
+
+    fn slot_name(&self, expr: &Expr) -> Option<u32> {
+        match expr.kind {
+            ExprKind::Name(name) => self.own_slot(name).map(u32::from),
+            _ => None,
+        }
+    }
+
+    /// Sets the flag by an expression; whether the flag says the opposite.
+    fn condition(&mut self, expr: &Expr) -> Parsed<bool> {
+        let outer = std::mem::replace(&mut self.at, expr.at);
+        let mut is_inverted = false;
+        match &expr.kind {
+            ExprKind::Compare(first, rest) if rest.len() == 1 => {
+                let (op, right) = &rest[0];
+                match (op, &right.kind) {
+                    (CompareOp::Eq | CompareOp::Ne, ExprKind::Str(id)) => {
+                        is_inverted = *op == CompareOp::Ne;
+                        match self.field(first) {
+                            Some(field) => self.emit(Op::EqualsField(field, *id)),
+                            None => {
+                                self.expr(first)?;
+                                self.emit(Op::EqualsStack(*id))
+                            }
+                        };
+                    }
+                    _ => {
+                        self.expr(first)?;
+                        self.expr(right)?;
+                        self.emit(Op::CompareStack(*op));
+                    }
+                }
+            }
+            ExprKind::Test(node, name, args) if let Some((kind, opposite)) = self.quick_test(*name, args) => {
+                is_inverted = opposite;
+                self.test_kind(node, kind)?;
+            }
+            _ => {
+                if let Some(field) = self.field(expr) {
+                    self.emit(Op::TruthField(field));
+                } else if let Some(slot) = self.slot_name(expr) {
+                    self.emit(Op::TruthSlot(slot));
+                } else if let Some(global) = self.global_name(expr) {
+                    self.emit(Op::TruthGlobal(global));
+                } else {
+                    self.expr(expr)?;
+                    self.emit(Op::TruthStack);
+                }
+            }
+        }
+        self.at = outer;
+        Ok(is_inverted)
+    }
+
+    /// Sets the flag: whether a value is of a kind.
+    fn test_kind(&mut self, node: &Expr, kind: Kind) -> Parsed<()> {
+        if let Some(field) = self.field(node) {
+            self.emit(Op::IsField(field, kind));
+        } else if let Some(slot) = self.slot_name(node) {
+            self.emit(Op::IsSlot(slot, kind));
+        } else if let Some(global) = self.global_name(node) {
+            self.emit(Op::IsGlobal(global, kind));
+        } else {
+            self.expr(node)?;
+            self.emit(Op::IsStack(kind));
+        }
+        Ok(())
+    }
+
+    /// A test that only looks at what a value is, and whether it is the opposite that is asked.
+    fn quick_test(&self, name: NameId, args: &Args) -> Option<(Kind, bool)> {
+        if !args.is_plain() || args.expressions().next().is_some() {
+            return None;
+        }
+        Some(match self.program.name(name.0) {
+            "defined" => (Kind::Defined, false),
+            "undefined" => (Kind::Defined, true),
+            "none" => (Kind::None, false),
+            "string" => (Kind::String, false),
+            "mapping" => (Kind::Mapping, false),
+            "true" => (Kind::True, false),
+            "false" => (Kind::False, false),
+            "iterable" => (Kind::Iterable, false),
+            "sequence" => (Kind::Sequence, false),
+            _ => return None,
+        })
+    }
+
+    fn short_circuit(&mut self, items: &[Expr], op: Op) -> Parsed<()> {
+        let mut jumps = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            self.expr(item)?;
+            if index + 1 < items.len() {
+                jumps.push(self.emit(op));
+            }
+        }
+        jumps.into_iter().for_each(|jump| self.land(jump));
+        Ok(())
+    }
+
+    fn comparison(&mut self, first: &Expr, rest: &[(CompareOp, Expr)]) -> Parsed<()> {
+        self.expr(first)?;
+        if let [(op @ (CompareOp::Eq | CompareOp::Ne), Expr { kind: ExprKind::Str(id), .. })] = rest {
+            self.emit(Op::EqualsStack(*id));
+            self.emit(Op::PushFlag(*op == CompareOp::Eq));
+            return Ok(());
+        }
+        let mut jumps = Vec::new();
+        for (index, (op, item)) in rest.iter().enumerate() {
+            self.expr(item)?;
+            if index + 1 < rest.len() {
+                jumps.push(self.emit(Op::CompareChain(*op, 0)));
+            } else {
+                self.emit(Op::Compare(*op));
+            }
+        }
+        jumps.into_iter().for_each(|jump| self.land(jump));
+        Ok(())
+    }
+
+    /// Goes on if the value is true; the jumps that are taken if it is not are added.
+    pub(super) fn jump_if_false(&mut self, expr: &Expr, to_false: &mut Vec<usize>) -> Parsed<()> {
+        match &expr.kind {
+            ExprKind::And(items) => items.iter().try_for_each(|item| self.jump_if_false(item, to_false)),
+            ExprKind::Or(items) => {
+                let Some((last, before)) = items.split_last() else { return Ok(()) };
+                let mut to_true = Vec::new();
+                for item in before {
+                    self.jump_if_true(item, &mut to_true)?;
+                }
+                self.jump_if_false(last, to_false)?;
+                to_true.into_iter().for_each(|jump| self.land(jump));
+                Ok(())
+            }
+            ExprKind::Not(node) => self.jump_if_true(node, to_false),
+            _ => {
+                let is_inverted = self.condition(expr)?;
+                to_false.push(self.emit(if is_inverted { Op::JumpWhen(0) } else { Op::JumpUnless(0) }));
+                Ok(())
+            }
+        }
+    }
+
+    fn jump_if_true(&mut self, expr: &Expr, to_true: &mut Vec<usize>) -> Parsed<()> {
+        match &expr.kind {
+            ExprKind::Or(items) => items.iter().try_for_each(|item| self.jump_if_true(item, to_true)),
+            ExprKind::And(items) => {
+                let Some((last, before)) = items.split_last() else { return Ok(()) };
+                let mut to_false = Vec::new();
+                for item in before {
+                    self.jump_if_false(item, &mut to_false)?;
+                }
+                self.jump_if_true(last, to_true)?;
+                to_false.into_iter().for_each(|jump| self.land(jump));
+                Ok(())
+            }
+            ExprKind::Not(node) => self.jump_if_false(node, to_true),
+            _ => {
+                let is_inverted = self.condition(expr)?;
+                to_true.push(self.emit(if is_inverted { Op::JumpUnless(0) } else { Op::JumpWhen(0) }));
+                Ok(())
+            }
+        }
+    }
+
+    /// `a + b + c`: the values lie side by side as long as they are strings.
+    fn checked_chain(&mut self, items: &[Expr]) -> Parsed<()> {
+        for (index, item) in items.iter().enumerate() {
+            self.expr(item)?;
+            if index > 0 {
+                self.emit(Op::CheckChain(index as u32 + 1));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the value of an expression.
+    pub(super) fn print(&mut self, expr: &Expr) -> Parsed<()> {
+        let outer = std::mem::replace(&mut self.at, expr.at);
+        match &expr.kind {
+            ExprKind::Str(id) => {
+                self.emit(Op::EmitLiteral(*id));
+            }
+            ExprKind::Concat(items) => items.iter().try_for_each(|item| self.print(item))?,
+            ExprKind::Sum(items) => self.print_sum(items)?,
+            ExprKind::Conditional(parts) => {
+                let (test, then, otherwise) = &**parts;
+                let was_soft = std::mem::replace(&mut self.is_soft, true);
+                let mut to_else = Vec::new();
+                self.jump_if_false(test, &mut to_else)?;
+                self.print(then)?;
+                let to_end = self.emit(Op::Jump(0));
+                to_else.into_iter().for_each(|jump| self.land(jump));
+                if let Some(otherwise) = otherwise {
+                    self.print(otherwise)?;
+                }
+                self.land(to_end);
+                self.is_soft = was_soft;
+            }
+            ExprKind::Call(callee, args) => self.call(callee, args, None, true)?,
+            _ => match self.field(expr) {
+                Some(field) => {
+                    self.emit(Op::EmitField(field));
+                }
+                None => {
+                    self.expr(expr)?;
+                    self.emit(Op::Emit);
+                }
+            },
+        }
+        self.at = outer;
+        Ok(())
+    }
+
+    fn print_sum(&mut self, items: &[Expr]) -> Parsed<()> {
+        let starts_with_text = matches!(items, [Expr { kind: ExprKind::Str(_), .. }, ..]);
+        if !starts_with_text || self.makes_markup {
+            self.checked_chain(items)?;
+            self.emit(Op::EmitChain(items.len() as u32));
+            return Ok(());
+        }
+        for item in items {
+            match item.kind {
+                ExprKind::Str(id) => {
+                    self.emit(Op::EmitLiteral(id));
+                }
+                _ => match self.field(item) {
+                    Some(field) => {
+                        let outer = std::mem::replace(&mut self.at, item.at);
+                        self.emit(Op::EmitAddendField(field));
+                        self.at = outer;
+                    }
+                    None => {
+                        self.expr(item)?;
+                        self.emit(Op::EmitAddend);
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// A call; `caller` is the routine of a call block's body.
+    pub(super) fn call(&mut self, callee: &Expr, args: &Args, caller: Option<u32>, is_printed: bool) -> Parsed<()> {
+        if !args.is_plain() {
+            self.expr(callee)?;
+            self.spread(args)?;
+            if let Some(routine) = caller {
+                let name = self.keyword_literal(crate::parser::known::CALLER);
+                self.emit(Op::Literal(name));
+                self.emit(Op::MakeMacro(routine));
+                self.emit(Op::Dict(1));
+                self.emit(Op::ExtendDict);
+            }
+            self.emit(Op::CallSpread);
+            if is_printed {
+                self.emit(Op::Emit);
+            }
+            return Ok(());
+        }
+        if let (ExprKind::Attribute(node, name), None) = (&callee.kind, caller) {
+            self.expr(node)?;
+            let is_simple = |arg: &Expr| {
+                matches!(
+                    arg.kind,
+                    ExprKind::Str(_) | ExprKind::Int(_) | ExprKind::None | ExprKind::Bool(_) | ExprKind::Name(_)
+                )
+            };
+            if !args.expressions().all(is_simple) {
+                self.emit(Op::CheckReceiver(name.0));
+            }
+            let shape = self.arguments(args, None)?;
+            let site = match self.program.sites.iter().position(|(known, _)| *known == name.0) {
+                Some(known) => known as u32,
+                None => {
+                    let site = MethodSite::new(self.program.name(name.0));
+                    self.program.sites.push((name.0, site));
+                    self.program.sites.len() as u32 - 1
+                }
+            };
+            self.emit(Op::CallMethod(site, shape));
+            if is_printed {
+                self.emit(Op::Emit);
+            }
+            return Ok(());
+        }
+        self.expr(callee)?;
+        let shape = self.arguments(args, caller)?;
+        self.emit(if is_printed { Op::CallEmit(shape) } else { Op::Call(shape) });
+        Ok(())
+    }
+
+    /// The arguments side by side, and their shape.
+    fn arguments(&mut self, args: &Args, caller: Option<u32>) -> Parsed<u32> {
+        self.all(&args.positional)?;
+        let mut names: Vec<NameId> = Vec::with_capacity(args.keywords.len());
+        for (name, value) in &args.keywords {
+            self.expr(value)?;
+            names.push(*name);
+        }
+        if let Some(routine) = caller {
+            self.emit(Op::MakeMacro(routine));
+            names.push(crate::parser::known::CALLER);
+        }
+        Ok(self.shape(args.positional.len(), &names))
+    }
+
+    /// The arguments as a list and a dict.
+    fn spread(&mut self, args: &Args) -> Parsed<()> {
+        self.all(&args.positional)?;
+        self.emit(Op::List(args.positional.len() as u32));
+        if let Some(spread) = &args.spread {
+            self.expr(spread)?;
+            self.emit(Op::Extend);
+        }
+        for (name, value) in &args.keywords {
+            let id = self.keyword_literal(*name);
+            self.emit(Op::Literal(id));
+            self.expr(value)?;
+        }
+        self.emit(Op::Dict(args.keywords.len() as u32));
+        if let Some(spread) = &args.spread_keywords {
+            self.expr(spread)?;
+            self.emit(Op::ExtendDict);
+        }
+        Ok(())
+    }
+
+    /// A keyword's name as a literal.
+    fn keyword_literal(&mut self, name: NameId) -> u32 {
+        let text = self.program.name(name.0).into();
+        let offset = self.at;
+        // Nothing else holds the literals while the program is compiled.
+        if let Some(literals) = std::sync::Arc::get_mut(&mut self.program.literals) {
+            literals.entries.push(crate::output::LiteralEntry { text, offset, is_data: false });
+        }
+        self.program.literals.entries.len() as u32 - 1
+    }
+
+    /// Applies a filter to the upper value.
+    pub(super) fn filter(&mut self, name: NameId, args: &Args) -> Parsed<()> {
+        let found = builtins::filter(self.program.name(name.0));
+        if found.is_none() && !self.is_soft {
+            return self.fail(format!("no filter named `{}`", self.program.name(name.0)));
+        }
+        let Some(run) = found else {
+            args.expressions().try_for_each(|arg| self.expr(arg))?;
+            self.emit(Op::NoFilter(name.0));
+            return Ok(());
+        };
+        let known = self.program.filters.iter().position(|known| std::ptr::fn_addr_eq(*known, run));
+        let filter = known.unwrap_or_else(|| {
+            self.program.filters.push(run);
+            self.program.filters.len() - 1
+        }) as u32;
+        let has_arguments = args.expressions().next().is_some() || !args.is_plain();
+        if !has_arguments && matches!(self.program.name(name.0), "length" | "count") {
+            self.emit(Op::Length);
+            return Ok(());
+        }
+        if args.is_plain() {
+            let shape = self.arguments(args, None)?;
+            self.emit(Op::Filter(filter, shape));
+        } else {
+            self.spread(args)?;
+            self.emit(Op::FilterSpread(filter));
+        }
+        Ok(())
+    }
+
+    fn test(&mut self, name: NameId, args: &Args) -> Parsed<()> {
+        let spelling = self.program.name(name.0);
+        let found = builtins::test(spelling);
+        if found.is_none() && !self.is_soft {
+            return self.fail(format!("no test named `{}`", self.program.name(name.0)));
+        }
+        let Some(run) = found else {
+            args.expressions().try_for_each(|arg| self.expr(arg))?;
+            self.emit(Op::NoTest(name.0));
+            return Ok(());
+        };
+        self.program.tests.push(run);
+        let test = self.program.tests.len() as u32 - 1;
+        if args.is_plain() {
+            let shape = self.arguments(args, None)?;
+            self.emit(Op::Test(test, shape));
+        } else {
+            self.spread(args)?;
+            self.emit(Op::TestSpread(test));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! A tree into a program: names become slots, expressions become steps on a stack. Start at [`compile`].
+
+mod expression;
+pub(crate) mod program;
+mod scope;
+mod statement;
+
+use std::sync::Arc;
+
+use program::{LoopSite, Op, Program, Routine, Shape};
+use scope::{FrameId, Ident, Load, Scopes, Storage};
+
+use crate::builtins::functions::Function;
+use crate::error::Fault;
+use crate::output::Literals;
+use crate::parser::Parsed;
+use crate::parser::ast::{NameId, Tree};
+
+/// The program of a tree.
+pub(crate) fn compile(source: String, tree: Tree) -> Parsed<Program> {
+    let Tree { body, names, literals, reads_loop, reads_call_names } = tree;
+    let root = Routine::default();
+    let program = Program {
+        ops: Vec::with_capacity(source.len() / 8 + 16),
+        places: Vec::with_capacity(source.len() / 8 + 16),
+        names,
+        literals: Arc::new(Literals { source, entries: literals }),
+        bigs: Vec::new(),
+        globals: Vec::new(),
+        shapes: Vec::new(),
+        keyword_names: Vec::new(),
+        filters: Vec::new(),
+        tests: Vec::new(),
+        sites: Vec::new(),
+        loops: Vec::new(),
+        routines: vec![root],
+    };
+    let mut scopes = Scopes::default();
+    let frame = scopes.frame(None);
+    scopes.visit_body(frame, &body);
+    let makes_markup = program.names.iter().any(|name| matches!(&**name, "safe" | "e" | "escape" | "forceescape"));
+    let mut compiler = Compiler {
+        program,
+        scopes,
+        frame,
+        root: frame,
+        routine: 0,
+        loops: Vec::new(),
+        captures: 0,
+        is_soft: false,
+        makes_markup,
+        reads_loop,
+        reads_call_names,
+        blocks: Vec::new(),
+        at: 0,
+    };
+    compiler.enter(frame)?;
+    compiler.body(&body)?;
+    compiler.emit(Op::Return);
+    Ok(compiler.program)
+}
+
+struct Compiler {
+    program: Program,
+    scopes: Scopes,
+    frame: FrameId,
+    root: FrameId,
+    routine: u32,
+    /// The loops around, in this routine.
+    loops: Vec<OpenLoop>,
+    /// How many captured bodies are open in this routine.
+    captures: usize,
+    /// Inside an `if` or a conditional expression, where jinja2 looks filters up only when they are reached.
+    is_soft: bool,
+    /// Whether a filter of the template gives safe HTML, which changes what `+` does.
+    makes_markup: bool,
+    reads_loop: bool,
+    reads_call_names: bool,
+    blocks: Vec<NameId>,
+    at: u32,
+}
+
+struct OpenLoop {
+    start: u32,
+    captures: usize,
+    /// Jumps to the end of the loop that do not know it yet.
+    breaks: Vec<usize>,
+}
+
+impl Compiler {
+    fn emit(&mut self, op: Op) -> usize {
+        self.program.ops.push(op);
+        self.program.places.push(self.at);
+        self.program.ops.len() - 1
+    }
+
+    fn here(&self) -> u32 {
+        self.program.ops.len() as u32
+    }
+
+    /// Makes an earlier jump go here.
+    fn land(&mut self, jump: usize) {
+        let target = self.here();
+        match &mut self.program.ops[jump] {
+            Op::Jump(to)
+            | Op::JumpUnless(to)
+            | Op::JumpWhen(to)
+            | Op::And(to)
+            | Op::Or(to)
+            | Op::LoopNext(to)
+            | Op::JumpIfPassed(to)
+            | Op::CompareChain(_, to)
+            | Op::IfGiven(_, to) => *to = target,
+            _ => {}
+        }
+    }
+
+    fn fail<T>(&self, message: impl Into<String>) -> Parsed<T> {
+        Err((Fault::syntax(message), self.at as usize))
+    }
+
+    fn new_slot(&mut self) -> Parsed<u32> {
+        let routine = &mut self.program.routines[self.routine as usize];
+        routine.slots += 1;
+        if routine.slots > u32::from(u16::MAX) {
+            return Err((Fault::unsupported("more than 65535 variables"), self.at as usize));
+        }
+        Ok(routine.slots - 1)
+    }
+
+    fn global(&mut self, name: NameId) -> u32 {
+        if let Some(known) = self.program.globals.iter().position(|(known, _)| *known == name.0) {
+            return known as u32;
+        }
+        let function = Function::find(self.program.name(name.0));
+        self.program.globals.push((name.0, function));
+        self.program.globals.len() as u32 - 1
+    }
+
+    /// Gives the variables of a frame their places, and what they are at its start.
+    fn enter(&mut self, frame: FrameId) -> Parsed<()> {
+        for ident in self.scopes.variables_of(frame) {
+            let name = self.scopes.name_of(ident);
+            match self.scopes.load_of(ident) {
+                Load::Parameter => {
+                    self.slot_of(ident)?;
+                }
+                Load::Resolve if self.scopes.is_global(ident) => {
+                    let global = self.global(name);
+                    self.scopes.set_storage(ident, Storage::Global(global));
+                }
+                Load::Resolve => {
+                    let slot = self.slot_of(ident)?;
+                    let global = self.global(name);
+                    self.emit(Op::Global(global));
+                    self.emit(Op::Store(slot));
+                }
+                Load::Alias(outer) => {
+                    let slot = self.slot_of(ident)?;
+                    self.alias(slot, outer);
+                }
+                Load::Undefined => {
+                    let slot = self.slot_of(ident)?;
+                    self.emit(Op::Clear(slot));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The slot of a variable that this routine has.
+    fn slot_of(&mut self, ident: Ident) -> Parsed<u32> {
+        if let Storage::Slot { slot, .. } = self.scopes.storage(ident) {
+            return Ok(slot);
+        }
+        let slot = self.new_slot()?;
+        self.scopes.set_storage(ident, Storage::Slot { routine: self.routine, slot });
+        Ok(slot)
+    }
+
+    fn alias(&mut self, slot: u32, outer: Ident) {
+        match self.scopes.storage(outer) {
+            Storage::Slot { routine, slot: from } => {
+                let up = self.routines_up(routine);
+                self.emit(Op::Alias { slot: slot as u16, up, from });
+            }
+            Storage::Global(global) => {
+                self.emit(Op::Global(global));
+                self.emit(Op::Store(slot));
+            }
+            Storage::Unknown => {
+                self.emit(Op::Clear(slot));
+            }
+        }
+    }
+
+    /// How many routines outwards another one is.
+    fn routines_up(&self, routine: u32) -> u16 {
+        let mut up = 0;
+        let mut next = self.routine;
+        while next != routine {
+            let Some(parent) = self.program.routines[next as usize].parent else { return up };
+            next = parent;
+            up += 1;
+        }
+        up
+    }
+
+    fn load_name(&mut self, name: NameId) {
+        let storage = self.scopes.find(self.frame, name).map(|ident| self.scopes.storage(ident));
+        match storage {
+            Some(Storage::Slot { routine, slot }) => match self.routines_up(routine) {
+                0 => self.emit(Op::Slot(slot, name.0)),
+                up => self.emit(Op::Outer(up, slot as u16, name.0)),
+            },
+            Some(Storage::Global(global)) => self.emit(Op::Global(global)),
+            Some(Storage::Unknown) | None => {
+                let global = self.global(name);
+                self.emit(Op::Global(global))
+            }
+        };
+    }
+
+    /// Where a name of this routine lives, if it is a slot of its own.
+    fn own_slot(&self, name: NameId) -> Option<u16> {
+        match self.scopes.storage(self.scopes.find(self.frame, name)?) {
+            Storage::Slot { routine, slot } if routine == self.routine => Some(slot as u16),
+            _ => None,
+        }
+    }
+
+    fn store_name(&mut self, name: NameId) -> Parsed<()> {
+        let slot = match self.scopes.find(self.frame, name) {
+            Some(ident) => self.slot_of(ident)?,
+            None => return self.fail("a name that nothing declares is assigned to"),
+        };
+        self.emit(Op::Store(slot));
+        Ok(())
+    }
+
+    /// Runs a part with a frame inside the current one.
+    fn inside<T>(&mut self, frame: FrameId, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        let (outer, was_soft) = (self.frame, self.is_soft);
+        self.frame = frame;
+        self.is_soft = false;
+        let result = part(self);
+        self.frame = outer;
+        self.is_soft = was_soft;
+        result
+    }
+
+    /// Compiles a routine aside; the program jumps over it.
+    fn routine(
+        &mut self,
+        frame: FrameId,
+        parent: u32,
+        name: Option<u32>,
+        part: impl FnOnce(&mut Self) -> Parsed<()>,
+    ) -> Parsed<u32> {
+        let jump = self.emit(Op::Jump(0));
+        let id = self.program.routines.len() as u32;
+        let entry = self.here();
+        self.program.routines.push(Routine { entry, parent: Some(parent), name, ..Routine::default() });
+        let outer = std::mem::replace(&mut self.routine, id);
+        let loops = std::mem::take(&mut self.loops);
+        let captures = std::mem::take(&mut self.captures);
+        self.inside(frame, part)?;
+        self.emit(Op::Return);
+        self.routine = outer;
+        self.loops = loops;
+        self.captures = captures;
+        self.land(jump);
+        Ok(id)
+    }
+
+    fn shape(&mut self, positional: usize, names: &[NameId]) -> u32 {
+        let start = self.program.keyword_names.len() as u32;
+        self.program.keyword_names.extend(names.iter().map(|name| name.0));
+        let shape = Shape {
+            positional: positional as u32,
+            names: if names.is_empty() { 0 } else { start },
+            keywords: names.len() as u32,
+        };
+        if names.is_empty()
+            && let Some(known) = self.program.shapes.iter().position(|known| *known == shape)
+        {
+            return known as u32;
+        }
+        self.program.shapes.push(shape);
+        self.program.shapes.len() as u32 - 1
+    }
+
+    fn loop_site(&mut self, slot: Option<u32>, routine: Option<u32>) -> u32 {
+        self.program.loops.push(LoopSite { slot, routine, at: self.at });
+        self.program.loops.len() as u32 - 1
+    }
+}

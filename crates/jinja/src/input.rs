@@ -1,0 +1,240 @@
+use std::any::Any;
+
+/// What a caller calls one of its values. It means nothing to the engine, which hands it back with every piece of output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tag(pub u64);
+
+impl Tag {
+    /// The address at which a value lives: it tells values apart as long as they are borrowed.
+    pub fn of<T: ?Sized>(value: &T) -> Tag {
+        Tag(std::ptr::from_ref(value).cast::<()>() as usize as u64)
+    }
+}
+
+/// Reads the caller's own values, which are lent and never converted.
+///
+/// A value is a `&dyn Any`, so that a caller can lend values of types that are not its own; this trait says what each is.
+///
+/// ```
+/// use rolecall_jinja::{Context, Environment, InputValue, Inputs, Limits, Tag, Template};
+/// use std::any::Any;
+///
+/// struct Words;
+/// impl Inputs for Words {
+///     fn value<'a>(&'a self, node: &'a dyn Any) -> InputValue<'a> {
+///         match node.downcast_ref::<Vec<String>>() {
+///             Some(_) => InputValue::List,
+///             None => node.downcast_ref::<String>().map_or(InputValue::Null, |word| InputValue::Str(word)),
+///         }
+///     }
+///     fn len(&self, node: &dyn Any) -> usize {
+///         node.downcast_ref::<Vec<String>>().map_or(0, Vec::len)
+///     }
+///     fn item<'a>(&'a self, list: &'a dyn Any, index: usize) -> Option<&'a dyn Any> {
+///         list.downcast_ref::<Vec<String>>()?.get(index).map(|word| word as &dyn Any)
+///     }
+/// }
+/// let words = vec!["lent".to_owned(), "not copied".to_owned()];
+/// let mut context = Context::reading(&Words);
+/// context.set("words", &words);
+/// let template = Template::compile("{{ words|join(', ') }}", &Limits::default())?;
+/// assert_eq!(template.render(&context, &Environment::default())?.text(), "lent, not copied");
+/// # Ok::<(), rolecall_jinja::Error>(())
+/// ```
+pub trait Inputs {
+    /// What a value is.
+    fn value<'a>(&'a self, node: &'a dyn Any) -> InputValue<'a>;
+
+    /// What the caller calls it: by default the address at which it lives.
+    fn tag(&self, node: &dyn Any) -> Tag {
+        Tag::of(node)
+    }
+
+    /// How many items a list has, or entries a dict.
+    fn len(&self, _node: &dyn Any) -> usize {
+        0
+    }
+
+    /// The item of a list at an index.
+    fn item<'a>(&'a self, _list: &'a dyn Any, _index: usize) -> Option<&'a dyn Any> {
+        None
+    }
+
+    /// The value of a key of a dict.
+    fn get<'a>(&'a self, _dict: &'a dyn Any, _key: &str) -> Option<&'a dyn Any> {
+        None
+    }
+
+    /// The entry of a dict at an index.
+    fn entry<'a>(&'a self, _dict: &'a dyn Any, _index: usize) -> Option<InputEntry<'a>> {
+        None
+    }
+}
+
+/// What a value of the caller's is, in JSON's terms.
+#[derive(Clone, Copy, Debug)]
+pub enum InputValue<'a> {
+    /// `None`
+    Null,
+    /// `True` or `False`
+    Bool(bool),
+    /// A JSON number as it is spelled: an `int` of any size, or a `float` where it has a fraction or an exponent.
+    Number(&'a str),
+    /// A string.
+    Str(&'a str),
+    /// A list.
+    List,
+    /// A dict with string keys in their order.
+    Dict,
+}
+
+/// An entry of a dict of the caller's.
+#[derive(Clone, Copy)]
+pub struct InputEntry<'a> {
+    /// The key.
+    pub key: &'a str,
+    /// What the caller calls the key, which is text like any other.
+    pub key_tag: Tag,
+    /// The value.
+    pub value: &'a dyn Any,
+}
+
+/// A value for callers that have none of their own.
+///
+/// ```
+/// use rolecall_jinja::Input;
+/// let user = Input::dict([("name", Input::from("Ada")), ("tags", Input::list([1.into(), true.into()]))]);
+/// assert!(matches!(user, Input::Dict(entries) if entries.len() == 2));
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// `None`
+    Null,
+    /// `True` or `False`
+    Bool(bool),
+    /// A number as JSON spells it.
+    Number(String),
+    /// A string.
+    Str(String),
+    /// A list.
+    List(Vec<Input>),
+    /// A dict.
+    Dict(Vec<(String, Input)>),
+}
+
+impl Input {
+    /// A list.
+    pub fn list(items: impl IntoIterator<Item = Input>) -> Input {
+        Input::List(items.into_iter().collect())
+    }
+
+    /// A dict.
+    pub fn dict<K: Into<String>>(entries: impl IntoIterator<Item = (K, Input)>) -> Input {
+        Input::Dict(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
+    }
+}
+
+impl From<&str> for Input {
+    fn from(text: &str) -> Input {
+        Input::Str(text.to_owned())
+    }
+}
+
+impl From<bool> for Input {
+    fn from(value: bool) -> Input {
+        Input::Bool(value)
+    }
+}
+
+impl From<i64> for Input {
+    fn from(value: i64) -> Input {
+        Input::Number(value.to_string())
+    }
+}
+
+/// Reads [`Input`]s; a key's tag is the address of its characters.
+struct OwnInputs;
+
+impl Inputs for OwnInputs {
+    fn value<'a>(&'a self, node: &'a dyn Any) -> InputValue<'a> {
+        match node.downcast_ref::<Input>() {
+            None | Some(Input::Null) => InputValue::Null,
+            Some(Input::Bool(value)) => InputValue::Bool(*value),
+            Some(Input::Number(spelling)) => InputValue::Number(spelling),
+            Some(Input::Str(text)) => InputValue::Str(text),
+            Some(Input::List(_)) => InputValue::List,
+            Some(Input::Dict(_)) => InputValue::Dict,
+        }
+    }
+
+    fn len(&self, node: &dyn Any) -> usize {
+        match node.downcast_ref::<Input>() {
+            Some(Input::List(items)) => items.len(),
+            Some(Input::Dict(entries)) => entries.len(),
+            _ => 0,
+        }
+    }
+
+    fn item<'a>(&'a self, list: &'a dyn Any, index: usize) -> Option<&'a dyn Any> {
+        match list.downcast_ref::<Input>()? {
+            Input::List(items) => items.get(index).map(|item| item as &dyn Any),
+            _ => None,
+        }
+    }
+
+    fn get<'a>(&'a self, dict: &'a dyn Any, key: &str) -> Option<&'a dyn Any> {
+        match dict.downcast_ref::<Input>()? {
+            Input::Dict(entries) => entries.iter().find(|(known, _)| known == key).map(|(_, value)| value as &dyn Any),
+            _ => None,
+        }
+    }
+
+    fn entry<'a>(&'a self, dict: &'a dyn Any, index: usize) -> Option<InputEntry<'a>> {
+        match dict.downcast_ref::<Input>()? {
+            Input::Dict(entries) => {
+                let (key, value) = entries.get(index)?;
+                Some(InputEntry { key, key_tag: Tag::of(key), value })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The variables that a template is rendered with.
+#[derive(Clone)]
+pub struct Context<'a> {
+    pub(crate) inputs: &'a dyn Inputs,
+    entries: Vec<(&'a str, &'a dyn Any)>,
+}
+
+impl Default for Context<'_> {
+    fn default() -> Self {
+        Context::reading(&OwnInputs)
+    }
+}
+
+impl<'a> Context<'a> {
+    /// No variables yet; they are going to be [`Input`]s.
+    pub fn new() -> Context<'a> {
+        Context::default()
+    }
+
+    /// No variables yet; they are going to be whatever this reads.
+    pub fn reading(inputs: &'a dyn Inputs) -> Context<'a> {
+        Context { inputs, entries: Vec::new() }
+    }
+
+    /// Sets a variable; an earlier one of the name is replaced.
+    pub fn set(&mut self, name: &'a str, value: &'a dyn Any) -> &mut Context<'a> {
+        match self.entries.iter_mut().find(|(known, _)| *known == name) {
+            Some(entry) => entry.1 = value,
+            None => self.entries.push((name, value)),
+        }
+        self
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, name: &str) -> Option<&'a dyn Any> {
+        self.entries.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+    }
+}

@@ -1,0 +1,592 @@
+//! Source into tokens, as jinja2's lexer cuts it with `trim_blocks` and `lstrip_blocks` on.
+
+use std::borrow::Cow;
+
+use num_bigint::BigInt;
+
+use crate::error::{ErrorKind, Fault};
+
+/// A token and where it begins.
+#[derive(Clone, Debug)]
+pub(crate) struct Token<'s> {
+    pub(crate) kind: Kind<'s>,
+    pub(crate) at: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Kind<'s> {
+    Data(&'s str),
+    VariableBegin,
+    VariableEnd,
+    BlockBegin,
+    BlockEnd,
+    Name(&'s str),
+    Str(Cow<'s, str>),
+    Int(i64),
+    BigInt(Box<BigInt>),
+    Float(f64),
+    Op(Op),
+    End,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Op {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    FloorDiv,
+    Mod,
+    Pow,
+    Tilde,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+    Assign,
+    Dot,
+    Colon,
+    Comma,
+    Semicolon,
+    Pipe,
+    OpenParen,
+    CloseParen,
+    OpenBracket,
+    CloseBracket,
+    OpenBrace,
+    CloseBrace,
+}
+
+/// How operators are written.
+const OPERATORS: [(&str, Op); 26] = [
+    ("//", Op::FloorDiv),
+    ("**", Op::Pow),
+    ("==", Op::Eq),
+    ("!=", Op::Ne),
+    (">=", Op::Ge),
+    ("<=", Op::Le),
+    ("+", Op::Add),
+    ("-", Op::Sub),
+    ("/", Op::Div),
+    ("*", Op::Mul),
+    ("%", Op::Mod),
+    ("~", Op::Tilde),
+    ("[", Op::OpenBracket),
+    ("]", Op::CloseBracket),
+    ("(", Op::OpenParen),
+    (")", Op::CloseParen),
+    ("{", Op::OpenBrace),
+    ("}", Op::CloseBrace),
+    (">", Op::Gt),
+    ("<", Op::Lt),
+    ("=", Op::Assign),
+    (".", Op::Dot),
+    (":", Op::Colon),
+    ("|", Op::Pipe),
+    (",", Op::Comma),
+    (";", Op::Semicolon),
+];
+
+/// The operator with which a text begins, and its length.
+fn operator_of(bytes: &[u8]) -> Option<(usize, Op)> {
+    let next = bytes.get(1).copied();
+    Some(match (bytes.first()?, next) {
+        (b'/', Some(b'/')) => (2, Op::FloorDiv),
+        (b'*', Some(b'*')) => (2, Op::Pow),
+        (b'=', Some(b'=')) => (2, Op::Eq),
+        (b'!', Some(b'=')) => (2, Op::Ne),
+        (b'>', Some(b'=')) => (2, Op::Ge),
+        (b'<', Some(b'=')) => (2, Op::Le),
+        (b'+', _) => (1, Op::Add),
+        (b'-', _) => (1, Op::Sub),
+        (b'/', _) => (1, Op::Div),
+        (b'*', _) => (1, Op::Mul),
+        (b'%', _) => (1, Op::Mod),
+        (b'~', _) => (1, Op::Tilde),
+        (b'[', _) => (1, Op::OpenBracket),
+        (b']', _) => (1, Op::CloseBracket),
+        (b'(', _) => (1, Op::OpenParen),
+        (b')', _) => (1, Op::CloseParen),
+        (b'{', _) => (1, Op::OpenBrace),
+        (b'}', _) => (1, Op::CloseBrace),
+        (b'>', _) => (1, Op::Gt),
+        (b'<', _) => (1, Op::Lt),
+        (b'=', _) => (1, Op::Assign),
+        (b'.', _) => (1, Op::Dot),
+        (b':', _) => (1, Op::Colon),
+        (b'|', _) => (1, Op::Pipe),
+        (b',', _) => (1, Op::Comma),
+        (b';', _) => (1, Op::Semicolon),
+        _ => return None,
+    })
+}
+
+/// How a token is named in a message.
+pub(crate) fn describe(kind: &Kind<'_>) -> String {
+    match kind {
+        Kind::Data(_) => "template text".to_owned(),
+        Kind::VariableBegin => "`{{`".to_owned(),
+        Kind::VariableEnd => "`}}`".to_owned(),
+        Kind::BlockBegin => "`{%`".to_owned(),
+        Kind::BlockEnd => "`%}`".to_owned(),
+        Kind::Name(name) => format!("`{name}`"),
+        Kind::Str(_) => "a string".to_owned(),
+        Kind::Int(_) | Kind::BigInt(_) | Kind::Float(_) => "a number".to_owned(),
+        Kind::Op(op) => describe_op(*op),
+        Kind::End => "the end of the template".to_owned(),
+    }
+}
+
+pub(crate) fn describe_op(op: Op) -> String {
+    let spelling = OPERATORS.iter().find(|(_, known)| *known == op).map_or("", |(spelling, _)| spelling);
+    format!("`{spelling}`")
+}
+
+/// What Python's `str.isspace` and `\s` call white space.
+pub(crate) fn is_space(c: char) -> bool {
+    c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
+}
+
+fn trim_start(text: &str) -> &str {
+    text.trim_start_matches(is_space)
+}
+
+/// Line breaks become `\n`, and the last one goes: the source as jinja2 reads it.
+pub(crate) fn normalize(source: &str) -> String {
+    let mut source = match source.contains('\r') {
+        true => source.replace("\r\n", "\n").replace('\r', "\n"),
+        false => source.to_owned(),
+    };
+    if source.ends_with('\n') {
+        source.pop();
+    }
+    source
+}
+
+/// All tokens of a normalised source, or what is wrong and where.
+pub(crate) fn tokenize(source: &str) -> Result<Vec<Token<'_>>, (Fault, usize)> {
+    let mut lexer = Lexer {
+        source,
+        position: 0,
+        tokens: Vec::with_capacity(source.len() / 6 + 8),
+        line_starting: true,
+        open: Vec::new(),
+    };
+    while lexer.position < source.len() {
+        lexer.text()?;
+    }
+    lexer.push(source.len(), Kind::End);
+    Ok(lexer.tokens)
+}
+
+struct Lexer<'s> {
+    source: &'s str,
+    position: usize,
+    tokens: Vec<Token<'s>>,
+    /// Whether what was read last ended with a line break.
+    line_starting: bool,
+    /// The closing brackets that are still to come inside a tag.
+    open: Vec<Op>,
+}
+
+type Step = Result<(), (Fault, usize)>;
+
+impl<'s> Lexer<'s> {
+    fn push(&mut self, at: usize, kind: Kind<'s>) {
+        self.tokens.push(Token { kind, at: at as u32 });
+    }
+
+    fn rest(&self) -> &'s str {
+        &self.source[self.position..]
+    }
+
+    fn advance(&mut self, to: usize) {
+        self.line_starting = self.source[self.position..to].ends_with('\n');
+        self.position = to;
+    }
+
+    /// Text up to the next tag, and the tag.
+    fn text(&mut self) -> Step {
+        let start = self.position;
+        let Some((tag_at, opener)) = find_tag(self.source, start) else {
+            self.push(start, Kind::Data(self.rest()));
+            self.position = self.source.len();
+            return Ok(());
+        };
+        let text = &self.source[start..tag_at];
+        let inside = tag_at + 2;
+        let sign = self.source.as_bytes().get(inside).copied().filter(|sign| matches!(sign, b'-' | b'+'));
+        let text = self.strip_before_tag(text, sign, opener != b'{');
+        if !text.is_empty() {
+            self.push(start, Kind::Data(text));
+        }
+        self.advance(inside + usize::from(sign.is_some()));
+        match opener {
+            b'#' => self.comment(tag_at),
+            b'%' => match self.raw_begin() {
+                Some(raw_start) => {
+                    self.advance(raw_start);
+                    self.raw(tag_at)
+                }
+                None => {
+                    self.push(tag_at, Kind::BlockBegin);
+                    self.tag(true)
+                }
+            },
+            _ => {
+                self.push(tag_at, Kind::VariableBegin);
+                self.tag(false)
+            }
+        }
+    }
+
+    fn strip_before_tag(&self, text: &'s str, sign: Option<u8>, lstrip: bool) -> &'s str {
+        match sign {
+            Some(b'-') => text.trim_end_matches(is_space),
+            Some(_) => text,
+            None if lstrip => {
+                let line = text.rfind('\n').map_or(0, |at| at + 1);
+                let blank = line < text.len() && text[line..].chars().all(is_space);
+                if blank && (line > 0 || self.line_starting) { &text[..line] } else { text }
+            }
+            None => text,
+        }
+    }
+
+    /// Where a tag's content ends that may close with a sign; `after` is the place of the closing two characters.
+    fn after_close(&self, after: usize, sign: Option<u8>, trim_newline: bool) -> usize {
+        let behind = after + 2;
+        match sign {
+            Some(b'-') => self.source.len() - trim_start(&self.source[behind..]).len(),
+            None if trim_newline && self.source[behind..].starts_with('\n') => behind + 1,
+            _ => behind,
+        }
+    }
+
+    fn comment(&mut self, tag_at: usize) -> Step {
+        let Some(close) = self.rest().find("#}").map(|at| self.position + at) else {
+            return Err((
+                Fault::syntax("expected `#}` at the end of the comment, found the end of the template"),
+                tag_at,
+            ));
+        };
+        let sign = match &self.source[self.position..close] {
+            body if body.ends_with('-') => Some(b'-'),
+            body if body.ends_with('+') => Some(b'+'),
+            _ => None,
+        };
+        let end = self.after_close(close, sign, true);
+        self.advance(end);
+        Ok(())
+    }
+
+    /// Behind `{%`: where the text of a raw block begins, if this opens one.
+    fn raw_begin(&self) -> Option<usize> {
+        let rest = trim_start(trim_start(self.rest()).strip_prefix("raw")?);
+        let close = self.source.len() - rest.len();
+        if rest.starts_with("-%}") {
+            return Some(self.after_close(close + 1, Some(b'-'), false));
+        }
+        rest.starts_with("%}").then_some(close + 2)
+    }
+
+    fn raw(&mut self, tag_at: usize) -> Step {
+        let start = self.position;
+        let mut search = start;
+        while let Some(at) = self.source[search..].find("{%").map(|at| search + at) {
+            search = at + 2;
+            let sign = self.source.as_bytes().get(search).copied().filter(|sign| matches!(sign, b'-' | b'+'));
+            let name = trim_start(&self.source[search + usize::from(sign.is_some())..]);
+            let Some(rest) = name.strip_prefix("endraw").map(trim_start) else { continue };
+            let close_sign = rest.bytes().next().filter(|sign| matches!(sign, b'-' | b'+'));
+            let rest = &rest[usize::from(close_sign.is_some())..];
+            if !rest.starts_with("%}") {
+                continue;
+            }
+            let text = self.strip_before_tag(&self.source[start..at], sign, true);
+            if !text.is_empty() {
+                self.push(start, Kind::Data(text));
+            }
+            let end = self.after_close(self.source.len() - rest.len(), close_sign, true);
+            self.advance(end);
+            return Ok(());
+        }
+        Err((Fault::syntax("expected `{% endraw %}`, found the end of the template"), tag_at))
+    }
+
+    /// The tokens of a tag, up to and with its end.
+    fn tag(&mut self, is_block: bool) -> Step {
+        loop {
+            self.skip_space();
+            let start = self.position;
+            let Some(&first) = self.source.as_bytes().get(start) else { return Ok(()) };
+            if self.open.is_empty() && matches!(first, b'-' | b'+' | b'%' | b'}') && self.tag_end(is_block) {
+                return Ok(());
+            }
+            match first {
+                b'a'..=b'z' | b'A'..=b'Z' | b'_' | 0x80.. => self.name()?,
+                b'\'' | b'"' => self.string()?,
+                b'0'..=b'9' => self.number()?,
+                _ => self.operator(start)?,
+            }
+        }
+    }
+
+    fn skip_space(&mut self) {
+        let bytes = self.source.as_bytes();
+        while let Some(b' ' | b'\n' | b'\t') = bytes.get(self.position) {
+            self.position += 1;
+        }
+        if bytes.get(self.position).is_some_and(|byte| !byte.is_ascii_graphic()) {
+            self.position = self.source.len() - trim_start(self.rest()).len();
+        }
+    }
+
+    fn tag_end(&mut self, is_block: bool) -> bool {
+        let rest = self.rest();
+        let close = if is_block { "%}" } else { "}}" };
+        let sign = match rest.as_bytes()[0] {
+            b'-' => Some(b'-'),
+            b'+' if is_block => Some(b'+'),
+            _ => None,
+        };
+        if !rest[usize::from(sign.is_some())..].starts_with(close) {
+            return false;
+        }
+        let start = self.position;
+        let end = self.after_close(start + usize::from(sign.is_some()), sign, is_block);
+        self.push(start, if is_block { Kind::BlockEnd } else { Kind::VariableEnd });
+        self.advance(end);
+        true
+    }
+
+    fn name(&mut self) -> Step {
+        let start = self.position;
+        let bytes = &self.source.as_bytes()[start..];
+        let mut length = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        if bytes.get(length).is_some_and(|byte| !byte.is_ascii()) {
+            let rest = self.rest();
+            let is_end = |c: char| !(c.is_alphanumeric() || c == '_' || is_name_mark(c));
+            length = rest.find(is_end).unwrap_or(rest.len());
+            if length == 0 {
+                let c = rest.chars().next().unwrap_or_default();
+                return Err((Fault::syntax(format!("unexpected character {c:?}")), start));
+            }
+            if !rest.starts_with(|c: char| c.is_alphabetic() || c == '_') {
+                return Err((Fault::syntax("invalid character in a name"), start));
+            }
+        }
+        self.push(start, Kind::Name(&self.source[start..start + length]));
+        self.position += length;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Step {
+        let start = self.position;
+        let rest = self.rest();
+        if let Some(length) = float_length(rest)
+            && !self.source[..start].ends_with('.')
+        {
+            let value = rest[..length].replace('_', "").parse().unwrap_or(f64::INFINITY);
+            self.push(start, Kind::Float(value));
+            self.position += length;
+            return Ok(());
+        }
+        let (length, radix) = integer_length(rest);
+        let digits = rest[if radix == 10 { 0 } else { 2 }..length].replace('_', "");
+        let kind = match i64::from_str_radix(&digits, radix) {
+            Ok(value) => Kind::Int(value),
+            Err(_) if digits.len() > crate::limits::INTEGER_DIGITS => {
+                return Err((Fault::new(ErrorKind::Limit(crate::LimitKind::Integer), "more than 4300 digits"), start));
+            }
+            Err(_) => match BigInt::parse_bytes(digits.as_bytes(), radix) {
+                Some(value) => Kind::BigInt(Box::new(value)),
+                None => return Err((Fault::syntax("invalid number"), start)),
+            },
+        };
+        self.push(start, kind);
+        self.position += length;
+        Ok(())
+    }
+
+    /// A string.
+    fn string(&mut self) -> Step {
+        let start = self.position;
+        let rest = self.rest();
+        let quote = rest.as_bytes()[0];
+        let mut at = 1;
+        let mut has_escape = false;
+        let end = loop {
+            match rest.as_bytes().get(at) {
+                None => {
+                    return Err((
+                        Fault::syntax("expected the end of the string, found the end of the template"),
+                        start,
+                    ));
+                }
+                Some(&byte) if byte == quote => break at,
+                Some(b'\\') => {
+                    has_escape = true;
+                    at += 2;
+                }
+                Some(_) => at += 1,
+            }
+        };
+        let value = if has_escape {
+            Cow::Owned(unescape(&rest[1..end]).map_err(|message| (Fault::syntax(message), start))?)
+        } else {
+            Cow::Borrowed(&rest[1..end])
+        };
+        self.push(start, Kind::Str(value));
+        self.position += end + 1;
+        Ok(())
+    }
+
+    fn operator(&mut self, start: usize) -> Step {
+        let rest = self.rest();
+        let Some((length, op)) = operator_of(rest.as_bytes()) else {
+            let c = rest.chars().next().unwrap_or_default();
+            return Err((Fault::syntax(format!("unexpected character {c:?}")), start));
+        };
+        match op {
+            Op::OpenBrace => self.open.push(Op::CloseBrace),
+            Op::OpenParen => self.open.push(Op::CloseParen),
+            Op::OpenBracket => self.open.push(Op::CloseBracket),
+            Op::CloseBrace | Op::CloseParen | Op::CloseBracket => match self.open.pop() {
+                None => return Err((Fault::syntax(format!("unexpected {}", describe_op(op))), start)),
+                Some(expected) if expected != op => {
+                    let message = format!("expected {}, found {}", describe_op(expected), describe_op(op));
+                    return Err((Fault::syntax(message), start));
+                }
+                Some(_) => {}
+            },
+            _ => {}
+        }
+        self.push(start, Kind::Op(op));
+        self.position += length;
+        Ok(())
+    }
+}
+
+/// The next `{{`, `{%` or `{#`, and its second character.
+fn find_tag(source: &str, from: usize) -> Option<(usize, u8)> {
+    let bytes = source.as_bytes();
+    let mut at = from;
+    loop {
+        at += source[at..].find('{')?;
+        match bytes.get(at + 1) {
+            Some(&opener @ (b'{' | b'%' | b'#')) => return Some((at, opener)),
+            Some(_) => at += 1,
+            None => return None,
+        }
+    }
+}
+
+/// Combining marks and joiners that may stand inside a Python identifier.
+fn is_name_mark(c: char) -> bool {
+    matches!(c, '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{387}' | '\u{203f}' | '\u{2040}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Digits with single underscores between them.
+fn digits(text: &str, allowed: impl Fn(u8) -> bool) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    loop {
+        match bytes.get(at) {
+            Some(&byte) if allowed(byte) => at += 1,
+            Some(b'_') if at > 0 && bytes.get(at + 1).is_some_and(|&byte| allowed(byte)) => at += 1,
+            _ => return at,
+        }
+    }
+}
+
+fn float_length(text: &str) -> Option<usize> {
+    let digit = |byte: u8| byte.is_ascii_digit();
+    let mut at = digits(text, digit);
+    let mut is_float = false;
+    if text[at..].starts_with('.') {
+        let fraction = digits(&text[at + 1..], digit);
+        if fraction > 0 {
+            at += 1 + fraction;
+            is_float = true;
+        }
+    }
+    if text[at..].starts_with(['e', 'E']) {
+        let sign = usize::from(text[at + 1..].starts_with(['+', '-']));
+        let exponent = digits(&text[at + 1 + sign..], digit);
+        if exponent > 0 {
+            at += 1 + sign + exponent;
+            is_float = true;
+        }
+    }
+    is_float.then_some(at)
+}
+
+fn integer_length(text: &str) -> (usize, u32) {
+    let radixes: [(&[&str], u32); 3] = [(&["0b", "0B"], 2), (&["0o", "0O"], 8), (&["0x", "0X"], 16)];
+    for (prefixes, radix) in radixes {
+        if let Some(rest) = prefixes.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+            let skip = usize::from(rest.starts_with('_'));
+            let length = digits(&rest[skip..], |byte| (byte as char).is_digit(radix));
+            if length > 0 {
+                return (2 + skip + length, radix);
+            }
+        }
+    }
+    match text.starts_with('0') {
+        true => (digits(text, |byte| byte == b'0'), 10),
+        false => (digits(text, |byte| byte.is_ascii_digit()), 10),
+    }
+}
+
+/// Python's escapes; one that it does not know stays as it is written.
+fn unescape(text: &str) -> Result<String, String> {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find('\\') {
+        out.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let Some(c) = rest.chars().next() else { return Err("expected an escaped character behind `\\`".to_owned()) };
+        rest = &rest[c.len_utf8()..];
+        let simple = match c {
+            '\n' => continue,
+            '\\' | '\'' | '"' => c,
+            'a' => '\x07',
+            'b' => '\x08',
+            'f' => '\x0c',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\x0b',
+            '0'..='7' => {
+                let more = rest.bytes().take(2).take_while(|byte| (b'0'..=b'7').contains(byte)).count();
+                let value = u32::from_str_radix(&format!("{c}{}", &rest[..more]), 8).unwrap_or_default();
+                rest = &rest[more..];
+                char::from_u32(value).unwrap_or_default()
+            }
+            'x' => hex_escape(&mut rest, 2)?,
+            'u' => hex_escape(&mut rest, 4)?,
+            'U' => hex_escape(&mut rest, 8)?,
+            'N' => return Err("characters by name (`\\N{..}`) are not supported".to_owned()),
+            other => {
+                out.push('\\');
+                other
+            }
+        };
+        out.push(simple);
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+fn hex_escape(rest: &mut &str, digits: usize) -> Result<char, String> {
+    let value = rest.get(..digits).filter(|hex| hex.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let Some(value) = value.and_then(|hex| u32::from_str_radix(hex, 16).ok()) else {
+        return Err(format!("expected {digits} hexadecimal digits in the escape"));
+    };
+    *rest = &rest[digits..];
+    // Python would make a lone surrogate, which no prompt can hold.
+    char::from_u32(value).ok_or_else(|| format!("the escape {value:#x} is no character"))
+}

@@ -1,0 +1,569 @@
+//! Expressions, with jinja2's precedence: conditional, or, and, not, comparison, + -, ~, * / // %, **, unary, postfix,
+//! filters and tests.
+
+use std::borrow::Cow;
+
+use super::ast::{ArgList, Args, BinaryOp, CompareOp, Expr, ExprKind, Target};
+use super::{Parsed, Parser, known};
+use crate::lexer::{Kind, Op};
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Parsed<Expr> {
+        self.deeper(Self::conditional)
+    }
+
+    pub(super) fn without_conditional(&mut self) -> Parsed<Expr> {
+        self.deeper(|parser| parser.operators(Level::Or))
+    }
+
+    fn conditional(&mut self) -> Parsed<Expr> {
+        let mut at = self.at();
+        let mut value = self.operators(Level::Or)?;
+        while self.skip_name("if") {
+            let test = self.operators(Level::Or)?;
+            let otherwise = if self.skip_name("else") { Some(self.deeper(Self::conditional)?) } else { None };
+            value = self.expr(ExprKind::Conditional(Box::new((test, value, otherwise))), at)?;
+            at = self.at();
+        }
+        Ok(value)
+    }
+
+    /// Operators that bind at least so tightly.
+    fn operators(&mut self, lowest: Level) -> Parsed<Expr> {
+        let at = self.at();
+        let mut left = if lowest <= Level::Not && self.skip_name("not") {
+            let inner = self.deeper(|parser| parser.operators(Level::Not))?;
+            self.expr(ExprKind::Not(Box::new(inner)), at)?
+        } else {
+            self.unary(true)?
+        };
+        while let Some(level) = self.operator_level()
+            && level >= lowest
+        {
+            left = self.operator(level, left, at)?;
+        }
+        Ok(left)
+    }
+
+    /// How tightly the operator binds that stands here, if one does.
+    fn operator_level(&self) -> Option<Level> {
+        Some(match self.current().kind {
+            Kind::Op(op) => match op {
+                Op::Add | Op::Sub => Level::Sum,
+                Op::Tilde => Level::Concat,
+                Op::Mul | Op::Div | Op::FloorDiv | Op::Mod => Level::Product,
+                Op::Pow => Level::Power,
+                Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => Level::Compare,
+                _ => return None,
+            },
+            Kind::Name("or") => Level::Or,
+            Kind::Name("and") => Level::And,
+            Kind::Name("in") => Level::Compare,
+            Kind::Name("not") if self.next_is_name("in") => Level::Compare,
+            _ => return None,
+        })
+    }
+
+    /// One operator behind its left side, with all of its kind that follow where they are one expression.
+    fn operator(&mut self, level: Level, left: Expr, at: u32) -> Parsed<Expr> {
+        let kind = match level {
+            Level::Or => ExprKind::Or(self.more(left, |parser| parser.skip_name("or"), Level::And)?),
+            Level::And => ExprKind::And(self.more(left, |parser| parser.skip_name("and"), Level::Not)?),
+            Level::Concat => ExprKind::Concat(self.more(left, |parser| parser.skip_op(Op::Tilde), Level::Product)?),
+            Level::Sum if self.is_op(Op::Add) => {
+                ExprKind::Sum(self.more(left, |parser| parser.skip_op(Op::Add), Level::Concat)?)
+            }
+            Level::Compare => {
+                let mut operands = Vec::new();
+                while let Some(op) = self.compare_operator() {
+                    operands.push((op, self.operators(Level::Sum)?));
+                }
+                ExprKind::Compare(Box::new(left), operands)
+            }
+            // jinja2: `**` groups from the left like the others, and a minus binds tighter than it.
+            Level::Not | Level::Sum | Level::Product | Level::Power => {
+                let (op, tighter) = match self.current().kind {
+                    Kind::Op(Op::Sub) => (BinaryOp::Sub, Level::Concat),
+                    Kind::Op(Op::Mul) => (BinaryOp::Mul, Level::Power),
+                    Kind::Op(Op::Div) => (BinaryOp::Div, Level::Power),
+                    Kind::Op(Op::FloorDiv) => (BinaryOp::FloorDiv, Level::Power),
+                    Kind::Op(Op::Mod) => (BinaryOp::Mod, Level::Power),
+                    _ => (BinaryOp::Pow, Level::Unary),
+                };
+                self.advance();
+                let right = self.operators(tighter)?;
+                ExprKind::Binary(op, Box::new(left), Box::new(right))
+            }
+            Level::Unary => return Ok(left),
+        };
+        self.expr(kind, at)
+    }
+
+    /// The sides of an operator that stands between several.
+    fn more(&mut self, first: Expr, skip: impl Fn(&mut Self) -> bool, tighter: Level) -> Parsed<Vec<Expr>> {
+        let mut parts = vec![first];
+        while skip(self) {
+            parts.push(self.operators(tighter)?);
+        }
+        Ok(parts)
+    }
+
+    fn compare_operator(&mut self) -> Option<CompareOp> {
+        let op = match self.current().kind {
+            Kind::Op(Op::Eq) => CompareOp::Eq,
+            Kind::Op(Op::Ne) => CompareOp::Ne,
+            Kind::Op(Op::Lt) => CompareOp::Lt,
+            Kind::Op(Op::Le) => CompareOp::Le,
+            Kind::Op(Op::Gt) => CompareOp::Gt,
+            Kind::Op(Op::Ge) => CompareOp::Ge,
+            Kind::Name("in") => CompareOp::In,
+            Kind::Name("not") if self.next_is_name("in") => {
+                self.advance();
+                CompareOp::NotIn
+            }
+            _ => return None,
+        };
+        self.advance();
+        Some(op)
+    }
+
+    fn unary(&mut self, with_filter: bool) -> Parsed<Expr> {
+        let at = self.at();
+        let mut node = if self.skip_op(Op::Sub) {
+            let inner = self.deeper(|parser| parser.unary(false))?;
+            self.expr(ExprKind::Negative(Box::new(inner)), at)?
+        } else if self.skip_op(Op::Add) {
+            let inner = self.deeper(|parser| parser.unary(false))?;
+            self.expr(ExprKind::Positive(Box::new(inner)), at)?
+        } else {
+            self.primary()?
+        };
+        node = self.postfix(node)?;
+        if with_filter { self.filters_and_tests(node) } else { Ok(node) }
+    }
+
+    pub(super) fn primary(&mut self) -> Parsed<Expr> {
+        let at = self.at();
+        let kind = match &self.current().kind {
+            Kind::Name("true" | "True") => ExprKind::Bool(true),
+            Kind::Name("false" | "False") => ExprKind::Bool(false),
+            Kind::Name("none" | "None") => ExprKind::None,
+            Kind::Name(_) => {
+                let name = self.expect_name()?;
+                self.reads_loop |= name == known::LOOP;
+                self.reads_call_names |= matches!(name, known::CALLER | known::KWARGS | known::VARARGS);
+                return self.expr(ExprKind::Name(name), at);
+            }
+            Kind::Str(_) => return self.string(),
+            Kind::Int(value) => ExprKind::Int(*value),
+            Kind::BigInt(value) => ExprKind::BigInt(value.clone()),
+            Kind::Float(value) => ExprKind::Float(*value),
+            Kind::Op(Op::OpenParen) => {
+                self.advance();
+                let inner = self.deeper(|parser| parser.tuple(true, true))?;
+                self.expect_op(Op::CloseParen)?;
+                return Ok(inner);
+            }
+            Kind::Op(Op::OpenBracket) => return self.deeper(Self::list),
+            Kind::Op(Op::OpenBrace) => return self.deeper(Self::dict),
+            _ => return Err(self.expected("an expression")),
+        };
+        self.advance();
+        self.expr(kind, at)
+    }
+
+    /// Strings side by side are one.
+    fn string(&mut self) -> Parsed<Expr> {
+        let at = self.at();
+        let mut text = Cow::Borrowed("");
+        while let Kind::Str(part) = &mut self.tokens[self.position].kind {
+            let part = std::mem::take(part);
+            text = if text.is_empty() { part } else { text + part };
+            self.position += 1;
+        }
+        let id = self.literal(text, at, false);
+        self.expr(ExprKind::Str(id), at)
+    }
+
+    /// One expression, or several with commas between them, which are a tuple.
+    pub(super) fn tuple(&mut self, with_conditional: bool, in_parentheses: bool) -> Parsed<Expr> {
+        let at = self.at();
+        let mut items = Vec::new();
+        let mut is_tuple = false;
+        loop {
+            if !items.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            if self.is_tuple_end() {
+                break;
+            }
+            items.push(if with_conditional { self.expression()? } else { self.without_conditional()? });
+            if !self.is_op(Op::Comma) {
+                break;
+            }
+            is_tuple = true;
+        }
+        if !is_tuple {
+            if let Some(only) = items.pop() {
+                return Ok(only);
+            }
+            if !in_parentheses {
+                return Err(self.expected("an expression"));
+            }
+        }
+        self.expr(ExprKind::Tuple(items), at)
+    }
+
+    fn is_tuple_end(&self) -> bool {
+        matches!(self.current().kind, Kind::VariableEnd | Kind::BlockEnd | Kind::Op(Op::CloseParen))
+    }
+
+    fn list(&mut self) -> Parsed<Expr> {
+        let at = self.at();
+        self.expect_op(Op::OpenBracket)?;
+        let mut items = Vec::new();
+        while !self.is_op(Op::CloseBracket) {
+            if !items.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            if self.is_op(Op::CloseBracket) {
+                break;
+            }
+            items.push(self.expression()?);
+        }
+        self.expect_op(Op::CloseBracket)?;
+        self.expr(ExprKind::List(items), at)
+    }
+
+    fn dict(&mut self) -> Parsed<Expr> {
+        let at = self.at();
+        self.expect_op(Op::OpenBrace)?;
+        let mut items = Vec::new();
+        while !self.is_op(Op::CloseBrace) {
+            if !items.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            if self.is_op(Op::CloseBrace) {
+                break;
+            }
+            let key = self.expression()?;
+            self.expect_op(Op::Colon)?;
+            items.push((key, self.expression()?));
+        }
+        self.expect_op(Op::CloseBrace)?;
+        self.expr(ExprKind::Dict(items), at)
+    }
+
+    fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
+        loop {
+            node = match self.current().kind {
+                Kind::Op(Op::Dot) => self.attribute(node)?,
+                Kind::Op(Op::OpenBracket) => self.subscript(node)?,
+                Kind::Op(Op::OpenParen) => self.call(node)?,
+                _ => return Ok(node),
+            };
+        }
+    }
+
+    fn filters_and_tests(&mut self, mut node: Expr) -> Parsed<Expr> {
+        loop {
+            node = match self.current().kind {
+                Kind::Op(Op::Pipe) => {
+                    self.advance();
+                    self.filter(Some(node))?
+                }
+                Kind::Name("is") => self.test(node)?,
+                Kind::Op(Op::OpenParen) => self.call(node)?,
+                _ => return Ok(node),
+            };
+        }
+    }
+
+    fn attribute(&mut self, node: Expr) -> Parsed<Expr> {
+        self.advance();
+        let at = self.at();
+        match self.current().kind {
+            Kind::Name(_) => {
+                let name = self.expect_name()?;
+                self.expr(ExprKind::Attribute(Box::new(node), name), at)
+            }
+            Kind::Int(index) => {
+                self.advance();
+                let index = self.expr(ExprKind::Int(index), at)?;
+                self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at)
+            }
+            _ => Err(self.expected("a name or a number behind the dot")),
+        }
+    }
+
+    fn subscript(&mut self, node: Expr) -> Parsed<Expr> {
+        let at = self.at();
+        self.advance();
+        let mut args = Vec::new();
+        while !self.is_op(Op::CloseBracket) {
+            if !args.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            args.push(self.subscribed()?);
+        }
+        self.expect_op(Op::CloseBracket)?;
+        if args.len() != 1 {
+            let mut items = Vec::with_capacity(args.len());
+            for arg in args {
+                match arg {
+                    Subscript::Item(item) => items.push(item),
+                    // Python: a tuple of slices is an index of no value that a template has.
+                    Subscript::Slice(_) => return Err(self.fail("a slice cannot stand beside other indexes")),
+                }
+            }
+            let index = self.expr(ExprKind::Tuple(items), at)?;
+            return self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at);
+        }
+        match args.remove(0) {
+            Subscript::Item(index) => self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at),
+            Subscript::Slice(bounds) => self.expr(ExprKind::Slice(Box::new(node), bounds), at),
+        }
+    }
+
+    fn subscribed(&mut self) -> Parsed<Subscript> {
+        let mut bounds = [None, None, None];
+        if !self.is_op(Op::Colon) {
+            let first = self.expression()?;
+            if !self.is_op(Op::Colon) {
+                return Ok(Subscript::Item(first));
+            }
+            bounds[0] = Some(first);
+        }
+        self.advance();
+        if !matches!(self.current().kind, Kind::Op(Op::Colon | Op::CloseBracket | Op::Comma)) {
+            bounds[1] = Some(self.expression()?);
+        }
+        if self.skip_op(Op::Colon) && !matches!(self.current().kind, Kind::Op(Op::CloseBracket | Op::Comma)) {
+            bounds[2] = Some(self.expression()?);
+        }
+        Ok(Subscript::Slice(Box::new(bounds)))
+    }
+
+    fn call(&mut self, node: Expr) -> Parsed<Expr> {
+        let at = self.at();
+        let args = self.arguments()?;
+        self.expr(ExprKind::Call(Box::new(node), ArgList::new(args)), at)
+    }
+
+    fn arguments(&mut self) -> Parsed<Args> {
+        self.expect_op(Op::OpenParen)?;
+        let mut args = Args::default();
+        let mut is_first = true;
+        while !self.is_op(Op::CloseParen) {
+            if !is_first {
+                self.expect_op(Op::Comma)?;
+                if self.is_op(Op::CloseParen) {
+                    break;
+                }
+            }
+            is_first = false;
+            let is_valid = if self.skip_op(Op::Mul) {
+                let is_valid = args.is_plain();
+                args.spread = Some(self.expression()?);
+                is_valid
+            } else if self.skip_op(Op::Pow) {
+                let is_valid = args.spread_keywords.is_none();
+                args.spread_keywords = Some(self.expression()?);
+                is_valid
+            } else if matches!(self.current().kind, Kind::Name(_)) && self.next_is_op(Op::Assign) {
+                let name = self.expect_name()?;
+                self.advance();
+                args.keywords.push((name, self.expression()?));
+                args.spread_keywords.is_none()
+            } else {
+                args.positional.push(self.expression()?);
+                args.is_plain() && args.keywords.is_empty()
+            };
+            if !is_valid {
+                return Err(self.fail("the arguments of a call are out of order"));
+            }
+        }
+        self.expect_op(Op::CloseParen)?;
+        if let Some((name, _)) = args
+            .keywords
+            .iter()
+            .enumerate()
+            .find_map(|(at, pair)| args.keywords[..at].iter().find(|other| other.0 == pair.0))
+        {
+            let name = &self.names[name.0 as usize];
+            return Err(self.fail(format!("keyword argument `{name}` is given twice")));
+        }
+        Ok(args)
+    }
+
+    fn dotted_name(&mut self) -> Parsed<super::NameId> {
+        let name = self.expect_name()?;
+        if !self.is_op(Op::Dot) {
+            return Ok(name);
+        }
+        // No filter or test has a dot in its name; the name is kept for the message.
+        let mut dotted = self.names[name.0 as usize].to_string();
+        while self.skip_op(Op::Dot) {
+            let part = self.expect_name()?;
+            dotted.push('.');
+            dotted.push_str(&self.names[part.0 as usize]);
+        }
+        self.names.push(dotted.into());
+        Ok(super::NameId(self.names.len() as u32 - 1))
+    }
+
+    /// Behind the bar: one filter.
+    pub(super) fn filter(&mut self, subject: Option<Expr>) -> Parsed<Expr> {
+        let at = self.at();
+        let name = self.dotted_name()?;
+        let args = if self.is_op(Op::OpenParen) { self.arguments()? } else { Args::default() };
+        self.expr(ExprKind::Filter(subject.map(Box::new), name, ArgList::new(args)), at)
+    }
+
+    /// The filters of a set block, which have no bar before the first if it is a filter block.
+    pub(super) fn filter_chain(&mut self, mut starts_inline: bool) -> Parsed<Option<Expr>> {
+        let mut node = None;
+        while starts_inline || self.is_op(Op::Pipe) {
+            if !starts_inline {
+                self.advance();
+            }
+            starts_inline = false;
+            node = Some(self.filter(node)?);
+        }
+        Ok(node)
+    }
+
+    fn test(&mut self, node: Expr) -> Parsed<Expr> {
+        let at = self.at();
+        self.advance();
+        let is_negated = self.skip_name("not");
+        let name = self.dotted_name()?;
+        let mut args = Args::default();
+        match self.current().kind {
+            Kind::Op(Op::OpenParen) => args = self.arguments()?,
+            Kind::Name("is") => return Err(self.fail("tests cannot be chained with `is`")),
+            Kind::Name("else" | "or" | "and") => {}
+            Kind::Name(_)
+            | Kind::Str(_)
+            | Kind::Int(_)
+            | Kind::BigInt(_)
+            | Kind::Float(_)
+            | Kind::Op(Op::OpenBracket | Op::OpenBrace) => {
+                let argument = self.primary()?;
+                args.positional.push(self.postfix(argument)?);
+            }
+            _ => {}
+        }
+        let test = self.expr(ExprKind::Test(Box::new(node), name, ArgList::new(args)), at)?;
+        if is_negated { self.expr(ExprKind::Not(Box::new(test)), at) } else { Ok(test) }
+    }
+
+    /// What `set` and `for` assign to.
+    pub(super) fn target(&mut self, with_namespace: bool) -> Parsed<Target> {
+        let mut items = Vec::new();
+        let mut is_tuple = false;
+        loop {
+            if !items.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            if self.is_tuple_end() {
+                break;
+            }
+            items.push(self.simple_target(with_namespace)?);
+            if !self.is_op(Op::Comma) {
+                break;
+            }
+            is_tuple = true;
+        }
+        match items.pop() {
+            Some(only) if !is_tuple => Ok(only),
+            Some(last) => {
+                items.push(last);
+                Ok(Target::Tuple(items))
+            }
+            None => Err(self.expected("a name to assign to")),
+        }
+    }
+
+    fn simple_target(&mut self, with_namespace: bool) -> Parsed<Target> {
+        let at = self.at();
+        match self.current().kind {
+            Kind::Name("true" | "True" | "false" | "False" | "none" | "None") => {
+                Err(self.fail("a constant cannot be assigned to"))
+            }
+            Kind::Name(_) => {
+                let name = self.expect_name()?;
+                if with_namespace && self.skip_op(Op::Dot) {
+                    return Ok(Target::Attribute(name, self.expect_name()?, at));
+                }
+                Ok(Target::Name(name, at))
+            }
+            Kind::Op(Op::OpenParen) => {
+                self.advance();
+                let inner = self.deeper(|parser| {
+                    if parser.is_op(Op::CloseParen) {
+                        return Ok(Target::Tuple(Vec::new()));
+                    }
+                    parser.target(with_namespace)
+                })?;
+                self.expect_op(Op::CloseParen)?;
+                Ok(inner)
+            }
+            _ => Err(self.expected("a name to assign to")),
+        }
+    }
+}
+
+/// How tightly operators bind, the loosest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Or,
+    And,
+    Not,
+    Compare,
+    Sum,
+    Concat,
+    Product,
+    Power,
+    Unary,
+}
+
+enum Subscript {
+    Item(Expr),
+    Slice(Box<[Option<Expr>; 3]>),
+}
+
+pub(super) fn depth_below(kind: &ExprKind) -> u32 {
+    let of_all = |items: &[Expr]| items.iter().map(|item| item.depth).max().unwrap_or(0);
+    let of_args = |args: &Args| args.expressions().map(|item| item.depth).max().unwrap_or(0);
+    match kind {
+        ExprKind::None
+        | ExprKind::Bool(_)
+        | ExprKind::Int(_)
+        | ExprKind::BigInt(_)
+        | ExprKind::Float(_)
+        | ExprKind::Str(_)
+        | ExprKind::Name(_) => 0,
+        ExprKind::List(items)
+        | ExprKind::Tuple(items)
+        | ExprKind::Sum(items)
+        | ExprKind::Concat(items)
+        | ExprKind::And(items)
+        | ExprKind::Or(items) => of_all(items),
+        ExprKind::Dict(items) => items.iter().map(|(key, value)| key.depth.max(value.depth)).max().unwrap_or(0),
+        ExprKind::Attribute(node, _) | ExprKind::Not(node) | ExprKind::Negative(node) | ExprKind::Positive(node) => {
+            node.depth
+        }
+        ExprKind::Item(node, index) => node.depth.max(index.depth),
+        ExprKind::Slice(node, bounds) => {
+            node.depth.max(bounds.iter().flatten().map(|bound| bound.depth).max().unwrap_or(0))
+        }
+        ExprKind::Call(node, args) | ExprKind::Test(node, _, args) => node.depth.max(of_args(args)),
+        ExprKind::Filter(node, _, args) => of_args(args).max(node.as_ref().map_or(0, |node| node.depth)),
+        ExprKind::Binary(_, left, right) => left.depth.max(right.depth),
+        ExprKind::Compare(first, rest) => first.depth.max(rest.iter().map(|(_, item)| item.depth).max().unwrap_or(0)),
+        ExprKind::Conditional(parts) => {
+            parts.0.depth.max(parts.1.depth).max(parts.2.as_ref().map_or(0, |otherwise| otherwise.depth))
+        }
+    }
+}

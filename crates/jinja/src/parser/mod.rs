@@ -1,0 +1,188 @@
+//! Tokens into a tree, as jinja2's parser builds it. Start at [`parse`].
+
+pub(crate) mod ast;
+mod expression;
+mod statement;
+
+use std::collections::HashMap;
+
+use ast::{Expr, ExprKind, NameId, Tree};
+
+use crate::error::{Fault, LimitKind};
+use crate::lexer::{Kind, Op, Token, describe, describe_op, tokenize};
+use crate::limits::Limits;
+use crate::output::LiteralEntry;
+
+/// What is wrong, and where.
+pub(crate) type Failure = (Fault, usize);
+pub(crate) type Parsed<T> = Result<T, Failure>;
+
+/// The tree of a normalised source.
+pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
+    let tokens = tokenize(source)?;
+    let mut parser = Parser {
+        tokens,
+        position: 0,
+        names: Vec::new(),
+        name_ids: HashMap::new(),
+        recent: [None; 64],
+        literals: Vec::new(),
+        nesting: 0,
+        reads_loop: false,
+        reads_call_names: false,
+        most: limits.nesting,
+    };
+    for name in KNOWN_NAMES {
+        parser.intern(name);
+    }
+    let body = parser.body(&[])?;
+    let Parser { names, literals, reads_loop, reads_call_names, .. } = parser;
+    Ok(Tree { body, names, literals, reads_loop, reads_call_names })
+}
+
+/// Names that have the same numbers in every template: [`known`] says which.
+const KNOWN_NAMES: [&str; 4] = ["loop", "caller", "varargs", "kwargs"];
+
+pub(crate) mod known {
+    use super::ast::NameId;
+
+    pub(crate) const LOOP: NameId = NameId(0);
+    pub(crate) const CALLER: NameId = NameId(1);
+    pub(crate) const VARARGS: NameId = NameId(2);
+    pub(crate) const KWARGS: NameId = NameId(3);
+}
+
+pub(crate) struct Parser<'s> {
+    tokens: Vec<Token<'s>>,
+    position: usize,
+    names: Vec<Box<str>>,
+    name_ids: HashMap<&'s str, NameId>,
+    recent: [Option<(&'s str, NameId)>; 64],
+    literals: Vec<LiteralEntry>,
+    nesting: usize,
+    reads_loop: bool,
+    reads_call_names: bool,
+    most: usize,
+}
+
+impl<'s> Parser<'s> {
+    fn intern(&mut self, name: &'s str) -> NameId {
+        // The same few names come again and again.
+        let bytes = name.as_bytes();
+        let (first, last) = (bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
+        let place = (bytes.len() * 7 + usize::from(first) * 31 + usize::from(last)) % self.recent.len();
+        if let Some((known, id)) = self.recent[place]
+            && known == name
+        {
+            return id;
+        }
+        let next = NameId(self.names.len() as u32);
+        let id = *self.name_ids.entry(name).or_insert_with(|| {
+            self.names.push(name.into());
+            next
+        });
+        self.recent[place] = Some((name, id));
+        id
+    }
+
+    fn literal(&mut self, text: impl Into<Box<str>>, at: u32, is_data: bool) -> u32 {
+        self.literals.push(LiteralEntry { text: text.into(), offset: at, is_data });
+        self.literals.len() as u32 - 1
+    }
+
+    fn current(&self) -> &Token<'s> {
+        // The last token is the end, which is never passed.
+        &self.tokens[self.position]
+    }
+
+    fn at(&self) -> u32 {
+        self.current().at
+    }
+
+    fn advance(&mut self) {
+        if self.position + 1 < self.tokens.len() {
+            self.position += 1;
+        }
+    }
+
+    fn is_op(&self, op: Op) -> bool {
+        matches!(self.current().kind, Kind::Op(found) if found == op)
+    }
+
+    fn is_name(&self, name: &str) -> bool {
+        matches!(self.current().kind, Kind::Name(found) if found == name)
+    }
+
+    fn next_is_name(&self, name: &str) -> bool {
+        matches!(self.tokens.get(self.position + 1), Some(Token { kind: Kind::Name(found), .. }) if *found == name)
+    }
+
+    fn next_is_op(&self, op: Op) -> bool {
+        matches!(self.tokens.get(self.position + 1), Some(Token { kind: Kind::Op(found), .. }) if *found == op)
+    }
+
+    fn skip_op(&mut self, op: Op) -> bool {
+        let found = self.is_op(op);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn skip_name(&mut self, name: &str) -> bool {
+        let found = self.is_name(name);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect_op(&mut self, op: Op) -> Parsed<()> {
+        if self.skip_op(op) { Ok(()) } else { Err(self.expected(&describe_op(op))) }
+    }
+
+    fn expect_name(&mut self) -> Parsed<NameId> {
+        let Kind::Name(name) = self.current().kind else { return Err(self.expected("a name")) };
+        self.advance();
+        Ok(self.intern(name))
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parsed<()> {
+        if self.skip_name(word) { Ok(()) } else { Err(self.expected(&format!("`{word}`"))) }
+    }
+
+    #[cold]
+    fn expected(&self, what: &str) -> Failure {
+        self.fail(format!("expected {what}, found {}", describe(&self.current().kind)))
+    }
+
+    #[cold]
+    fn fail(&self, message: impl Into<String>) -> Failure {
+        (Fault::syntax(message), self.at() as usize)
+    }
+
+    /// Runs a part of the grammar one level deeper.
+    fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.nesting >= self.most {
+            return Err(self.too_deep());
+        }
+        self.nesting += 1;
+        let result = parse(self);
+        self.nesting -= 1;
+        result
+    }
+
+    #[cold]
+    fn too_deep(&self) -> Failure {
+        (Fault::limit(LimitKind::Nesting, self.most), self.at() as usize)
+    }
+
+    /// An expression, if it is not too deep.
+    fn expr(&self, kind: ExprKind, at: u32) -> Parsed<Expr> {
+        let depth = 1 + expression::depth_below(&kind);
+        if depth as usize > self.most + 1 {
+            return Err(self.too_deep());
+        }
+        Ok(Expr { kind, at, depth })
+    }
+}

@@ -1,0 +1,315 @@
+//! Text, `{{ }}` and `{% %}`.
+
+use super::ast::{ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
+use super::{Parsed, Parser, known};
+use crate::lexer::{Kind, Op};
+
+impl Parser<'_> {
+    /// Statements up to one of these tags (which is then the current token), or to the end of the template if there are
+    /// none.
+    pub(super) fn body(&mut self, end_tags: &[&str]) -> Parsed<Vec<Stmt>> {
+        let mut body = Vec::new();
+        loop {
+            let at = self.at();
+            match self.current().kind {
+                Kind::Data(text) => {
+                    self.advance();
+                    let id = self.literal(text, at, true);
+                    body.push(Stmt { kind: StmtKind::Data(id), at });
+                }
+                Kind::VariableBegin => {
+                    self.advance();
+                    let value = self.tuple(true, false)?;
+                    if !matches!(self.current().kind, Kind::VariableEnd) {
+                        return Err(self.expected("`}}`"));
+                    }
+                    self.advance();
+                    body.push(Stmt { kind: StmtKind::Print(value), at });
+                }
+                Kind::BlockBegin => {
+                    self.advance();
+                    if matches!(self.current().kind, Kind::Name(name) if end_tags.contains(&name)) {
+                        return Ok(body);
+                    }
+                    let at = self.at();
+                    self.deeper(|parser| parser.statement(&mut body, at))?;
+                    self.block_end()?;
+                }
+                Kind::End if end_tags.is_empty() => return Ok(body),
+                Kind::End => {
+                    let expected: Vec<String> = end_tags.iter().map(|tag| format!("`{tag}`")).collect();
+                    return Err(self.expected(&expected.join(" or ")));
+                }
+                _ => return Err(self.expected("text or a tag")),
+            }
+        }
+    }
+
+    fn block_end(&mut self) -> Parsed<()> {
+        if !matches!(self.current().kind, Kind::BlockEnd) {
+            return Err(self.expected("`%}`"));
+        }
+        self.advance();
+        Ok(())
+    }
+
+    /// Behind the opening tag's words: the body up to one of the tags, of which the current token is then the name.
+    fn inner_body(&mut self, end_tags: &[&str]) -> Parsed<Vec<Stmt>> {
+        self.skip_op(Op::Colon);
+        self.block_end()?;
+        self.body(end_tags)
+    }
+
+    /// The same, and the name of the end tag is passed too.
+    fn whole_body(&mut self, end_tag: &'static str) -> Parsed<Vec<Stmt>> {
+        let body = self.inner_body(&[end_tag])?;
+        self.advance();
+        Ok(body)
+    }
+
+    fn statement(&mut self, body: &mut Vec<Stmt>, at: u32) -> Parsed<()> {
+        let Kind::Name(tag) = self.current().kind else { return Err(self.expected("the name of a tag")) };
+        if !TAGS.contains(&tag) {
+            return Err(self.unknown_tag(tag));
+        }
+        self.advance();
+        let kind = match tag {
+            "if" => self.if_tag()?,
+            "for" => self.for_tag()?,
+            "set" => self.set_tag()?,
+            "macro" => {
+                let name = self.expect_name()?;
+                let signature = self.signature()?;
+                StmtKind::Macro { name, signature, body: self.whole_body("endmacro")? }
+            }
+            "call" => {
+                let signature = if self.is_op(Op::OpenParen) { self.signature()? } else { Signature::default() };
+                let call = self.expression()?;
+                if !matches!(call.kind, ExprKind::Call(..)) {
+                    return Err(self.fail("expected a call in the tag `call`"));
+                }
+                StmtKind::CallBlock { signature, call, body: self.whole_body("endcall")? }
+            }
+            "filter" => match self.filter_chain(true)? {
+                Some(filter) => StmtKind::FilterBlock { filter, body: self.whole_body("endfilter")? },
+                None => return Err(self.expected("a filter")),
+            },
+            "with" => self.with_tag()?,
+            "generation" => StmtKind::Generation(self.whole_body("endgeneration")?),
+            "block" => self.block_tag()?,
+            "autoescape" => {
+                let value = self.expression()?;
+                if !matches!(value.kind, ExprKind::Bool(false)) {
+                    return Err((
+                        crate::error::Fault::unsupported("only `autoescape false` is supported"),
+                        at as usize,
+                    ));
+                }
+                StmtKind::Scope(self.whole_body("endautoescape")?)
+            }
+            "print" => {
+                while self.current().kind != Kind::BlockEnd {
+                    if !matches!(body.last(), Some(Stmt { at: last, kind: StmtKind::Print(_) }) if *last == at) {
+                        // The first value of this tag has no comma before it.
+                    } else {
+                        self.expect_op(Op::Comma)?;
+                    }
+                    let value = self.expression()?;
+                    body.push(Stmt { kind: StmtKind::Print(value), at });
+                }
+                return Ok(());
+            }
+            "do" => StmtKind::Do(self.tuple(true, false)?),
+            "break" => StmtKind::Break,
+            "continue" => StmtKind::Continue,
+            foreign => self.foreign_tag(foreign)?,
+        };
+        body.push(Stmt { kind, at });
+        Ok(())
+    }
+
+    #[cold]
+    fn unknown_tag(&self, tag: &str) -> super::Failure {
+        self.fail(format!("unknown tag `{tag}`"))
+    }
+
+    fn if_tag(&mut self) -> Parsed<StmtKind> {
+        let mut branches = Vec::new();
+        loop {
+            let test = self.tuple(false, false)?;
+            let body = self.inner_body(&["elif", "else", "endif"])?;
+            branches.push((test, body));
+            let is_elif = self.is_name("elif");
+            let is_else = self.is_name("else");
+            self.advance();
+            if is_elif {
+                continue;
+            }
+            let otherwise = if is_else { self.whole_body("endif")? } else { Vec::new() };
+            return Ok(StmtKind::If { branches, otherwise });
+        }
+    }
+
+    fn for_tag(&mut self) -> Parsed<StmtKind> {
+        let target = self.target(false)?;
+        self.expect_word("in")?;
+        let iter = self.tuple(false, false)?;
+        let test = if self.skip_name("if") { Some(self.expression()?) } else { None };
+        let is_recursive = self.skip_name("recursive");
+        let body = self.inner_body(&["endfor", "else"])?;
+        let has_else = self.is_name("else");
+        self.advance();
+        let otherwise = if has_else { self.whole_body("endfor")? } else { Vec::new() };
+        if let Some(at) =
+            stores_loop(&target).or_else(|| body_stores_loop(&body)).or_else(|| body_stores_loop(&otherwise))
+        {
+            let message = "the special variable `loop` cannot be assigned to in a loop";
+            return Err((crate::error::Fault::syntax(message), at as usize));
+        }
+        Ok(StmtKind::For(Box::new(For { target, iter, test, is_recursive, body, otherwise })))
+    }
+
+    fn set_tag(&mut self) -> Parsed<StmtKind> {
+        let target = self.target(true)?;
+        if self.skip_op(Op::Assign) {
+            return Ok(StmtKind::Set(target, self.tuple(true, false)?));
+        }
+        let filter = self.filter_chain(false)?;
+        Ok(StmtKind::SetBlock { target, filter, body: self.whole_body("endset")? })
+    }
+
+    fn with_tag(&mut self) -> Parsed<StmtKind> {
+        let mut targets = Vec::new();
+        while self.current().kind != Kind::BlockEnd {
+            if !targets.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            let target = self.target(false)?;
+            self.expect_op(Op::Assign)?;
+            targets.push((target, self.expression()?));
+        }
+        Ok(StmtKind::With { targets, body: self.whole_body("endwith")? })
+    }
+
+    fn block_tag(&mut self) -> Parsed<StmtKind> {
+        let Kind::Name(spelling) = self.current().kind else { return Err(self.expected("a name")) };
+        let name = self.expect_name()?;
+        let is_scoped = self.skip_name("scoped");
+        if self.skip_name("required") {
+            return Err(self.fail("a required block needs another template"));
+        }
+        let body = self.whole_body("endblock")?;
+        self.skip_name(spelling);
+        Ok(StmtKind::Block { name, is_scoped, body })
+    }
+
+    fn signature(&mut self) -> Parsed<Signature> {
+        let mut signature = Signature::default();
+        self.expect_op(Op::OpenParen)?;
+        while !self.is_op(Op::CloseParen) {
+            if !signature.params.is_empty() {
+                self.expect_op(Op::Comma)?;
+            }
+            let param = self.expect_name()?;
+            if signature.params.contains(&param) {
+                return Err(self.fail(format!("parameter `{}` is there twice", self.names[param.0 as usize])));
+            }
+            signature.params.push(param);
+            if self.skip_op(Op::Assign) {
+                signature.defaults.push(self.expression()?);
+            } else if !signature.defaults.is_empty() {
+                return Err(self.fail("a parameter without a default follows one that has a default"));
+            }
+        }
+        self.expect_op(Op::CloseParen)?;
+        Ok(signature)
+    }
+
+    /// Tags that need other templates, of which there are none.
+    fn foreign_tag(&mut self, tag: &str) -> Parsed<StmtKind> {
+        let template = self.expression()?;
+        let mut names: Vec<NameId> = Vec::new();
+        let tag = match tag {
+            "extends" => "extends",
+            "include" => {
+                if self.skip_name("ignore") {
+                    self.expect_word("missing")?;
+                }
+                "include"
+            }
+            "import" => {
+                self.expect_word("as")?;
+                names.push(self.expect_name()?);
+                "import"
+            }
+            _ => {
+                self.expect_word("import")?;
+                loop {
+                    if (self.is_name("with") || self.is_name("without")) && self.next_is_name("context") {
+                        break;
+                    }
+                    let name = self.expect_name()?;
+                    names.push(if self.skip_name("as") { self.expect_name()? } else { name });
+                    if !self.skip_op(Op::Comma) {
+                        break;
+                    }
+                }
+                "from"
+            }
+        };
+        if (self.is_name("with") || self.is_name("without")) && self.next_is_name("context") {
+            self.advance();
+            self.advance();
+        }
+        Ok(StmtKind::Foreign { tag, template, names })
+    }
+}
+
+/// All tags that can open a statement.
+const TAGS: [&str; 18] = [
+    "if",
+    "for",
+    "set",
+    "macro",
+    "call",
+    "filter",
+    "with",
+    "generation",
+    "block",
+    "autoescape",
+    "print",
+    "do",
+    "break",
+    "continue",
+    "extends",
+    "include",
+    "import",
+    "from",
+];
+
+fn stores_loop(target: &Target) -> Option<u32> {
+    match target {
+        Target::Name(known::LOOP, at) => Some(*at),
+        Target::Name(..) | Target::Attribute(..) => None,
+        Target::Tuple(items) => items.iter().find_map(stores_loop),
+    }
+}
+
+fn body_stores_loop(body: &[Stmt]) -> Option<u32> {
+    body.iter().find_map(|stmt| match &stmt.kind {
+        StmtKind::Set(target, _) => stores_loop(target),
+        StmtKind::SetBlock { target, body, .. } => stores_loop(target).or_else(|| body_stores_loop(body)),
+        StmtKind::If { branches, otherwise } => {
+            branches.iter().find_map(|(_, body)| body_stores_loop(body)).or_else(|| body_stores_loop(otherwise))
+        }
+        // Loops inside were looked at when they were parsed.
+        StmtKind::With { body, .. }
+        | StmtKind::FilterBlock { body, .. }
+        | StmtKind::Generation(body)
+        | StmtKind::Scope(body)
+        | StmtKind::Macro { body, .. }
+        | StmtKind::CallBlock { body, .. }
+        | StmtKind::Block { body, .. } => body_stores_loop(body),
+        _ => None,
+    })
+}

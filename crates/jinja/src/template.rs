@@ -1,0 +1,78 @@
+use std::fmt;
+
+use crate::clock::Clock;
+use crate::compile;
+use crate::compile::program::Program;
+use crate::error::{Error, Fault, LimitKind, place_of};
+use crate::input::Context;
+use crate::lexer::normalize;
+use crate::limits::Limits;
+use crate::output::{Literal, Output};
+use crate::parser;
+use crate::vm;
+
+/// A compiled template: shared between threads, rendered as often as wanted.
+///
+/// ```
+/// use rolecall_jinja::{Context, Environment, Limits, Template};
+/// let template = Template::compile("{% for i in range(3) %}{{ i }} {% endfor %}", &Limits::default())?;
+/// assert_eq!(template.render(&Context::new(), &Environment::default())?.text(), "0 1 2 ");
+/// # Ok::<(), rolecall_jinja::Error>(())
+/// ```
+pub struct Template {
+    program: Program,
+    /// How long the last rendering was, and in how many runs: what the next one makes room for.
+    usual: vm::Usual,
+}
+
+/// What a rendering may use beside its variables.
+#[derive(Clone, Default)]
+pub struct Environment<'e> {
+    /// How much of everything.
+    pub limits: Limits,
+    /// What `strftime_now` reads; without one, a template that asks for the time fails.
+    pub clock: Option<&'e dyn Clock>,
+    /// Asked now and then: once it says true, the rendering ends with an error. This is where a deadline goes.
+    pub interrupted: Option<&'e dyn Fn() -> bool>,
+}
+
+impl Template {
+    /// Compiles a template.
+    pub fn compile(source: &str, limits: &Limits) -> Result<Template, Error> {
+        if source.len() > limits.source_bytes.min(u32::MAX as usize) {
+            let fault = Fault::limit(LimitKind::Source, limits.source_bytes);
+            return Err(Error::new(fault, place_of("", 0), Vec::new()));
+        }
+        let source = normalize(source);
+        let tree = match parser::parse(&source, limits) {
+            Ok(tree) => tree,
+            Err((fault, at)) => return Err(Error::new(fault, place_of(&source, at), Vec::new())),
+        };
+        let kept = source.clone();
+        match compile::compile(source, tree) {
+            Ok(program) => Ok(Template { program, usual: vm::Usual::default() }),
+            Err((fault, at)) => Err(Error::new(fault, place_of(&kept, at), Vec::new())),
+        }
+    }
+
+    /// Renders it.
+    pub fn render(&self, context: &Context<'_>, environment: &Environment<'_>) -> Result<Output, Error> {
+        vm::render(&self.program, context, environment, &self.usual)
+    }
+
+    /// The text that it was compiled from, with `\n` at the end of each line and none at the end of the last.
+    pub fn source(&self) -> &str {
+        &self.program.literals.source
+    }
+
+    /// A literal by its number.
+    pub fn literal(&self, id: u32) -> Option<Literal<'_>> {
+        self.program.literals.get(id)
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Template").field("source", &self.source()).finish_non_exhaustive()
+    }
+}

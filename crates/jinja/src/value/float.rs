@@ -1,0 +1,112 @@
+//! Python's `repr` of a float, and its formatting with a precision.
+
+/// Python's `repr`: the shortest digits that read back as the same number.
+pub(crate) fn repr(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    if value.is_infinite() {
+        return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
+    }
+    let scientific = format!("{value:e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let exponent: i32 = exponent.parse().unwrap_or(0);
+    if (-4..16).contains(&exponent) {
+        let plain = format!("{value}");
+        return if plain.contains('.') { plain } else { plain + ".0" };
+    }
+    with_exponent(digits, exponent, 'e')
+}
+
+fn with_exponent(digits: &str, exponent: i32, letter: char) -> String {
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{digits}{letter}{sign}{:02}", exponent.abs())
+}
+
+/// How a float is written with a precision.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Style {
+    /// `%f`
+    Fixed,
+    /// `%e`
+    Exponent,
+    /// `%g`
+    General,
+}
+
+/// The digits of a float without its sign, as C's `printf` writes them. `keeps_zeros` is C's `#`.
+pub(crate) fn format(value: f64, style: Style, precision: usize, is_upper: bool, keeps_zeros: bool) -> String {
+    let value = value.abs();
+    let text = if value.is_nan() {
+        "nan".to_owned()
+    } else if value.is_infinite() {
+        "inf".to_owned()
+    } else {
+        match style {
+            Style::Fixed => {
+                let text = format!("{value:.precision$}");
+                if keeps_zeros && precision == 0 { text + "." } else { text }
+            }
+            Style::Exponent => exponent_form(value, precision, keeps_zeros),
+            Style::General => general_form(value, precision.max(1), keeps_zeros),
+        }
+    };
+    if is_upper { text.to_uppercase() } else { text }
+}
+
+fn exponent_form(value: f64, precision: usize, keeps_point: bool) -> String {
+    let scientific = format!("{value:.precision$e}");
+    let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
+    let point = if keeps_point && precision == 0 { "." } else { "" };
+    with_exponent(&format!("{digits}{point}"), exponent.parse().unwrap_or(0), 'e')
+}
+
+fn general_form(value: f64, precision: usize, keeps_zeros: bool) -> String {
+    let scientific = format!("{value:.*e}", precision - 1);
+    let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
+    let trim = |text: String| match text.contains('.') && !keeps_zeros {
+        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
+        false => text,
+    };
+    if exponent < -4 || exponent >= precision as i32 {
+        let digits = scientific.split_once('e').map_or(scientific.as_str(), |(digits, _)| digits).to_owned();
+        return with_exponent(&trim(digits), exponent, 'e');
+    }
+    let decimals = (precision as i32 - 1 - exponent).max(0) as usize;
+    trim(format!("{value:.decimals$}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Style, format, repr};
+
+    #[test]
+    fn floats_print_as_in_python() {
+        let cases = [
+            (1.0, "1.0"),
+            (1e16, "1e+16"),
+            (1e15, "1000000000000000.0"),
+            (1e-7, "1e-07"),
+            (0.0001, "0.0001"),
+            (-3e-7, "-3e-07"),
+            (0.1 + 0.2, "0.30000000000000004"),
+            (-0.0, "-0.0"),
+            (5e-324, "5e-324"),
+            (1.7976931348623157e308, "1.7976931348623157e+308"),
+            (123456789.125, "123456789.125"),
+        ];
+        for (value, text) in cases {
+            assert_eq!(repr(value), text);
+        }
+    }
+
+    #[test]
+    fn precisions_are_those_of_c() {
+        assert_eq!(format(2.5, Style::Fixed, 0, false, false), "2");
+        assert_eq!(format(1234.5678, Style::Exponent, 3, true, false), "1.235E+03");
+        assert_eq!(format(0.00001234, Style::General, 6, false, false), "1.234e-05");
+        assert_eq!(format(100000.0, Style::General, 6, false, false), "100000");
+        assert_eq!(format(1000000.0, Style::General, 6, false, false), "1e+06");
+        assert_eq!(format(0.5, Style::General, 6, false, true), "0.500000");
+    }
+}

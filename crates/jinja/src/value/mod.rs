@@ -1,0 +1,440 @@
+//! Python's values as a template sees them. Lists and dicts never change once made (the sandbox refuses it), so that they
+//! are shared freely; only namespaces change, and they live in the [`World`].
+
+pub(crate) mod builder;
+pub(crate) mod compare;
+pub(crate) mod dict;
+pub(crate) mod float;
+pub(crate) mod iter;
+pub(crate) mod number;
+pub(crate) mod operate;
+pub(crate) mod repr;
+pub(crate) mod subscript;
+pub(crate) mod text;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use num_bigint::BigInt;
+
+use crate::builtins::functions::Function;
+use crate::builtins::methods::Method;
+use crate::error::{ErrorKind, Fault, LimitKind, Res};
+use std::any::Any;
+
+use crate::input::{InputValue, Tag};
+use crate::limits::Charge;
+use crate::vm::World;
+use crate::vm::loops::LoopState;
+use dict::Dict;
+use iter::Generator;
+use text::Str;
+
+/// A value.
+#[derive(Clone)]
+pub(crate) enum Value<'a> {
+    /// No value: a variable before it is set, an argument that was not given. A template never sees it.
+    Missing,
+    Undefined(Absence<'a>),
+    None,
+    Bool(bool),
+    Int(i64),
+    /// An integer that does not fit 64 bits.
+    Big(Rc<BigInt>),
+    Float(f64),
+    Str(Str<'a>),
+    InputList(&'a dyn Any, Tag),
+    InputDict(&'a dyn Any, Tag),
+    List(Rc<List<'a>>),
+    Tuple(Rc<List<'a>>),
+    Dict(Rc<Dict<'a>>),
+    View(Rc<View<'a>>),
+    Range(Rc<Range>),
+    /// The number of a namespace.
+    Namespace(u32),
+    Macro(Rc<Macro>),
+    Loop(Rc<RefCell<LoopState<'a>>>),
+    Function(Function),
+    Method(Rc<BoundMethod<'a>>),
+    Generator(Rc<Generator<'a>>),
+    Cycler(Rc<Cycler<'a>>),
+    Joiner(Rc<Joiner<'a>>),
+}
+
+/// Why there is no value.
+#[derive(Clone)]
+pub(crate) enum Absence<'a> {
+    /// A variable of the name.
+    Variable(&'a str),
+    /// An attribute or key of something.
+    Attribute(TypeName, &'a str),
+    /// An attribute that the sandbox hides.
+    Unsafe(TypeName, &'a str),
+    /// A parameter of a macro.
+    Parameter(&'a str),
+    /// Something else, in words.
+    Hint(&'static str),
+    /// Something else, in words of the moment.
+    Words(Rc<str>),
+    /// Something that the sandbox hides, in words of the moment.
+    UnsafeWords(Rc<str>),
+}
+
+impl Absence<'_> {
+    /// The error that using it gives.
+    #[cold]
+    pub(crate) fn fault(&self) -> Fault {
+        let message = match self {
+            Absence::Variable(name) => format!("'{name}' is undefined"),
+            Absence::Attribute(of, name) => format!("'{}' has no attribute '{name}'", of.described()),
+            Absence::Unsafe(of, name) => format!("access to attribute '{name}' of '{}' object is unsafe.", of.name()),
+            Absence::Parameter(name) => format!("parameter '{name}' was not provided"),
+            Absence::Hint(hint) => (*hint).to_owned(),
+            Absence::Words(words) | Absence::UnsafeWords(words) => words.to_string(),
+        };
+        let kind = match self {
+            Absence::Unsafe(..) | Absence::UnsafeWords(_) => ErrorKind::Security,
+            _ => ErrorKind::Undefined,
+        };
+        Fault::new(kind, message)
+    }
+}
+
+/// Python's names of types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TypeName {
+    Undefined,
+    None,
+    Bool,
+    Int,
+    Float,
+    Str,
+    Markup,
+    List,
+    Tuple,
+    Dict,
+    DictKeys,
+    DictValues,
+    DictItems,
+    Range,
+    Namespace,
+    Macro,
+    Loop,
+    Function,
+    Method,
+    Generator,
+    Cycler,
+    Joiner,
+}
+
+impl TypeName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            TypeName::Undefined => "Undefined",
+            TypeName::None => "NoneType",
+            TypeName::Bool => "bool",
+            TypeName::Int => "int",
+            TypeName::Float => "float",
+            TypeName::Str => "str",
+            TypeName::Markup => "Markup",
+            TypeName::List => "list",
+            TypeName::Tuple => "tuple",
+            TypeName::Dict => "dict",
+            TypeName::DictKeys => "dict_keys",
+            TypeName::DictValues => "dict_values",
+            TypeName::DictItems => "dict_items",
+            TypeName::Range => "range",
+            TypeName::Namespace => "Namespace",
+            TypeName::Macro => "Macro",
+            TypeName::Loop => "LoopContext",
+            TypeName::Function => "function",
+            TypeName::Method => "builtin_function_or_method",
+            TypeName::Generator => "generator",
+            TypeName::Cycler => "Cycler",
+            TypeName::Joiner => "Joiner",
+        }
+    }
+
+    /// jinja2: how a message about a missing attribute names what lacks it.
+    pub(crate) fn described(self) -> String {
+        match self {
+            TypeName::None => "None".to_owned(),
+            TypeName::Namespace | TypeName::Cycler | TypeName::Joiner => format!("jinja2.utils.{} object", self.name()),
+            TypeName::Macro | TypeName::Loop => format!("jinja2.runtime.{} object", self.name()),
+            TypeName::Markup => "markupsafe.Markup object".to_owned(),
+            _ => format!("{} object", self.name()),
+        }
+    }
+}
+
+/// The items of a list or a tuple.
+pub(crate) struct List<'a> {
+    pub(crate) items: Vec<Value<'a>>,
+    /// Values inside values, this one included.
+    pub(crate) depth: u32,
+    /// A pair that `groupby` made, whose parts have names too.
+    pub(crate) is_group: bool,
+    _charge: Charge,
+}
+
+/// What a dict's `keys()`, `values()` and `items()` give.
+pub(crate) struct View<'a> {
+    pub(crate) dict: Value<'a>,
+    pub(crate) kind: ViewKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ViewKind {
+    Keys,
+    Values,
+    Items,
+}
+
+pub(crate) struct Range {
+    pub(crate) start: i64,
+    /// As it was named; Python prints it.
+    pub(crate) stop: i64,
+    pub(crate) step: i64,
+    pub(crate) len: usize,
+}
+
+impl Range {
+    pub(crate) fn get(&self, index: usize) -> i64 {
+        self.start + self.step * index as i64
+    }
+}
+
+/// A macro as a value, or a call block's body.
+pub(crate) struct Macro {
+    /// Which routine of the program.
+    pub(crate) routine: u32,
+    /// The frame in which it was defined.
+    pub(crate) frame: u32,
+    /// For the body of a recursive loop: how deep it is.
+    pub(crate) depth: u32,
+}
+
+pub(crate) struct BoundMethod<'a> {
+    pub(crate) receiver: Value<'a>,
+    pub(crate) method: &'static Method,
+}
+
+pub(crate) struct Cycler<'a> {
+    pub(crate) items: Value<'a>,
+    pub(crate) position: std::cell::Cell<usize>,
+}
+
+pub(crate) struct Joiner<'a> {
+    pub(crate) separator: Value<'a>,
+    pub(crate) was_used: std::cell::Cell<bool>,
+}
+
+impl<'a> Value<'a> {
+    /// A value of the caller's.
+    #[inline]
+    pub(crate) fn of(world: &World<'a>, node: &'a dyn Any) -> Res<Value<'a>> {
+        let inputs = world.inputs;
+        Ok(match inputs.value(node) {
+            InputValue::Str(text) => Value::Str(Str::input(text, inputs.tag(node))),
+            InputValue::Dict => Value::InputDict(node, inputs.tag(node)),
+            InputValue::List => Value::InputList(node, inputs.tag(node)),
+            InputValue::Null => Value::None,
+            InputValue::Bool(value) => Value::Bool(value),
+            InputValue::Number(spelling) => number::parse_json(spelling)?,
+        })
+    }
+
+    pub(crate) fn list(world: &World<'a>, items: Vec<Value<'a>>) -> Res<Value<'a>> {
+        Ok(Value::List(Rc::new(List::new(world, items)?)))
+    }
+
+    pub(crate) fn tuple(world: &World<'a>, items: Vec<Value<'a>>) -> Res<Value<'a>> {
+        Ok(Value::Tuple(Rc::new(List::new(world, items)?)))
+    }
+
+    pub(crate) fn text(text: &'static str) -> Value<'a> {
+        Value::Str(Str::engine(text))
+    }
+
+    pub(crate) fn length(length: usize) -> Value<'a> {
+        Value::Int(length as i64)
+    }
+
+    pub(crate) fn undefined(hint: &'static str) -> Value<'a> {
+        Value::Undefined(Absence::Hint(hint))
+    }
+
+    pub(crate) fn is_undefined(&self) -> bool {
+        matches!(self, Value::Undefined(_))
+    }
+
+    pub(crate) fn is_mapping(&self) -> bool {
+        matches!(self, Value::Dict(_) | Value::InputDict(..))
+    }
+
+    pub(crate) fn type_name(&self) -> TypeName {
+        match self {
+            Value::Missing | Value::Undefined(_) => TypeName::Undefined,
+            Value::None => TypeName::None,
+            Value::Bool(_) => TypeName::Bool,
+            Value::Int(_) | Value::Big(_) => TypeName::Int,
+            Value::Float(_) => TypeName::Float,
+            Value::Str(text) if text.is_markup() => TypeName::Markup,
+            Value::Str(_) => TypeName::Str,
+            Value::InputList(..) | Value::List(_) => TypeName::List,
+            Value::Tuple(_) => TypeName::Tuple,
+            Value::InputDict(..) | Value::Dict(_) => TypeName::Dict,
+            Value::View(view) => match view.kind {
+                ViewKind::Keys => TypeName::DictKeys,
+                ViewKind::Values => TypeName::DictValues,
+                ViewKind::Items => TypeName::DictItems,
+            },
+            Value::Range(_) => TypeName::Range,
+            Value::Namespace(_) => TypeName::Namespace,
+            Value::Macro(_) => TypeName::Macro,
+            Value::Loop(_) => TypeName::Loop,
+            Value::Function(_) => TypeName::Function,
+            Value::Method(_) => TypeName::Method,
+            Value::Generator(_) => TypeName::Generator,
+            Value::Cycler(_) => TypeName::Cycler,
+            Value::Joiner(_) => TypeName::Joiner,
+        }
+    }
+
+    /// The name of its type, for messages.
+    pub(crate) fn kind(&self) -> &'static str {
+        self.type_name().name()
+    }
+
+    /// Values inside values, not counting those of the caller.
+    pub(crate) fn depth(&self) -> u32 {
+        match self {
+            Value::List(list) | Value::Tuple(list) => list.depth,
+            Value::Dict(dict) => dict.depth,
+            Value::View(view) => view.dict.depth() + 1,
+            Value::Generator(generator) => generator.depth,
+            Value::Cycler(cycler) => cycler.items.depth() + 1,
+            Value::Joiner(joiner) => joiner.separator.depth() + 1,
+            Value::Method(method) => method.receiver.depth() + 1,
+            Value::Loop(state) => state.try_borrow().map_or(1, |state| state.depth_of_values()),
+            _ => 0,
+        }
+    }
+
+    /// Python's `bool()`.
+    #[inline]
+    pub(crate) fn is_true(&self, world: &World<'a>) -> bool {
+        match self {
+            Value::Bool(value) => *value,
+            Value::Missing | Value::Undefined(_) | Value::None => false,
+            Value::Int(value) => *value != 0,
+            Value::Big(_) => true,
+            Value::Float(value) => *value != 0.0,
+            Value::Str(text) => !text.is_empty(),
+            Value::Loop(state) => state.borrow_mut().length(world).map_or(true, |length| length > 0),
+            other => other.size(world).is_none_or(|length| length > 0),
+        }
+    }
+
+    /// How many items it has, if it has a length and is not a string.
+    pub(crate) fn size(&self, world: &World<'a>) -> Option<usize> {
+        match self {
+            Value::Undefined(_) => Some(0),
+            Value::InputList(node, _) | Value::InputDict(node, _) => Some(world.inputs.len(*node)),
+            Value::List(list) | Value::Tuple(list) => Some(list.items.len()),
+            Value::Dict(dict) => Some(dict.len()),
+            Value::View(view) => view.dict.size(world),
+            Value::Range(range) => Some(range.len),
+            _ => None,
+        }
+    }
+
+    /// Python's `len()`.
+    pub(crate) fn python_len(&self, world: &World<'a>) -> Res<usize> {
+        match self {
+            Value::Str(text) => {
+                world.work(text.plain().len())?;
+                Ok(char_count(text.plain()))
+            }
+            Value::Loop(state) => state.borrow_mut().length(world),
+            other => other
+                .size(world)
+                .ok_or_else(|| Fault::type_error(format!("object of type '{}' has no len()", other.kind()))),
+        }
+    }
+
+    /// Whether it is a list, a tuple or a range.
+    pub(crate) fn is_sequence(&self) -> bool {
+        matches!(self, Value::InputList(..) | Value::List(_) | Value::Tuple(_) | Value::Range(_))
+    }
+
+    /// The item at an index of a list, a tuple or a range.
+    #[inline]
+    pub(crate) fn item_at(&self, world: &World<'a>, index: usize) -> Res<Option<Value<'a>>> {
+        Ok(match self {
+            Value::InputList(list, _) => match world.inputs.item(*list, index) {
+                Some(node) => Some(Value::of(world, node)?),
+                None => None,
+            },
+            Value::List(list) | Value::Tuple(list) => list.items.get(index).cloned(),
+            Value::Range(range) => (index < range.len).then(|| Value::Int(range.get(index))),
+            _ => None,
+        })
+    }
+
+    /// What the caller calls it.
+    pub(crate) fn tag(&self) -> Option<Tag> {
+        match self {
+            Value::InputDict(_, tag) | Value::InputList(_, tag) => Some(*tag),
+            Value::Str(Str::Slice(text::Slice { origin: crate::Origin::Input { tag, .. }, .. })) => Some(*tag),
+            // A key and its value.
+            Value::Tuple(list) if list.items.len() == 2 => list.items[1].tag().or_else(|| list.items[0].tag()),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> List<'a> {
+    pub(crate) fn new(world: &World<'a>, items: Vec<Value<'a>>) -> Res<List<'a>> {
+        let depth = 1 + items.iter().map(Value::depth).max().unwrap_or(0);
+        world.check_depth(depth)?;
+        let charge = Charge::new(&world.meter, items.capacity() * size_of::<Value<'a>>() + size_of::<List<'a>>())?;
+        Ok(List { items, depth, is_group: false, _charge: charge })
+    }
+
+    pub(crate) fn group(world: &World<'a>, items: Vec<Value<'a>>) -> Res<List<'a>> {
+        Ok(List { is_group: true, ..List::new(world, items)? })
+    }
+}
+
+impl World<'_> {
+    /// Whether values may be so deep inside each other.
+    #[inline]
+    pub(crate) fn check_depth(&self, depth: u32) -> Res<()> {
+        if depth as usize > self.limits.depth {
+            return Err(Fault::limit(LimitKind::Depth, self.limits.depth));
+        }
+        Ok(())
+    }
+
+    /// Whether a list may have so many items, asked before it is made.
+    pub(crate) fn check_items(&self, items: usize) -> Res<()> {
+        self.work(items.saturating_mul(8))?;
+        self.meter.check(items.saturating_mul(size_of::<Value<'_>>()))
+    }
+}
+
+/// How many characters a text has.
+pub(crate) fn char_count(text: &str) -> usize {
+    if text.is_ascii() { text.len() } else { text.chars().count() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Value;
+
+    #[test]
+    fn a_value_is_four_words() {
+        assert_eq!(size_of::<Value<'_>>(), 32);
+    }
+}

@@ -1,0 +1,293 @@
+//! Calls and returns: macros, call blocks, recursive loops, generation blocks, blocks.
+
+use std::rc::Rc;
+
+use super::sink::Sink;
+use super::{CallEnd, CallFrame, FrameStore, Vm};
+use crate::builtins::Args;
+use crate::builtins::functions::name_value;
+use crate::compile::program::Shape;
+use crate::error::{Fault, LimitKind, Res};
+use crate::limits::Charge;
+use crate::output::Generation;
+use crate::value::dict::Dict;
+use crate::value::{Macro, Value};
+
+/// What becomes of what a call writes.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Result_ {
+    /// It is a value.
+    Value,
+    /// It goes where the caller writes.
+    Written,
+}
+
+impl<'w, 'a> Vm<'w, 'a> {
+    /// Begins a routine in a new frame below `parent`.
+    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: Result_, end: CallEnd) -> Res<()> {
+        if self.calls.len() > self.world.limits.recursion {
+            return Err(Fault::limit(LimitKind::Recursion, self.world.limits.recursion));
+        }
+        let size = self.program.routines[routine as usize].slots as usize;
+        self.world.work(size * 8)?;
+        let id = match self.free_frames.pop() {
+            Some(id) => {
+                self.frames[id as usize].parent = parent;
+                id
+            }
+            None => {
+                self.frames.push(FrameStore { slots: Vec::new(), parent, is_kept: false, _charge: None });
+                self.frames.len() as u32 - 1
+            }
+        };
+        let mut slots = std::mem::take(&mut self.frames[id as usize].slots);
+        slots.resize(size, Value::Missing);
+        let caller_frame = self.frame;
+        self.frames[caller_frame as usize].slots = std::mem::replace(&mut self.slots, slots);
+        self.frame = id;
+        let is_captured = result == Result_::Value;
+        let mut end = end;
+        if is_captured {
+            let sink = Sink::capture(self.world);
+            self.outer_sinks.push(std::mem::replace(&mut self.sink, sink));
+        } else if end == CallEnd::Nothing && self.shown.is_none() && self.outer_sinks.is_empty() {
+            self.shown = Some(self.sink.len());
+            end = CallEnd::Shown;
+        }
+        let call = CallFrame {
+            routine,
+            return_to: self.pc,
+            frame: id,
+            caller_frame,
+            is_captured,
+            depth,
+            loops: self.loops.len(),
+            end,
+        };
+        self.calls.push(call);
+        self.pc = self.program.routines[routine as usize].entry as usize;
+        Ok(())
+    }
+
+    /// Ends the running routine; false at the end of the program.
+    pub(super) fn finish_call(&mut self) -> Res<bool> {
+        if self.calls.len() == 1 {
+            return Ok(false);
+        }
+        let Some(call) = self.calls.pop() else { return Ok(false) };
+        self.pc = call.return_to;
+        self.loops.truncate(call.loops);
+        let store = &mut self.frames[call.frame as usize];
+        let mut slots = std::mem::take(&mut self.slots);
+        if store.is_kept {
+            store._charge = Some(Charge::new(&self.world.meter, slots.len() * size_of::<Value<'a>>())?);
+            store.slots = slots;
+        } else {
+            slots.clear();
+            store.slots = slots;
+            self.free_frames.push(call.frame);
+        }
+        self.frame = call.caller_frame;
+        self.slots = std::mem::take(&mut self.frames[self.frame as usize].slots);
+        match call.end {
+            CallEnd::Nothing => {}
+            CallEnd::Shown => self.shown = None,
+            CallEnd::Generation { shown, start } => {
+                let bytes = self.sink.len() - start;
+                let characters = self.sink.characters_since(start);
+                self.generations.push(Generation { start: shown, bytes, characters });
+                self.world.work(bytes + 64)?;
+            }
+        }
+        if call.is_captured {
+            let outer = self.outer_sinks.pop();
+            if let Some(outer) = outer {
+                let written = std::mem::replace(&mut self.sink, outer).finish()?;
+                self.stack.push(Value::Str(written));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Where the root output stands, as a reader of it would see it.
+    pub(super) fn shown(&self) -> usize {
+        self.shown.unwrap_or_else(|| self.outer_sinks.first().unwrap_or(&self.sink).len())
+    }
+
+    /// Calls the value below its arguments.
+    pub(super) fn call(&mut self, shape: Shape, result: Result_) -> Res<()> {
+        let base = self.stack.len() - shape.values();
+        let world = self.world;
+        match &self.stack[base - 1] {
+            Value::Macro(found) => {
+                let found = Rc::clone(found);
+                let names = self.keyword_range(shape);
+                self.call_macro(&found, base, names, result)
+            }
+            Value::Loop(state) => {
+                let state = Rc::clone(state);
+                let (recursion, depth) = {
+                    let state = state.borrow();
+                    (state.recursion, state.depth())
+                };
+                let Some((routine, frame)) = recursion else {
+                    let message = "The loop must have the 'recursive' marker to be called recursively.";
+                    return Err(Fault::type_error(message));
+                };
+                let args = Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] };
+                let [iterable] = args.bind_all("loop", ["iterable"])?;
+                let iterable = crate::builtins::needed("loop", "iterable", iterable)?.clone();
+                self.stack.truncate(base - 1);
+                self.begin(routine, frame, depth, result, CallEnd::Nothing)?;
+                self.stack.push(iterable);
+                Ok(())
+            }
+            callee => {
+                let args = Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] };
+                let value = callee.call_builtin(world, args)?;
+                self.stack.truncate(base - 1);
+                self.give(value, result)
+            }
+        }
+    }
+
+    pub(super) fn keyword_range(&self, shape: Shape) -> std::ops::Range<usize> {
+        shape.names as usize..(shape.names + shape.keywords) as usize
+    }
+
+    fn give(&mut self, value: Value<'a>, result: Result_) -> Res<()> {
+        if result == Result_::Written {
+            return self.write(&value);
+        }
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// Calls with arguments in a list and a dict.
+    pub(super) fn call_spread(&mut self) -> Res<()> {
+        let (Some(keywords), Some(positional)) = (self.stack.pop(), self.stack.pop()) else { return Ok(()) };
+        let base = self.stack.len();
+        let names = self.spread_arguments(positional, keywords)?;
+        let world = self.world;
+        let Some(callee) = self.stack.get(base - 1).cloned() else { return Ok(()) };
+        if let Value::Macro(found) = &callee {
+            let start = self.keyword_names.len();
+            self.keyword_names.extend_from_slice(&names);
+            let result = self.call_macro(found, base, start..start + names.len(), Result_::Value);
+            self.keyword_names.truncate(start);
+            return result;
+        }
+        if let Value::Loop(_) = &callee {
+            let shape = Shape { positional: (self.stack.len() - base) as u32, names: 0, keywords: 0 };
+            return self.call(shape, Result_::Value);
+        }
+        let value = callee.call_builtin(world, Args { values: &self.stack[base..], names: &names })?;
+        self.stack.truncate(base - 1);
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// Puts the arguments of a list and a dict on the stack; the names of those by keyword.
+    pub(super) fn spread_arguments(&mut self, positional: Value<'a>, keywords: Value<'a>) -> Res<Vec<&'a str>> {
+        let world = self.world;
+        for index in 0..positional.size(world).unwrap_or(0) {
+            self.stack.extend(positional.item_at(world, index)?);
+        }
+        let mut names = Vec::new();
+        for index in 0..keywords.size(world).unwrap_or(0) {
+            let Some((name, value)) = keywords.entry_at(world, index)? else { continue };
+            match name {
+                Value::Str(crate::value::text::Str::Slice(slice)) => names.push(slice.text),
+                // The names of parameters are in the program; what is not there can only be caught as a keyword.
+                Value::Str(text) => match self.program.names.iter().find(|name| ***name == *text.plain()) {
+                    Some(name) => names.push(name),
+                    None => {
+                        return Err(Fault::unsupported(
+                            "a computed keyword argument that no macro of the template has",
+                        ));
+                    }
+                },
+                _ => return Err(Fault::type_error("keywords must be strings")),
+            }
+            self.stack.push(value);
+        }
+        Ok(names)
+    }
+
+    /// Calls a macro with the arguments from `base` on; the last ones have these names.
+    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: Result_) -> Res<()> {
+        let world = self.world;
+        let program = self.program;
+        let routine = &program.routines[found.routine as usize];
+        let mut arguments = self.stack.drain(base..);
+        let count = arguments.len() - names.len();
+        let mut slots: Vec<(u32, Value<'a>)> = Vec::with_capacity(routine.params.len() + 1);
+        let mut extra = Vec::new();
+        for (index, value) in arguments.by_ref().take(count).enumerate() {
+            match routine.param_slots.get(index) {
+                Some(slot) => slots.push((*slot, value)),
+                None => extra.push(value),
+            }
+        }
+        let label = || routine.name.map_or("None".to_owned(), |name| format!("'{}'", program.name(name)));
+        let mut rest: Option<Dict<'a>> = None;
+        let mut caller = None;
+        for (name, value) in self.keyword_names[names].iter().zip(arguments) {
+            let place = routine.params.iter().position(|param| program.name(*param) == *name);
+            match place {
+                Some(at) if at >= count => slots.push((routine.param_slots[at], value)),
+                None if *name == "caller" && routine.caller_slot.is_some() => caller = Some(value),
+                _ if routine.kwargs_slot.is_some() => {
+                    let dict = match &mut rest {
+                        Some(dict) => dict,
+                        none => none.insert(Dict::new(world)?),
+                    };
+                    dict.insert(world, name_value(world, name), value)?;
+                }
+                _ if *name == "caller" => {
+                    let message =
+                        format!("macro {} was invoked with two values for the special caller argument.", label());
+                    return Err(Fault::type_error(message));
+                }
+                _ => return Err(Fault::type_error(format!("macro {} takes no keyword argument '{name}'", label()))),
+            }
+        }
+        if let Some(slot) = routine.caller_slot {
+            let caller = caller.unwrap_or(Value::Undefined(crate::value::Absence::Hint("No caller defined")));
+            slots.push((slot, caller));
+        }
+        if let Some(slot) = routine.kwargs_slot {
+            let dict = match rest {
+                Some(dict) => dict,
+                None => Dict::new(world)?,
+            };
+            slots.push((slot, dict.into_value()));
+        }
+        if let Some(slot) = routine.varargs_slot {
+            slots.push((slot, Value::tuple(world, extra)?));
+        } else if !extra.is_empty() {
+            let message = format!("macro {} takes not more than {} argument(s)", label(), routine.params.len());
+            return Err(Fault::type_error(message));
+        }
+        self.stack.truncate(base - 1);
+        self.begin(found.routine, found.frame, found.depth, result, CallEnd::Nothing)?;
+        for (slot, value) in slots {
+            self.slots[slot as usize] = value;
+        }
+        Ok(())
+    }
+
+    /// A macro as a value: the frames around it are kept as long as the rendering lasts.
+    pub(super) fn make_macro(&mut self, routine: u32) {
+        let mut frame = self.frame;
+        loop {
+            let store = &mut self.frames[frame as usize];
+            if store.is_kept {
+                break;
+            }
+            store.is_kept = true;
+            frame = store.parent;
+        }
+        self.stack.push(Value::Macro(Rc::new(Macro { routine, frame: self.frame, depth: 0 })));
+    }
+}

@@ -1,0 +1,184 @@
+//! Runs a program: a stack of values, a frame of slots for each call, and the output in pieces. Start at [`render`].
+
+mod call;
+pub(crate) mod loops;
+mod run;
+mod sink;
+mod world;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub(crate) use world::World;
+
+use crate::compile::program::Program;
+use crate::error::{Call, Error, place_of};
+use crate::input::Context;
+use crate::output::{Generation, Output};
+use crate::template::Environment;
+use crate::value::Value;
+use loops::LoopRun;
+use sink::Sink;
+
+/// Renders a program.
+pub(crate) fn render<'a>(
+    program: &'a Program,
+    context: &'a Context<'a>,
+    environment: &'a Environment<'a>,
+    usual: &Usual,
+) -> Result<Output, Error> {
+    let world = World::new(program, context.inputs, environment);
+    let mut vm = Vm::new(&world, context, usual);
+    match vm.run() {
+        Ok(()) => {
+            let generations = std::mem::take(&mut vm.generations);
+            let (text, runs) = vm.sink.take().into_output();
+            usual.note(text.len(), runs.len());
+            drop(vm);
+            Ok(Output { text, runs, marks: world.take_marks(), generations, literals: program.literals.clone() })
+        }
+        Err(fault) => {
+            let source = &program.literals.source;
+            let place = |op: usize| place_of(source, program.places.get(op).map_or(0, |at| *at as usize));
+            let calls = vm.calls.iter().skip(1).map(|call| {
+                let name = program.routines[call.routine as usize].name.map_or("caller", |name| program.name(name));
+                Call { name: name.to_owned(), place: place(call.return_to.saturating_sub(1)) }
+            });
+            // Of a deep recursion, the outermost and the innermost calls tell enough.
+            let mut calls: Vec<Call> = calls.collect();
+            if calls.len() > 20 {
+                calls.drain(10..calls.len() - 10);
+            }
+            Err(Error::new(fault, place(vm.pc.saturating_sub(1)), calls))
+        }
+    }
+}
+
+struct Vm<'w, 'a> {
+    world: &'w World<'a>,
+    context: &'a Context<'a>,
+    program: &'a Program,
+    pc: usize,
+    stack: Vec<Value<'a>>,
+    /// What the last condition said.
+    flag: bool,
+    /// The slots of the running frame.
+    slots: Vec<Value<'a>>,
+    frame: u32,
+    frames: Vec<FrameStore<'a>>,
+    free_frames: Vec<u32>,
+    calls: Vec<CallFrame>,
+    loops: Vec<LoopRun<'a>>,
+    collections: Vec<Vec<Value<'a>>>,
+    globals: Vec<Value<'a>>,
+    keyword_names: Vec<&'a str>,
+    sink: Sink<'a>,
+    /// Captures around the running one.
+    outer_sinks: Vec<Sink<'a>>,
+    generations: Vec<Generation>,
+    /// Where the output stood when a call began that writes right into it.
+    shown: Option<usize>,
+}
+
+/// A frame that is not running, or is over and kept for a macro that was defined in it.
+struct FrameStore<'a> {
+    slots: Vec<Value<'a>>,
+    parent: u32,
+    /// Whether a macro may outlive it.
+    is_kept: bool,
+    _charge: Option<crate::limits::Charge>,
+}
+
+/// A call that has not returned.
+struct CallFrame {
+    routine: u32,
+    return_to: usize,
+    frame: u32,
+    caller_frame: u32,
+    /// Whether what it writes becomes a value.
+    is_captured: bool,
+    /// How deep a recursive loop is.
+    depth: u32,
+    loops: usize,
+    end: CallEnd,
+}
+
+/// What is to be done when a call returns.
+#[derive(Clone, Copy, PartialEq)]
+enum CallEnd {
+    Nothing,
+    /// Its output began there: the shown output becomes this again.
+    Shown,
+    /// A generation block: where the root output stood, and where this began in its own sink.
+    Generation {
+        shown: usize,
+        start: usize,
+    },
+}
+
+impl<'w, 'a> Vm<'w, 'a> {
+    fn new(world: &'w World<'a>, context: &'a Context<'a>, usual: &Usual) -> Vm<'w, 'a> {
+        let program = world.program;
+        let root = &program.routines[0];
+        let slots = vec![Value::Missing; root.slots as usize];
+        let frames = vec![FrameStore { slots: Vec::new(), parent: 0, is_kept: true, _charge: None }];
+        let call = CallFrame {
+            routine: 0,
+            return_to: program.ops.len(),
+            frame: 0,
+            caller_frame: 0,
+            is_captured: false,
+            depth: 0,
+            loops: 0,
+            end: CallEnd::Nothing,
+        };
+        Vm {
+            world,
+            context,
+            program,
+            pc: 0,
+            stack: Vec::with_capacity(16),
+            flag: false,
+            slots,
+            frame: 0,
+            frames,
+            free_frames: Vec::new(),
+            calls: vec![call],
+            loops: Vec::new(),
+            collections: Vec::new(),
+            globals: vec![Value::Missing; program.globals.len()],
+            keyword_names: program.keyword_names.iter().map(|name| program.name(*name)).collect(),
+            sink: Sink::output(world, usual),
+            outer_sinks: Vec::new(),
+            generations: Vec::new(),
+            shown: None,
+        }
+    }
+}
+
+/// How large renderings of a template usually are.
+#[derive(Debug, Default)]
+pub(crate) struct Usual {
+    bytes: AtomicUsize,
+    runs: AtomicUsize,
+}
+
+impl Usual {
+    /// Nothing depends on these numbers but how much room is made at once, so that any order of threads will do.
+    fn note(&self, bytes: usize, runs: usize) {
+        self.bytes.store(bytes + bytes / 8, Ordering::Relaxed);
+        self.runs.store(runs + runs / 8, Ordering::Relaxed);
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
+    fn runs(&self) -> usize {
+        self.runs.load(Ordering::Relaxed)
+    }
+}
+
+/// A loop's state that its body can name.
+type SharedLoop<'a> = Rc<RefCell<loops::LoopState<'a>>>;

@@ -1,0 +1,809 @@
+//! The steps.
+
+use std::any::Any;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::call::Result_;
+use super::loops::{LoopRun, LoopState, Source};
+use super::sink::Sink;
+use super::{CallEnd, SharedLoop, Vm};
+use crate::builtins::methods::is_dict_attribute;
+use crate::builtins::{Args, tests};
+use crate::compile::program::{Field, KeyOf, Kind, Op, Shape};
+use crate::error::{ErrorKind, Fault, Res};
+use crate::input::InputValue;
+use crate::output::{Offset, Origin};
+use crate::value::builder::Builder;
+use crate::value::compare::compare;
+use crate::value::dict::Dict;
+use crate::value::iter::{Iter, check_loop, collect};
+use crate::value::operate::{self, binary};
+use crate::value::text::{Slice, Str};
+use crate::value::{Absence, TypeName, Value, float, subscript};
+
+impl<'w, 'a> Vm<'w, 'a> {
+    fn pop(&mut self) -> Value<'a> {
+        // The compiler emits a pop only where something was pushed.
+        self.stack.pop().unwrap_or(Value::Missing)
+    }
+
+    fn literal(&self, id: u32) -> Slice<'a> {
+        Slice { text: self.program.literal(id), origin: Origin::Literal { id, offset: 0 } }
+    }
+
+    fn frame_up(&self, up: u16) -> u32 {
+        let mut frame = self.frame;
+        for _ in 0..up {
+            frame = self.frames[frame as usize].parent;
+        }
+        frame
+    }
+
+    fn outer_slot(&self, up: u16, slot: u32) -> Value<'a> {
+        let frame = self.frame_up(up);
+        let slots = if frame == self.frame { &self.slots } else { &self.frames[frame as usize].slots };
+        slots.get(slot as usize).cloned().unwrap_or(Value::Missing)
+    }
+
+    #[inline]
+    fn global(&mut self, global: u32) -> Res<Value<'a>> {
+        self.load_global(global)?;
+        Ok(self.globals[global as usize].clone())
+    }
+
+    /// Looks a global up, once.
+    #[inline]
+    fn load_global(&mut self, global: u32) -> Res<()> {
+        if matches!(self.globals[global as usize], Value::Missing) {
+            self.globals[global as usize] = self.find_global(global)?;
+        }
+        Ok(())
+    }
+
+    fn find_global(&self, global: u32) -> Res<Value<'a>> {
+        let (name, function) = self.program.globals[global as usize];
+        let name = self.program.name(name);
+        Ok(match (self.context.get(name), function) {
+            (Some(node), _) => Value::of(self.world, node)?,
+            (None, Some(function)) => Value::Function(function),
+            (None, None) => Value::Undefined(Absence::Variable(name)),
+        })
+    }
+
+    /// A field of a variable, where it is one of the caller's dict.
+    #[inline]
+    fn find_field(&self, field: Field) -> Found<'a> {
+        let Value::InputDict(dict, _) = &self.slots[field.slot as usize] else { return Found::Elsewhere };
+        match field.key.of() {
+            KeyOf::Name(name) => {
+                let name = self.program.name(name);
+                if is_dict_attribute(name) {
+                    return Found::Elsewhere;
+                }
+                match subscript::input_node(self.world, *dict, name) {
+                    Ok(Some(node)) => Found::Node(node),
+                    Ok(None) => Found::Nothing(Absence::Attribute(TypeName::Dict, name)),
+                    Err(_) => Found::Elsewhere,
+                }
+            }
+            KeyOf::Literal(id) => match subscript::input_node(self.world, *dict, self.program.literal(id)) {
+                Ok(Some(node)) => Found::Node(node),
+                // It may be a method.
+                _ => Found::Elsewhere,
+            },
+        }
+    }
+
+    /// Pushes a field of a variable.
+    fn push_field(&mut self, field: Field) -> Res<()> {
+        match self.find_field(field) {
+            // Each value is made where it is going to lie: moving it there costs more than making it.
+            Found::Node(node) => {
+                let inputs = self.world.inputs;
+                match inputs.value(node) {
+                    InputValue::Str(text) => {
+                        let origin = Origin::Input { tag: inputs.tag(node), offset: Offset::new(0) };
+                        self.stack.push(Value::Str(Str::Slice(Slice { text, origin })));
+                    }
+                    InputValue::Dict => self.stack.push(Value::InputDict(node, inputs.tag(node))),
+                    InputValue::List => self.stack.push(Value::InputList(node, inputs.tag(node))),
+                    InputValue::Null => self.stack.push(Value::None),
+                    InputValue::Bool(value) => self.stack.push(Value::Bool(value)),
+                    InputValue::Number(_) => self.stack.push(Value::of(self.world, node)?),
+                }
+                return Ok(());
+            }
+            Found::Nothing(absence) => {
+                self.stack.push(Value::Undefined(absence));
+                return Ok(());
+            }
+            Found::Elsewhere => {}
+        }
+        if let (Value::Namespace(id), KeyOf::Name(name)) = (&self.slots[field.slot as usize], field.key.of()) {
+            let found = self.world.with_namespace(*id, |namespace| match namespace.get_str(self.program.name(name)) {
+                Some(value) => {
+                    push_copy(&mut self.stack, value);
+                    true
+                }
+                None => false,
+            });
+            if found {
+                return Ok(());
+            }
+        }
+        let value = self.field(field)?;
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// A field of a variable.
+    #[inline]
+    fn field(&self, field: Field) -> Res<Value<'a>> {
+        let value = &self.slots[field.slot as usize];
+        if let Value::Missing = value {
+            return Err(Absence::Variable(self.program.name(field.variable.into())).fault());
+        }
+        match field.key.of() {
+            KeyOf::Name(name) => subscript::attribute(self.world, value, self.program.name(name)),
+            KeyOf::Literal(id) => self.item_literal(value, id),
+        }
+    }
+
+    /// Writes `str()` of a value.
+    #[inline]
+    pub(super) fn write(&mut self, value: &Value<'a>) -> Res<()> {
+        match value {
+            Value::Str(text) => self.sink.push_str(self.world, text),
+            Value::Undefined(_) | Value::Missing => Ok(()),
+            Value::Int(number) => self.sink.push_engine(self.world, &number.to_string()),
+            Value::Float(number) => self.sink.push_engine(self.world, &float::repr(*number)),
+            other => {
+                let text = other.to_str(self.world)?;
+                self.sink.push_str(self.world, &text)
+            }
+        }
+    }
+
+    fn args(&self, shape: Shape, subject: usize) -> Args<'_, 'a> {
+        let base = self.stack.len() - shape.values() - subject;
+        Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] }
+    }
+
+    /// Replaces the upper values with one.
+    #[inline]
+    fn settle(&mut self, count: usize, value: Value<'a>) {
+        self.stack.truncate(self.stack.len() - count);
+        self.stack.push(value);
+    }
+
+    pub(super) fn run(&mut self) -> Res<()> {
+        let world = self.world;
+        let ops: &'a [Op] = &self.program.ops;
+        loop {
+            world.step()?;
+            let Some(&op) = ops.get(self.pc) else { return Ok(()) };
+            self.pc += 1;
+            match op {
+                Op::None => self.stack.push(Value::None),
+                Op::True => self.stack.push(Value::Bool(true)),
+                Op::False => self.stack.push(Value::Bool(false)),
+                Op::NoElse => self.stack.push(Value::undefined(
+                    "the inline if-expression evaluated to false and no else section was defined.",
+                )),
+                Op::Int(value) => self.stack.push(Value::Int(value)),
+                Op::Float(value) => self.stack.push(Value::Float(value)),
+                Op::Big(id) => self.stack.push(Value::Big(Rc::new(self.program.bigs[id as usize].clone()))),
+                Op::Literal(id) => {
+                    let literal = self.literal(id);
+                    self.stack.push(Value::Str(Str::Slice(literal)));
+                }
+                Op::Slot(slot, name) => match &self.slots[slot as usize] {
+                    Value::Missing => {
+                        self.stack.push(Value::Undefined(Absence::Variable(self.program.name(name))));
+                    }
+                    value => push_copy(&mut self.stack, value),
+                },
+                Op::Outer(up, slot, name) => {
+                    let value = match self.outer_slot(up, slot.into()) {
+                        Value::Missing => Value::Undefined(Absence::Variable(self.program.name(name))),
+                        value => value,
+                    };
+                    self.stack.push(value);
+                }
+                Op::Global(global) => {
+                    self.load_global(global)?;
+                    push_copy(&mut self.stack, &self.globals[global as usize]);
+                }
+                Op::Store(slot) => self.slots[slot as usize] = self.pop(),
+                Op::Alias { slot, up, from } => self.slots[slot as usize] = self.outer_slot(up, from),
+                Op::Clear(slot) => self.slots[slot as usize] = Value::Missing,
+                Op::ResolveRoot { slot, from, global } => {
+                    let root = if self.frame == 0 { &self.slots } else { &self.frames[0].slots };
+                    let value = match root.get(from as usize) {
+                        Some(Value::Missing) | None => self.global(global)?,
+                        Some(value) => value.clone(),
+                    };
+                    self.slots[slot as usize] = value;
+                }
+                Op::Attribute(name) => {
+                    let value = self.pop();
+                    let found = subscript::attribute(world, &value, self.program.name(name))?;
+                    self.stack.push(found);
+                }
+                Op::Field(field) => self.push_field(field)?,
+                Op::Item => {
+                    let key = self.pop();
+                    let value = self.pop();
+                    self.stack.push(subscript::item(world, &value, &key)?);
+                }
+                Op::ItemLiteral(id) => {
+                    let value = self.pop();
+                    let found = self.item_literal(&value, id)?;
+                    self.stack.push(found);
+                }
+                Op::Slice => {
+                    let (step, stop, start) = (self.pop(), self.pop(), self.pop());
+                    let value = self.pop();
+                    self.stack.push(subscript::slice(world, &value, [&start, &stop, &step])?);
+                }
+                Op::List(count) => {
+                    let items = self.stack.split_off(self.stack.len() - count as usize);
+                    self.stack.push(Value::list(world, items)?);
+                }
+                Op::Tuple(count) => {
+                    let items = self.stack.split_off(self.stack.len() - count as usize);
+                    self.stack.push(Value::tuple(world, items)?);
+                }
+                Op::Dict(count) => {
+                    let mut dict = Dict::new(world)?;
+                    let base = self.stack.len() - 2 * count as usize;
+                    let mut entries = self.stack.drain(base..);
+                    while let (Some(key), Some(value)) = (entries.next(), entries.next()) {
+                        dict.insert(world, key, value)?;
+                    }
+                    drop(entries);
+                    self.stack.push(dict.into_value());
+                }
+                Op::Not => {
+                    let value = self.pop();
+                    self.stack.push(Value::Bool(!value.is_true(world)));
+                }
+                Op::Negative => {
+                    let value = self.pop();
+                    self.stack.push(operate::negative(world, &value)?);
+                }
+                Op::Positive => {
+                    let value = self.pop();
+                    self.stack.push(operate::positive(&value)?);
+                }
+                Op::Binary(op) => {
+                    let right = self.pop();
+                    let left = self.pop();
+                    self.stack.push(binary(world, op, &left, &right)?);
+                }
+                Op::Compare(op) => {
+                    let right = self.pop();
+                    let left = self.pop();
+                    self.stack.push(Value::Bool(compare(world, op, &left, &right)?));
+                }
+                Op::CompareChain(op, target) => {
+                    let right = self.pop();
+                    let left = self.pop();
+                    if compare(world, op, &left, &right)? {
+                        self.stack.push(right);
+                    } else {
+                        self.stack.push(Value::Bool(false));
+                        self.pc = target as usize;
+                    }
+                }
+                Op::Jump(target) => self.pc = target as usize,
+                Op::JumpUnless(target) => {
+                    if !self.flag {
+                        self.pc = target as usize;
+                    }
+                }
+                Op::JumpWhen(target) => {
+                    if self.flag {
+                        self.pc = target as usize;
+                    }
+                }
+                Op::TruthStack => self.flag = self.pop().is_true(world),
+                Op::TruthSlot(slot) => self.flag = self.slots[slot as usize].is_true(world),
+                Op::TruthGlobal(global) => {
+                    self.load_global(global)?;
+                    self.flag = self.globals[global as usize].is_true(world);
+                }
+                Op::TruthField(field) => {
+                    self.flag = match self.find_field(field) {
+                        Found::Node(node) => match world.inputs.value(node) {
+                            InputValue::Str(text) => !text.is_empty(),
+                            InputValue::Bool(value) => value,
+                            InputValue::Null => false,
+                            InputValue::List | InputValue::Dict => world.inputs.len(node) > 0,
+                            InputValue::Number(_) => Value::of(world, node)?.is_true(world),
+                        },
+                        Found::Nothing(_) => false,
+                        Found::Elsewhere => self.field(field)?.is_true(world),
+                    }
+                }
+                Op::EqualsStack(id) => {
+                    let value = self.pop();
+                    self.flag = matches!(&value, Value::Str(text) if text.plain() == self.program.literal(id));
+                }
+                Op::EqualsField(field, id) => {
+                    let wanted = self.program.literal(id);
+                    self.flag = match self.find_field(field) {
+                        Found::Node(node) => {
+                            matches!(world.inputs.value(node), InputValue::Str(text) if text == wanted)
+                        }
+                        Found::Nothing(_) => false,
+                        Found::Elsewhere => matches!(self.field(field)?, Value::Str(text) if text.plain() == wanted),
+                    }
+                }
+                Op::CompareStack(op) => {
+                    let right = self.pop();
+                    let left = self.pop();
+                    self.flag = compare(world, op, &left, &right)?;
+                }
+                Op::IsStack(kind) => {
+                    let value = self.pop();
+                    self.flag = is_kind(&value, kind);
+                }
+                Op::IsSlot(slot, kind) => self.flag = is_kind(&self.slots[slot as usize], kind),
+                Op::IsGlobal(global, kind) => {
+                    self.load_global(global)?;
+                    self.flag = is_kind(&self.globals[global as usize], kind);
+                }
+                Op::IsField(field, kind) => {
+                    self.flag = match self.find_field(field) {
+                        Found::Node(node) => is_input_kind(world.inputs.value(node), kind),
+                        Found::Nothing(_) => matches!(kind, Kind::Iterable | Kind::Sequence),
+                        Found::Elsewhere => is_kind(&self.field(field)?, kind),
+                    }
+                }
+                Op::PushFlag(wanted) => self.stack.push(Value::Bool(self.flag == wanted)),
+                Op::And(target) => {
+                    if self.stack.last().is_some_and(|value| value.is_true(world)) {
+                        self.stack.pop();
+                    } else {
+                        self.pc = target as usize;
+                    }
+                }
+                Op::Or(target) => {
+                    if self.stack.last().is_some_and(|value| value.is_true(world)) {
+                        self.pc = target as usize;
+                    } else {
+                        self.stack.pop();
+                    }
+                }
+                Op::Pop => drop(self.pop()),
+                Op::Duplicate => self.stack.extend(self.stack.last().cloned()),
+                Op::Call(shape) => self.call(self.program.shapes[shape as usize], Result_::Value)?,
+                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], Result_::Written)?,
+                Op::CallSpread => self.call_spread()?,
+                Op::CallMethod(site, shape) => self.call_method(site, self.program.shapes[shape as usize])?,
+                Op::CheckReceiver(name) => {
+                    if let Some(value @ Value::Undefined(_)) = self.stack.last() {
+                        subscript::attribute(world, value, self.program.name(name))?;
+                    }
+                }
+                Op::Filter(filter, shape) => {
+                    let shape = self.program.shapes[shape as usize];
+                    let value = self.program.filters[filter as usize](world, self.args(shape, 1))?;
+                    self.settle(shape.values() + 1, value);
+                }
+                Op::Test(test, shape) => {
+                    let shape = self.program.shapes[shape as usize];
+                    let holds = self.program.tests[test as usize](world, self.args(shape, 1))?;
+                    self.settle(shape.values() + 1, Value::Bool(holds));
+                }
+                Op::FilterSpread(_) | Op::TestSpread(_) => {
+                    let keywords = self.pop();
+                    let positional = self.pop();
+                    let base = self.stack.len() - 1;
+                    let names = self.spread_arguments(positional, keywords)?;
+                    let args = Args { values: &self.stack[base..], names: &names };
+                    let value = match op {
+                        Op::FilterSpread(filter) => self.program.filters[filter as usize](world, args)?,
+                        Op::TestSpread(test) => Value::Bool(self.program.tests[test as usize](world, args)?),
+                        _ => Value::None,
+                    };
+                    self.stack.truncate(base);
+                    self.stack.push(value);
+                }
+                Op::NoFilter(name) => {
+                    return Err(Fault::unsupported(format!("no filter named '{}' found", self.program.name(name))));
+                }
+                Op::NoTest(name) => {
+                    return Err(Fault::unsupported(format!("no test named '{}' found", self.program.name(name))));
+                }
+                Op::Length => {
+                    let value = self.pop();
+                    self.stack.push(Value::length(value.python_len(world)?));
+                }
+                Op::Extend => {
+                    let more = self.pop();
+                    let list = self.pop();
+                    let mut items = collect(world, &list)?;
+                    items.extend(collect(world, &more)?);
+                    self.stack.push(Value::list(world, items)?);
+                }
+                Op::ExtendDict => {
+                    let more = self.pop();
+                    let dict = self.pop();
+                    self.stack.push(extended(world, &dict, &more)?);
+                }
+                Op::CheckChain(count) => self.check_chain(count as usize)?,
+                Op::JoinChain(count) => {
+                    let value = self.join_chain(count as usize)?;
+                    self.settle(count as usize, value);
+                }
+                Op::EmitChain(count) => {
+                    let base = self.stack.len() - count as usize;
+                    for index in base..self.stack.len() {
+                        let value = std::mem::replace(&mut self.stack[index], Value::Missing);
+                        self.write(&value)?;
+                    }
+                    self.stack.truncate(base);
+                }
+                Op::Concat(count) => {
+                    let base = self.stack.len() - count as usize;
+                    let mut builder = Builder::new(world);
+                    for value in &self.stack[base..] {
+                        let text = value.to_str(world)?;
+                        world.work(text.plain().len())?;
+                        builder.push_str(&text)?;
+                    }
+                    let value = Value::Str(builder.finish()?);
+                    self.settle(count as usize, value);
+                }
+                Op::EmitAddend => match self.pop() {
+                    Value::Str(text) => self.sink.push_str(world, &text)?,
+                    other => drop(binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), &other)?),
+                },
+                Op::EmitAddendField(field) => match self.find_field(field) {
+                    Found::Node(node) => match Value::of(world, node)? {
+                        Value::Str(Str::Slice(slice)) => self.sink.push_slice(world, slice)?,
+                        other => drop(binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), &other)?),
+                    },
+                    Found::Nothing(absence) => return Err(absence.fault()),
+                    Found::Elsewhere => match self.field(field)? {
+                        Value::Str(text) => self.sink.push_str(world, &text)?,
+                        other => drop(binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), &other)?),
+                    },
+                },
+                Op::EmitField(field) => match self.find_field(field) {
+                    Found::Node(node) => {
+                        let value = Value::of(world, node)?;
+                        self.write(&value)?;
+                    }
+                    Found::Nothing(_) => {}
+                    Found::Elsewhere => {
+                        let value = self.field(field)?;
+                        self.write(&value)?;
+                    }
+                },
+                Op::Emit => {
+                    let value = self.pop();
+                    self.write(&value)?;
+                }
+                Op::EmitLiteral(id) => {
+                    let literal = self.literal(id);
+                    self.sink.push_slice(world, literal)?;
+                }
+                Op::BeginCapture => {
+                    let sink = Sink::capture(world);
+                    self.outer_sinks.push(std::mem::replace(&mut self.sink, sink));
+                }
+                Op::EndCapture | Op::DropCapture => {
+                    if let Some(outer) = self.outer_sinks.pop() {
+                        let captured = std::mem::replace(&mut self.sink, outer);
+                        if let Op::EndCapture = op {
+                            self.stack.push(Value::Str(captured.finish()?));
+                        }
+                    }
+                }
+                Op::LoopBegin(site) => self.begin_loop(site)?,
+                Op::LoopNext(end) => {
+                    let Some(run) = self.loops.last_mut() else { continue };
+                    let next = match &mut run.source {
+                        // The usual loop: over a list of the caller's dicts.
+                        Source::Plain(Iter::InputList { list, next, len }) if *next < *len => {
+                            let Some(node) = world.inputs.item(*list, *next) else { continue };
+                            *next += 1;
+                            if let InputValue::Dict = world.inputs.value(node) {
+                                let tag = world.inputs.tag(node);
+                                world.begin_pass(Some(tag), run.passes);
+                                run.passes += 1;
+                                check_loop(world, run.passes)?;
+                                self.stack.push(Value::InputDict(node, tag));
+                                continue;
+                            }
+                            Some(Value::of(world, node)?)
+                        }
+                        Source::Plain(iter) => iter.next(world)?,
+                        Source::Shared(state) => state.borrow_mut().advance(world)?,
+                    };
+                    match next {
+                        Some(item) => {
+                            world.begin_pass(item.tag(), run.passes);
+                            run.passes += 1;
+                            check_loop(world, run.passes)?;
+                            self.stack.push(item);
+                        }
+                        None => self.pc = end as usize,
+                    }
+                }
+                Op::LoopPassed => {
+                    if let Some(run) = self.loops.last_mut() {
+                        run.has_passed = true;
+                    }
+                }
+                Op::LoopEnd => {
+                    self.loops.pop();
+                    world.end_passes();
+                }
+                Op::JumpIfPassed(target) => {
+                    world.end_passes();
+                    if self.loops.pop().is_some_and(|run| run.has_passed) {
+                        self.pc = target as usize;
+                    }
+                }
+                Op::BeginCollect => self.collections.push(Vec::new()),
+                Op::Collect => {
+                    let item = self.pop();
+                    if let Some(collection) = self.collections.last_mut() {
+                        if collection.len() == collection.capacity() {
+                            world.meter.check(collection.len() * 2 * size_of::<Value<'a>>())?;
+                        }
+                        collection.push(item);
+                    }
+                }
+                Op::EndCollect => {
+                    let items = self.collections.pop().unwrap_or_default();
+                    self.stack.push(Value::list(world, items)?);
+                }
+                Op::Unpack(count) => {
+                    let value = self.pop();
+                    self.unpack(&value, count as usize)?;
+                }
+                Op::MakeMacro(routine) => self.make_macro(routine),
+                Op::IfGiven(slot, target) => {
+                    if !matches!(self.slots[slot as usize], Value::Missing) {
+                        self.pc = target as usize;
+                    }
+                }
+                Op::NotGiven(slot, name) => {
+                    self.slots[slot as usize] = Value::Undefined(Absence::Parameter(self.program.name(name)));
+                }
+                Op::CallLoop(routine) => {
+                    let iterable = self.pop();
+                    self.begin(routine, self.frame, 0, Result_::Written, CallEnd::Nothing)?;
+                    self.stack.push(iterable);
+                }
+                Op::CallGeneration(routine) => {
+                    let end = CallEnd::Generation { shown: self.shown(), start: self.sink.len() };
+                    self.begin(routine, self.frame, 0, Result_::Written, end)?;
+                }
+                Op::CallBlock(routine) => self.begin(routine, 0, 0, Result_::Written, CallEnd::Nothing)?,
+                Op::SetAttribute(name) => {
+                    let namespace = self.pop();
+                    let value = self.pop();
+                    match namespace {
+                        Value::Namespace(id) => world.namespace_set(id, self.program.name(name), value)?,
+                        _ => return Err(Fault::type_error("cannot assign attribute on non-namespace object")),
+                    }
+                }
+                Op::CheckNamespace => {
+                    if !matches!(self.pop(), Value::Namespace(_)) {
+                        return Err(Fault::type_error("cannot assign attribute on non-namespace object"));
+                    }
+                }
+                Op::Refuse(message) => {
+                    return Err(Fault::new(ErrorKind::Unsupported, self.program.name(message)));
+                }
+                Op::Return => {
+                    if !self.finish_call()? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn item_literal(&self, value: &Value<'a>, id: u32) -> Res<Value<'a>> {
+        if let Value::InputDict(..) = value
+            && let Some(found) = value.dict_get_str(self.world, self.program.literal(id))?
+        {
+            return Ok(found);
+        }
+        subscript::item(self.world, value, &Value::Str(Str::Slice(self.literal(id))))
+    }
+
+    /// Calls the method of a name of the value below the arguments.
+    fn call_method(&mut self, site: u32, shape: Shape) -> Res<()> {
+        let world = self.world;
+        let (name, site) = self.program.sites[site as usize];
+        let base = self.stack.len() - shape.values() - 1;
+        let method = match &self.stack[base] {
+            Value::Str(_) => site.of_str,
+            Value::Dict(_) | Value::InputDict(..) => site.of_dict,
+            Value::List(_) | Value::InputList(..) => site.of_list,
+            _ => None,
+        };
+        if let Some(method) = method {
+            let value = method.call(world, self.args(shape, 1))?;
+            self.settle(shape.values() + 1, value);
+            return Ok(());
+        }
+        let callee = subscript::attribute(world, &self.stack[base], self.program.name(name))?;
+        self.stack[base] = callee;
+        self.call(shape, Result_::Value)
+    }
+
+    fn check_chain(&mut self, count: usize) -> Res<()> {
+        let base = self.stack.len() - count;
+        let is_plain = |value: &Value<'a>| matches!(value, Value::Str(text) if !text.is_markup());
+        if is_plain(&self.stack[self.stack.len() - 1]) && is_plain(&self.stack[base]) {
+            return Ok(());
+        }
+        let right = self.pop();
+        let left = self.join_chain(count - 1)?;
+        let sum = binary(self.world, crate::parser::ast::BinaryOp::Add, &left, &right)?;
+        self.stack.truncate(base);
+        self.stack.push(sum);
+        self.stack.resize(base + count, Value::text(""));
+        Ok(())
+    }
+
+    /// The upper values, which are strings, as one; or the first, if it is no string: then the others are empty.
+    fn join_chain(&mut self, count: usize) -> Res<Value<'a>> {
+        let base = self.stack.len() - count;
+        match &self.stack[base] {
+            Value::Str(first) if !first.is_markup() => {}
+            other => return Ok(other.clone()),
+        }
+        let mut builder = Builder::new(self.world);
+        for value in &self.stack[base..] {
+            if let Value::Str(text) = value {
+                self.world.work(text.plain().len())?;
+                builder.push_str(text)?;
+            }
+        }
+        builder.finish().map(Value::Str)
+    }
+
+    fn begin_loop(&mut self, site: u32) -> Res<()> {
+        let world = self.world;
+        let site = self.program.loops[site as usize];
+        let value = self.pop();
+        let iter = Iter::new(world, &value)?;
+        let source = match site.slot {
+            None => Source::Plain(iter),
+            Some(slot) => {
+                let mut depth = 0;
+                let mut recursion = None;
+                if let (Some(routine), Some(call)) = (site.routine, self.calls.last()) {
+                    depth = call.depth;
+                    recursion = Some((routine, self.frames[self.frame as usize].parent));
+                    self.keep_frames(self.frames[self.frame as usize].parent);
+                }
+                let state: SharedLoop<'a> = Rc::new(RefCell::new(LoopState::new(&value, iter, depth, recursion)));
+                self.slots[slot as usize] = Value::Loop(Rc::clone(&state));
+                Source::Shared(state)
+            }
+        };
+        self.loops.push(LoopRun { source, passes: 0, has_passed: false });
+        world.begin_passes(site.at);
+        Ok(())
+    }
+
+    fn keep_frames(&mut self, from: u32) {
+        let mut frame = from;
+        while !self.frames[frame as usize].is_kept {
+            self.frames[frame as usize].is_kept = true;
+            frame = self.frames[frame as usize].parent;
+        }
+    }
+
+    /// Puts the parts of a value on the stack, the first on top.
+    fn unpack(&mut self, value: &Value<'a>, count: usize) -> Res<()> {
+        let world = self.world;
+        if let Value::Tuple(list) | Value::List(list) = value
+            && list.items.len() == count
+        {
+            self.stack.extend(list.items.iter().rev().cloned());
+            return Ok(());
+        }
+        let mut iter = Iter::new(world, value)
+            .map_err(|_| Fault::type_error(format!("cannot unpack non-iterable {} object", value.kind())))?;
+        let base = self.stack.len();
+        while let Some(item) = iter.next(world)? {
+            if self.stack.len() - base == count {
+                return Err(Fault::value(format!("too many values to unpack (expected {count})")));
+            }
+            self.stack.push(item);
+        }
+        let found = self.stack.len() - base;
+        if found < count {
+            return Err(Fault::value(format!("not enough values to unpack (expected {count}, got {found})")));
+        }
+        self.stack[base..].reverse();
+        Ok(())
+    }
+}
+
+/// Pushes a copy of a value; the usual ones are copied in one go.
+#[inline(always)]
+fn push_copy<'a>(stack: &mut Vec<Value<'a>>, value: &Value<'a>) {
+    match value {
+        Value::Str(Str::Slice(slice)) => stack.push(Value::Str(Str::Slice(*slice))),
+        Value::Bool(value) => stack.push(Value::Bool(*value)),
+        Value::Int(value) => stack.push(Value::Int(*value)),
+        Value::InputList(node, tag) => stack.push(Value::InputList(*node, *tag)),
+        Value::InputDict(node, tag) => stack.push(Value::InputDict(*node, *tag)),
+        other => stack.push(other.clone()),
+    }
+}
+
+/// Where a field of a variable is.
+enum Found<'a> {
+    /// In the caller's dict.
+    Node(&'a dyn Any),
+    /// Nowhere: the caller's dict does not have it.
+    Nothing(Absence<'a>),
+    /// To be looked up in the general way.
+    Elsewhere,
+}
+
+/// Whether a value is of a kind.
+#[inline]
+fn is_kind(value: &Value<'_>, kind: Kind) -> bool {
+    match kind {
+        Kind::Defined => !matches!(value, Value::Undefined(_) | Value::Missing),
+        Kind::None => matches!(value, Value::None),
+        Kind::String => matches!(value, Value::Str(_)),
+        Kind::Mapping => value.is_mapping(),
+        Kind::True => matches!(value, Value::Bool(true)),
+        Kind::False => matches!(value, Value::Bool(false)),
+        Kind::Iterable => matches!(value, Value::Missing) || tests::is_iterable(value),
+        Kind::Sequence => matches!(value, Value::Missing) || tests::is_sequence(value),
+    }
+}
+
+/// Whether a value of the caller's is of a kind.
+#[inline]
+fn is_input_kind(value: InputValue<'_>, kind: Kind) -> bool {
+    match kind {
+        Kind::Defined => true,
+        Kind::None => matches!(value, InputValue::Null),
+        Kind::String => matches!(value, InputValue::Str(_)),
+        Kind::Mapping => matches!(value, InputValue::Dict),
+        Kind::True => matches!(value, InputValue::Bool(true)),
+        Kind::False => matches!(value, InputValue::Bool(false)),
+        Kind::Iterable | Kind::Sequence => matches!(value, InputValue::Str(_) | InputValue::List | InputValue::Dict),
+    }
+}
+
+/// A dict with the entries of another; a key that is there already is refused, as in a call.
+fn extended<'a>(world: &super::World<'a>, dict: &Value<'a>, more: &Value<'a>) -> Res<Value<'a>> {
+    if let Value::Undefined(absence) = more {
+        return Err(absence.fault());
+    }
+    if !more.is_mapping() {
+        return Err(Fault::type_error(format!("argument after ** must be a mapping, not {}", more.kind())));
+    }
+    let mut extended = Dict::new(world)?;
+    for source in [dict, more] {
+        for index in 0..source.size(world).unwrap_or(0) {
+            let Some((key, value)) = source.entry_at(world, index)? else { continue };
+            if extended.get(world, &key)?.is_some() {
+                return Err(Fault::type_error("got multiple values for a keyword argument"));
+            }
+            extended.insert(world, key, value)?;
+        }
+    }
+    Ok(extended.into_value())
+}

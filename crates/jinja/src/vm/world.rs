@@ -1,0 +1,232 @@
+//! What one rendering has in common: its budget, its clock, its namespaces, and where it stands in its loops.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::clock::Clock;
+use crate::compile::program::Program;
+use crate::error::{Fault, LimitKind, Res};
+use crate::input::{Inputs, Tag};
+use crate::limits::{Limits, Meter};
+use crate::output::{Mark, MarkId};
+use crate::template::Environment;
+use crate::value::dict::Dict;
+use crate::value::text::Str;
+use crate::value::{Macro, Value};
+
+pub(crate) struct World<'a> {
+    pub(crate) limits: &'a Limits,
+    pub(crate) meter: Rc<Meter>,
+    pub(crate) clock: Option<&'a dyn Clock>,
+    pub(crate) program: &'a Program,
+    pub(crate) inputs: &'a dyn Inputs,
+    interrupted: Option<&'a dyn Fn() -> bool>,
+    /// Steps until the next look at the deadline.
+    chunk: Cell<u64>,
+    /// Steps behind that.
+    left: Cell<u64>,
+    namespaces: RefCell<Vec<Dict<'a>>>,
+    /// What `loop.changed` was called with last, loop by loop.
+    pub(crate) changed: RefCell<Vec<Value<'a>>>,
+    marks: RefCell<Vec<Mark>>,
+    passes: RefCell<Vec<Pass>>,
+    mark: Cell<MarkId>,
+    is_mark_old: Cell<bool>,
+}
+
+/// A pass of a loop that runs; it gets a number when something is written in it.
+#[derive(Clone, Copy)]
+struct Pass {
+    id: MarkId,
+    loop_at: u32,
+    item: Option<Tag>,
+    index: u32,
+}
+
+/// How many steps are done between two looks at the deadline.
+const CHUNK: u64 = 4096;
+
+impl<'a> World<'a> {
+    pub(crate) fn new(program: &'a Program, inputs: &'a dyn Inputs, environment: &'a Environment<'a>) -> World<'a> {
+        let limits = &environment.limits;
+        let chunk = limits.instructions.min(CHUNK);
+        World {
+            limits,
+            meter: Rc::new(Meter::new(limits.live_bytes)),
+            clock: environment.clock,
+            program,
+            inputs,
+            interrupted: environment.interrupted,
+            chunk: Cell::new(chunk),
+            left: Cell::new(limits.instructions - chunk),
+            namespaces: RefCell::default(),
+            changed: RefCell::default(),
+            marks: RefCell::default(),
+            passes: RefCell::default(),
+            mark: Cell::default(),
+            is_mark_old: Cell::new(false),
+        }
+    }
+
+    /// One step of the program.
+    #[inline(always)]
+    pub(crate) fn step(&self) -> Res<()> {
+        let chunk = self.chunk.get();
+        if chunk > 0 {
+            self.chunk.set(chunk - 1);
+            return Ok(());
+        }
+        self.next_chunk(1)
+    }
+
+    /// Work on so many bytes: every 64 are a step.
+    #[inline]
+    pub(crate) fn work(&self, bytes: usize) -> Res<()> {
+        let steps = bytes as u64 / 64;
+        let chunk = self.chunk.get();
+        if chunk >= steps {
+            self.chunk.set(chunk - steps);
+            return Ok(());
+        }
+        self.next_chunk(steps)
+    }
+
+    #[cold]
+    fn next_chunk(&self, steps: u64) -> Res<()> {
+        if self.interrupted.is_some_and(|interrupted| interrupted()) {
+            return Err(Fault::limit(LimitKind::Deadline, 0));
+        }
+        let available = self.chunk.get() + self.left.get();
+        if available < steps {
+            self.chunk.set(0);
+            self.left.set(0);
+            return Err(Fault::limit(LimitKind::Instructions, self.limits.instructions));
+        }
+        let available = available - steps;
+        let chunk = available.min(CHUNK);
+        self.chunk.set(chunk);
+        self.left.set(available - chunk);
+        Ok(())
+    }
+
+    pub(crate) fn new_namespace(&self, attributes: Dict<'a>) -> Res<Value<'a>> {
+        let mut namespaces = self.namespaces.borrow_mut();
+        namespaces.push(attributes);
+        Ok(Value::Namespace(namespaces.len() as u32 - 1))
+    }
+
+    #[inline]
+    pub(crate) fn with_namespace<T>(&self, id: u32, read: impl FnOnce(&Dict<'a>) -> T) -> T {
+        read(&self.namespaces.borrow()[id as usize])
+    }
+
+    pub(crate) fn namespace_get(&self, id: u32, name: &str) -> Option<Value<'a>> {
+        self.namespaces.borrow()[id as usize].get_str(name).cloned()
+    }
+
+    pub(crate) fn namespace_set(&self, id: u32, name: &'a str, value: Value<'a>) -> Res<()> {
+        crate::builtins::functions::check_attribute(name)?;
+        let key = crate::builtins::functions::name_value(self, name);
+        let mut namespaces = self.namespaces.borrow_mut();
+        let namespace = &mut namespaces[id as usize];
+        match namespace.get_str_mut(name) {
+            Some(place) => {
+                self.check_depth(value.depth() + 1)?;
+                *place = value;
+                Ok(())
+            }
+            None => namespace.insert(self, key, value),
+        }
+    }
+
+    pub(crate) fn namespace_entries(&self, id: u32) -> Vec<(Value<'a>, Value<'a>)> {
+        self.namespaces.borrow()[id as usize].entries().to_vec()
+    }
+
+    pub(crate) fn macro_name(&self, routine: u32) -> Option<&'a str> {
+        Some(self.program.name(self.program.routines[routine as usize].name?))
+    }
+
+    pub(crate) fn macro_attribute(&self, found: &Macro, name: &str) -> Res<Option<Value<'a>>> {
+        let routine = &self.program.routines[found.routine as usize];
+        let of_name = |id: u32| {
+            Value::Str(Str::Slice(crate::value::text::Slice {
+                text: self.program.name(id),
+                origin: crate::Origin::Engine,
+            }))
+        };
+        Ok(Some(match name {
+            "name" => routine.name.map_or(Value::None, of_name),
+            "arguments" => Value::tuple(self, routine.params.iter().map(|param| of_name(*param)).collect())?,
+            "catch_kwargs" => Value::Bool(routine.kwargs_slot.is_some()),
+            "catch_varargs" => Value::Bool(routine.varargs_slot.is_some()),
+            "caller" => Value::Bool(routine.caller_slot.is_some()),
+            "explicit_caller" => Value::Bool(routine.params.contains(&crate::parser::known::CALLER.0)),
+            _ => return Ok(None),
+        }))
+    }
+
+    // Marks: which pass of which loop writes.
+
+    pub(super) fn begin_passes(&self, loop_at: u32) {
+        let outer = Pass { id: MarkId(0), loop_at, item: None, index: 0 };
+        self.passes.borrow_mut().push(outer);
+    }
+
+    #[inline]
+    pub(super) fn begin_pass(&self, item: Option<Tag>, index: usize) {
+        if let Some(pass) = self.passes.borrow_mut().last_mut() {
+            pass.id = MarkId(0);
+            pass.item = item;
+            pass.index = index as u32;
+            self.is_mark_old.set(true);
+        }
+    }
+
+    pub(super) fn end_passes(&self) {
+        self.passes.borrow_mut().pop();
+        self.is_mark_old.set(true);
+    }
+
+    /// The innermost pass over an input value.
+    #[inline]
+    pub(crate) fn current_mark(&self) -> MarkId {
+        if self.is_mark_old.get() {
+            self.renew_mark();
+        }
+        self.mark.get()
+    }
+
+    fn renew_mark(&self) {
+        self.is_mark_old.set(false);
+        let mut passes = self.passes.borrow_mut();
+        let mut marks = self.marks.borrow_mut();
+        let known = passes.iter().rposition(|pass| pass.item.is_some() && pass.id.is_some());
+        let mut outer = known.map_or(MarkId(0), |at| passes[at].id);
+        for pass in passes.iter_mut().skip(known.map_or(0, |at| at + 1)) {
+            if let Some(item) = pass.item {
+                marks.push(Mark { outer, loop_at: pass.loop_at, item, index: pass.index });
+                pass.id = MarkId(marks.len() as u32);
+                outer = pass.id;
+            }
+        }
+        self.mark.set(outer);
+    }
+
+    /// Whether a pass ran inside another one.
+    pub(super) fn is_inside(&self, inner: MarkId, outer: MarkId) -> bool {
+        let marks = self.marks.borrow();
+        let mut next = inner;
+        while next.is_some() {
+            if next == outer {
+                return true;
+            }
+            next = marks[next.0 as usize - 1].outer;
+        }
+        false
+    }
+
+    pub(super) fn take_marks(&self) -> Vec<Mark> {
+        self.marks.take()
+    }
+}

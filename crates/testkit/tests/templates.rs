@@ -1,0 +1,100 @@
+//! Conversations through a model's own template: origins, the model's own words, and the message that is gone on with.
+
+use rolecall::json::Object;
+use rolecall::{
+    ChatTemplate, Conversation, Error, Format, Json, LossPolicy, Prompt, RenderError, TemplateOptions, json,
+    loss_spans, object, render_template,
+};
+
+const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>\
+    {% if m.role == 'assistant' %}{% generation %}{{ m.content }}</s>{% endgeneration %}{% else %}{{ m.content }}</s>\
+    {% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+
+fn conversation(messages: &str, switches: Object) -> Conversation {
+    let mut request = object! { "messages" => json::parse(messages).expect("it is JSON") };
+    for (name, value) in switches.iter() {
+        request.insert(name, value.clone());
+    }
+    Conversation::from_json(request.into()).expect("it is a conversation")
+}
+
+fn rendered(conversation: &Conversation) -> Result<Prompt, Error> {
+    let template = ChatTemplate::compile(TEMPLATE, vec![("bos_token".into(), "<s>".into())])?;
+    Ok(render_template(conversation, &template, &TemplateOptions::default())?)
+}
+
+fn complete() -> Object {
+    object! { "add_generation_prompt" => false }
+}
+
+#[test]
+fn every_byte_of_a_message_says_so() {
+    let conversation = conversation(r#"[{"role": "user", "content": "<s></s>"}]"#, object! {});
+    let prompt = rendered(&conversation).expect("it renders");
+    assert_eq!(prompt.text(), "<s><|user|><s></s></s><|assistant|>");
+    let own: Vec<bool> = prompt.segments().map(|segment| segment.origin.message().is_some()).collect();
+    let texts: Vec<&str> = prompt.segments().map(|segment| segment.text).collect();
+    let expected = [("<s><|", false), ("user", true), ("|>", false), ("<s></s>", true), ("</s><|assistant|>", false)];
+    let joined: Vec<(&str, bool)> = texts.into_iter().zip(own).collect();
+    // Pieces of the template may stand apart; what a message said may not be joined to them.
+    for (text, mine) in expected.iter().filter(|(_, mine)| *mine) {
+        assert!(joined.contains(&(text, *mine)), "{joined:?}");
+    }
+    let template: String = joined.iter().filter(|(_, mine)| !mine).map(|(text, _)| *text).collect();
+    assert_eq!(template, "<s><||></s><|assistant|>");
+}
+
+#[test]
+fn what_the_template_marks_is_learned_but_not_of_a_message_without_weight() {
+    let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "weight": 0},
+        {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]"#;
+    let conversation = conversation(messages, complete());
+    let prompt = rendered(&conversation).expect("it renders");
+    let learned = |policy| -> Vec<&str> {
+        let spans = loss_spans(&prompt, &conversation, &Format::new("its own"), policy).expect("something is learned");
+        spans.into_iter().map(|span| &prompt.text()[span]).collect()
+    };
+    let marked: Vec<&str> = prompt.generated.iter().map(|span| &prompt.text()[span.clone()]).collect();
+    assert_eq!(marked, ["b</s>", "d</s>"]);
+    assert_eq!(learned(LossPolicy::Assistant), ["d</s>"]);
+}
+
+#[test]
+fn nothing_to_learn_is_refused() {
+    let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "loss": false}]"#;
+    let conversation = conversation(messages, complete());
+    let prompt = rendered(&conversation).expect("it renders");
+    let refusal = loss_spans(&prompt, &conversation, &Format::new("its own"), LossPolicy::Assistant);
+    assert!(matches!(refusal, Err(RenderError::NoLoss)), "{refusal:?}");
+}
+
+#[test]
+fn a_continued_message_is_open_even_where_others_say_the_same() {
+    let messages = r#"[{"role": "assistant", "content": "ab</s>"}, {"role": "user", "content": "ab</s>"},
+        {"role": "assistant", "content": "ab</s>"}]"#;
+    let conversation =
+        conversation(messages, object! { "add_generation_prompt" => false, "continue_final_message" => true });
+    let prompt = rendered(&conversation).expect("it renders");
+    assert_eq!(prompt.text(), "<s><|assistant|>ab</s></s><|user|>ab</s></s><|assistant|>ab</s>");
+}
+
+#[test]
+fn a_refusal_names_kind_line_and_words() {
+    let source = "{% if messages[0].role == 'user' %}\n{{ raise_exception('no ' ~ messages[0].role) }}{% endif %}";
+    let template = ChatTemplate::compile(source, Vec::new()).expect("it is Jinja");
+    let conversation = conversation(r#"[{"role": "user", "content": "a"}]"#, object! {});
+    let refusal = render_template(&conversation, &template, &TemplateOptions::default());
+    let Err(RenderError::Template(error)) = refusal else { panic!("{refusal:?}") };
+    assert_eq!((error.kind().code(), error.message(), error.place().line), ("rejected", "no user", 2));
+}
+
+#[test]
+fn switches_of_the_caller_win_over_the_conversations() {
+    let template = ChatTemplate::compile("{{ a }}{{ b }}", Vec::new()).expect("it is Jinja");
+    let conversation = conversation(
+        r#"[{"role": "user", "content": "a"}]"#,
+        object! { "chat_template_kwargs" => object! { "a" => 1, "b" => 2 } },
+    );
+    let options = TemplateOptions { kwargs: object! { "b" => Json::from(3) }, ..TemplateOptions::default() };
+    assert_eq!(render_template(&conversation, &template, &options).expect("it renders").text(), "13");
+}
