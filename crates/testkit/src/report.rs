@@ -111,7 +111,7 @@ impl Report {
         let _ = write!(text, "\n{passed} passed, {failed} failed, {skipped} skipped");
         let _ = match excused {
             0 => writeln!(text),
-            _ => writeln!(text, ", {excused} where the reference crashes (COMPATIBILITY.md)"),
+            _ => writeln!(text, ", {excused} excused for the reasons above (COMPATIBILITY.md)"),
         };
         text
     }

@@ -1,14 +1,17 @@
 //! Runs golden files of reference systems through rolecall and says what passed.
 //!
-//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--failures N]
+//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]
+//!
+//! The facts, where not given, are looked for in `facts` beside the first file's folder.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::{env, fs};
 
+use rolecall_testkit::golden::Folders;
 use rolecall_testkit::{Report, golden};
 
-const USAGE: &str = "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--failures N]";
+const USAGE: &str = "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]";
 
 fn main() -> ExitCode {
     match arguments().and_then(|arguments| run(&arguments)) {
@@ -24,7 +27,7 @@ fn main() -> ExitCode {
 #[derive(Default)]
 struct Arguments {
     files: Vec<PathBuf>,
-    tokenizers: Option<PathBuf>,
+    folders: Folders,
     failures: Option<usize>,
 }
 
@@ -34,9 +37,9 @@ fn arguments() -> Result<Arguments, String> {
     while let Some(argument) = given.next() {
         let mut value = || given.next().ok_or_else(|| format!("`{argument}` needs a value"));
         match argument.as_str() {
-            "--tokenizers" => read.tokenizers = Some(value()?.into()),
-            // Vectors of templates are skipped until the engine that runs them is there.
-            "--templates" => drop(value()?),
+            "--tokenizers" => read.folders.tokenizers = Some(value()?.into()),
+            "--templates" => read.folders.templates = Some(value()?.into()),
+            "--facts" => read.folders.facts = Some(value()?.into()),
             "--failures" => read.failures = Some(value()?.parse().map_err(|_| "`--failures` needs a number")?),
             "-h" | "--help" => return Err("runs golden files".into()),
             option if option.starts_with("--") => return Err(format!("unknown option `{option}`")),
@@ -50,7 +53,9 @@ fn arguments() -> Result<Arguments, String> {
 }
 
 fn run(arguments: &Arguments) -> Result<bool, String> {
-    let mut context = golden::Context::new(arguments.tokenizers.clone());
+    let mut folders = arguments.folders.clone();
+    folders.facts = folders.facts.or_else(|| Some(arguments.files.first()?.parent()?.join("../facts")));
+    let mut context = golden::Context::new(folders);
     let mut report = Report::new();
     for file in &arguments.files {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;

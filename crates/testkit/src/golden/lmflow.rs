@@ -12,9 +12,6 @@ const TUPLES: &str = "adding a starter or stopper cuts a turn with calls to its 
 const IGNORED: &str = "a tool preset passes over a role it does not know";
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    if op.starts_with("jinja") {
-        return Verdict::Skipped("the template engine is not there yet");
-    }
     let name = format!("lmflow:{}", text(row, "template"));
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))

@@ -1,12 +1,14 @@
 //! Runs vectors of reference systems through the public library. It knows operations, never particular vectors.
 
 mod chatglm3;
+mod hf_jinja;
 mod ids;
 mod internlm2;
 mod labels;
 mod lagent;
 mod lmdeploy;
 mod lmflow;
+mod lmflow_jinja;
 mod runs;
 mod xtuner;
 
@@ -19,24 +21,43 @@ use rolecall::{Conversation, Error, Json, Registry, Tokenizer, json, object, tok
 
 use crate::{Report, Verdict};
 
+/// Folders that vectors refer to; what needs one that is not there is skipped.
+#[derive(Clone, Debug, Default)]
+pub struct Folders {
+    /// Tokenizers, a folder each.
+    pub tokenizers: Option<PathBuf>,
+    /// Chat templates, with their `index.json`.
+    pub templates: Option<PathBuf>,
+    /// Tables of the frameworks' own templates.
+    pub facts: Option<PathBuf>,
+}
+
 /// What vectors are run with.
 pub struct Context {
     /// The formats.
     pub registry: Registry,
-    /// The folder of tokenizers, if there is one.
-    pub tokenizers: Option<PathBuf>,
+    /// Where to find what the vectors name.
+    pub folders: Folders,
     loaded: HashMap<String, Option<Arc<dyn Tokenizer>>>,
+    jinja: hf_jinja::Shared,
+    jinja_presets: lmflow_jinja::Templates,
 }
 
 impl Context {
-    /// The built-in formats and a folder of tokenizers.
-    pub fn new(tokenizers: Option<PathBuf>) -> Context {
-        Context { registry: rolecall::registry(), tokenizers, loaded: HashMap::new() }
+    /// The built-in formats, and folders.
+    pub fn new(folders: Folders) -> Context {
+        Context {
+            registry: rolecall::registry(),
+            folders,
+            loaded: HashMap::new(),
+            jinja: hf_jinja::Shared::default(),
+            jinja_presets: lmflow_jinja::Templates::default(),
+        }
     }
 
     /// A tokenizer of the folder, loaded once.
     fn tokenizer(&mut self, name: &str) -> Option<Arc<dyn Tokenizer>> {
-        let folder = self.tokenizers.as_ref()?.join(name);
+        let folder = self.folders.tokenizers.as_ref()?.join(name);
         let load = || tokenizer::load(&folder).ok().map(Arc::from);
         self.loaded.entry(name.to_owned()).or_insert_with(load).clone()
     }
@@ -59,7 +80,7 @@ pub fn run_file(text: &str, context: &mut Context, report: &mut Report) {
 fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
     let kind = text(row, "kind");
     if matches!(kind, "meta" | "case") {
-        return;
+        return context.jinja.take(row);
     }
     let template = text(row, "template");
     let (system, op) = match kind {
@@ -76,8 +97,12 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         "ids" => ids::run(row, context),
         "xtuner" => xtuner::run(row, op, context),
         "lmdeploy" => lmdeploy::run(row, op, context),
+        "lmflow" if op.starts_with("jinja") => {
+            lmflow_jinja::run(row, &mut context.jinja_presets, context.folders.facts.as_deref())
+        }
         "lmflow" => lmflow::run(row, op, context),
-        "hf_jinja" | "stability" => Verdict::Skipped("the template engine is not there yet"),
+        "hf_jinja" => hf_jinja::run(row, &mut context.jinja, context.folders.templates.as_deref()),
+        "stability" => Verdict::Skipped("templates are not judged yet"),
         "outputs" => Verdict::Skipped("model output is not read yet"),
         _ => Verdict::Failed { expected: "a known system".into(), found: format!("`{system}`") },
     };
