@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use rolecall::{Bos, LossPolicy, RuleMode};
+use rolecall::{Bos, DateTime, LossPolicy, RuleMode};
+
+use crate::template::read_time;
 
 /// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
 #[derive(Debug, Parser)]
@@ -43,6 +45,8 @@ pub struct Render {
     #[command(flatten)]
     pub chat: Chat,
     #[command(flatten)]
+    pub own: OwnTemplate,
+    #[command(flatten)]
     pub batch: Batch,
 }
 
@@ -71,8 +75,10 @@ pub struct Encode {
 pub struct Explain {
     #[command(flatten)]
     pub chat: Chat,
+    #[command(flatten)]
+    pub own: OwnTemplate,
     /// The model's tokenizer, to show token edges: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
-    #[arg(long, value_name = "FILE|DIR")]
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "template")]
     pub tokenizer: Option<PathBuf>,
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
     #[arg(long, requires = "tokenizer")]
@@ -215,6 +221,22 @@ pub struct Chat {
         conflicts_with_all = ["generation_prompt", "continue_final_message"]
     )]
     pub for_training: Option<LossArg>,
+}
+
+/// A model's own chat template, in place of a format.
+#[derive(Debug, clap::Args)]
+pub struct OwnTemplate {
+    /// Render through a chat template (Jinja) in place of a format: a .jinja file, a tokenizer_config.json, or a model's
+    /// folder; --option gives it switches, e.g. enable_thinking=false
+    #[arg(
+        long,
+        value_name = "FILE|DIR",
+        conflicts_with_all = ["format", "formats", "bos", "rules", "new_turn", "for_training"]
+    )]
+    pub template: Option<PathBuf>,
+    /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
+    #[arg(long, value_name = "TIME", requires = "template", value_parser = read_time)]
+    pub now: Option<DateTime>,
 }
 
 /// How answers are given.

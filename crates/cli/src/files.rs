@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::model::{FileError, Model, read_folder};
+use rolecall::model::{FileError, Model, ModelFile, ModelFolder, read_folder};
 use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
 
 use crate::failure::Failure;
@@ -102,6 +102,29 @@ pub fn load_own_tokens(path: &Path) -> Option<(Vec<String>, String)> {
     named.then(|| (folder.bos.into_iter().collect(), folder.eos.unwrap_or_default()))
 }
 
+/// A chat template, with the tokens that open and close a text where the files beside it name them.
+pub fn load_template(path: &Path) -> Result<(Source, Option<String>, Option<String>), Failure> {
+    let name = path.display().to_string();
+    let none = || Failure::Unreadable { path: name.clone(), why: "it holds no chat template".into() };
+    let of_model = |folder: ModelFolder| {
+        let text = folder.template.ok_or_else(none)?;
+        Ok((Source { name: name.clone(), text: text.replace("\r\n", "\n") }, folder.bos, folder.eos))
+    };
+    if path.is_dir() {
+        return of_model(load_folder(path)?);
+    }
+    let source = read_text(path)?;
+    if path.extension().is_some_and(|extension| extension == "json") {
+        let mut folder = ModelFolder::default();
+        return match folder.read(ModelFile::TokenizerConfig, &source.text) {
+            Ok(()) => of_model(folder),
+            Err(damage) => Err(Failure::ModelFile(FileError::Damaged { path: path.to_owned(), damage })),
+        };
+    }
+    let beside = path.parent().and_then(|folder| read_folder(folder).ok()).unwrap_or_default();
+    Ok((Source { text: source.text.replace("\r\n", "\n"), ..source }, beside.bos, beside.eos))
+}
+
 /// The tokenizer of a file or folder.
 pub fn load_tokenizer(path: &Path) -> Result<Arc<dyn Tokenizer>, Failure> {
     tokenizer::load(path).map(Arc::from).map_err(|error| match error {
@@ -122,16 +145,20 @@ pub fn load_model(asked: &str) -> Result<Model, Failure> {
     if !path.is_dir() {
         return Ok(Model { name: asked.to_owned(), folder: None });
     }
-    let folder = read_folder(path).map_err(|error| match error {
-        FileError::Unreadable { path, source } => {
-            Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
-        }
-        error => Failure::ModelFile(error),
-    })?;
+    let folder = load_folder(path)?;
     // `.` and `..` have no name of their own.
     let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
     let name = named.map_or_else(|| asked.to_owned(), |path| path.display().to_string());
     Ok(Model { name, folder: Some(folder) })
+}
+
+fn load_folder(path: &Path) -> Result<ModelFolder, Failure> {
+    read_folder(path).map_err(|error| match error {
+        FileError::Unreadable { path, source } => {
+            Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
+        }
+        error => Failure::ModelFile(error),
+    })
 }
 
 /// What the system says, in lower case and without its error number.

@@ -4,21 +4,23 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::{
-    Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request, RuleMode,
-    Tokenizer, answer, loss_spans, new_turn, render,
+    Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, RenderError, Request,
+    RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
-use crate::args::{Chat, LossArg};
+use crate::args::{Chat, LossArg, OwnTemplate};
 use crate::failure::Failure;
 use crate::files;
 use crate::refusal::Refusal;
 use crate::source::Source;
+use crate::template::Template;
 
 /// What all conversations of a run share: the formats, and what the command line says.
 pub struct Job {
     registry: Registry,
     format: Option<String>,
+    template: Option<Template>,
     options: Options,
     generation: Option<bool>,
     continue_final_message: bool,
@@ -32,6 +34,7 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
+    template: Option<&'a Template>,
     new_turn: bool,
 }
 
@@ -59,6 +62,12 @@ impl Asked<'_> {
 }
 
 impl Job {
+    /// A run that may take a template in place of a format.
+    pub fn with_template(chat: &Chat, own: &OwnTemplate, tokenizer: Option<&Path>) -> Result<Job, Failure> {
+        let template = own.template.as_deref().map(|path| Template::load(path, own, chat)).transpose()?;
+        Ok(Job { template, ..Job::from_args(chat, tokenizer)? })
+    }
+
     pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
         let mut registry = files::load_registry(chat.formats.as_deref())?;
         let format = chat.format.as_deref().map(|asked| files::choose_format(&mut registry, asked)).transpose()?;
@@ -66,6 +75,7 @@ impl Job {
         Ok(Job {
             registry,
             format,
+            template: None,
             options: Options {
                 bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
                 rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
@@ -91,6 +101,10 @@ impl Job {
             request.conversation.continue_final_message = false;
         }
         request.conversation.continue_final_message |= self.continue_final_message;
+        let options = self.options_of(&request)?;
+        if let (None, Some(template)) = (&request.format, &self.template) {
+            return Ok(Asked { request, format: &template.format, options, template: Some(template), new_turn: false });
+        }
         // A name only: an input must not choose files to be read.
         let name = request.format.as_deref().or(self.format.as_deref()).ok_or(Refusal::NoFormat)?;
         let format = self.registry.get(name).ok_or_else(|| Error::UnknownFormat {
@@ -98,8 +112,7 @@ impl Job {
             near: self.registry.suggest(name).map(str::to_owned),
         })?;
         let format = if self.loss.is_some() { format.for_training() } else { format };
-        let options = self.options_of(&request)?;
-        Ok(Asked { request, format, options, new_turn: self.new_turn })
+        Ok(Asked { request, format, options, template: None, new_turn: self.new_turn })
     }
 
     fn options_of(&self, request: &Request) -> Result<Options, Refusal> {
@@ -140,6 +153,9 @@ impl Job {
 
 impl Asked<'_> {
     pub fn render(&self) -> Result<Prompt, Refusal> {
+        if let Some(template) = self.template {
+            return template.render(&self.request, &self.options);
+        }
         let prompt = render(&self.request.conversation, self.format, &self.options)?;
         Ok(if self.new_turn { new_turn(&prompt, self.format) } else { prompt })
     }
@@ -153,7 +169,13 @@ pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Promp
         job.loss.map(|policy| asked.loss(&prompt, policy)).transpose()?;
         Ok((asked, prompt))
     });
-    rendered.map_err(|refusal| refused(refusal, source))
+    rendered.map_err(|refusal| match (refusal, &job.template) {
+        // It is the template's text that can be pointed into.
+        (Refusal::Library(Error::Render(RenderError::Template(error))), Some(template)) => {
+            Failure::Template { source: template.source.clone(), error }
+        }
+        (refusal, _) => refused(refusal, source),
+    })
 }
 
 /// A refusal with what was refused.

@@ -7,7 +7,7 @@ use crate::job::{Encoders, Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::from_args(&args.chat, args.tokenizer.as_deref())?;
+    let job = Job::with_template(&args.chat, &args.own, args.tokenizer.as_deref())?;
     let encoders =
         args.tokenizer.as_deref().map(|path| Encoders::load(path, args.reference_encoding, None)).transpose()?;
     if args.reference_encoding {

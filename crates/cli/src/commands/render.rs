@@ -7,7 +7,7 @@ use crate::job::{Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::from_args(&args.chat, None)?;
+    let job = Job::with_template(&args.chat, &args.own, None)?;
     if args.batch.jsonl {
         return answer_lines(args.chat.input.as_deref(), output, |text| {
             let asked = job.read(text)?;
