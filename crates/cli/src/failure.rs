@@ -229,7 +229,8 @@ fn place_of_refusal<'a>(refusal: &Refusal, source: &'a Source) -> Place<'a> {
     }
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
-        Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
+        Refusal::TextAlone => Field::field("chat_template"),
+        Refusal::NotUtf8(_) | Refusal::Template { .. } => return Place::Named(source.name.clone()),
         Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) => {
             // What ends too early is at fault where it ends, not behind the line breaks that follow.
             let end = source.text.trim_end().len();

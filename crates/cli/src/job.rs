@@ -1,11 +1,12 @@
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::{
-    Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, RenderError, Request,
-    RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request, RuleMode,
+    Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
@@ -21,10 +22,14 @@ pub struct Job {
     registry: Registry,
     format: Option<String>,
     template: Option<Template>,
+    /// Whether a template will do: it gives text alone.
+    text_alone: bool,
     options: Options,
     generation: Option<bool>,
     continue_final_message: bool,
     new_turn: bool,
+    /// A template is no format; this one only has the name that views show.
+    nameless: Format,
     /// Whose text a training loss may touch, where that is asked for.
     pub loss: Option<LossPolicy>,
 }
@@ -34,7 +39,7 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
-    template: Option<&'a Template>,
+    template: Option<Cow<'a, Template>>,
     new_turn: bool,
 }
 
@@ -65,7 +70,9 @@ impl Job {
     /// A run that may take a template in place of a format.
     pub fn with_template(chat: &Chat, own: &OwnTemplate, tokenizer: Option<&Path>) -> Result<Job, Failure> {
         let template = own.template.as_deref().map(|path| Template::load(path, own, chat)).transpose()?;
-        Ok(Job { template, ..Job::from_args(chat, tokenizer)? })
+        let text_alone = tokenizer.is_none() && chat.for_training.is_none() && !chat.new_turn;
+        let nameless = Format::new(template.as_ref().map_or("chat_template", |template| template.source.name.as_str()));
+        Ok(Job { template, text_alone, nameless, ..Job::from_args(chat, tokenizer)? })
     }
 
     pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
@@ -76,6 +83,7 @@ impl Job {
             registry,
             format,
             template: None,
+            text_alone: false,
             options: Options {
                 bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
                 rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
@@ -90,6 +98,7 @@ impl Job {
             loss: chat.for_training.map(LossArg::policy),
             continue_final_message: chat.continue_final_message,
             new_turn: chat.new_turn,
+            nameless: Format::new("chat_template"),
         })
     }
 
@@ -102,8 +111,17 @@ impl Job {
         }
         request.conversation.continue_final_message |= self.continue_final_message;
         let options = self.options_of(&request)?;
-        if let (None, Some(template)) = (&request.format, &self.template) {
-            return Ok(Asked { request, format: &template.format, options, template: Some(template), new_turn: false });
+        let own = Template::of_request(&request)?;
+        if own.is_some() && !self.text_alone {
+            return Err(Refusal::TextAlone);
+        }
+        let template = match (own, &request.format) {
+            (Some(own), _) => Some(Cow::Owned(own)),
+            (None, None) => self.template.as_ref().map(Cow::Borrowed),
+            (None, Some(_)) => None,
+        };
+        if template.is_some() {
+            return Ok(Asked { request, format: &self.nameless, options, template, new_turn: false });
         }
         // A name only: an input must not choose files to be read.
         let name = request.format.as_deref().or(self.format.as_deref()).ok_or(Refusal::NoFormat)?;
@@ -153,7 +171,7 @@ impl Job {
 
 impl Asked<'_> {
     pub fn render(&self) -> Result<Prompt, Refusal> {
-        if let Some(template) = self.template {
+        if let Some(template) = &self.template {
             return template.render(&self.request, &self.options);
         }
         let prompt = render(&self.request.conversation, self.format, &self.options)?;
@@ -169,18 +187,16 @@ pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Promp
         job.loss.map(|policy| asked.loss(&prompt, policy)).transpose()?;
         Ok((asked, prompt))
     });
-    rendered.map_err(|refusal| match (refusal, &job.template) {
-        // It is the template's text that can be pointed into.
-        (Refusal::Library(Error::Render(RenderError::Template(error))), Some(template)) => {
-            Failure::Template { source: template.source.clone(), error }
-        }
-        (refusal, _) => refused(refusal, source),
-    })
+    rendered.map_err(|refusal| refused(refusal, source))
 }
 
 /// A refusal with what was refused.
 pub fn refused(refusal: Refusal, source: &Source) -> Failure {
-    Failure::Refused { refusal, source: source.clone() }
+    match refusal {
+        // It is the template's text that can be pointed into.
+        Refusal::Template { source, error } => Failure::Template { source, error },
+        refusal => Failure::Refused { refusal, source: source.clone() },
+    }
 }
 
 /// Formats that take the tokenizer's own tokens take those that the command line names, or those that the tokenizer's
@@ -255,7 +271,7 @@ fn unknown_value(key: &str, known: &'static str, found: &str) -> Refusal {
     rolecall_conversation::Error { place: Place::field(key), problem }.into()
 }
 
-fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Refusal {
+pub fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Refusal {
     let problem = Problem::WrongType { expected, found: found.kind() };
     rolecall_conversation::Error { place: Place::field(field), problem }.into()
 }

@@ -1,6 +1,8 @@
 use std::fmt;
 
-use rolecall::{Json, answer, object};
+use rolecall::{Json, RenderError, TemplateError, answer, object};
+
+use crate::source::Source;
 
 /// Why a conversation was refused: the library's reasons, and the two that only a command has.
 #[derive(Debug)]
@@ -8,6 +10,13 @@ pub enum Refusal {
     Library(rolecall::Error),
     /// Neither the input nor the command line names a format.
     NoFormat,
+    /// A chat template is wrong, or refuses the conversation.
+    Template {
+        source: Source,
+        error: TemplateError,
+    },
+    /// The input carries a chat template where ids, a loss or the new turn are asked for.
+    TextAlone,
     /// The input is not UTF-8 from this byte on.
     NotUtf8(usize),
 }
@@ -18,6 +27,8 @@ impl Refusal {
         match self {
             Refusal::Library(error) => error.code(),
             Refusal::NoFormat => "no_format",
+            Refusal::Template { error, .. } => error.kind().code(),
+            Refusal::TextAlone => "text_alone",
             Refusal::NotUtf8(_) => "not_utf8",
         }
     }
@@ -30,6 +41,8 @@ impl Refusal {
                 "give `--format NAME` or write `\"format\": \"NAME\"` into the input; `rolecall formats` lists them"
                     .into(),
             ),
+            Refusal::Template { error, .. } => Some(RenderError::Template(error.clone()).help()),
+            Refusal::TextAlone => Some("render it without these, or name a format in place of `chat_template`".into()),
             Refusal::NotUtf8(_) => Some("convert it to UTF-8".into()),
         }
     }
@@ -54,6 +67,8 @@ impl fmt::Display for Refusal {
         match self {
             Refusal::Library(error) => write!(f, "{error}"),
             Refusal::NoFormat => f.write_str("no format is named"),
+            Refusal::Template { error, .. } => write!(f, "{error}"),
+            Refusal::TextAlone => f.write_str("`chat_template` gives text alone: no ids, no loss, no new turn"),
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
         }
     }

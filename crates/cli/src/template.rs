@@ -5,23 +5,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::json::Object;
 use rolecall::{
-    ChatTemplate, DateTime, Error, Format, Json, Options, Prompt, RenderError, TemplateOptions, json, render_template,
+    ChatTemplate, DateTime, Error, Json, Options, Prompt, RenderError, Request, TemplateOptions, json, render_template,
 };
 
 use crate::args::{Chat, OwnTemplate};
 use crate::failure::Failure;
 use crate::files;
+use crate::job::{refused, wrong_type};
 use crate::refusal::Refusal;
 use crate::source::Source;
 
+const TIME: &str = "a time like 2026-11-21 or 2026-11-21T12:34:56";
+
 /// A template, with what it was read from.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Template {
     template: ChatTemplate,
     now: Option<DateTime>,
     pub source: Source,
-    /// A template is no format; this one only has the name that views show.
-    pub format: Format,
 }
 
 impl Template {
@@ -31,22 +32,48 @@ impl Template {
         let eos = chat.eos_token.clone().or(eos);
         let tokens = [("bos_token", bos), ("eos_token", eos)];
         let tokens = tokens.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token?))).collect();
-        let template = match ChatTemplate::compile(&source.text, tokens) {
-            Ok(template) => template,
-            Err(RenderError::Template(error)) => return Err(Failure::Template { source, error }),
-            Err(error) => return Err(Failure::Refused { refusal: Error::from(error).into(), source }),
-        };
-        let format = Format::new(source.name.clone());
-        Ok(Template { template, now: own.now.or_else(clock), source, format })
+        let template = compile(&source, tokens).map_err(|refusal| refused(refusal, &source))?;
+        Ok(Template { template, now: own.now.or_else(clock), source })
     }
 
-    pub fn render(&self, request: &rolecall::Request, options: &Options) -> Result<Prompt, Refusal> {
+    /// The template that a request carries as `chat_template`, with its `bos_token`, `eos_token` and `now`.
+    pub fn of_request(request: &Request) -> Result<Option<Template>, Refusal> {
+        let text = |key: &str| match request.other.get(key) {
+            None | Some(Json::Null) => Ok(None),
+            Some(Json::String(text)) => Ok(Some(text.clone())),
+            Some(other) => Err(wrong_type(key, "a string", other)),
+        };
+        let Some(source) = text("chat_template")? else { return Ok(None) };
+        let mut tokens = Vec::new();
+        for name in ["bos_token", "eos_token"] {
+            tokens.extend(text(name)?.map(|token| (name.to_owned(), token)));
+        }
+        let now = match text("now")? {
+            Some(now) => Some(read_time(&now).map_err(|_| wrong_type("now", TIME, &now.as_str().into()))?),
+            None => clock(),
+        };
+        let source = Source { name: "chat_template".into(), text: source.replace("\r\n", "\n") };
+        let template = compile(&source, tokens)?;
+        Ok(Some(Template { template, now, source }))
+    }
+
+    pub fn render(&self, request: &Request, options: &Options) -> Result<Prompt, Refusal> {
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = options.choices.iter().map(|(name, text)| (name.clone(), value(text))).collect();
         let options = TemplateOptions { now: self.now, kwargs, ..TemplateOptions::default() };
-        Ok(render_template(&request.conversation, &self.template, &options)?)
+        render_template(&request.conversation, &self.template, &options).map_err(|error| match error {
+            RenderError::Template(error) => Refusal::Template { source: self.source.clone(), error },
+            error => Error::from(error).into(),
+        })
     }
+}
+
+fn compile(source: &Source, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Refusal> {
+    ChatTemplate::compile(&source.text, tokens).map_err(|error| match error {
+        RenderError::Template(error) => Refusal::Template { source: source.clone(), error },
+        error => Error::from(error).into(),
+    })
 }
 
 /// The machine's time, which is UTC: the standard library knows no zones.
@@ -72,6 +99,6 @@ pub fn read_time(text: &str) -> Result<DateTime, String> {
                 microsecond: 0,
             })
         }
-        _ => Err("expected a time like 2026-11-21 or 2026-11-21T12:34:56".into()),
+        _ => Err(format!("expected {TIME}")),
     }
 }

@@ -15,7 +15,7 @@ pub struct Line {
 pub fn lines(view: &View<'_>) -> Vec<Line> {
     let format = view.explained.format;
     let mut lines = vec![
-        Line { label: "format", text: format!("{} (`{}`)", format.title, format.name), warns: false },
+        Line { label: "format", text: name_of(format), warns: false },
         Line { label: "counts", text: counts(view), warns: false },
     ];
     let stop = stops(view);
@@ -127,5 +127,13 @@ pub fn who(origin: &Origin) -> String {
         Origin::Tool { tool } => format!("tool {tool}"),
         Origin::Document { document } => format!("document {document}"),
         Origin::Option { name } => format!("option {name}"),
+    }
+}
+
+/// A template has no title.
+fn name_of(format: &rolecall::Format) -> String {
+    match format.title.is_empty() {
+        true => format!("`{}`", format.name),
+        false => format!("{} (`{}`)", format.title, format.name),
     }
 }
