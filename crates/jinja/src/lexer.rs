@@ -266,6 +266,10 @@ impl<'s> Lexer<'s> {
     }
 
     fn comment(&mut self, tag_at: usize) -> Step {
+        if self.rest().is_empty() {
+            // jinja2 misses the end only where something follows.
+            return Ok(());
+        }
         let Some(close) = self.rest().find("#}").map(|at| self.position + at) else {
             return Err((
                 Fault::syntax("expected `#}` at the end of the comment, found the end of the template"),
@@ -311,6 +315,9 @@ impl<'s> Lexer<'s> {
             }
             let end = self.after_close(self.source.len() - rest.len(), close_sign, true);
             self.advance(end);
+            return Ok(());
+        }
+        if self.rest().is_empty() {
             return Ok(());
         }
         Err((Fault::syntax("expected `{% endraw %}`, found the end of the template"), tag_at))

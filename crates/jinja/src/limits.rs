@@ -20,7 +20,7 @@ pub struct Limits {
     pub source_bytes: usize,
     /// Expressions and blocks inside each other in the source.
     pub nesting: usize,
-    /// Steps of the compiled program; every 64 bytes that an operation walks over count as one more.
+    /// Steps of the compiled program; every 16 bytes that an operation walks over count as one more.
     pub instructions: u64,
     /// Bytes of output.
     pub output_bytes: usize,
@@ -41,7 +41,7 @@ impl Default for Limits {
         Limits {
             source_bytes: 1 << 20,
             nesting: 150,
-            instructions: 10_000_000,
+            instructions: 5_000_000,
             output_bytes: 16 << 20,
             live_bytes: 24 << 20,
             recursion: 200,

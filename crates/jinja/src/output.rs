@@ -13,8 +13,8 @@ pub enum Origin {
     Literal {
         /// Which literal: a number that [`Output::literal`] and [`crate::Template::literal`] know.
         id: u32,
-        /// Where in the literal the piece begins, in bytes.
-        offset: u32,
+        /// Where in the literal the piece begins, in bytes; none where the piece is not a verbatim part of it.
+        offset: Offset,
     },
     /// From the caller's input.
     Input {
@@ -24,11 +24,12 @@ pub enum Origin {
         /// change, an escape, JSON).
         offset: Offset,
     },
-    /// Made by the engine without text of either: digits, `True`, braces and commas of a printed list.
+    /// Made by the engine without text of either: digits, `True`, braces and commas of a printed list. Names that a
+    /// template gives as keywords (`dict(a=1)`) count as the engine's too.
     Engine,
 }
 
-/// A place in an input string that may be unknown.
+/// A place in a string that may be unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Offset(u32);
 
@@ -67,7 +68,7 @@ impl Origin {
     #[inline]
     pub(crate) fn forward(self, bytes: usize) -> Origin {
         match self {
-            Origin::Literal { id, offset } => Origin::Literal { id, offset: offset.saturating_add(bytes as u32) },
+            Origin::Literal { id, offset } => Origin::Literal { id, offset: offset.forward(bytes) },
             Origin::Input { tag, offset } => Origin::Input { tag, offset: offset.forward(bytes) },
             Origin::Engine => Origin::Engine,
         }
@@ -78,7 +79,8 @@ impl Origin {
     pub(crate) fn changed(self) -> Origin {
         match self {
             Origin::Input { tag, .. } => Origin::Input { tag, offset: Offset::UNKNOWN },
-            other => other,
+            Origin::Literal { id, .. } => Origin::Literal { id, offset: Offset::UNKNOWN },
+            Origin::Engine => Origin::Engine,
         }
     }
 

@@ -26,7 +26,7 @@ fn group_by<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         keyed.push((vec![key_of(&item)?], item));
     }
     let mut groups: Vec<(Value<'a>, Vec<Value<'a>>)> = Vec::new();
-    for item in super::sequences::sorted(world, keyed, false)? {
+    for item in super::sequences::sorted(world, keyed, false, false)? {
         let key = key_of(&item)?;
         match groups.last_mut() {
             Some((known, items)) if equal(world, known, &key, 0)? => items.push(item),
@@ -67,7 +67,7 @@ fn dict_sort<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         let sort_key = if is_case_sensitive { sort_key } else { ignore_case(world, sort_key)? };
         keyed.push((vec![sort_key], Value::tuple(world, vec![key, value])?));
     }
-    let items = super::sequences::sorted(world, keyed, flag(world, reverse, false))?;
+    let items = super::sequences::sorted(world, keyed, false, flag(world, reverse, false))?;
     Value::list(world, items)
 }
 

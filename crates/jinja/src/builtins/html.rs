@@ -120,6 +120,9 @@ fn strip_tags<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn xml_attributes<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [auto_space] = args.bind("xmlattr", ["autospace"])?;
     let dict = args.subject();
+    if let Value::Undefined(absence) = dict {
+        return Err(absence.fault());
+    }
     if !dict.is_mapping() {
         return Err(Fault::type_error(format!("'{}' object has no attribute 'items'", dict.kind())));
     }

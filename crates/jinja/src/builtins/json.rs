@@ -257,7 +257,7 @@ fn float_text(value: f64) -> String {
 /// A string with its quotes and escapes, which have the origin of what they stand beside or for.
 fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_ascii: bool) -> Res<()> {
     let plain = text.plain();
-    world.work(plain.len())?;
+    world.work(plain.len() * 2)?;
     if let Str::Slice(slice) = text {
         let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (is_ascii && byte >= 0x7f);
         if !slice.text.bytes().any(needs_escape) {

@@ -141,7 +141,7 @@ fn round<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         Some(_) => "",
     };
     let value = args.subject();
-    if let Value::Undefined(absence) = value {
+    if let (Value::Undefined(absence), "ceil" | "floor") = (value, method) {
         return Err(absence.fault());
     }
     if !is_number(value) {

@@ -59,7 +59,7 @@ fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
         let item = if attribute.is_some() { path.get(world, &item, None)? } else { item };
         let item = item.to_str(world)?;
-        world.work(64 + separator.plain().len() + item.plain().len())?;
+        world.work(64 + separator.weight() + item.weight())?;
         builder.push_str(&item)?;
     }
     builder.finish().map(Value::Str)
@@ -116,14 +116,8 @@ fn last<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn reverse<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("reverse", [])?;
     let value = args.subject();
-    if let Value::Str(text) = value {
-        let plain = text.plain();
-        world.work(plain.len())?;
-        let mut builder = Builder::new(world);
-        for (at, c) in plain.char_indices().rev() {
-            builder.push_range(text, at..at + c.len_utf8())?;
-        }
-        return builder.finish_as(text.is_markup()).map(Value::Str);
+    if let Value::Str(_) = value {
+        return subscript::slice(world, value, [&Value::None, &Value::None, &Value::Int(-1)]);
     }
     match reversed(world, value)? {
         Some(items) => super::groups::iterator(world, "list_reverseiterator", items),
@@ -160,14 +154,15 @@ fn sort_filter<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
         keyed.push((key, item));
     }
-    let items = sorted(world, keyed, flag(world, reverse, false))?;
+    let items = sorted(world, keyed, true, flag(world, reverse, false))?;
     Value::list(world, items)
 }
 
-/// Python's `sorted` by keys that are compared from their first part on.
+/// Python's `sorted` by keys: each a list, whose parts are asked for equality first, or the only part itself.
 pub(super) fn sorted<'a>(
     world: &World<'a>,
     mut keyed: Vec<(Vec<Value<'a>>, Value<'a>)>,
+    is_list: bool,
     is_reversed: bool,
 ) -> Res<Vec<Value<'a>>> {
     world.check_items(keyed.len() * 3)?;
@@ -178,7 +173,7 @@ pub(super) fn sorted<'a>(
     let mut sorted = sort(keyed, |left, right| {
         world.work(64)?;
         for (left, right) in left.0.iter().zip(&right.0) {
-            if !crate::value::compare::equal(world, left, right, 0)? || left.is_undefined() {
+            if !is_list || !crate::value::compare::equal(world, left, right, 0)? {
                 return Ok(order(world, "<", left, right, 0)? == Some(std::cmp::Ordering::Less));
             }
         }

@@ -394,7 +394,7 @@ pub(crate) fn replace_text<'a>(
         let mut done = 0;
         for (at, c) in plain.char_indices() {
             if done < most {
-                world.work(64 + new.plain().len())?;
+                world.work(64 + new.weight())?;
                 builder.push_str(&new)?;
                 done += 1;
             }
@@ -406,7 +406,7 @@ pub(crate) fn replace_text<'a>(
         return builder.finish_as(text.is_markup());
     }
     for (at, found) in plain.match_indices(old.plain()).take(most) {
-        world.work(64 + new.plain().len())?;
+        world.work(64 + new.weight())?;
         builder.push_range(text, from..at)?;
         builder.push_str(&new)?;
         from = at + found.len();
@@ -429,7 +429,7 @@ fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
                 item.kind()
             )));
         };
-        world.work(64 + separator.plain().len() + item.plain().len())?;
+        world.work(64 + separator.weight() + item.weight())?;
         if index > 0 {
             builder.push_str(separator)?;
         }
@@ -446,7 +446,7 @@ fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn mapped<'a>(world: &World<'a>, args: Args<'_, 'a>, change: impl Fn(&str) -> String) -> Res<Value<'a>> {
     args.bind::<0>("method", [])?;
     let text = args.subject_str()?;
-    world.work(text.plain().len())?;
+    world.work(text.plain().len() * 4)?;
     text.map(world, change).map(Value::Str)
 }
 

@@ -2,7 +2,7 @@
 
 use num_bigint::BigInt;
 
-use super::{Args, TestFn, needed, str_arg};
+use super::{Args, TestFn, needed};
 use crate::error::{Fault, Res};
 use crate::parser::ast::{BinaryOp, CompareOp};
 use crate::value::Value;
@@ -146,12 +146,20 @@ fn same_as<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
     is_same(world, args.subject(), needed("sameas", "other", other)?)
 }
 
-fn filter<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
+fn filter<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
     args.bind::<0>("filter", [])?;
-    Ok(super::filter(str_arg(args.subject())?.plain()).is_some())
+    names(world, args, |name| super::filter(name).is_some())
 }
 
-fn test<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
+fn test<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
     args.bind::<0>("test", [])?;
-    Ok(super::test(str_arg(args.subject())?.plain()).is_some())
+    names(world, args, |name| super::test(name).is_some())
+}
+
+/// Whether a value is a key of jinja2's table.
+fn names<'a>(world: &World<'a>, args: Args<'_, 'a>, is_known: impl Fn(&str) -> bool) -> Res<bool> {
+    match args.subject() {
+        Value::Str(name) => Ok(is_known(name.plain())),
+        other => crate::value::compare::hash(world, other, 0).map(|_| false),
+    }
 }

@@ -38,7 +38,7 @@ fn trim<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn mapped<'a>(world: &World<'a>, args: Args<'_, 'a>, name: &str, change: impl Fn(&str) -> String) -> Res<Value<'a>> {
     args.bind::<0>(name, [])?;
     let text = subject(world, args)?;
-    world.work(text.plain().len())?;
+    world.work(text.plain().len() * 4)?;
     text.map(world, change).map(Value::Str)
 }
 

@@ -50,7 +50,7 @@ fn url_encode<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 }
 
 fn quote<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_path: bool) -> Res<()> {
-    world.work(text.plain().len() * 3)?;
+    world.work(text.plain().len() * 16)?;
     for (at, c) in text.plain().char_indices() {
         let end = at + c.len_utf8();
         match c {

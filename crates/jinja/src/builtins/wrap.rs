@@ -48,6 +48,11 @@ fn word_wrap<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     builder.finish_as(text.is_markup()).map(Value::Str)
 }
 
+/// Whether a text has more characters than that; it is not looked at further.
+fn is_longer(text: &str, characters: usize) -> bool {
+    text.char_indices().nth(characters).is_some()
+}
+
 /// textwrap's white space is ASCII's.
 fn is_blank(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ')
@@ -66,21 +71,20 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
         let mut line: Vec<&str> = Vec::new();
         let mut used = 0;
         while let Some(chunk) = chunks.last() {
-            let length = char_count(chunk);
-            if used + length > width {
+            if is_longer(chunk, width - used) {
                 break;
             }
-            used += length;
+            used += char_count(chunk);
             line.push(chunk);
             chunks.pop();
         }
         if let Some(chunk) = chunks.last().copied()
-            && char_count(chunk) > width
+            && is_longer(chunk, width)
         {
             let space = width - used;
             if break_long {
                 let mut end = space;
-                if on_hyphens && char_count(chunk) > space {
+                if on_hyphens && is_longer(chunk, space) {
                     let head: String = chunk.chars().take(space).collect();
                     if let Some(hyphen) = head.rfind('-').map(|at| char_count(&head[..at]))
                         && hyphen > 0

@@ -435,7 +435,7 @@ impl Compiler {
             }
             self.emit(Op::CallSpread);
             if is_printed {
-                self.emit(Op::Emit);
+                self.emit(if caller.is_some() { Op::EmitText } else { Op::Emit });
             }
             return Ok(());
         }
@@ -467,7 +467,11 @@ impl Compiler {
         }
         self.expr(callee)?;
         let shape = self.arguments(args, caller)?;
-        self.emit(if is_printed { Op::CallEmit(shape) } else { Op::Call(shape) });
+        self.emit(match (is_printed, caller) {
+            (false, _) => Op::Call(shape),
+            (true, None) => Op::CallEmit(shape),
+            (true, Some(_)) => Op::CallEmitText(shape),
+        });
         Ok(())
     }
 

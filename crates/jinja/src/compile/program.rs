@@ -89,6 +89,8 @@ pub(crate) enum Op {
     CallSpread,
     /// A call whose result is written at once.
     CallEmit(u32),
+    /// The same of a call block, whose result must be a string.
+    CallEmitText(u32),
     /// The site and the shape of the arguments.
     CallMethod(u32, u32),
     /// An undefined receiver fails before the arguments are computed.
@@ -118,6 +120,8 @@ pub(crate) enum Op {
     /// The same of a field of a variable.
     EmitAddendField(Field),
     Emit,
+    /// Writes what a filter block or a call block gives, which must be a string.
+    EmitText,
     EmitField(Field),
     EmitLiteral(u32),
     BeginCapture,

@@ -49,7 +49,7 @@ impl Compiler {
                     this.capture(|this| this.body(body))?;
                     this.expr(filter)
                 })?;
-                self.emit(Op::Emit);
+                self.emit(Op::EmitText);
             }
             StmtKind::With { targets, body } => {
                 let frame = self.scopes.frame(Some(self.frame));

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use ast::{Expr, ExprKind, NameId, Tree};
 
-use crate::error::{Fault, LimitKind};
+use crate::error::{ErrorKind, Fault, LimitKind};
 use crate::lexer::{Kind, Op, Token, describe, describe_op, tokenize};
 use crate::limits::Limits;
 use crate::output::LiteralEntry;
@@ -42,6 +42,9 @@ pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
 
 /// Names that have the same numbers in every template: [`known`] says which.
 const KNOWN_NAMES: [&str; 4] = ["loop", "caller", "varargs", "kwargs"];
+
+/// Names are looked for one by one; no template that is meant to be read has so many.
+const MOST_NAMES: usize = 4096;
 
 pub(crate) mod known {
     use super::ast::NameId;
@@ -143,6 +146,11 @@ impl<'s> Parser<'s> {
 
     fn expect_name(&mut self) -> Parsed<NameId> {
         let Kind::Name(name) = self.current().kind else { return Err(self.expected("a name")) };
+        if self.names.len() > MOST_NAMES {
+            let fault =
+                Fault::new(ErrorKind::Limit(LimitKind::Source), format!("more than {MOST_NAMES} different names"));
+            return Err((fault, self.at() as usize));
+        }
         self.advance();
         Ok(self.intern(name))
     }

@@ -272,6 +272,7 @@ pub(crate) fn hash<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<
         Value::Tuple(list) => {
             6u8.hash(&mut hasher);
             for item in &list.items {
+                world.work(64)?;
                 self::hash(world, item, depth + 1)?.hash(&mut hasher);
             }
         }

@@ -419,7 +419,7 @@ impl World<'_> {
 
     /// Whether a list may have so many items, asked before it is made.
     pub(crate) fn check_items(&self, items: usize) -> Res<()> {
-        self.work(items.saturating_mul(8))?;
+        self.work(items.saturating_mul(16))?;
         self.meter.check(items.saturating_mul(size_of::<Value<'_>>()))
     }
 }

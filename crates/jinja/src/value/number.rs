@@ -74,6 +74,7 @@ pub(crate) fn to_float(value: &Value<'_>) -> Res<f64> {
         Value::Int(value) => Ok(*value as f64),
         Value::Bool(value) => Ok(f64::from(u8::from(*value))),
         Value::Big(value) => big_to_float(value),
+        Value::Undefined(absence) => Err(absence.fault()),
         other => Err(Fault::type_error(format!("must be real number, not {}", other.kind()))),
     }
 }

@@ -90,7 +90,7 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
 /// `a + b`: where one is safe HTML, the other is escaped.
 pub(crate) fn add_strings<'a>(world: &World<'a>, left: &Str<'a>, right: &Str<'a>) -> Res<Str<'a>> {
     let is_markup = left.is_markup() || right.is_markup();
-    world.work(left.plain().len() + right.plain().len())?;
+    world.work(left.weight() + right.weight())?;
     let mut builder = Builder::new(world);
     for side in [left, right] {
         if is_markup && !side.is_markup() {
@@ -115,6 +115,12 @@ fn repeat_string<'a>(world: &World<'a>, text: &Str<'a>, times: i64) -> Res<Str<'
     world.work(bytes)?;
     let mut builder = Builder::new(world);
     builder.reserve(bytes)?;
+    if let Str::Slice(slice) = text {
+        // What is repeated is one piece.
+        builder.push(&slice.text.repeat(times), slice.origin.changed())?;
+        return builder.finish();
+    }
+    world.work(text.weight().saturating_mul(times))?;
     for _ in 0..times {
         builder.push_str(text)?;
     }
@@ -141,8 +147,13 @@ fn joined<'a>(world: &World<'a>, left: &Value<'a>, right: &Value<'a>) -> Res<Vec
     world.check_items(length)?;
     let mut items = Vec::with_capacity(length);
     for side in [left, right] {
-        for index in 0..side.size(world).unwrap_or(0) {
-            items.extend(side.item_at(world, index)?);
+        match side {
+            Value::List(list) | Value::Tuple(list) => items.extend_from_slice(&list.items),
+            side => {
+                for index in 0..side.size(world).unwrap_or(0) {
+                    items.extend(side.item_at(world, index)?);
+                }
+            }
         }
     }
     Ok(items)

@@ -404,6 +404,24 @@ fn slice_string<'a>(
         };
         return text.slice(world, from..to);
     }
+    world.work(plain.len() * 8)?;
+    if let (Str::Slice(slice), true) = (text, step == -1) {
+        // Turned around, it is no verbatim part any more, and needs no piece for each character.
+        let turned: String = match is_ascii {
+            true => plain
+                .as_bytes()
+                .iter()
+                .rev()
+                .skip(length - 1 - start as usize)
+                .take(count)
+                .map(|byte| *byte as char)
+                .collect(),
+            false => plain.chars().rev().skip(length - 1 - start as usize).take(count).collect(),
+        };
+        let mut builder = super::builder::Builder::new(world);
+        builder.push(&turned, slice.origin.changed())?;
+        return builder.finish();
+    }
     let offsets: Vec<usize> = plain.char_indices().map(|(at, _)| at).collect();
     world.meter.check(offsets.len() * 8)?;
     let mut builder = super::builder::Builder::new(world);

@@ -70,6 +70,14 @@ impl<'a> Str<'a> {
         }
     }
 
+    /// What it costs to copy it.
+    pub(crate) fn weight(&self) -> usize {
+        match self {
+            Str::Slice(slice) => slice.text.len(),
+            Str::Joined(joined) => joined.text.len() + joined.runs.len() * size_of::<Run>(),
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.plain().is_empty()
     }

@@ -15,21 +15,23 @@ use crate::value::{Macro, Value};
 
 /// What becomes of what a call writes.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Result_ {
+pub(super) enum Outcome {
     /// It is a value.
     Value,
     /// It goes where the caller writes.
     Written,
+    /// The same, and it must be a string.
+    Text,
 }
 
 impl<'w, 'a> Vm<'w, 'a> {
     /// Begins a routine in a new frame below `parent`.
-    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: Result_, end: CallEnd) -> Res<()> {
+    pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: Outcome, end: CallEnd) -> Res<()> {
         if self.calls.len() > self.world.limits.recursion {
             return Err(Fault::limit(LimitKind::Recursion, self.world.limits.recursion));
         }
         let size = self.program.routines[routine as usize].slots as usize;
-        self.world.work(size * 8)?;
+        self.world.work(64 + size * 8)?;
         let id = match self.free_frames.pop() {
             Some(id) => {
                 self.frames[id as usize].parent = parent;
@@ -45,7 +47,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let caller_frame = self.frame;
         self.frames[caller_frame as usize].slots = std::mem::replace(&mut self.slots, slots);
         self.frame = id;
-        let is_captured = result == Result_::Value;
+        let is_captured = result == Outcome::Value;
         let mut end = end;
         if is_captured {
             let sink = Sink::capture(self.world);
@@ -115,7 +117,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// Calls the value below its arguments.
-    pub(super) fn call(&mut self, shape: Shape, result: Result_) -> Res<()> {
+    pub(super) fn call(&mut self, shape: Shape, result: Outcome) -> Res<()> {
         let base = self.stack.len() - shape.values();
         let world = self.world;
         match &self.stack[base - 1] {
@@ -155,12 +157,18 @@ impl<'w, 'a> Vm<'w, 'a> {
         shape.names as usize..(shape.names + shape.keywords) as usize
     }
 
-    fn give(&mut self, value: Value<'a>, result: Result_) -> Res<()> {
-        if result == Result_::Written {
-            return self.write(&value);
+    pub(super) fn give(&mut self, value: Value<'a>, result: Outcome) -> Res<()> {
+        match result {
+            Outcome::Value => {
+                self.stack.push(value);
+                Ok(())
+            }
+            Outcome::Written => self.write(&value),
+            Outcome::Text => match value {
+                Value::Str(_) => self.write(&value),
+                other => Err(Fault::type_error(format!("expected a str to be written, found '{}'", other.kind()))),
+            },
         }
-        self.stack.push(value);
-        Ok(())
     }
 
     /// Calls with arguments in a list and a dict.
@@ -173,13 +181,13 @@ impl<'w, 'a> Vm<'w, 'a> {
         if let Value::Macro(found) = &callee {
             let start = self.keyword_names.len();
             self.keyword_names.extend_from_slice(&names);
-            let result = self.call_macro(found, base, start..start + names.len(), Result_::Value);
+            let result = self.call_macro(found, base, start..start + names.len(), Outcome::Value);
             self.keyword_names.truncate(start);
             return result;
         }
         if let Value::Loop(_) = &callee {
             let shape = Shape { positional: (self.stack.len() - base) as u32, names: 0, keywords: 0 };
-            return self.call(shape, Result_::Value);
+            return self.call(shape, Outcome::Value);
         }
         let value = callee.call_builtin(world, Args { values: &self.stack[base..], names: &names })?;
         self.stack.truncate(base - 1);
@@ -215,7 +223,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// Calls a macro with the arguments from `base` on; the last ones have these names.
-    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: Result_) -> Res<()> {
+    fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: Outcome) -> Res<()> {
         let world = self.world;
         let program = self.program;
         let routine = &program.routines[found.routine as usize];

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::call::Result_;
+use super::call::Outcome;
 use super::loops::{LoopRun, LoopState, Source};
 use super::sink::Sink;
 use super::{CallEnd, SharedLoop, Vm};
@@ -29,7 +29,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     fn literal(&self, id: u32) -> Slice<'a> {
-        Slice { text: self.program.literal(id), origin: Origin::Literal { id, offset: 0 } }
+        Slice { text: self.program.literal(id), origin: Origin::Literal { id, offset: Offset::new(0) } }
     }
 
     fn frame_up(&self, up: u16) -> u32 {
@@ -379,8 +379,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::Pop => drop(self.pop()),
                 Op::Duplicate => self.stack.extend(self.stack.last().cloned()),
-                Op::Call(shape) => self.call(self.program.shapes[shape as usize], Result_::Value)?,
-                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], Result_::Written)?,
+                Op::Call(shape) => self.call(self.program.shapes[shape as usize], Outcome::Value)?,
+                Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], Outcome::Written)?,
+                Op::CallEmitText(shape) => self.call(self.program.shapes[shape as usize], Outcome::Text)?,
                 Op::CallSpread => self.call_spread()?,
                 Op::CallMethod(site, shape) => self.call_method(site, self.program.shapes[shape as usize])?,
                 Op::CheckReceiver(name) => {
@@ -452,7 +453,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let mut builder = Builder::new(world);
                     for value in &self.stack[base..] {
                         let text = value.to_str(world)?;
-                        world.work(text.plain().len())?;
+                        world.work(text.weight())?;
                         builder.push_str(&text)?;
                     }
                     let value = Value::Str(builder.finish()?);
@@ -484,6 +485,10 @@ impl<'w, 'a> Vm<'w, 'a> {
                         self.write(&value)?;
                     }
                 },
+                Op::EmitText => {
+                    let value = self.pop();
+                    self.give(value, Outcome::Text)?;
+                }
                 Op::Emit => {
                     let value = self.pop();
                     self.write(&value)?;
@@ -579,14 +584,14 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::CallLoop(routine) => {
                     let iterable = self.pop();
-                    self.begin(routine, self.frame, 0, Result_::Written, CallEnd::Nothing)?;
+                    self.begin(routine, self.frame, 0, Outcome::Written, CallEnd::Nothing)?;
                     self.stack.push(iterable);
                 }
                 Op::CallGeneration(routine) => {
                     let end = CallEnd::Generation { shown: self.shown(), start: self.sink.len() };
-                    self.begin(routine, self.frame, 0, Result_::Written, end)?;
+                    self.begin(routine, self.frame, 0, Outcome::Written, end)?;
                 }
-                Op::CallBlock(routine) => self.begin(routine, 0, 0, Result_::Written, CallEnd::Nothing)?,
+                Op::CallBlock(routine) => self.begin(routine, 0, 0, Outcome::Written, CallEnd::Nothing)?,
                 Op::SetAttribute(name) => {
                     let namespace = self.pop();
                     let value = self.pop();
@@ -640,16 +645,23 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
         let callee = subscript::attribute(world, &self.stack[base], self.program.name(name))?;
         self.stack[base] = callee;
-        self.call(shape, Result_::Value)
+        self.call(shape, Outcome::Value)
     }
 
     fn check_chain(&mut self, count: usize) -> Res<()> {
         let base = self.stack.len() - count;
         let is_plain = |value: &Value<'a>| matches!(value, Value::Str(text) if !text.is_markup());
-        if is_plain(&self.stack[self.stack.len() - 1]) && is_plain(&self.stack[base]) {
+        let starts_plain = is_plain(&self.stack[base]);
+        if starts_plain && is_plain(&self.stack[self.stack.len() - 1]) {
             return Ok(());
         }
         let right = self.pop();
+        if !starts_plain {
+            let sum = binary(self.world, crate::parser::ast::BinaryOp::Add, &self.stack[base], &right)?;
+            self.stack[base] = sum;
+            self.stack.push(Value::text(""));
+            return Ok(());
+        }
         let left = self.join_chain(count - 1)?;
         let sum = binary(self.world, crate::parser::ast::BinaryOp::Add, &left, &right)?;
         self.stack.truncate(base);
@@ -668,7 +680,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let mut builder = Builder::new(self.world);
         for value in &self.stack[base..] {
             if let Value::Str(text) = value {
-                self.world.work(text.plain().len())?;
+                self.world.work(text.weight())?;
                 builder.push_str(text)?;
             }
         }

@@ -113,7 +113,7 @@ impl<'a> Sink<'a> {
             Str::Slice(slice) => return self.push_slice(world, *slice),
             joined => joined,
         };
-        world.work(joined.plain().len())?;
+        world.work(joined.weight())?;
         let mark = world.current_mark();
         match self {
             Sink::Output(output) => output.push_parts(world, joined, mark),

@@ -21,9 +21,9 @@ pub(crate) struct World<'a> {
     pub(crate) program: &'a Program,
     pub(crate) inputs: &'a dyn Inputs,
     interrupted: Option<&'a dyn Fn() -> bool>,
-    /// Steps until the next look at the deadline.
+    /// Fuel until the next look at the deadline.
     chunk: Cell<u64>,
-    /// Steps behind that.
+    /// Fuel behind that.
     left: Cell<u64>,
     namespaces: RefCell<Vec<Dict<'a>>>,
     /// What `loop.changed` was called with last, loop by loop.
@@ -43,13 +43,17 @@ struct Pass {
     index: u32,
 }
 
-/// How many steps are done between two looks at the deadline.
-const CHUNK: u64 = 4096;
+/// What a step costs in fuel; a byte that an operation walks over costs 1.
+const STEP: u64 = 16;
+
+/// How much fuel is burnt between two looks at the deadline.
+const CHUNK: u64 = 4096 * STEP;
 
 impl<'a> World<'a> {
     pub(crate) fn new(program: &'a Program, inputs: &'a dyn Inputs, environment: &'a Environment<'a>) -> World<'a> {
         let limits = &environment.limits;
-        let chunk = limits.instructions.min(CHUNK);
+        let fuel = limits.instructions.saturating_mul(STEP);
+        let chunk = fuel.min(CHUNK);
         World {
             limits,
             meter: Rc::new(Meter::new(limits.live_bytes)),
@@ -58,7 +62,7 @@ impl<'a> World<'a> {
             inputs,
             interrupted: environment.interrupted,
             chunk: Cell::new(chunk),
-            left: Cell::new(limits.instructions - chunk),
+            left: Cell::new(fuel - chunk),
             namespaces: RefCell::default(),
             changed: RefCell::default(),
             marks: RefCell::default(),
@@ -71,38 +75,37 @@ impl<'a> World<'a> {
     /// One step of the program.
     #[inline(always)]
     pub(crate) fn step(&self) -> Res<()> {
-        let chunk = self.chunk.get();
-        if chunk > 0 {
-            self.chunk.set(chunk - 1);
-            return Ok(());
-        }
-        self.next_chunk(1)
+        self.burn(STEP)
     }
 
-    /// Work on so many bytes: every 64 are a step.
+    /// Work on so many bytes.
     #[inline]
     pub(crate) fn work(&self, bytes: usize) -> Res<()> {
-        let steps = bytes as u64 / 64;
+        self.burn(bytes as u64)
+    }
+
+    #[inline(always)]
+    fn burn(&self, fuel: u64) -> Res<()> {
         let chunk = self.chunk.get();
-        if chunk >= steps {
-            self.chunk.set(chunk - steps);
+        if chunk >= fuel {
+            self.chunk.set(chunk - fuel);
             return Ok(());
         }
-        self.next_chunk(steps)
+        self.next_chunk(fuel)
     }
 
     #[cold]
-    fn next_chunk(&self, steps: u64) -> Res<()> {
+    fn next_chunk(&self, fuel: u64) -> Res<()> {
         if self.interrupted.is_some_and(|interrupted| interrupted()) {
             return Err(Fault::limit(LimitKind::Deadline, 0));
         }
         let available = self.chunk.get() + self.left.get();
-        if available < steps {
+        if available < fuel {
             self.chunk.set(0);
             self.left.set(0);
             return Err(Fault::limit(LimitKind::Instructions, self.limits.instructions));
         }
-        let available = available - steps;
+        let available = available - fuel;
         let chunk = available.min(CHUNK);
         self.chunk.set(chunk);
         self.left.set(available - chunk);

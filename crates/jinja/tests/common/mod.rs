@@ -4,10 +4,13 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use rolecall_conversation::json::Json;
 use rolecall_jinja::{InputEntry, InputValue, Inputs, Tag};
+
+pub mod fixture;
 
 /// Reads JSON where it lies.
 pub struct JsonInputs;
@@ -71,4 +74,30 @@ pub fn shared(name: &str) -> Option<PathBuf> {
     }
     eprintln!("SKIPPED: there is no ../shared/{name} beside the project");
     None
+}
+
+/// What each tag below a value stands for: a path as one would write it.
+pub fn paths(root: &str, value: &Json) -> HashMap<Tag, String> {
+    let mut paths = HashMap::new();
+    walk(root.to_owned(), value, &mut paths);
+    paths
+}
+
+fn walk(path: String, value: &Json, paths: &mut HashMap<Tag, String>) {
+    match value {
+        Json::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                walk(format!("{path}[{index}]"), item, paths);
+            }
+        }
+        Json::Object(object) => {
+            for (key, item) in object.iter() {
+                let inner = if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
+                paths.insert(Tag(Tag::of(item).0 + 1), format!("key {inner}"));
+                walk(inner, item, paths);
+            }
+        }
+        _ => {}
+    }
+    paths.insert(Tag::of(value), path);
 }

@@ -1,0 +1,92 @@
+//! Every case of `fixtures/jinja`: a template and its context, and what comes out: the text or the error, and where it is
+//! asked for, the pieces with their origins.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use std::collections::HashMap;
+
+use common::fixture::Fixture;
+use common::{JsonInputs, paths};
+use rolecall_conversation::json::{self, Json, Layout};
+use rolecall_jinja::{Context, DateTime, Environment, Error, Limits, Origin, Output, Tag, Template};
+
+#[test]
+fn every_case_comes_out_as_it_is_written() {
+    for case in Fixture::all() {
+        check(case);
+    }
+}
+
+fn check(mut case: Fixture) {
+    let context = json::parse(case.section("context").unwrap_or("{}")).unwrap();
+    let paths = paths("", &context);
+    // A template that must end with a line break, or hold characters that no editor shows, is written as a JSON string.
+    let source = match case.section("template as JSON") {
+        Some(quoted) => json::parse(quoted).unwrap().as_str().unwrap().to_owned(),
+        None => case.section("template").unwrap().to_owned(),
+    };
+    match render(&source, &context) {
+        Ok(output) => {
+            if case.section("output as JSON").is_some() {
+                let quoted = json::write(&Json::String(output.text().to_owned()), &Layout::default());
+                case.expect("output as JSON", &quoted);
+            } else {
+                case.expect("output", output.text());
+            }
+            if case.section("pieces").is_some() {
+                case.expect("pieces", &shown(&output, &paths));
+            }
+            if case.section("generations").is_some() {
+                case.expect("generations", &format!("{:?}", output.generation_spans()));
+            }
+        }
+        Err(error) => case.expect("error", &told(&error)),
+    }
+}
+
+fn render(source: &str, context: &Json) -> Result<Output, Error> {
+    let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
+    let environment = Environment { clock: Some(&now), ..Environment::default() };
+    let mut variables = Context::reading(&JsonInputs);
+    if let Json::Object(object) = context {
+        for (name, value) in object.iter() {
+            variables.set(name, value);
+        }
+    }
+    Template::compile(source, &Limits::default())?.render(&variables, &environment)
+}
+
+fn told(error: &Error) -> String {
+    let place = error.place();
+    let mut text =
+        format!("{}: {}\n{}:{}: {}", error.kind().code(), error.message(), place.line, place.column, place.source_line);
+    for call in error.calls() {
+        text.push_str(&format!("\nin {} from {}:{}", call.name, call.place.line, call.place.column));
+    }
+    text
+}
+
+/// A line for each piece: its text, its origin, and the passes of loops that wrote it.
+fn shown(output: &Output, paths: &HashMap<Tag, String>) -> String {
+    let path = |tag: Tag| paths.get(&tag).map_or("?", |path| path.as_str());
+    let lines: Vec<String> = output
+        .pieces()
+        .map(|piece| {
+            let text = json::write(&Json::String(piece.text.to_owned()), &Layout::default());
+            let origin = match piece.origin {
+                Origin::Literal { id, offset } => {
+                    let literal = output.literal(id).unwrap();
+                    format!("literal {}:{} at {offset:?}", literal.place.line, literal.place.column)
+                }
+                Origin::Input { tag, offset } => format!("{} at {offset:?}", path(tag)),
+                Origin::Engine => "engine".to_owned(),
+            };
+            let passes: Vec<String> = output.marks(piece.mark).map(|mark| path(mark.item).to_owned()).collect();
+            let marks = if passes.is_empty() { String::new() } else { format!(" in {}", passes.join(" in ")) };
+            format!("{text} <- {origin}{marks}")
+        })
+        .collect();
+    lines.join("\n")
+}
