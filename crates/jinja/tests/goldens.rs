@@ -9,7 +9,7 @@ use std::fs;
 
 use common::{JsonInputs, shared};
 use rolecall_conversation::json::{self, Json, Object};
-use rolecall_jinja::{Context, DateTime, Environment, ErrorKind, Limits, Output, Template};
+use rolecall_jinja::{Context, DateTime, Environment, ErrorKind, Limits, Origin, Output, Tag, Template};
 
 /// A conversation as the reference holds it.
 struct Case {
@@ -106,6 +106,108 @@ fn every_template_renders_as_in_transformers() {
         println!("{failure}");
     }
     assert!(failures.is_empty(), "{} of {rows} rows differ", failures.len());
+}
+
+/// Over all templates and conversations, with a mark of its own in every text: what stands in the output as a part of an
+/// input or a literal is that part, and a mark comes out only as its own input's.
+#[test]
+fn every_piece_is_what_it_says() {
+    let (Some(golden), Some(folder)) = (shared("golden/hf_jinja.jsonl"), shared("templates")) else { return };
+    let mut cases = Vec::new();
+    for line in fs::read_to_string(golden).unwrap().lines() {
+        let row = json::parse(line).unwrap();
+        let row = row.as_object().unwrap();
+        if row.get("kind").and_then(Json::as_str) == Some("case") {
+            let mut variables = prepare(row).variables;
+            let mut count = 0;
+            variables.iter_mut().for_each(|(_, value)| mark_texts(value, "", &mut count));
+            cases.push(variables);
+        }
+    }
+    let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
+    let environment = Environment { clock: Some(&now), ..Environment::default() };
+    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().filter_map(Result::ok).map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "jinja"));
+    let (mut pieces, mut marks) = (0, 0);
+    for path in &paths {
+        let Ok(template) = Template::compile(&fs::read_to_string(path).unwrap(), &Limits::default()) else { continue };
+        for variables in &cases {
+            let mut context = Context::reading(&JsonInputs);
+            for (name, value) in variables {
+                context.set(name, value);
+            }
+            let Ok(output) = template.render(&context, &environment) else { continue };
+            let mut texts = BTreeMap::new();
+            variables.iter().for_each(|(_, value)| texts_of(value, &mut texts));
+            for piece in output.pieces() {
+                pieces += 1;
+                let (whole, offset) = match piece.origin {
+                    Origin::Input { tag, offset } => (texts.get(&tag).copied(), offset),
+                    Origin::Literal { id, offset } => (output.literal(id).map(|literal| literal.text), offset),
+                    Origin::Engine => continue,
+                };
+                let whole = whole.unwrap_or_else(|| panic!("{path:?}: {piece:?} comes from nowhere"));
+                if let Some(start) = offset.get() {
+                    assert_eq!(whole.get(start..start + piece.text.len()), Some(piece.text), "{path:?}: {piece:?}");
+                }
+            }
+            for (tag, text) in &texts {
+                let Some(mark) = mark_in(text) else { continue };
+                for (start, _) in output.text().match_indices(mark) {
+                    marks += 1;
+                    let overlaps = |piece: &rolecall_jinja::Piece<'_>| {
+                        piece.start < start + mark.len() && piece.start + piece.text.len() > start
+                    };
+                    for piece in output.pieces().filter(overlaps) {
+                        let is_own = matches!(piece.origin, Origin::Input { tag: found, .. } if found == *tag);
+                        assert!(is_own, "{path:?}: {mark} came out as {piece:?}");
+                    }
+                }
+            }
+        }
+    }
+    println!("{pieces} pieces and {marks} marks of {} templates are what they say", paths.len());
+}
+
+/// Puts a mark into every text but those that templates decide by.
+fn mark_texts(value: &mut Json, key: &str, count: &mut usize) {
+    match value {
+        Json::String(text) if !matches!(key, "role" | "type" | "name" | "required" | "enum") => {
+            *count += 1;
+            text.push_str(&format!("ꙮ{count}ꚛ"));
+        }
+        Json::Array(items) => items.iter_mut().for_each(|item| mark_texts(item, key, count)),
+        Json::Object(object) => {
+            let keys: Vec<String> = object.iter().map(|(key, _)| key.to_owned()).collect();
+            for key in keys {
+                if let Some(value) = object.get_mut(&key) {
+                    mark_texts(value, &key, count);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn mark_in(text: &str) -> Option<&str> {
+    text.find('ꙮ').map(|at| &text[at..])
+}
+
+/// Every text below a value, by what the caller calls it.
+fn texts_of<'v>(value: &'v Json, texts: &mut BTreeMap<Tag, &'v str>) {
+    match value {
+        Json::String(text) => {
+            texts.insert(Tag::of(value), text);
+        }
+        Json::Array(items) => items.iter().for_each(|item| texts_of(item, texts)),
+        Json::Object(object) => {
+            for (key, item) in object.iter() {
+                texts.insert(Tag(Tag::of(item).0 + 1), key);
+                texts_of(item, texts);
+            }
+        }
+        _ => {}
+    }
 }
 
 /// The variables of a case, as transformers hands them to a template.
