@@ -68,7 +68,7 @@ pub(crate) struct Meter {
 }
 
 /// Buffers that are larger are not kept.
-const KEPT_BYTES: usize = 64 << 10;
+pub(crate) const KEPT_BYTES: usize = 64 << 10;
 
 impl Meter {
     pub(crate) fn new(most: usize) -> Meter {

@@ -109,14 +109,13 @@ fn dict<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Dict<'a>> {
         more => return Err(Fault::type_error(format!("dict expected at most 1 argument, got {}", more.len()))),
     }
     for (name, value) in args.keywords() {
-        dict.insert(world, name_value(world, name), value.clone())?;
+        dict.insert(world, name_value(name), value.clone())?;
     }
     Ok(dict)
 }
 
 /// The name of a keyword argument as a value: the template wrote it.
-pub(crate) fn name_value<'a>(world: &World<'a>, name: &'a str) -> Value<'a> {
-    let _ = world;
+pub(crate) fn name_value<'a>(name: &'a str) -> Value<'a> {
     Value::Str(Str::Slice(crate::value::text::Slice { text: name, origin: crate::Origin::Engine }))
 }
 

@@ -266,24 +266,47 @@ fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is
     }
     out.push("\"", text.origin_at(0).changed())?;
     for part in text.all_parts() {
-        let origin = part.origin.changed();
-        let mut from = 0;
-        for (at, byte) in part.text.bytes().enumerate() {
-            if byte >= b' ' && byte != b'"' && byte != b'\\' && (!is_ascii || byte < 0x7f) {
-                continue;
-            }
-            if at < from {
-                // Inside a character that was escaped as a whole.
-                continue;
-            }
-            out.push_marked(&part.text[from..at], origin, part.mark)?;
-            let c = part.text[at..].chars().next().unwrap_or_default();
-            out.push_marked(&escape(c), origin, part.mark)?;
-            from = at + c.len_utf8();
+        // Piece by piece, so that no copy of a long text is needed.
+        let mut rest = part.text;
+        while !rest.is_empty() {
+            let end = (0..=rest.len().min(8192)).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
+            let (now, later) = rest.split_at(end);
+            let escaped = escaped(now, is_ascii);
+            world.work(escaped.len())?;
+            out.push_marked(&escaped, part.origin.changed(), part.mark)?;
+            rest = later;
         }
-        out.push_marked(&part.text[from..], origin, part.mark)?;
     }
     out.push("\"", text.origin_at(plain.len()).changed())
+}
+
+fn escaped(text: &str, is_ascii: bool) -> String {
+    let mut escaped = String::with_capacity(text.len() + 16);
+    let mut from = 0;
+    for (at, byte) in text.bytes().enumerate() {
+        if byte >= b' ' && byte != b'"' && byte != b'\\' && (!is_ascii || byte < 0x7f) {
+            continue;
+        }
+        if at < from {
+            // Inside a character that was escaped as a whole.
+            continue;
+        }
+        escaped.push_str(&text[from..at]);
+        match byte {
+            b'"' => escaped.push_str("\\\""),
+            b'\\' => escaped.push_str("\\\\"),
+            b'\n' => escaped.push_str("\\n"),
+            _ => {
+                let c = text[at..].chars().next().unwrap_or_default();
+                escaped.push_str(&escape(c));
+                from = at + c.len_utf8();
+                continue;
+            }
+        }
+        from = at + 1;
+    }
+    escaped.push_str(&text[from..]);
+    escaped
 }
 
 fn escape(c: char) -> String {

@@ -11,10 +11,10 @@ use crate::vm::World;
 
 pub(super) const FILTERS: &[(&str, FilterFn)] = &[
     ("map", map),
-    ("select", |world, args| select(world, args, "select", false, false)),
-    ("reject", |world, args| select(world, args, "reject", true, false)),
-    ("selectattr", |world, args| select(world, args, "selectattr", false, true)),
-    ("rejectattr", |world, args| select(world, args, "rejectattr", true, true)),
+    ("select", |world, args| select(world, args, false, false)),
+    ("reject", |world, args| select(world, args, true, false)),
+    ("selectattr", |world, args| select(world, args, false, true)),
+    ("rejectattr", |world, args| select(world, args, true, true)),
     ("items", items),
     ("batch", batch),
     ("slice", slice),
@@ -279,8 +279,7 @@ pub(crate) fn ignore_case<'a>(world: &World<'a>, value: Value<'a>) -> Res<Value<
     }
 }
 
-fn lazy<'a>(world: &World<'a>, args: Args<'_, 'a>, name: &'static str, work: Work<'a>) -> Res<Value<'a>> {
-    let _ = name;
+fn lazy<'a>(world: &World<'a>, args: Args<'_, 'a>, work: Work<'a>) -> Res<Value<'a>> {
     Generator::value(world, "generator", Lazy { source: args.subject().clone(), work })
 }
 
@@ -296,55 +295,49 @@ fn map<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             Some((name, _)) => Work::Refuse(format!("Unexpected keyword argument '{name}'")),
             None => Work::Attribute { path: Path::new(world, Some(attribute))?, default },
         };
-        return lazy(world, args, "map", work);
+        return lazy(world, args, work);
     }
     let work = match Call::new(args, 0)? {
         Some(call) => Work::Filter { call },
         None => Work::Refuse("map requires a filter argument".to_owned()),
     };
-    lazy(world, args, "map", work)
+    lazy(world, args, work)
 }
 
-fn select<'a>(
-    world: &World<'a>,
-    args: Args<'_, 'a>,
-    name: &'static str,
-    is_rejecting: bool,
-    by_attribute: bool,
-) -> Res<Value<'a>> {
+fn select<'a>(world: &World<'a>, args: Args<'_, 'a>, is_rejecting: bool, by_attribute: bool) -> Res<Value<'a>> {
     let (path, skip) = match (by_attribute, args.positional().first()) {
         (false, _) => (None, 0),
         (true, Some(attribute)) => (Some(Path::new(world, Some(attribute))?), 1),
         (true, None) => {
-            return lazy(world, args, name, Work::Refuse("Missing parameter for attribute name".to_owned()));
+            return lazy(world, args, Work::Refuse("Missing parameter for attribute name".to_owned()));
         }
     };
     let test = Call::new(args, skip)?;
-    lazy(world, args, name, Work::Select { path, test, is_rejecting })
+    lazy(world, args, Work::Select { path, test, is_rejecting })
 }
 
 fn items<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("items", [])?;
-    lazy(world, args, "items", Work::Items)
+    lazy(world, args, Work::Items)
 }
 
 fn batch<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [size, fill] = args.bind("batch", ["linecount", "fill_with"])?;
     let size = int_arg(Some(needed("batch", "linecount", size)?), 0)?;
     let fill = fill.cloned().filter(|fill| !matches!(fill, Value::None));
-    lazy(world, args, "batch", Work::Batch { size, fill })
+    lazy(world, args, Work::Batch { size, fill })
 }
 
 fn slice<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [slices, fill] = args.bind("slice", ["slices", "fill_with"])?;
     let slices = int_arg(Some(needed("slice", "slices", slices)?), 0)?;
     let fill = fill.cloned().filter(|fill| !matches!(fill, Value::None));
-    lazy(world, args, "slice", Work::Slice { slices, fill })
+    lazy(world, args, Work::Slice { slices, fill })
 }
 
 fn unique<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [case_sensitive, attribute] = args.bind("unique", ["case_sensitive", "attribute"])?;
     let work =
         Work::Unique { path: Path::new(world, attribute)?, is_case_sensitive: flag(world, case_sensitive, false) };
-    lazy(world, args, "unique", work)
+    lazy(world, args, work)
 }

@@ -38,10 +38,13 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
         world.work(64)?;
         let mut key = None;
         if bytes.get(at) == Some(&b'(') {
-            let (end, name) = key_name(plain, at)?;
+            if let Value::Undefined(absence) = values {
+                return Err(absence.fault());
+            }
             let Some(dict) = Some(values).filter(|values| values.is_mapping()) else {
                 return Err(Fault::type_error("format requires a mapping"));
             };
+            let (end, name) = key_name(plain, at)?;
             let name = format.slice(world, name)?;
             key = Some(dict.dict_get(world, &Value::Str(name.clone()))?.ok_or_else(|| {
                 Fault::value(format!("the format names the key '{}', which is not there", name.plain()))
@@ -260,6 +263,7 @@ fn whole(value: &Value<'_>, conversion: char) -> Res<BigInt> {
         }
         Value::Float(_) => Err(Fault::type_error(format!("%{conversion} format: an integer is required, not float"))),
         value if is_number(value) => Ok(crate::value::compare::big(value)),
+        Value::Undefined(absence) => Err(absence.fault()),
         other => {
             Err(Fault::type_error(format!("%{conversion} format: a real number is required, not {}", other.kind())))
         }

@@ -157,29 +157,33 @@ pub(crate) enum Ends {
 /// Python's strip: white space, or any of the characters.
 pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&Value<'a>>, ends: Ends) -> Res<Str<'a>> {
     let plain = text.plain();
-    let is_unwanted: Box<dyn Fn(char) -> bool + '_> = match chars {
-        None | Some(Value::None) => Box::new(is_space),
+    let kept = match chars {
+        None | Some(Value::None) => cut_ends(plain, ends, is_space),
         Some(chars) => {
             let chars = str_arg(chars)?.plain();
             if chars.len() > 16 {
                 // Each character of the text may be sought among all of them.
                 world.work(plain.len().saturating_mul(chars.len() / 16))?;
             }
-            Box::new(move |c| chars.contains(c))
+            cut_ends(plain, ends, |c| chars.contains(c))
         }
     };
-    let mut kept = plain;
-    if ends != Ends::Right {
-        kept = kept.trim_start_matches(&*is_unwanted);
-    }
-    if ends != Ends::Left {
-        kept = kept.trim_end_matches(&*is_unwanted);
-    }
     if kept.len() == plain.len() {
         return Ok(text.clone());
     }
     world.work(plain.len() - kept.len())?;
     text.slice(world, text.range_of(kept))
+}
+
+fn cut_ends(text: &str, ends: Ends, is_unwanted: impl Fn(char) -> bool) -> &str {
+    let mut kept = text;
+    if ends != Ends::Right {
+        kept = kept.trim_start_matches(&is_unwanted);
+    }
+    if ends != Ends::Left {
+        kept = kept.trim_end_matches(&is_unwanted);
+    }
+    kept
 }
 
 fn strip_ends<'a>(world: &World<'a>, args: Args<'_, 'a>, ends: Ends) -> Res<Value<'a>> {
@@ -423,6 +427,7 @@ fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let mut builder = Builder::new(world);
     let mut index = 0;
     while let Some(item) = iter.next(world)? {
+        let item = if separator.is_markup() { Value::Str(item.to_soft_str(world)?) } else { item };
         let Value::Str(item) = &item else {
             return Err(Fault::type_error(format!(
                 "sequence item {index}: expected str instance, {} found",

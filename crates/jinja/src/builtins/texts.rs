@@ -138,7 +138,7 @@ fn format<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
         let mut dict = crate::value::dict::Dict::new(world)?;
         for (name, value) in args.keywords() {
-            dict.insert(world, super::functions::name_value(world, name), value.clone())?;
+            dict.insert(world, super::functions::name_value(name), value.clone())?;
         }
         return percent::format(world, &text, &dict.into_value()).map(Value::Str);
     }

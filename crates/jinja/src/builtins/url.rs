@@ -50,19 +50,29 @@ fn url_encode<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 }
 
 fn quote<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_path: bool) -> Res<()> {
-    world.work(text.plain().len() * 16)?;
-    for (at, c) in text.plain().char_indices() {
-        let end = at + c.len_utf8();
-        match c {
-            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '.' | '-' | '~' => out.push_range(text, at..end)?,
-            '/' if is_path => out.push_range(text, at..end)?,
-            ' ' if !is_path => out.push("+", text.origin_at(at).changed())?,
-            _ => {
-                for byte in text.plain()[at..end].bytes() {
-                    out.push(&format!("%{byte:02X}"), text.origin_at(at).changed())?;
+    const HEX: &[u8; 16] = b"0123456789ABCDEF";
+    let is_safe = |byte: u8| {
+        byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'~') || (is_path && byte == b'/')
+    };
+    world.work(text.plain().len() * 8)?;
+    for part in text.all_parts() {
+        if part.text.bytes().all(is_safe) {
+            out.push_marked(part.text, part.origin, part.mark)?;
+            continue;
+        }
+        let mut quoted = String::with_capacity(part.text.len() * 2);
+        for byte in part.text.bytes() {
+            match byte {
+                byte if is_safe(byte) => quoted.push(byte as char),
+                b' ' if !is_path => quoted.push('+'),
+                byte => {
+                    quoted.push('%');
+                    quoted.push(HEX[usize::from(byte >> 4)] as char);
+                    quoted.push(HEX[usize::from(byte & 15)] as char);
                 }
             }
         }
+        out.push_marked(&quoted, part.origin.changed(), part.mark)?;
     }
     Ok(())
 }

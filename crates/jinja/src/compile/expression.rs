@@ -212,10 +212,16 @@ impl Compiler {
                     }
                 }
             }
-            ExprKind::Test(node, name, args) if let Some((kind, opposite)) = self.quick_test(*name, args) => {
-                is_inverted = opposite;
-                self.test_kind(node, kind)?;
-            }
+            ExprKind::Test(node, name, args) => match self.quick_test(*name, args) {
+                Some((kind, opposite)) => {
+                    is_inverted = opposite;
+                    self.test_kind(node, kind)?;
+                }
+                None => {
+                    self.expr(expr)?;
+                    self.emit(Op::TruthStack);
+                }
+            },
             _ => {
                 if let Some(field) = self.field(expr) {
                     self.emit(Op::TruthField(field));

@@ -3,7 +3,7 @@ use std::rc::Rc;
 
 use super::text::{Joined, Slice, Str};
 use crate::error::{Fault, LimitKind, Res};
-use crate::limits::Charge;
+use crate::limits::{Charge, KEPT_BYTES};
 use crate::output::{MarkId, Origin, Run};
 use crate::vm::World;
 
@@ -244,8 +244,15 @@ impl<'a> Builder<'a> {
         self.flush()?;
         self.close();
         self.charge.resize(self.text.len() + self.runs.len() * RUN_BYTES + size_of::<Joined>())?;
-        let (text, runs): (Box<str>, Box<[Run]>) = (self.text.as_str().into(), self.runs.as_slice().into());
-        self.charge.meter().give_buffers(self.text, self.runs);
+        let is_large = self.text.len() + self.runs.len() * RUN_BYTES > KEPT_BYTES;
+        let (text, runs): (Box<str>, Box<[Run]>) = if is_large {
+            (self.text.into(), self.runs.into())
+        } else {
+            // The roomy buffers are used again; what is kept has no more room than it needs.
+            let kept = (self.text.as_str().into(), self.runs.as_slice().into());
+            self.charge.meter().give_buffers(self.text, self.runs);
+            kept
+        };
         Ok(Str::Joined(Rc::new(Joined { text, runs, is_markup, _charge: self.charge })))
     }
 }

@@ -213,7 +213,10 @@ pub(crate) fn contains<'a>(world: &World<'a>, container: &Value<'a>, item: &Valu
             }
         },
         Value::Dict(dict) => Ok(dict.get(world, item)?.is_some()),
-        Value::InputDict(..) => Ok(container.dict_get(world, item)?.is_some()),
+        Value::InputDict(node, _) => match item {
+            Value::Str(key) => Ok(super::subscript::input_node(world, *node, key.plain())?.is_some()),
+            other => hash(world, other, 0).map(|_| false),
+        },
         Value::View(view) if view.kind == ViewKind::Keys => contains(world, &view.dict, item),
         Value::Range(range) => match item {
             Value::Int(_) | Value::Bool(_) => {

@@ -112,7 +112,6 @@ impl<'a> Iter<'a> {
             Value::Generator(generator) => Iter::Generator(Rc::clone(generator)),
             Value::Loop(state) => Iter::Loop(Rc::clone(state)),
             other => {
-                let _ = world;
                 return Err(Fault::type_error(format!("'{}' object is not iterable", other.kind())));
             }
         })

@@ -77,10 +77,9 @@ pub(crate) fn write_repr<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &V
             out.push(if list.items.len() == 1 { ",)" } else { ")" }, ENGINE)
         }
         Value::Dict(_) | Value::InputDict(..) => write_dict(world, out, value, depth),
-        Value::View(view) => {
+        Value::View(_) => {
             out.push(value.kind(), ENGINE)?;
             out.push("([", ENGINE)?;
-            let _ = view;
             for (index, item) in super::iter::collect(world, value)?.iter().enumerate() {
                 if index > 0 {
                     out.push(", ", ENGINE)?;

@@ -250,7 +250,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                         Some(dict) => dict,
                         none => none.insert(Dict::new(world)?),
                     };
-                    dict.insert(world, name_value(world, name), value)?;
+                    dict.insert(world, name_value(name), value)?;
                 }
                 _ if *name == "caller" => {
                     let message =

@@ -129,7 +129,7 @@ impl<'a> World<'a> {
 
     pub(crate) fn namespace_set(&self, id: u32, name: &'a str, value: Value<'a>) -> Res<()> {
         crate::builtins::functions::check_attribute(name)?;
-        let key = crate::builtins::functions::name_value(self, name);
+        let key = crate::builtins::functions::name_value(name);
         let mut namespaces = self.namespaces.borrow_mut();
         let namespace = &mut namespaces[id as usize];
         match namespace.get_str_mut(name) {
