@@ -189,11 +189,10 @@ pub fn pairs(prompt: &Prompt) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut open = Pair::default();
     for (at, turn) in prompt.turns().iter().enumerate() {
-        let end = prompt.turns().get(at + 1).map_or(prompt.text().len(), |next| next.start);
         let mut written = String::new();
         let mut own = String::new();
         let mut closed = false;
-        for segment in prompt.segments_in(turn.start..end) {
+        for segment in prompt.segments_in(prompt.turn_span(at)) {
             match segment.origin {
                 Origin::Control(id) => closed |= prompt.controls()[id.0].ends_turn,
                 Origin::Message { .. } => own.push_str(segment.text),

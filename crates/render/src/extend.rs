@@ -1,10 +1,10 @@
 //! The new part of a prompt alone, for an engine that has cached the rest.
 
 use rolecall_conversation::Conversation;
-use rolecall_format::{Format, LossRule, Slot};
+use rolecall_format::{Format, LossRule};
 
 use crate::loss::written_by_model;
-use crate::{Error, Options, Prompt, render};
+use crate::{Error, Options, Prompt, Turn, render};
 
 /// Renders what a conversation adds to a prompt that was rendered before, of its first messages and with the same
 /// options. The two texts join to the whole prompt; where they would not, because the format writes earlier turns
@@ -57,14 +57,11 @@ pub fn extend(
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 pub fn new_turn(prompt: &Prompt, format: &Format) -> Prompt {
-    let turns = prompt.turns();
-    let last = turns.iter().rposition(|turn| turn.slot == Slot::Assistant && turn.message.is_some());
-    let Some(last) = last else { return prompt.clone() };
-    let start = turns[last].start;
-    let end = turns.get(last + 1).map_or(prompt.text().len(), |next| next.start);
+    let Some(last) = prompt.turns().iter().rposition(Turn::is_reply) else { return prompt.clone() };
+    let turn = prompt.turn_span(last);
     let written = match format.rules.loss {
-        LossRule::Turn => start..end,
-        LossRule::Reply => written_by_model(prompt, format, start..end),
+        LossRule::Turn => turn,
+        LossRule::Reply => written_by_model(prompt, format, turn),
     };
     prompt.clone().behind(written.end)
 }

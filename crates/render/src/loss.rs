@@ -51,32 +51,30 @@ pub fn loss_spans(
 }
 
 fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<Range<usize>> {
-    let length = prompt.text().len();
-    if policy == LossPolicy::Assistant && !prompt.generated.is_empty() {
+    if policy != LossPolicy::All && !prompt.generated.is_empty() {
         // The template says itself what the model's own words are.
-        return generated_with_loss(prompt, conversation);
+        return generated_with_loss(prompt, conversation, policy);
     }
     if policy == LossPolicy::All && conversation.messages.iter().all(carries_loss) {
-        return std::iter::once(0..length).filter(|whole| !whole.is_empty()).collect();
+        return std::iter::once(0..prompt.text().len()).filter(|whole| !whole.is_empty()).collect();
     }
     let turns = prompt.turns();
-    let last = turns.iter().rposition(is_reply);
+    let last = turns.iter().rposition(Turn::is_reply);
     let mut spans: Vec<Range<usize>> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
-        let end = turns.get(at + 1).map_or(length, |next| next.start);
         let learned = match policy {
-            LossPolicy::Assistant => is_reply(turn),
+            LossPolicy::Assistant => turn.is_reply(),
             LossPolicy::Last => Some(at) == last,
             LossPolicy::All => true,
         };
-        let message = turn.message.and_then(|index| conversation.messages.get(index));
-        if !learned || !message.is_none_or(carries_loss) {
+        if !learned || is_silent(turn, conversation) {
             continue;
         }
+        let whole = prompt.turn_span(at);
         let span = match policy {
-            LossPolicy::All => turn.start..end,
-            _ if format.rules.loss == LossRule::Turn => turn.start..end,
-            _ => written_by_model(prompt, format, turn.start..end),
+            LossPolicy::All => whole,
+            _ if format.rules.loss == LossRule::Turn => whole,
+            _ => written_by_model(prompt, format, whole),
         };
         match spans.last_mut() {
             _ if span.is_empty() => {}
@@ -87,30 +85,29 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
     spans
 }
 
-/// What the template marks as the model's own words, without the messages that carry no loss.
-fn generated_with_loss(prompt: &Prompt, conversation: &Conversation) -> Vec<Range<usize>> {
+/// What the template marks as the model's own words: of the last reply alone, where that is asked for, and not of messages
+/// that carry no loss.
+fn generated_with_loss(prompt: &Prompt, conversation: &Conversation, policy: LossPolicy) -> Vec<Range<usize>> {
     let turns = prompt.turns();
-    let ends = turns.iter().skip(1).map(|next| next.start).chain([prompt.text().len()]);
-    let silent: Vec<Range<usize>> = turns
-        .iter()
-        .zip(ends)
-        .filter(|(turn, _)| {
-            let message = turn.message.and_then(|index| conversation.messages.get(index));
-            message.is_some_and(|message| !carries_loss(message))
-        })
-        .map(|(turn, end)| turn.start..end)
-        .collect();
-    let without = |span: &Range<usize>| {
-        let mut left = Vec::new();
-        let mut start = span.start;
-        for turn in silent.iter().filter(|turn| turn.start < span.end && turn.end > span.start) {
-            left.push(start..turn.start.max(start));
-            start = turn.end.min(span.end);
+    let last = turns.iter().rposition(Turn::is_reply).filter(|_| policy == LossPolicy::Last);
+    let mut spans = prompt.generated.clone();
+    for (at, turn) in turns.iter().enumerate() {
+        if is_silent(turn, conversation) || last.is_some_and(|last| last != at) {
+            let turn = prompt.turn_span(at);
+            spans = spans
+                .into_iter()
+                .flat_map(|span| [span.start..span.end.min(turn.start), span.start.max(turn.end)..span.end])
+                .filter(|span| !span.is_empty())
+                .collect();
         }
-        left.push(start..span.end);
-        left
-    };
-    prompt.generated.iter().flat_map(without).filter(|span| !span.is_empty()).collect()
+    }
+    spans
+}
+
+/// Whether a turn is a message's that carries no loss.
+fn is_silent(turn: &Turn, conversation: &Conversation) -> bool {
+    let message = turn.message.and_then(|index| conversation.messages.get(index));
+    message.is_some_and(|message| !carries_loss(message))
 }
 
 /// Of an assistant's turn: what stands behind the generation prompt, up to and with the token that ends the turn.
@@ -159,11 +156,6 @@ fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
         }
     }
     given
-}
-
-/// Whether a turn is what the assistant said.
-fn is_reply(turn: &Turn) -> bool {
-    turn.slot == Slot::Assistant && turn.message.is_some()
 }
 
 /// What a message says of itself: `weight` as OpenAI's fine-tuning has it, `loss` as others do.

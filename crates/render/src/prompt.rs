@@ -50,6 +50,13 @@ pub struct Turn {
     pub message: Option<usize>,
 }
 
+impl Turn {
+    /// Whether it is what the assistant said: a message, and no generation prompt.
+    pub fn is_reply(&self) -> bool {
+        self.slot == Slot::Assistant && self.message.is_some()
+    }
+}
+
 /// Something of the conversation that is not in the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dropped {
@@ -110,6 +117,12 @@ impl Prompt {
     /// The turns in order, empty ones left out.
     pub fn turns(&self) -> &[Turn] {
         &self.turns
+    }
+
+    /// The bytes of a turn, by its number: up to where the next one begins.
+    pub fn turn_span(&self, at: usize) -> Range<usize> {
+        let start = |at: usize| self.turns.get(at).map_or(self.text.len(), |turn| turn.start);
+        start(at)..start(at + 1)
     }
 
     /// What stands before so many bytes; none, if that is not on a character border.

@@ -56,10 +56,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
     // A turn that wrote nothing begins where the next one does.
     let mut next = length;
     turns.reverse();
-    turns.retain(|turn| {
-        let reply = turn.slot == Slot::Assistant && turn.message.is_some();
-        std::mem::replace(&mut next, turn.start) > turn.start || reply
-    });
+    turns.retain(|turn| std::mem::replace(&mut next, turn.start) > turn.start || turn.is_reply());
     turns.reverse();
     Prompt {
         turns,

@@ -60,6 +60,17 @@ fn what_the_template_marks_is_learned_but_not_of_a_message_without_weight() {
 }
 
 #[test]
+fn of_the_last_reply_alone_no_other_mark_is_learned() {
+    let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+        {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]"#;
+    let conversation = conversation(messages, complete());
+    let prompt = rendered(&conversation).expect("it renders");
+    let spans = loss_spans(&prompt, &conversation, &Format::new("its own"), LossPolicy::Last).expect("it is learned");
+    let learned: Vec<&str> = spans.into_iter().map(|span| &prompt.text()[span]).collect();
+    assert_eq!(learned, ["d</s>"]);
+}
+
+#[test]
 fn nothing_to_learn_is_refused() {
     let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "loss": false}]"#;
     let conversation = conversation(messages, complete());

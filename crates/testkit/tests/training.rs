@@ -71,10 +71,9 @@ fn what_stands_behind_an_answer_is_not_learned() {
         let conversation = Conversation::new(turns(format, 2));
         let prompt = render(&conversation, format, &Options::default()).unwrap();
         let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap();
-        let turns = prompt.turns();
-        for (at, turn) in turns.iter().enumerate().filter(|(_, turn)| turn.slot == Slot::AssistantAfter) {
-            let end = turns.get(at + 1).map_or(prompt.text().len(), |next| next.start);
-            assert!(spans.iter().all(|span| span.end <= turn.start || span.start >= end), "{label}: {spans:?}");
+        for (at, _) in prompt.turns().iter().enumerate().filter(|(_, turn)| turn.slot == Slot::AssistantAfter) {
+            let after = prompt.turn_span(at);
+            assert!(spans.iter().all(|span| span.end <= after.start || span.start >= after.end), "{label}: {spans:?}");
             seen += 1;
         }
     }

@@ -56,7 +56,7 @@ fn stand(prompt: &Prompt, offset: usize) -> Stand {
     let said =
         || prompt.segments().filter_map(|segment| Some((segment.origin.message()?, segment.start, segment.text.len())));
     let turn = prompt.turns().iter().rposition(|turn| turn.start <= offset);
-    let end = turn.and_then(|at| prompt.turns().get(at + 1)).map_or(prompt.text().len(), |next| next.start);
+    let end = turn.map_or(prompt.text().len(), |at| prompt.turn_span(at).end);
     let turn = turn.map(|at| prompt.turns()[at]);
     if turn.is_some_and(|turn| turn.slot == Slot::Generate) {
         return Stand::Generate;

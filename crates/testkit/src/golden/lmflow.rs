@@ -122,9 +122,8 @@ fn parts(prompt: &Prompt, keeps: impl Fn(&Turn) -> bool) -> Vec<(Option<usize>, 
     let mut parts: Vec<(Option<usize>, Vec<Piece>)> = Vec::new();
     let mut opening: Vec<Piece> = Vec::new();
     for (at, turn) in prompt.turns().iter().enumerate().filter(|(_, turn)| keeps(turn)) {
-        let end = prompt.turns().get(at + 1).map_or(prompt.text().len(), |next| next.start);
         let mut pieces = Vec::new();
-        for segment in prompt.segments_in(turn.start..end) {
+        for segment in prompt.segments_in(prompt.turn_span(at)) {
             let token = match segment.origin {
                 rolecall::Origin::Control(id) => Some(name(&prompt.controls()[id.0])),
                 _ => None,
