@@ -15,27 +15,24 @@ pub(crate) struct About {
     /// Which models a template is for.
     pub models: Vec<(String, Vec<Pattern>)>,
     pub deprecated: Vec<String>,
+    /// What the framework's classes of templates do, by their names.
+    pub classes: Vec<(String, String)>,
 }
 
 impl About {
     pub fn read(text: &str) -> Result<About, LoadError> {
         let file = File::parse(text)?;
         let fields = file.fields();
-        fields.refuse_others(&[
-            "title",
-            "sources",
-            "usual_tokens",
-            "tokens",
-            "deprecated",
-            "system_templates",
-            "models",
-        ]);
+        fields.refuse_others(&["title", "sources", "tokens", "deprecated", "system_templates", "models", "classes"]);
         let mut about = About { title: fields.text("title").unwrap_or_default(), ..About::default() };
         if let Some(sources) = fields.inner("sources") {
             about.sources = texts_of(&sources);
         }
         if let Some(systems) = fields.inner("system_templates") {
             about.system_templates = texts_of(&systems);
+        }
+        if let Some(classes) = fields.inner("classes") {
+            about.classes = texts_of(&classes);
         }
         if let Some(tokens) = fields.inner("tokens") {
             for name in tokens.keys() {

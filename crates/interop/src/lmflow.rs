@@ -7,6 +7,7 @@ use rolecall_format::{
     Slot, SystemRule, SystemWhen, TurnsRule, codec,
 };
 
+use crate::builtin::LMFLOW;
 use crate::fields::{Fields, File, Written};
 use crate::own;
 
@@ -73,6 +74,21 @@ enum Class {
     Tools,
     /// The same; each tool stands in marks of its own.
     MarkedTools,
+}
+
+impl Class {
+    const ALL: [Class; 5] = [Class::Pairs, Class::Folded, Class::Lines, Class::Tools, Class::MarkedTools];
+
+    /// What the data calls it, beside the framework's names of its classes.
+    fn key(self) -> &'static str {
+        match self {
+            Class::Pairs => "pairs",
+            Class::Folded => "folded",
+            Class::Lines => "lines",
+            Class::Tools => "tools",
+            Class::MarkedTools => "marked-tools",
+        }
+    }
 }
 
 struct Template {
@@ -198,19 +214,16 @@ impl Reader {
 }
 
 fn read_class(fields: &Fields<'_, '_>) -> Class {
-    match fields.text("class").as_deref() {
-        None | Some("ConversationTemplate" | "GemmaConversationTemplate") => Class::Pairs,
-        Some("ZephyrConversationTemplate") => Class::Lines,
-        Some("Llama2ConversationTemplate") => Class::Folded,
-        Some("ConversationTemplateForTool") => Class::Tools,
-        Some("HymbaConversationTemplate") => Class::MarkedTools,
-        Some(other) => {
-            let message = format!("`{other}` is not a class of templates");
-            let help = "use `ConversationTemplate`, `ConversationTemplateForTool`, or leave it out".into();
-            fields.report("unknown_name", message, fields.span("class"), help);
-            Class::Pairs
-        }
-    }
+    let Some(asked) = fields.text("class") else { return Class::Pairs };
+    let known = LMFLOW.classes.iter().find(|(name, _)| *name == asked);
+    let class = known.and_then(|(_, class)| Class::ALL.into_iter().find(|other| other.key() == class));
+    class.unwrap_or_else(|| {
+        let message = format!("`{asked}` is not a class of templates");
+        let names: Vec<String> = LMFLOW.classes.iter().map(|(name, _)| format!("`{name}`")).collect();
+        let help = format!("use one of {}, or leave it out", names.join(", "));
+        fields.report("unknown_name", message, fields.span("class"), help);
+        Class::Pairs
+    })
 }
 
 /// The text of a component: the first `{{content}}` is the message's text; where that is all of it, an empty text is
