@@ -89,6 +89,28 @@ fn a_continued_message_is_open_even_where_others_say_the_same() {
     assert_eq!(prompt.text(), "<s><|assistant|>ab</s></s><|user|>ab</s></s><|assistant|>ab</s>");
 }
 
+/// transformers cuts at the last place where its mark stands, whoever wrote it.
+#[test]
+fn a_mark_in_another_text_is_text() {
+    let source = "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ documents[0].text }}{{ messages[1].note }}";
+    let template = ChatTemplate::compile(source, Vec::new()).expect("it is Jinja");
+    let mark = "CONTINUE_FINAL_MESSAGE_TAG ";
+    let messages = json::parse(&format!(
+        r#"[{{"role": "user", "content": "a{mark}"}}, {{"role": "assistant", "content": "b{mark}b", "note": "{mark}"}}]"#
+    ));
+    let conversation = Conversation::from_json(
+        object! {
+            "messages" => messages.expect("it is JSON"),
+            "documents" => Json::Array(vec![object! { "text" => mark }.into()]),
+            "continue_final_message" => true,
+        }
+        .into(),
+    );
+    let conversation = conversation.expect("it is a conversation");
+    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders");
+    assert_eq!(prompt.text(), format!("<a{mark}><b{mark}b"));
+}
+
 #[test]
 fn a_refusal_names_kind_line_and_words() {
     let source = "{% if messages[0].role == 'user' %}\n{{ raise_exception('no ' ~ messages[0].role) }}{% endif %}";

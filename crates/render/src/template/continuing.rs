@@ -1,11 +1,13 @@
-//! A prompt that ends inside the last message: found by origin, never by a search of the text.
+//! A prompt that ends inside the last message. transformers puts a mark behind that message's text, renders, and searches
+//! the output for the mark; here the mark counts only where the origin is that message, or a literal of the template that
+//! is the mark itself. A mark in any other text is text.
 
 use rolecall_conversation::{Conversation, Json};
 use rolecall_format::codec::is_python_space;
 use rolecall_jinja as jinja;
 
-use super::ChatTemplate;
-use crate::Error;
+use super::prepare::Inputs;
+use crate::{Error, Origin};
 
 /// What stands behind the text that is to be continued, so that a template does not see an end where there is none. The
 /// space is what transformers has there: where a template takes it off, it takes off the text's own white space too.
@@ -19,7 +21,7 @@ pub(super) struct Continued {
     length: usize,
 }
 
-pub(super) fn mark(conversation: &Conversation, template: &ChatTemplate) -> Result<Option<Continued>, Error> {
+pub(super) fn mark(conversation: &Conversation) -> Result<Option<Continued>, Error> {
     if !conversation.continue_final_message {
         return Ok(None);
     }
@@ -30,9 +32,6 @@ pub(super) fn mark(conversation: &Conversation, template: &ChatTemplate) -> Resu
         None | Some(Json::Null) => return nothing("it has no text"),
         Some(content) => content.clone(),
     };
-    if !template.source().contains("content") {
-        return nothing("the template does not read its text");
-    }
     let text = match &mut content {
         Json::String(text) => Some(text),
         Json::Array(parts) => parts.iter_mut().rev().find_map(|part| match part {
@@ -56,12 +55,18 @@ impl Continued {
         (key == "content").then_some(&self.content)
     }
 
+    /// Whether a tag stands for the text that is continued.
+    fn is_its(&self, inputs: &Inputs<'_>, tag: jinja::Tag) -> bool {
+        matches!(inputs.origin(tag), Some(Origin::Message { message, field })
+            if *message == self.message && field.starts_with("content"))
+    }
+
     /// Where the output ends: behind the last byte of the text before the mark.
-    pub fn cut(&self, output: &jinja::Output) -> Result<usize, Error> {
+    pub fn cut(&self, inputs: &Inputs<'_>, output: &jinja::Output) -> Result<usize, Error> {
         let mark = MARK.trim_end();
         // The mark is the caller's text: it begins in a piece of it, at its own place there.
         let begins = |piece: &jinja::Piece<'_>| match piece.origin {
-            jinja::Origin::Input { offset, .. } => match offset.get() {
+            jinja::Origin::Input { tag, offset } if self.is_its(inputs, tag) => match offset.get() {
                 Some(offset) => {
                     let within = self.length.checked_sub(offset)?;
                     (piece.text.get(within..)?.starts_with(mark)).then_some(piece.start + within)
@@ -72,9 +77,9 @@ impl Continued {
             _ => None,
         };
         let pieces: Vec<jinja::Piece<'_>> = output.pieces().collect();
-        // A template that knows the mark may take it off and write it anew.
+        // Some templates know the mark: they take it off the text and write it themselves, behind what else they have.
         let rewritten = |piece: &jinja::Piece<'_>| match piece.origin {
-            jinja::Origin::Literal { .. } => piece.text.rfind(mark).map(|at| piece.start + at),
+            jinja::Origin::Literal { .. } => piece.text.starts_with(mark).then_some(piece.start),
             _ => None,
         };
         let found = pieces.iter().rev().find_map(begins).or_else(|| pieces.iter().rev().find_map(rewritten));

@@ -75,13 +75,13 @@ pub fn render_template(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<Prompt, Error> {
-    let continued = continuing::mark(conversation, template)?;
+    let continued = continuing::mark(conversation)?;
     let inputs = Inputs::new(conversation, template, options, continued.as_ref());
     let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
     let environment = jinja::Environment { limits: options.limits.clone(), clock, ..jinja::Environment::default() };
     let output = template.program.render(&inputs.context(), &environment).map_err(Error::Template)?;
     let end = match &continued {
-        Some(continued) => continued.cut(&output)?,
+        Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
     Ok(finish::prompt(conversation, &inputs, &output, end))
