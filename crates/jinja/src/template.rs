@@ -1,5 +1,6 @@
 use std::fmt;
 
+use crate::analysis::{self, Analysis};
 use crate::clock::Clock;
 use crate::compile;
 use crate::compile::program::Program;
@@ -58,6 +59,12 @@ impl Template {
     /// Renders it.
     pub fn render(&self, context: &Context<'_>, environment: &Environment<'_>) -> Result<Output, Error> {
         vm::render(&self.program, context, environment, &self.usual)
+    }
+
+    /// What it reads, on what it decides and what it calls, without running it.
+    pub fn analyze(&self, limits: &Limits) -> Result<Analysis, Error> {
+        let source = self.source();
+        analysis::analyze(source, limits).map_err(|(fault, at)| Error::new(fault, place_of(source, at), Vec::new()))
     }
 
     /// The text that it was compiled from, with `\n` at the end of each line and none at the end of the last.

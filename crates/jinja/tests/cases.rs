@@ -1,5 +1,5 @@
 //! Every case of `fixtures/jinja`: a template and its context, and what comes out: the text or the error, and where it is
-//! asked for, the pieces with their origins.
+//! asked for, the pieces with their origins. A case with a section `analysis` is not rendered but analyzed.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -10,7 +10,9 @@ use std::collections::HashMap;
 use common::fixture::Fixture;
 use common::{JsonInputs, paths};
 use rolecall_conversation::json::{self, Json, Layout};
-use rolecall_jinja::{Context, DateTime, Environment, Error, Limits, Origin, Output, Tag, Template};
+use rolecall_jinja::{
+    Analysis, Constant, Context, DateTime, Environment, Error, Limits, Origin, Output, Spot, Tag, Template,
+};
 
 #[test]
 fn every_case_comes_out_as_it_is_written() {
@@ -27,6 +29,10 @@ fn check(mut case: Fixture) {
         Some(quoted) => json::parse(quoted).unwrap().as_str().unwrap().to_owned(),
         None => case.section("template").unwrap().to_owned(),
     };
+    if case.section("analysis").is_some() {
+        let analysis = Template::compile(&source, &Limits::default()).and_then(|t| t.analyze(&Limits::default()));
+        return case.expect("analysis", &analysis.map_or_else(|error| told(&error), |analysis| described(&analysis)));
+    }
     match render(&source, &context) {
         Ok(output) => {
             if case.section("output as JSON").is_some() {
@@ -56,6 +62,23 @@ fn render(source: &str, context: &Json) -> Result<Output, Error> {
         }
     }
     Template::compile(source, &Limits::default())?.render(&variables, &environment)
+}
+
+/// A line for each thing that an analysis says.
+fn described(analysis: &Analysis) -> String {
+    let at = |spot: &Spot| format!("{}:{}", spot.line, spot.column);
+    let reads = analysis.reads.iter().map(|read| {
+        let uses: Vec<String> =
+            read.uses.iter().map(|(how, spot)| format!("{how:?} {}", at(spot)).to_lowercase()).collect();
+        format!("reads {}: {}", read.path, uses.join(", "))
+    });
+    let asks = analysis.comparisons.iter().map(|asked| format!("{} asks {asked}", at(&asked.spot)));
+    let calls = analysis.calls.iter().map(|call| {
+        let argument: Vec<String> = call.argument.iter().map(Constant::to_string).collect();
+        format!("{} calls {}({})", at(&call.spot), call.name, argument.join(" or "))
+    });
+    let sets = analysis.assigned.iter().map(|(name, spot)| format!("{} sets {name}", at(spot)));
+    reads.chain(asks).chain(calls).chain(sets).collect::<Vec<_>>().join("\n")
 }
 
 fn told(error: &Error) -> String {

@@ -1,0 +1,285 @@
+use super::known::{Fixed, Known};
+use super::path::WordId;
+use super::record::Asked;
+use super::{Parsed, Use, Walk};
+use crate::builtins::functions::Function;
+use crate::parser::ast::{Args, Expr, ExprKind, NameId};
+use crate::parser::known as names;
+
+/// Methods of strings that answer a question.
+const QUESTIONS: [&str; 16] = [
+    "startswith",
+    "endswith",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "count",
+    "isdigit",
+    "isalpha",
+    "isalnum",
+    "isspace",
+    "isupper",
+    "islower",
+    "istitle",
+    "isdecimal",
+    "isnumeric",
+];
+
+/// What is known of the arguments of a call.
+struct Given {
+    positional: Vec<Known>,
+    keywords: Vec<(NameId, Known)>,
+}
+
+impl Given {
+    fn first(&self) -> Known {
+        self.positional.first().cloned().unwrap_or_default()
+    }
+}
+
+impl<'t> Walk<'t> {
+    /// Whether a callee is a method that answers a question.
+    pub(super) fn asks(&self, callee: &Expr) -> bool {
+        matches!(&callee.kind, ExprKind::Attribute(_, name) if QUESTIONS.contains(&self.name(*name)))
+    }
+
+    fn given(&mut self, args: &'t Args) -> Parsed<Given> {
+        let positional = self.values(&args.positional)?;
+        let keywords = args.keywords.iter().map(|(name, value)| Ok((*name, self.value(value)?)));
+        let mut given = Given { keywords: keywords.collect::<Parsed<_>>()?, positional };
+        for spread in args.spread.iter().chain(&args.spread_keywords) {
+            let known = self.value(spread)?;
+            given.positional.push(known.value(&mut self.paths));
+        }
+        Ok(given)
+    }
+
+    /// A call; a call block gives its body as the caller.
+    pub(super) fn call_expression(&mut self, expr: &'t Expr, caller: Option<Known>) -> Parsed<Known> {
+        let ExprKind::Call(callee, args) = &expr.kind else { return self.value(expr) };
+        let given = self.given(args)?;
+        match &callee.kind {
+            ExprKind::Name(names::LOOP) if !self.loops.is_empty() => {
+                if let Some(at) = self.loops.last().copied() {
+                    let first = given.first();
+                    self.has_learned |= self.recursions.entry(at).or_default().join(first);
+                }
+                Ok(Known::default())
+            }
+            ExprKind::Name(name) if !self.is_set(*name) && Function::find(self.name(*name)).is_some() => {
+                let function = Function::find(self.name(*name));
+                Ok(function.map_or_else(Known::default, |function| self.call_function(function, given, callee.at)))
+            }
+            ExprKind::Attribute(node, name) => {
+                let subject = self.value(node)?;
+                if subject.spaces.is_empty() && subject.macros.is_empty() {
+                    return self.method(&subject, *name, given, callee.at);
+                }
+                let callee = self.value(callee)?;
+                Ok(self.call_known(&callee, &given, caller))
+            }
+            _ => {
+                let known = self.value(callee)?;
+                if known.macros.is_empty() {
+                    // A function of the caller's.
+                    self.record.read(&known.is, Use::Changed, callee.at);
+                }
+                Ok(self.call_known(&known, &given, caller))
+            }
+        }
+    }
+
+    fn call_known(&mut self, callee: &Known, given: &Given, caller: Option<Known>) -> Known {
+        let mut result = Known::default();
+        for at in &callee.macros {
+            result.join(self.call_macro(*at, &given.positional, &given.keywords, caller.clone()));
+        }
+        result
+    }
+
+    fn call_function(&mut self, function: Function, given: Given, at: u32) -> Known {
+        self.record.call(function, given.first(), at);
+        match function {
+            Function::Namespace => {
+                let mut fields = Vec::with_capacity(given.keywords.len());
+                for (name, known) in given.keywords {
+                    fields.push((self.word(name), known));
+                }
+                for known in given.positional {
+                    fields.extend(known.fields.iter().cloned());
+                }
+                let space = self.spaces.entry(at).or_default();
+                for (word, known) in fields {
+                    self.has_learned |= match space.iter_mut().find(|(key, _)| *key == word) {
+                        Some((_, field)) => field.join(known),
+                        None => {
+                            space.push((word, known));
+                            true
+                        }
+                    };
+                }
+                Known::space(at)
+            }
+            Function::Dict => {
+                let mut known = given.first();
+                for (name, value) in given.keywords {
+                    known.fields.push((self.word(name), value));
+                }
+                known
+            }
+            _ => {
+                let mut made = Known::default();
+                for known in given.positional.iter().chain(given.keywords.iter().map(|(_, known)| known)) {
+                    self.record.read(&known.is, Use::Changed, at);
+                    made.join(known.made(None));
+                }
+                made
+            }
+        }
+    }
+
+    fn method(&mut self, subject: &Known, name: NameId, given: Given, at: u32) -> Parsed<Known> {
+        let spelling = self.name(name);
+        let word = self.word(name);
+        match spelling {
+            "get" | "pop" if !given.positional.is_empty() => {
+                let key = given.first();
+                let mut found = Known::default();
+                for key in self.keys(&key) {
+                    found.join(subject.key(key, &mut self.paths));
+                }
+                if key.constants.is_empty() {
+                    found.join(subject.value(&mut self.paths));
+                }
+                if let Some(default) = given.positional.get(1) {
+                    found.join(default.clone());
+                }
+                return Ok(found);
+            }
+            "items" => {
+                self.record.read(&subject.is, Use::Iterated, at);
+                return Ok(subject.pairs(&mut self.paths));
+            }
+            "values" => {
+                let values = subject.value(&mut self.paths);
+                return Ok(Known::list_of(values));
+            }
+            "copy" => return Ok(subject.clone()),
+            _ => {}
+        }
+        if QUESTIONS.contains(&spelling) {
+            let with = given.first();
+            let mut both = subject.clone();
+            both.join(Known::made_of(with.all_paths(), &[]));
+            self.record.compare(&both, Asked::Method(word), with, at);
+            return Ok(both.made(Some(word)));
+        }
+        Ok(self.made_by(subject, word, &given, at))
+    }
+
+    /// What a filter or a method makes of a value and its arguments.
+    fn made_by(&mut self, subject: &Known, word: WordId, given: &Given, at: u32) -> Known {
+        self.record.read(&subject.all_paths(), Use::Changed, at);
+        let mut made = subject.made(Some(word));
+        for known in given.positional.iter().chain(given.keywords.iter().map(|(_, known)| known)) {
+            self.record.read(&known.is, Use::Changed, at);
+            made.join(known.made(None));
+        }
+        made
+    }
+
+    /// A filter, or a chain of them on the body of a block.
+    pub(super) fn filtered(&mut self, expr: &'t Expr, body: Known) -> Parsed<Known> {
+        let ExprKind::Filter(subject, name, args) = &expr.kind else { return self.value(expr) };
+        let known = match subject {
+            Some(inner) if has_no_subject(inner) => self.filtered(inner, body)?,
+            _ => body,
+        };
+        let given = self.given(args)?;
+        self.filter(known, *name, given, expr.at)
+    }
+
+    fn filter(&mut self, known: Known, name: NameId, given: Given, at: u32) -> Parsed<Known> {
+        let word = self.word(name);
+        Ok(match self.name(name) {
+            "list" | "sort" | "reverse" | "unique" => known,
+            "first" | "last" | "random" | "min" | "max" => known.item(&mut self.paths),
+            "items" | "dictsort" => {
+                self.record.read(&known.is, Use::Iterated, at);
+                known.pairs(&mut self.paths)
+            }
+            "default" | "d" => {
+                let mut either = known;
+                either.join(given.first());
+                either
+            }
+            "attr" => {
+                let mut found = Known::default();
+                for key in self.keys(&given.first()) {
+                    found.join(known.key(key, &mut self.paths));
+                }
+                found
+            }
+            "map" => {
+                let item = known.item(&mut self.paths);
+                let attribute = given.keywords.iter().find(|(name, _)| self.name(*name) == "attribute");
+                let items = match attribute.map(|(_, known)| known.clone()) {
+                    Some(attribute) => {
+                        let mut found = Known::default();
+                        for key in self.keys(&attribute) {
+                            found.join(item.key(key, &mut self.paths));
+                        }
+                        found
+                    }
+                    None => self.made_by(&item, word, &given, at),
+                };
+                Known::list_of(items)
+            }
+            "select" | "reject" => {
+                let item = known.item(&mut self.paths);
+                self.selected(&item, &given.positional, at);
+                known
+            }
+            "selectattr" | "rejectattr" => {
+                let item = known.item(&mut self.paths);
+                for key in self.keys(&given.first()) {
+                    let field = item.key(key, &mut self.paths);
+                    self.selected(&field, given.positional.get(1..).unwrap_or(&[]), at);
+                }
+                known
+            }
+            _ => self.made_by(&known, word, &given, at),
+        })
+    }
+
+    /// What `select` asks of each item: a test by its name, with its arguments.
+    fn selected(&mut self, known: &Known, args: &[Known], at: u32) {
+        let tests = args.first().map(|name| self.keys(name)).unwrap_or_default();
+        let with = args.get(1).cloned().unwrap_or_default();
+        match tests.first() {
+            Some(test) => self.record.compare(known, Asked::Is(*test), with, at),
+            None => self.record.compare(known, Asked::True, with, at),
+        }
+    }
+
+    /// The words that a value may be; of `a.b` the last.
+    pub(super) fn keys(&mut self, known: &Known) -> Vec<WordId> {
+        let tree = self.tree;
+        let texts = known.constants.iter().filter_map(|constant| match constant {
+            Fixed::Text(id) => tree.literals.get(*id as usize),
+            _ => None,
+        });
+        let keys: Vec<&str> = texts.map(|literal| &*literal.text).collect();
+        keys.into_iter().map(|key| self.paths.word(key)).collect()
+    }
+}
+
+/// Whether a chain of filters begins with the body of a block.
+fn has_no_subject(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Filter(None, ..) => true,
+        ExprKind::Filter(Some(inner), ..) => has_no_subject(inner),
+        _ => false,
+    }
+}

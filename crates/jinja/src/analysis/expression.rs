@@ -1,0 +1,256 @@
+use super::known::{Fixed, Known};
+use super::path::WordId;
+use super::record::Asked;
+use super::{Parsed, Use, Walk};
+use crate::parser::ast::{CompareOp, Expr, ExprKind};
+
+impl<'t> Walk<'t> {
+    /// What an expression may be.
+    pub(super) fn value(&mut self, expr: &'t Expr) -> Parsed<Known> {
+        self.charge(expr.at, 1)?;
+        let known = match &expr.kind {
+            ExprKind::None => Known::constant(Fixed::None),
+            ExprKind::Bool(value) => Known::constant(Fixed::Bool(*value)),
+            ExprKind::Int(value) => Known::constant(Fixed::Int(*value)),
+            ExprKind::Float(value) => Known::constant(Fixed::Float(*value)),
+            ExprKind::Str(id) => Known::constant(Fixed::Text(*id)),
+            ExprKind::BigInt(_) => Known::default(),
+            ExprKind::Name(name) => self.lookup(*name, expr.at)?,
+            ExprKind::List(items) | ExprKind::Tuple(items) => Known::list(self.values(items)?),
+            ExprKind::Dict(entries) => {
+                let mut fields = Vec::with_capacity(entries.len());
+                let mut others: Option<Known> = None;
+                for (key, value) in entries {
+                    let known = self.value(value)?;
+                    match self.constant_key(key) {
+                        Some(word) => fields.push((word, known)),
+                        None => {
+                            let key = self.value(key)?;
+                            let others = others.get_or_insert_default();
+                            others.join(known);
+                            others.join(key.made(None));
+                        }
+                    }
+                }
+                Known::dict(fields, others)
+            }
+            ExprKind::Attribute(node, name) => {
+                let word = self.word(*name);
+                let known = self.value(node)?;
+                self.key_of(&known, word)
+            }
+            ExprKind::Item(node, index) => {
+                let known = self.value(node)?;
+                match (self.constant_key(index), &index.kind) {
+                    (Some(word), _) => self.key_of(&known, word),
+                    (None, ExprKind::Int(at @ 0..)) => known.part(*at as usize, &mut self.paths),
+                    _ => {
+                        let index = self.value(index)?;
+                        self.record.read(&index.is, Use::Changed, expr.at);
+                        let mut found = Known::default();
+                        for key in self.keys(&index) {
+                            found.join(self.key_of(&known, key));
+                        }
+                        if index.constants.is_empty() || !index.all_paths().is_empty() {
+                            found.join(known.value(&mut self.paths));
+                        }
+                        found
+                    }
+                }
+            }
+            ExprKind::Slice(node, bounds) => {
+                let known = self.value(node)?;
+                for bound in bounds.iter().flatten() {
+                    let bound = self.value(bound)?;
+                    self.record.read(&bound.all_paths(), Use::Changed, expr.at);
+                }
+                let word = self.paths.word("slice");
+                known.cut(word)
+            }
+            ExprKind::Call(..) => self.call_expression(expr, None)?,
+            ExprKind::Filter(Some(subject), ..) => {
+                let known = self.value(subject)?;
+                self.filtered(expr, known)?
+            }
+            ExprKind::Filter(None, ..) => Known::default(),
+            ExprKind::Test(subject, name, args) => {
+                let known = self.value(subject)?;
+                let word = self.word(*name);
+                let mut with = Known::default();
+                for value in args.expressions() {
+                    with.join(self.value(value)?);
+                }
+                let mut both = known;
+                both.join(Known::made_of(with.all_paths(), &[]));
+                self.record.compare(&both, Asked::Is(word), with, expr.at);
+                both.made(None)
+            }
+            ExprKind::Not(inner) => self.decide(inner)?.made(None),
+            ExprKind::Negative(node) | ExprKind::Positive(node) => {
+                let known = self.value(node)?;
+                match (&expr.kind, known.constants.as_slice()) {
+                    (ExprKind::Negative(_), [Fixed::Int(value)]) => Known::constant(Fixed::Int(value.saturating_neg())),
+                    (ExprKind::Positive(_), [Fixed::Int(_)]) => known,
+                    _ => known.made(None),
+                }
+            }
+            ExprKind::Sum(items) => {
+                let values = self.values(items)?;
+                self.added(values, expr.at)
+            }
+            ExprKind::Binary(_, left, right) => {
+                let values = vec![self.value(left)?, self.value(right)?];
+                self.put_together(&values, expr.at)
+            }
+            ExprKind::Concat(items) => {
+                let values = self.values(items)?;
+                self.put_together(&values, expr.at)
+            }
+            ExprKind::Compare(first, rest) => {
+                let mut left = self.value(first)?;
+                let mut all = Known::default();
+                for (operator, right) in rest {
+                    let right = self.value(right)?;
+                    let mut both = left.clone();
+                    both.join(Known::made_of(right.all_paths(), &right.through));
+                    let (with, asked) = match left.all_paths().is_empty() {
+                        true => (flat_constants(&left), turned(*operator)),
+                        false => (flat_constants(&right), spelling(*operator)),
+                    };
+                    self.record.compare(&both, Asked::Operator(asked), with, expr.at);
+                    all.join(both.made(None));
+                    left = right;
+                }
+                all
+            }
+            ExprKind::And(items) | ExprKind::Or(items) => {
+                let mut all = Known::default();
+                if let Some((last, others)) = items.split_last() {
+                    for item in others {
+                        all.join(self.decide(item)?);
+                    }
+                    all.join(self.value(last)?);
+                }
+                all
+            }
+            ExprKind::Conditional(parts) => {
+                let (test, value, otherwise) = &**parts;
+                self.decide(test)?;
+                let mut known = self.value(value)?;
+                if let Some(otherwise) = otherwise {
+                    known.join(self.value(otherwise)?);
+                }
+                known
+            }
+        };
+        self.charge(expr.at, known.size())?;
+        Ok(known)
+    }
+
+    pub(super) fn values(&mut self, items: &'t [Expr]) -> Parsed<Vec<Known>> {
+        items.iter().map(|item| self.value(item)).collect()
+    }
+
+    /// An expression that decides something by being true or not.
+    pub(super) fn decide(&mut self, expr: &'t Expr) -> Parsed<Known> {
+        self.charge(expr.at, 1)?;
+        match &expr.kind {
+            ExprKind::Not(inner) => Ok(self.decide(inner)?.made(None)),
+            ExprKind::And(items) | ExprKind::Or(items) => {
+                let mut all = Known::default();
+                for item in items {
+                    all.join(self.decide(item)?);
+                }
+                Ok(all)
+            }
+            // These say themselves what they ask.
+            ExprKind::Compare(..) | ExprKind::Test(..) => self.value(expr),
+            ExprKind::Call(callee, _) if self.asks(callee) => self.value(expr),
+            _ => {
+                let known = self.value(expr)?;
+                self.record.compare(&known, Asked::True, Known::default(), expr.at);
+                Ok(known)
+            }
+        }
+    }
+
+    /// What an attribute of a value may be: of a namespace too.
+    fn key_of(&mut self, known: &Known, word: WordId) -> Known {
+        let mut found = known.key(word, &mut self.paths);
+        for space in &known.spaces {
+            let fields = self.spaces.get(space).map_or(&[][..], Vec::as_slice);
+            if let Some((_, field)) = fields.iter().find(|(key, _)| *key == word) {
+                found.join(field.clone());
+            }
+        }
+        found
+    }
+
+    pub(super) fn constant_key(&mut self, expr: &Expr) -> Option<WordId> {
+        match expr.kind {
+            ExprKind::Str(id) => {
+                let tree = self.tree;
+                Some(self.paths.word(&tree.literals.get(id as usize)?.text))
+            }
+            _ => None,
+        }
+    }
+
+    /// Text of several values.
+    fn put_together(&mut self, values: &[Known], at: u32) -> Known {
+        let mut all = Known::default();
+        for known in values {
+            self.record.read(&known.is, Use::Changed, at);
+            all.join(known.made(None));
+        }
+        all
+    }
+
+    /// A sum is a text, a number, or a list of what the lists hold.
+    fn added(&mut self, values: Vec<Known>, at: u32) -> Known {
+        let mut sum = self.put_together(&values, at);
+        if values.iter().any(Known::is_container) {
+            let mut items = Known::default();
+            for known in values {
+                items.join(known.item(&mut self.paths));
+            }
+            sum.items = Some(items);
+        }
+        sum
+    }
+}
+
+/// The constants of a value, and of the list that it may be.
+fn flat_constants(known: &Known) -> Known {
+    let mut flat = Known::constants(&known.constants);
+    for part in &known.parts {
+        flat.join(Known::constants(&part.constants));
+    }
+    flat
+}
+
+/// The operator as it is asked of the value on its right.
+fn turned(operator: CompareOp) -> &'static str {
+    match operator {
+        CompareOp::Eq | CompareOp::Ne => spelling(operator),
+        CompareOp::Lt => ">",
+        CompareOp::Le => ">=",
+        CompareOp::Gt => "<",
+        CompareOp::Ge => "<=",
+        CompareOp::In => "contains",
+        CompareOp::NotIn => "does not contain",
+    }
+}
+
+fn spelling(operator: CompareOp) -> &'static str {
+    match operator {
+        CompareOp::Eq => "==",
+        CompareOp::Ne => "!=",
+        CompareOp::Lt => "<",
+        CompareOp::Le => "<=",
+        CompareOp::Gt => ">",
+        CompareOp::Ge => ">=",
+        CompareOp::In => "in",
+        CompareOp::NotIn => "not in",
+    }
+}

@@ -1,0 +1,300 @@
+use std::ops::{Deref, DerefMut};
+
+use super::path::{PathId, Paths, WordId};
+
+/// What is known of a value. Everything is a "may be": more knowledge only adds.
+///
+/// Behind a box: trees are walked by recursion, and each level holds several.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Known(Option<Box<Facts>>);
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Facts {
+    /// Values of the caller's that it may be.
+    pub is: Vec<PathId>,
+    /// Values of the caller's of which it may be made.
+    pub of: Vec<PathId>,
+    /// Filters and methods that made it of them, in order.
+    pub through: Vec<WordId>,
+    pub constants: Vec<Fixed>,
+    /// The entries of a dict of the template's own.
+    pub fields: Vec<(WordId, Known)>,
+    /// The items of a list of the template's own by their places, where these are known.
+    pub parts: Vec<Known>,
+    /// What other items of it may be.
+    pub items: Option<Known>,
+    /// Macros and namespaces by the places that make them.
+    pub macros: Vec<u32>,
+    pub spaces: Vec<u32>,
+}
+
+/// A constant.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fixed {
+    None,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// A literal by its number.
+    Text(u32),
+}
+
+/// What is known where nothing is.
+static NOTHING: Facts = Facts {
+    is: Vec::new(),
+    of: Vec::new(),
+    through: Vec::new(),
+    constants: Vec::new(),
+    fields: Vec::new(),
+    parts: Vec::new(),
+    items: None,
+    macros: Vec::new(),
+    spaces: Vec::new(),
+};
+
+impl Deref for Known {
+    type Target = Facts;
+
+    fn deref(&self) -> &Facts {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for Known {
+    fn deref_mut(&mut self) -> &mut Facts {
+        self.0.get_or_insert_default()
+    }
+}
+
+/// More than so many ways to be one value are not told apart.
+const MOST: usize = 24;
+/// A value with more inside it than this is known by what it is made of alone.
+const LARGEST: usize = 256;
+
+/// Adds what is not there; says whether there was anything.
+fn add<T: PartialEq + Copy>(to: &mut Vec<T>, from: &[T]) -> bool {
+    let before = to.len();
+    for item in from {
+        if to.len() < MOST && !to.contains(item) {
+            to.push(*item);
+        }
+    }
+    to.len() > before
+}
+
+impl Known {
+    pub fn new(facts: Facts) -> Known {
+        Known(Some(Box::new(facts)))
+    }
+
+    pub fn is(path: PathId) -> Known {
+        Known::new(Facts { is: vec![path], ..Facts::default() })
+    }
+
+    /// Any of these, after they went through something.
+    pub fn same_as(paths: Vec<PathId>, through: &[WordId]) -> Known {
+        Known::new(Facts { is: paths, through: through.to_vec(), ..Facts::default() })
+    }
+
+    pub fn made_of(paths: Vec<PathId>, through: &[WordId]) -> Known {
+        Known::new(Facts { of: paths, through: through.to_vec(), ..Facts::default() })
+    }
+
+    pub fn constant(constant: Fixed) -> Known {
+        Known::constants(&[constant])
+    }
+
+    pub fn constants(constants: &[Fixed]) -> Known {
+        match constants {
+            [] => Known::default(),
+            some => Known::new(Facts { constants: some.to_vec(), ..Facts::default() }),
+        }
+    }
+
+    /// A macro or a call block.
+    pub fn routine(at: u32) -> Known {
+        Known::new(Facts { macros: vec![at], ..Facts::default() })
+    }
+
+    /// A namespace.
+    pub fn space(at: u32) -> Known {
+        Known::new(Facts { spaces: vec![at], ..Facts::default() })
+    }
+
+    /// A list of items whose places are not known.
+    pub fn list_of(item: Known) -> Known {
+        Known::new(Facts { items: Some(item), ..Facts::default() }).bounded()
+    }
+
+    pub fn list(items: Vec<Known>) -> Known {
+        Known::new(Facts { parts: items, ..Facts::default() }).bounded()
+    }
+
+    pub fn dict(fields: Vec<(WordId, Known)>, others: Option<Known>) -> Known {
+        Known::new(Facts { fields, items: others, ..Facts::default() }).bounded()
+    }
+
+    /// How many values are in it.
+    pub fn size(&self) -> usize {
+        let inner = self.fields.iter().map(|(_, known)| known).chain(&self.parts).chain(&self.items);
+        1 + self.is.len() + self.of.len() + inner.map(Known::size).sum::<usize>()
+    }
+
+    fn bounded(self) -> Known {
+        match self.size() > LARGEST {
+            true => self.made(None),
+            false => self,
+        }
+    }
+
+    /// Whether it is a list or a dict of the template's own.
+    pub fn is_container(&self) -> bool {
+        !self.parts.is_empty() || self.items.is_some() || !self.fields.is_empty()
+    }
+
+    /// Every value of the caller's in it.
+    pub fn all_paths(&self) -> Vec<PathId> {
+        let mut paths = self.is.clone();
+        add(&mut paths, &self.of);
+        let inner = self.fields.iter().map(|(_, known)| known).chain(&self.parts).chain(&self.items);
+        for known in inner {
+            add(&mut paths, &known.all_paths());
+        }
+        paths
+    }
+
+    /// What is made of it by a filter, a method or an operator.
+    pub fn made(&self, through: Option<WordId>) -> Known {
+        let mut made = Known::made_of(self.all_paths(), &self.through);
+        if let Some(word) = through
+            && !made.of.is_empty()
+        {
+            add(&mut made.through, &[word]);
+        }
+        made
+    }
+
+    /// Adds what another may be; says whether that was new.
+    pub fn join(&mut self, other: Known) -> bool {
+        let Some(mut other) = other.0.filter(|facts| **facts != NOTHING) else { return false };
+        if self.0.as_deref().is_none_or(|facts| *facts == NOTHING) {
+            self.0 = Some(other);
+            return true;
+        }
+        let mut has_grown = add(&mut self.is, &other.is);
+        has_grown |= add(&mut self.of, &other.of);
+        has_grown |= add(&mut self.through, &other.through);
+        has_grown |= add(&mut self.constants, &other.constants);
+        has_grown |= add(&mut self.macros, &other.macros);
+        has_grown |= add(&mut self.spaces, &other.spaces);
+        for (key, known) in std::mem::take(&mut other.fields) {
+            let is_full = self.fields.len() >= MOST;
+            match self.fields.iter_mut().find(|(word, _)| *word == key) {
+                Some((_, mine)) => has_grown |= mine.join(known),
+                None if !is_full => {
+                    self.fields.push((key, known));
+                    has_grown = true;
+                }
+                None => {}
+            }
+        }
+        if self.parts.len() == other.parts.len() {
+            for (mine, known) in self.parts.iter_mut().zip(std::mem::take(&mut other.parts)) {
+                has_grown |= mine.join(known);
+            }
+        } else {
+            let mut items = self.items.take().unwrap_or_default();
+            for known in std::mem::take(&mut self.parts).into_iter().chain(std::mem::take(&mut other.parts)) {
+                has_grown |= items.join(known);
+            }
+            self.items = Some(items);
+        }
+        if let Some(items) = other.items.take() {
+            match &mut self.items {
+                Some(mine) => has_grown |= mine.join(items),
+                None => {
+                    self.items = Some(items);
+                    has_grown = true;
+                }
+            }
+        }
+        if has_grown && self.size() > LARGEST {
+            let made = self.made(None);
+            let is = std::mem::take(&mut self.is);
+            *self = made;
+            self.is = is;
+        }
+        has_grown
+    }
+
+    /// What is known of anything inside it: a part of what was made is made of the same.
+    fn inner(&self) -> Known {
+        match self.of.is_empty() {
+            true => Known::default(),
+            false => Known::made_of(self.of.clone(), &self.through),
+        }
+    }
+
+    /// What an attribute, or the item of a constant key, may be.
+    pub fn key(&self, word: WordId, paths: &mut Paths) -> Known {
+        let mut found = self.inner();
+        found.is = self.is.iter().map(|path| paths.key(*path, word)).collect();
+        match self.fields.iter().find(|(key, _)| *key == word) {
+            Some((_, known)) => drop(found.join(known.clone())),
+            None if !self.fields.is_empty() => {
+                if let Some(others) = &self.items {
+                    found.join(others.clone());
+                }
+            }
+            None => {}
+        }
+        found
+    }
+
+    /// What any item of it may be.
+    pub fn item(&self, paths: &mut Paths) -> Known {
+        let mut found = self.inner();
+        found.is = self.is.iter().map(|path| paths.item(*path)).collect();
+        for known in self.parts.iter().chain(&self.items) {
+            found.join(known.clone());
+        }
+        found
+    }
+
+    /// What the item at a place may be.
+    pub fn part(&self, index: usize, paths: &mut Paths) -> Known {
+        match self.parts.get(index) {
+            Some(known) if self.is.is_empty() && self.items.is_none() => known.clone(),
+            _ => self.item(paths),
+        }
+    }
+
+    /// What the values of a dict may be.
+    pub fn value(&self, paths: &mut Paths) -> Known {
+        let mut found = self.item(paths);
+        for (_, known) in &self.fields {
+            found.join(known.clone());
+        }
+        found
+    }
+
+    /// What the pairs of a dict may be.
+    pub fn pairs(&self, paths: &mut Paths) -> Known {
+        let pair = Known::list(vec![self.made(None), self.value(paths)]);
+        Known::list_of(pair)
+    }
+
+    /// A part of it that was cut out: a list keeps its items, though not their places.
+    pub fn cut(mut self, slice: WordId) -> Known {
+        let parts = std::mem::take(&mut self.parts);
+        if !parts.is_empty() {
+            let mut items = self.items.take().unwrap_or_default();
+            for known in parts {
+                items.join(known);
+            }
+            self.items = Some(items);
+        }
+        add(&mut self.through, &[slice]);
+        self
+    }
+}
