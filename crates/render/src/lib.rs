@@ -24,7 +24,11 @@ pub use loss::{LossPolicy, loss_spans};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
 pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};
-pub use template::{ChatTemplate, DateTime, Limits, TemplateError, TemplateOptions, render_template};
+pub use rolecall_jinja as jinja;
+pub use template::{
+    ArgumentForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, Limits, Support, Switch, TemplateAnalysis,
+    TemplateError, TemplateOptions, analyze_template, render_template,
+};
 
 /// Renders a conversation as the model family of the format was trained to read it.
 ///

@@ -208,15 +208,14 @@ impl<'t> Walk<'t> {
 
     /// A sum is a text, a number, or a list of what the lists hold.
     fn added(&mut self, values: Vec<Known>, at: u32) -> Known {
-        let mut sum = self.put_together(&values, at);
-        if values.iter().any(Known::is_container) {
-            let mut items = Known::default();
-            for known in values {
-                items.join(known.item(&mut self.paths));
-            }
-            sum.items = Some(items);
+        if !values.iter().any(Known::is_container) {
+            return self.put_together(&values, at);
         }
-        sum
+        let mut items = Known::default();
+        for known in values {
+            items.join(known.item(&mut self.paths));
+        }
+        Known::list_of(items)
     }
 }
 

@@ -127,6 +127,9 @@ impl Known {
     }
 
     pub fn list(items: Vec<Known>) -> Known {
+        if items.is_empty() {
+            return Known::list_of(Known::default());
+        }
         Known::new(Facts { parts: items, ..Facts::default() }).bounded()
     }
 
@@ -237,7 +240,9 @@ impl Known {
 
     /// What an attribute, or the item of a constant key, may be.
     pub fn key(&self, word: WordId, paths: &mut Paths) -> Known {
-        let mut found = self.inner();
+        // Text has no keys: where it may be a dict too, the dict is meant.
+        let may_be_dict = !self.is.is_empty() || !self.fields.is_empty() || !self.spaces.is_empty();
+        let mut found = if may_be_dict { Known::default() } else { self.inner() };
         found.is = self.is.iter().map(|path| paths.key(*path, word)).collect();
         match self.fields.iter().find(|(key, _)| *key == word) {
             Some((_, known)) => drop(found.join(known.clone())),

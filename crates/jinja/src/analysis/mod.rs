@@ -17,6 +17,7 @@ use known::Known;
 use path::{Paths, WordId};
 use record::Record;
 
+use crate::builtins::functions::Function;
 use crate::error::{Fault, LimitKind};
 use crate::limits::Limits;
 use crate::parser::ast::{NameId, Stmt, Tree};
@@ -289,6 +290,7 @@ impl<'t> Walk<'t> {
         let mut known = match (found, late.is_some()) {
             (Some((_, known)), _) => known,
             (None, true) => Known::default(),
+            (None, false) if Function::find(self.name(name)).is_some() => Known::default(),
             (None, false) => {
                 let word = self.word(name);
                 Known::is(self.paths.root(word))

@@ -1,8 +1,9 @@
 //! Conversations through a model's own chat template, a Jinja program.
 //! In: a conversation and a [`ChatTemplate`]. Out: the same [`Prompt`] that a format gives.
 //! Between: `prepare` makes of the conversation what transformers hands to a template, `finish` makes a prompt of what came out,
-//! `continuing` cuts it inside the last message.
+//! `continuing` cuts it inside the last message. `analysis` says what a template takes and does.
 
+mod analysis;
 mod continuing;
 mod finish;
 mod prepare;
@@ -16,6 +17,9 @@ use crate::{Error, Prompt};
 
 use prepare::Inputs;
 
+pub use analysis::{
+    ArgumentForm, Capability, Finding, FindingKind, Support, Switch, TemplateAnalysis, analyze_template,
+};
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 
 /// A model's own chat template, compiled, with the special tokens that it may name.
@@ -76,13 +80,23 @@ pub fn render_template(
     options: &TemplateOptions,
 ) -> Result<Prompt, Error> {
     let continued = continuing::mark(conversation)?;
-    let inputs = Inputs::new(conversation, template, options, continued.as_ref());
-    let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
-    let environment = jinja::Environment { limits: options.limits.clone(), clock, ..jinja::Environment::default() };
-    let output = template.program.render(&inputs.context(), &environment).map_err(Error::Template)?;
+    let (inputs, output) = run(conversation, template, options, continued.as_ref())?;
     let end = match &continued {
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
     Ok(finish::prompt(conversation, &inputs, &output, end))
+}
+
+fn run<'a>(
+    conversation: &'a Conversation,
+    template: &'a ChatTemplate,
+    options: &'a TemplateOptions,
+    continued: Option<&'a continuing::Continued>,
+) -> Result<(Inputs<'a>, jinja::Output), Error> {
+    let inputs = Inputs::new(conversation, template, options, continued);
+    let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
+    let environment = jinja::Environment { limits: options.limits.clone(), clock, ..jinja::Environment::default() };
+    let output = template.program.render(&inputs.context(), &environment).map_err(Error::Template)?;
+    Ok((inputs, output))
 }

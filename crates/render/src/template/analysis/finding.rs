@@ -1,0 +1,187 @@
+use rolecall_jinja as jinja;
+use rolecall_jinja::{Path, Step};
+
+use super::probe::{Probe, Probed};
+use super::support::{ANSWER, Capability, RESULTS, Support, THOUGHT, TOOLS, USER, callings};
+
+/// Something that a reader of a template should know.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// What it is.
+    pub kind: FindingKind,
+    /// Where in the template; none where it is the template as a whole.
+    pub spot: Option<jinja::Spot>,
+    /// What was found.
+    pub message: String,
+}
+
+/// A kind of finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FindingKind {
+    /// Text of a message decides what the template does.
+    ContentGated,
+    /// What was written before is written otherwise once the conversation goes on.
+    UnstableHistory,
+    /// Nothing opens the assistant's turn.
+    NoGenerationPrompt,
+    /// The assistant's turn is opened whether that is asked for or not.
+    UnguardedGenerationPrompt,
+    /// The prompt tells the time.
+    DateInPrompt,
+    /// The token that opens a text is written by the template and by the tokenizer.
+    DoubleBos,
+    /// Neither writes it.
+    NoBos,
+}
+
+impl FindingKind {
+    /// A stable name for programs.
+    pub fn code(self) -> &'static str {
+        match self {
+            FindingKind::ContentGated => "content-gated",
+            FindingKind::UnstableHistory => "unstable-history",
+            FindingKind::NoGenerationPrompt => "no-generation-prompt",
+            FindingKind::UnguardedGenerationPrompt => "unguarded-generation-prompt",
+            FindingKind::DateInPrompt => "date-in-prompt",
+            FindingKind::DoubleBos => "double-bos",
+            FindingKind::NoBos => "no-bos",
+        }
+    }
+
+    /// Why it matters, and what to do.
+    pub fn help(self) -> &'static str {
+        match self {
+            FindingKind::ContentGated => {
+                "who writes that text decides the branch: origins cannot prevent it, so look what the branch does"
+            }
+            FindingKind::UnstableHistory => {
+                "what an engine has cached of the earlier turns is lost; in training, earlier turns are not as they were served"
+            }
+            FindingKind::NoGenerationPrompt => {
+                "the model may go on in the user's turn: add one, or a base model is meant"
+            }
+            FindingKind::UnguardedGenerationPrompt => {
+                "a conversation that ends with an answer gets an open turn behind it: write it only if add_generation_prompt is true"
+            }
+            FindingKind::DateInPrompt => {
+                "the same conversation gives another prompt tomorrow: give a fixed time where that matters"
+            }
+            FindingKind::DoubleBos => {
+                "encode without the tokenizer's own special tokens, or take it out of the template"
+            }
+            FindingKind::NoBos => "encode with the tokenizer's own special tokens, or write it in the template",
+        }
+    }
+}
+
+pub(super) fn find(program: &jinja::Analysis, probe: &Probe<'_>, support: &[(Capability, Support)]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    generation_prompt(probe, support, &mut findings);
+    for call in program.calls.iter().filter(|call| call.name == "strftime_now") {
+        let formats: Vec<String> = call.argument.iter().map(jinja::Constant::to_string).collect();
+        let message = format!("the template asks for the time as {}", formats.join(" or "));
+        findings.push(Finding { kind: FindingKind::DateInPrompt, spot: Some(call.spot), message });
+    }
+    for asked in program.comparisons.iter().filter(|asked| is_content_gated(asked)) {
+        let words = jinja::Comparison {
+            paths: asked.paths.iter().filter(|path| is_words(path)).cloned().collect(),
+            ..asked.clone()
+        };
+        let message = format!("what a message says decides: {words}");
+        findings.push(Finding { kind: FindingKind::ContentGated, spot: Some(asked.spot), message });
+    }
+    history(probe, &mut findings);
+    findings.sort_by_key(|finding| finding.spot.map_or(0, |spot| spot.offset + 1));
+    findings
+}
+
+fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findings: &mut Vec<Finding>) {
+    if !support.contains(&(Capability::GenerationPrompt, Support::No)) {
+        return;
+    }
+    let without = r#""add_generation_prompt": false"#;
+    let (Ok(asked), Ok(answered)) = (probe.run(&[USER], without), probe.run(&[USER, ANSWER], without)) else { return };
+    let opening = answered.between(0);
+    let (kind, message) = match !opening.is_empty() && asked.behind(0) == opening {
+        true => {
+            let message = format!("the prompt always ends with what opens an answer: {opening:?}");
+            (FindingKind::UnguardedGenerationPrompt, message)
+        }
+        false => {
+            let message = "add_generation_prompt changes nothing".to_owned();
+            (FindingKind::NoGenerationPrompt, message)
+        }
+    };
+    findings.push(Finding { kind, spot: None, message });
+}
+
+/// Whether the words of a message decide: not its form, and not whether there are any.
+fn is_content_gated(asked: &jinja::Comparison) -> bool {
+    if !asked.paths.iter().any(is_words) {
+        return false;
+    }
+    let has_words = asked.with.iter().any(|with| matches!(with, jinja::Constant::Text(text) if !text.is_empty()));
+    let is_count = asked.through.iter().any(|name| name == "length" || name == "count");
+    match &asked.test {
+        jinja::Test::Method(_) => true,
+        jinja::Test::Operator(_) => !is_count && (has_words || asked.with.is_empty()),
+        jinja::Test::Is(name) => matches!(name.as_str(), "equalto" | "eq" | "==" | "ne" | "!=" | "in") && has_words,
+        jinja::Test::True => false,
+    }
+}
+
+/// Whether a path leads to words that somebody wrote: content, reasoning, arguments, a document.
+fn is_words(path: &Path) -> bool {
+    let keys = path.steps.iter().map(|step| match step {
+        Step::Item => "[]",
+        Step::Key(key) => key,
+    });
+    let keys: Vec<&str> = keys.collect();
+    match (path.variable.as_str(), keys.as_slice()) {
+        ("messages", ["[]", "content", rest @ ..]) => matches!(rest, [] | ["[]", "text" | "content"]),
+        ("messages", ["[]", "reasoning_content" | "reasoning" | "thinking" | "name", ..]) => true,
+        ("messages", ["[]", "tool_calls", .., "arguments"]) => true,
+        ("messages", ["[]", "tool_calls", rest @ ..]) => rest.contains(&"arguments"),
+        ("documents", ["[]", _, ..]) => true,
+        _ => false,
+    }
+}
+
+/// Whether what was written stays as it is when the conversation goes on.
+fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
+    let callings = callings(1);
+    let plain: Vec<&str> = vec![USER, ANSWER, USER];
+    let thought: Vec<&str> = vec![USER, THOUGHT, USER];
+    let called = callings.iter().map(|calling| vec![USER, calling, RESULTS[0], ANSWER, USER]);
+    let called = called.into_iter().find(|messages| probe.run(messages, TOOLS).is_ok());
+    let cases = [
+        ("", Some((plain, ""))),
+        ("with reasoning, ", Some((thought, ""))),
+        ("with a tool call, ", called.map(|messages| (messages, TOOLS))),
+    ];
+    for (what, case) in cases {
+        let Some((messages, rest)) = case else { continue };
+        let comma = if rest.is_empty() { "" } else { ", " };
+        let complete = format!(r#"{rest}{comma}"add_generation_prompt": false"#);
+        let mut before: Option<Probed> = None;
+        for count in 2..=messages.len() {
+            let Ok(now) = probe.run(&messages[..count], &complete) else { continue };
+            if let Some(before) = before.take()
+                && !now.text.starts_with(&before.text)
+            {
+                let same = before.text.bytes().zip(now.text.bytes()).take_while(|(a, b)| a == b).count();
+                let spot = before.spot_at(same);
+                let message = format!(
+                    "{what}the first {} messages are written otherwise once message {} follows",
+                    count - 1,
+                    count - 1
+                );
+                if !findings.iter().any(|known| known.kind == FindingKind::UnstableHistory && known.spot == spot) {
+                    findings.push(Finding { kind: FindingKind::UnstableHistory, spot, message });
+                }
+                break;
+            }
+            before = Some(now);
+        }
+    }
+}

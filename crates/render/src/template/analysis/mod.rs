@@ -1,0 +1,71 @@
+//! What a chat template takes and does: from its program, and from short conversations run through it, where the origin of
+//! every byte says what became of each text. Nothing is looked for in the template's source.
+
+mod arguments;
+mod finding;
+mod probe;
+mod support;
+mod switch;
+
+use rolecall_jinja as jinja;
+
+use super::{ChatTemplate, TemplateOptions};
+use crate::Error;
+
+pub use arguments::ArgumentForm;
+pub use finding::{Finding, FindingKind};
+pub use support::{Capability, Support};
+pub use switch::Switch;
+
+use arguments::form_of;
+use probe::Probe;
+
+/// What a chat template takes and does.
+///
+/// ```
+/// use rolecall_render::{Capability, ChatTemplate, FindingKind, Support, TemplateOptions, analyze_template};
+///
+/// let source = "{% for m in messages %}<|{{ m.role }}|>{% if '</think>' in m.content %}{{ m.content.split('</think>')[1] }}\
+///     {% else %}{{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
+/// let template = ChatTemplate::compile(source, Vec::new())?;
+/// let analysis = analyze_template(&template, &TemplateOptions::default())?;
+/// assert_eq!(analysis.support(Capability::System), &Support::Yes);
+/// assert_eq!(analysis.support(Capability::Tools), &Support::No);
+/// let gated = &analysis.findings[0];
+/// assert_eq!((gated.kind, gated.spot.map(|spot| spot.column)), (FindingKind::ContentGated, Some(56)));
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct TemplateAnalysis {
+    /// What the program reads, compares and calls.
+    pub program: jinja::Analysis,
+    /// What it takes, in the order of [`Capability::ALL`].
+    pub support: Vec<(Capability, Support)>,
+    /// In which form it wants the arguments of tool calls; none if it writes no calls.
+    pub arguments: Option<ArgumentForm>,
+    /// Variables that are neither the conversation's own nor special tokens.
+    pub switches: Vec<Switch>,
+    /// Whether its prompts begin with the token that opens a text.
+    pub writes_bos: bool,
+    /// What a reader should know, in the order of the source; what has no place comes first.
+    pub findings: Vec<Finding>,
+}
+
+impl TemplateAnalysis {
+    /// Whether it takes something.
+    pub fn support(&self, capability: Capability) -> &Support {
+        let found = self.support.iter().find(|(known, _)| *known == capability);
+        found.map_or(&Support::Unknown, |(_, support)| support)
+    }
+}
+
+/// Analyzes a template. Of the options, limits, the clock and switches are used; without a clock it is given one.
+pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> Result<TemplateAnalysis, Error> {
+    let program = template.program.analyze(&options.limits).map_err(Error::Template)?;
+    let probe = Probe::new(template, options);
+    let support = support::find(&probe);
+    let writes_bos = probe.writes_bos();
+    let switches = switch::find(&program, template, &probe);
+    let findings = finding::find(&program, &probe, &support);
+    Ok(TemplateAnalysis { arguments: form_of(&probe), program, support, switches, writes_bos, findings })
+}
