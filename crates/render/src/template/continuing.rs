@@ -6,6 +6,7 @@ use rolecall_conversation::{Conversation, Json};
 use rolecall_format::codec::is_python_space;
 use rolecall_jinja as jinja;
 
+use super::adapt::Adapted;
 use super::prepare::Inputs;
 use crate::{Error, Origin};
 
@@ -13,15 +14,15 @@ use crate::{Error, Origin};
 /// space is what transformers has there: where a template takes it off, it takes off the text's own white space too.
 const MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// The last message's content with the mark behind its text.
+/// A message whose content was given a mark behind its text.
 pub(super) struct Continued {
-    content: Json,
     message: usize,
     /// The bytes of the text before the mark.
     length: usize,
 }
 
-pub(super) fn mark(conversation: &Conversation) -> Result<Option<Continued>, Error> {
+/// Gives the last message's content the mark, if the model is to go on with it.
+pub(super) fn mark(conversation: &Conversation, adapted: &mut Adapted) -> Result<Option<Continued>, Error> {
     if !conversation.continue_final_message {
         return Ok(None);
     }
@@ -46,15 +47,11 @@ pub(super) fn mark(conversation: &Conversation) -> Result<Option<Continued>, Err
     let Some(text) = text else { return nothing("it has no text") };
     let length = text.len();
     text.push_str(MARK);
-    Ok(Some(Continued { content, message, length }))
+    adapted.replace(message, "content", content);
+    Ok(Some(Continued { message, length }))
 }
 
 impl Continued {
-    /// What the last message has under a name instead of its own.
-    pub fn value_of(&self, key: &str) -> Option<&Json> {
-        (key == "content").then_some(&self.content)
-    }
-
     /// Whether a tag stands for the text that is continued.
     fn is_its(&self, inputs: &Inputs<'_>, tag: jinja::Tag) -> bool {
         matches!(inputs.origin(tag), Some(Origin::Message { message, field })

@@ -3,22 +3,25 @@
 //! Between: `prepare` makes of the conversation what transformers hands to a template, `finish` makes a prompt of what came out,
 //! `continuing` cuts it inside the last message. `analysis` says what a template takes and does.
 
+mod adapt;
 mod analysis;
 mod continuing;
 mod finish;
 mod prepare;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rolecall_conversation::Conversation;
 use rolecall_jinja as jinja;
 
 use crate::{Error, Prompt};
 
+use adapt::{Adapted, adapt_calls};
 use prepare::Inputs;
 
 pub use analysis::{
-    ArgumentForm, Capability, Finding, FindingKind, Support, Switch, TemplateAnalysis, analyze_template,
+    ArgumentForm, Capability, Finding, FindingKind, IdForm, Support, Switch, TemplateAnalysis, WantedCalls,
+    analyze_template,
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 
@@ -42,6 +45,8 @@ pub struct ChatTemplate {
     source: String,
     /// `bos_token`, `eos_token` and others, by name.
     tokens: Vec<(String, String)>,
+    /// The form in which it wants tool calls, once that was asked for.
+    calls: Arc<OnceLock<WantedCalls>>,
 }
 
 /// How a conversation is rendered through a template.
@@ -53,18 +58,36 @@ pub struct TemplateOptions {
     pub limits: Limits,
     /// Switches by name (`enable_thinking`), beside those that the conversation carries.
     pub kwargs: rolecall_conversation::json::Object,
+    /// The form in which the template is given tool calls.
+    pub calls: CallForm,
+}
+
+/// The form in which a template is given tool calls.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CallForm {
+    /// As the conversation has them, which is what transformers does.
+    #[default]
+    AsGiven,
+    /// As the template writes them rightly (see [`WantedCalls`]): arguments that are JSON text become an object, or an object
+    /// JSON text, no arguments are an empty object, and ids that it would refuse are replaced.
+    AsWanted,
 }
 
 impl ChatTemplate {
     /// Compiles a template.
     pub fn compile(source: &str, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Error> {
         let program = jinja::Template::compile(source, &Limits::default()).map_err(Error::Template)?;
-        Ok(ChatTemplate { program: Arc::new(program), source: source.to_owned(), tokens })
+        Ok(ChatTemplate { program: Arc::new(program), source: source.to_owned(), tokens, calls: Arc::default() })
     }
 
     /// The template's text.
     pub fn source(&self) -> &str {
         &self.source
+    }
+
+    /// The form in which it wants tool calls.
+    pub fn wanted_calls(&self) -> WantedCalls {
+        *self.calls.get_or_init(|| analysis::wanted_calls(self))
     }
 
     /// The special tokens that the template may name.
@@ -79,8 +102,13 @@ pub fn render_template(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<Prompt, Error> {
-    let continued = continuing::mark(conversation)?;
-    let (inputs, output) = run(conversation, template, options, continued.as_ref())?;
+    let mut adapted = Adapted::default();
+    let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
+    if options.calls == CallForm::AsWanted && has_calls() {
+        adapt_calls(conversation, template.wanted_calls(), &mut adapted);
+    }
+    let continued = continuing::mark(conversation, &mut adapted)?;
+    let (inputs, output) = run(conversation, template, options, &adapted)?;
     let end = match &continued {
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
@@ -92,9 +120,9 @@ fn run<'a>(
     conversation: &'a Conversation,
     template: &'a ChatTemplate,
     options: &'a TemplateOptions,
-    continued: Option<&'a continuing::Continued>,
+    adapted: &'a Adapted,
 ) -> Result<(Inputs<'a>, jinja::Output), Error> {
-    let inputs = Inputs::new(conversation, template, options, continued);
+    let inputs = Inputs::new(conversation, template, options, adapted);
     let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
     let environment = jinja::Environment { limits: options.limits.clone(), clock, ..jinja::Environment::default() };
     let output = template.program.render(&inputs.context(), &environment).map_err(Error::Template)?;

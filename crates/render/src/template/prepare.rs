@@ -7,7 +7,7 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Conversation, Json, Tool};
 use rolecall_jinja::{Context, InputEntry, InputValue, Tag};
 
-use super::continuing::Continued;
+use super::adapt::Adapted;
 use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
 
@@ -50,7 +50,7 @@ impl<'a> Inputs<'a> {
         conversation: &'a Conversation,
         template: &'a ChatTemplate,
         options: &'a TemplateOptions,
-        continued: Option<&'a Continued>,
+        adapted: &'a Adapted,
     ) -> Inputs<'a> {
         let count = conversation.messages.len();
         let mut inputs = Inputs {
@@ -60,10 +60,8 @@ impl<'a> Inputs<'a> {
             messages: count as u64,
         };
         inputs.origins.extend((0..count).map(|message| Origin::Message { message, field: Cow::Borrowed("") }));
-        let messages = conversation.messages.iter().enumerate().map(|(index, message)| {
-            inputs.message(index, message.as_object(), continued.filter(|_| index + 1 == count))
-        });
-        let messages = messages.collect();
+        let messages = conversation.messages.iter().enumerate();
+        let messages = messages.map(|(index, message)| inputs.message(index, message.as_object(), adapted)).collect();
         inputs.set_list("messages", Some(messages));
         let tools = conversation.tools.as_ref();
         let tools = tools.map(|tools| tools.iter().enumerate().map(|(at, tool)| inputs.tool(at, tool)).collect());
@@ -128,10 +126,10 @@ impl<'a> Inputs<'a> {
         self.set(name, items.map_or(Shape::Null, Shape::List));
     }
 
-    fn message(&mut self, index: usize, object: &'a Object, continued: Option<&'a Continued>) -> Handle {
+    fn message(&mut self, index: usize, object: &'a Object, adapted: &'a Adapted) -> Handle {
         let mut entries: Vec<(&'a str, Handle)> = Vec::with_capacity(object.len() + 2);
         for (key, json) in object.iter() {
-            let json = continued.and_then(|continued| continued.value_of(key)).unwrap_or(json);
+            let json = adapted.value_of(index, key).unwrap_or(json);
             let handle = self.field(index, key, json);
             // Of a key that comes twice the last counts, at the first one's place.
             match entries.iter_mut().find(|(known, _)| *known == key) {

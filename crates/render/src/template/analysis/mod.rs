@@ -2,6 +2,7 @@
 //! every byte says what became of each text. Nothing is looked for in the template's source.
 
 mod arguments;
+mod calls;
 mod finding;
 mod probe;
 mod support;
@@ -13,12 +14,17 @@ use super::{ChatTemplate, TemplateOptions};
 use crate::Error;
 
 pub use arguments::ArgumentForm;
+pub use calls::{IdForm, WantedCalls};
 pub use finding::{Finding, FindingKind};
 pub use support::{Capability, Support};
 pub use switch::Switch;
 
-use arguments::form_of;
 use probe::Probe;
+
+/// The form in which a template wants tool calls.
+pub(super) fn wanted_calls(template: &ChatTemplate) -> WantedCalls {
+    calls::wanted(&Probe::new(template, &TemplateOptions::default()))
+}
 
 /// What a chat template takes and does.
 ///
@@ -41,8 +47,8 @@ pub struct TemplateAnalysis {
     pub program: jinja::Analysis,
     /// What it takes, in the order of [`Capability::ALL`].
     pub support: Vec<(Capability, Support)>,
-    /// In which form it wants the arguments of tool calls; none if it writes no calls.
-    pub arguments: Option<ArgumentForm>,
+    /// In which form it wants tool calls.
+    pub calls: WantedCalls,
     /// Variables that are neither the conversation's own nor special tokens.
     pub switches: Vec<Switch>,
     /// Whether its prompts begin with the token that opens a text.
@@ -67,5 +73,5 @@ pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> R
     let writes_bos = probe.writes_bos();
     let switches = switch::find(&program, template, &probe);
     let findings = finding::find(&program, &probe, &support);
-    Ok(TemplateAnalysis { arguments: form_of(&probe), program, support, switches, writes_bos, findings })
+    Ok(TemplateAnalysis { calls: calls::wanted(&probe), program, support, switches, writes_bos, findings })
 }

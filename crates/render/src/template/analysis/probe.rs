@@ -2,6 +2,7 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json};
 use rolecall_jinja as jinja;
 
+use super::super::adapt::Adapted;
 use super::super::prepare::Inputs;
 use super::super::{ChatTemplate, TemplateOptions};
 use crate::{Error, Origin};
@@ -52,7 +53,8 @@ impl<'t> Probe<'t> {
         for (name, value) in switches.iter() {
             conversation.template_kwargs.insert(name.to_owned(), value.clone());
         }
-        let ran = super::super::run(&conversation, self.template, &self.options, None);
+        let adapted = Adapted::default();
+        let ran = super::super::run(&conversation, self.template, &self.options, &adapted);
         let (inputs, output) = ran.map_err(|error| match error {
             Error::Template(error) => error.message().to_owned(),
             error => error.to_string(),

@@ -1,0 +1,33 @@
+use rolecall_conversation::json::{self, Layout, Object};
+use rolecall_conversation::{Arguments, Json};
+
+use super::super::ArgumentForm;
+
+/// Gives the arguments of a call a form: no arguments are an empty object, JSON text becomes an object or an object JSON
+/// text. (That text is JSON was seen when the message was read.)
+pub(super) fn adapt(call: &mut Json, form: ArgumentForm) {
+    let Json::Object(call) = call else { return };
+    match call.get_mut("function") {
+        Some(Json::Object(function)) => adapt_function(function, form),
+        // `{"name": .., "arguments": ..}` without a shell around it
+        _ => adapt_function(call, form),
+    }
+}
+
+fn adapt_function(function: &mut Object, form: ArgumentForm) {
+    let empty = || match form {
+        ArgumentForm::String => Json::from("{}"),
+        ArgumentForm::Mapping | ArgumentForm::Either => Json::Object(Object::new()),
+    };
+    let adapted = match (function.get("arguments"), form) {
+        (None | Some(Json::Null), _) => empty(),
+        (Some(Json::String(text)), _) if text.trim().is_empty() => empty(),
+        (Some(Json::String(text)), ArgumentForm::Mapping) => match Arguments::Text(text).to_object() {
+            Ok(object) => Json::Object(object),
+            Err(_) => return,
+        },
+        (Some(value @ Json::Object(_)), ArgumentForm::String) => Json::from(json::write(value, &Layout::default())),
+        _ => return,
+    };
+    function.insert("arguments", adapted);
+}
