@@ -1,5 +1,7 @@
 use std::fmt;
 
+use crate::input::Tag;
+
 /// What kind of thing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -122,12 +124,13 @@ struct Inner {
     message: String,
     place: Place,
     calls: Vec<Call>,
+    passes: Vec<Tag>,
 }
 
 impl Error {
     pub(crate) fn new(fault: Fault, place: Place, calls: Vec<Call>) -> Error {
         let Reason { kind, message } = *fault.0;
-        Error(Box::new(Inner { kind, message, place, calls }))
+        Error(Box::new(Inner { kind, message, place, calls, passes: Vec::new() }))
     }
 
     /// What kind of error this is.
@@ -143,6 +146,17 @@ impl Error {
     /// Where in the template.
     pub fn place(&self) -> &Place {
         &self.0.place
+    }
+
+    /// With the items that loops were at.
+    pub(crate) fn during(mut self, passes: Vec<Tag>) -> Error {
+        self.0.passes = passes;
+        self
+    }
+
+    /// What the caller calls the items of its own that loops were at, the innermost first: which message it was about.
+    pub fn passes(&self) -> &[Tag] {
+        &self.0.passes
     }
 
     /// The calls that led there, the outermost first.

@@ -50,7 +50,7 @@ pub(crate) fn render<'a>(
             if calls.len() > 20 {
                 calls.drain(10..calls.len() - 10);
             }
-            Err(Error::new(fault, place(vm.pc.saturating_sub(1)), calls))
+            Err(Error::new(fault, place(vm.pc.saturating_sub(1)), calls).during(world.current_items()))
         }
     }
 }

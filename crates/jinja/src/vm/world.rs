@@ -229,6 +229,11 @@ impl<'a> World<'a> {
         false
     }
 
+    /// The input values that loops are at, the innermost first.
+    pub(super) fn current_items(&self) -> Vec<Tag> {
+        self.passes.borrow().iter().rev().filter_map(|pass| pass.item).collect()
+    }
+
     pub(super) fn take_marks(&self) -> Vec<Mark> {
         self.marks.take()
     }
