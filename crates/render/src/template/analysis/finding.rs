@@ -15,6 +15,13 @@ pub struct Finding {
     pub message: String,
 }
 
+impl Finding {
+    /// By place; what has none comes first.
+    pub(super) fn order(&self) -> u32 {
+        self.spot.map_or(0, |spot| spot.offset.saturating_add(1))
+    }
+}
+
 /// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FindingKind {
@@ -91,8 +98,24 @@ pub(super) fn find(program: &jinja::Analysis, probe: &Probe<'_>, support: &[(Cap
         findings.push(Finding { kind: FindingKind::ContentGated, spot: Some(asked.spot), message });
     }
     history(probe, &mut findings);
-    findings.sort_by_key(|finding| finding.spot.map_or(0, |spot| spot.offset + 1));
+    findings.sort_by_key(Finding::order);
     findings
+}
+
+/// Whether the token that opens a text comes twice, or never.
+pub(super) fn bos(program: &jinja::Analysis, writes: Option<bool>, adds: bool) -> Option<Finding> {
+    let (kind, message) = match (writes?, adds) {
+        (true, true) => {
+            (FindingKind::DoubleBos, "the template writes the token that opens a text, and the tokenizer adds it")
+        }
+        (false, false) => {
+            (FindingKind::NoBos, "neither the template nor the tokenizer writes a token that opens a text")
+        }
+        _ => return None,
+    };
+    let read = program.reads.iter().find(|read| read.path.variable == "bos_token");
+    let printed = read.and_then(|read| read.uses.iter().find(|(how, _)| *how == jinja::Use::Printed));
+    Some(Finding { kind, spot: printed.map(|(_, spot)| *spot), message: message.to_owned() })
 }
 
 fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findings: &mut Vec<Finding>) {

@@ -51,8 +51,8 @@ pub struct TemplateAnalysis {
     pub calls: WantedCalls,
     /// Variables that are neither the conversation's own nor special tokens.
     pub switches: Vec<Switch>,
-    /// Whether its prompts begin with the token that opens a text.
-    pub writes_bos: bool,
+    /// Whether its prompts begin with the token that opens a text; none if no such token is known.
+    pub writes_bos: Option<bool>,
     /// What a reader should know, in the order of the source; what has no place comes first.
     pub findings: Vec<Finding>,
 }
@@ -62,6 +62,12 @@ impl TemplateAnalysis {
     pub fn support(&self, capability: Capability) -> &Support {
         let found = self.support.iter().find(|(known, _)| *known == capability);
         found.map_or(&Support::Unknown, |(_, support)| support)
+    }
+
+    /// Adds what is found once the tokenizer is known, by whether it writes the token that opens a text by itself.
+    pub fn note_tokenizer(&mut self, adds_bos: bool) {
+        self.findings.extend(finding::bos(&self.program, self.writes_bos, adds_bos));
+        self.findings.sort_by_key(Finding::order);
     }
 }
 

@@ -70,11 +70,11 @@ impl<'t> Probe<'t> {
         object
     }
 
-    /// Whether prompts begin with the token that opens a text.
-    pub fn writes_bos(&self) -> bool {
-        let Some((_, bos)) = self.template.tokens.iter().find(|(name, _)| name == "bos_token") else { return false };
-        let prompt = self.run(&[super::support::USER], "");
-        !bos.is_empty() && prompt.is_ok_and(|prompt| prompt.text.starts_with(bos.as_str()))
+    /// Whether prompts begin with the token that opens a text, if one is known.
+    pub fn writes_bos(&self) -> Option<bool> {
+        let (_, bos) = self.template.tokens.iter().find(|(name, bos)| name == "bos_token" && !bos.is_empty())?;
+        let prompt = self.run(&[super::support::USER], "").ok()?;
+        Some(prompt.text.starts_with(bos.as_str()))
     }
 }
 
