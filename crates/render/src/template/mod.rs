@@ -42,7 +42,6 @@ pub use jinja::{DateTime, Error as TemplateError, Limits};
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     program: Arc<jinja::Template>,
-    source: String,
     /// `bos_token`, `eos_token` and others, by name.
     tokens: Vec<(String, String)>,
     /// The form in which it wants tool calls, once that was asked for.
@@ -77,12 +76,13 @@ impl ChatTemplate {
     /// Compiles a template.
     pub fn compile(source: &str, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Error> {
         let program = jinja::Template::compile(source, &Limits::default()).map_err(Error::Template)?;
-        Ok(ChatTemplate { program: Arc::new(program), source: source.to_owned(), tokens, calls: Arc::default() })
+        Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default() })
     }
 
-    /// The template's text.
+    /// The template's text, with `\n` at the end of each line and none at the end of the last: what places in errors are
+    /// counted in.
     pub fn source(&self) -> &str {
-        &self.source
+        self.program.source()
     }
 
     /// The form in which it wants tool calls.
