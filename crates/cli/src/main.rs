@@ -24,6 +24,7 @@ mod output;
 mod paint;
 mod refusal;
 mod source;
+mod table;
 mod template;
 mod visible;
 

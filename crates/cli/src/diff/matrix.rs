@@ -6,14 +6,17 @@ use super::models::Listed;
 use super::parts::{letter, parts};
 use super::words::counted;
 use crate::paint::{Paint, Style};
+use crate::table::{self, Cell};
 use crate::visible;
 
 /// The formats by letter, a table for each view, and where each two first part.
 pub fn draw(model: &str, listed: &[Listed], matrix: &Matrix, paint: Paint) -> String {
     let mut out = format!("{}\n", paint.text(Style::Strong, &visible::escape(model)));
-    let rows =
-        listed.iter().enumerate().map(|(at, listed)| vec![letter(at), listed.format.name.clone(), listed.why.clone()]);
-    push_table(&mut out, rows.collect(), paint);
+    let rows = listed.iter().enumerate().map(|(at, listed)| {
+        let (name, why) = (listed.format.name.clone(), listed.why.clone());
+        vec![(Style::Frame, letter(at)), (Style::Plain, name), (Style::Plain, why)]
+    });
+    table::push(&mut out, paint, "  ", &rows.collect::<Vec<_>>());
     for listed in listed {
         if let Some(warning) = &listed.warning {
             let label = paint.text(Style::Warning, "warning");
@@ -22,7 +25,7 @@ pub fn draw(model: &str, listed: &[Listed], matrix: &Matrix, paint: Paint) -> St
     }
     for view in [View::Chat, View::Training, View::Serving] {
         out.push_str(&format!("\n{}\n", paint.text(Style::Strong, title(view))));
-        push_table(&mut out, rows_of(matrix, view), paint);
+        table::push(&mut out, paint, "  ", &rows_of(matrix, view));
     }
     let parts = parts(matrix);
     if !parts.is_empty() {
@@ -46,35 +49,14 @@ fn title(view: View) -> &'static str {
 }
 
 /// The cells of a view, with the formats' letters before and above them.
-fn rows_of(matrix: &Matrix, view: View) -> Vec<Vec<String>> {
+fn rows_of(matrix: &Matrix, view: View) -> Vec<Vec<Cell>> {
     let count = matrix.formats.len();
-    let mut rows = vec![std::iter::once(String::new()).chain((0..count).map(letter)).collect::<Vec<_>>()];
+    let name = |at| (Style::Plain, letter(at));
+    let mut rows = vec![std::iter::once((Style::Plain, String::new())).chain((0..count).map(name)).collect::<Vec<_>>()];
     for row in 0..count {
-        let cells = (0..count).map(|column| matrix.cell(view, row, column).map_or_else(String::new, counted));
-        rows.push(std::iter::once(letter(row)).chain(cells).collect());
+        let cell = |column| matrix.cell(view, row, column).map_or_else(String::new, counted);
+        let cells = (0..count).map(|column| (Style::Plain, cell(column)));
+        rows.push(std::iter::once((Style::Frame, letter(row))).chain(cells).collect());
     }
     rows
-}
-
-fn push_table(out: &mut String, rows: Vec<Vec<String>>, paint: Paint) {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| {
-            rows.iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| visible::width(&visible::escape(cell)))
-                .max()
-                .unwrap_or(0)
-        })
-        .collect();
-    for row in rows {
-        let mut line = String::from("  ");
-        for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            let style = if column == 0 { Style::Frame } else { Style::Plain };
-            paint.push(&mut line, style, &visible::padded(&visible::escape(cell), *width));
-            line.push_str("  ");
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
 }

@@ -5,6 +5,7 @@ use rolecall::diff::{Case, Comparison, Outcome, View};
 use super::finding::{draw as draw_finding, gather};
 use super::words::in_short;
 use crate::paint::{Paint, Style};
+use crate::table::{self, Cell};
 use crate::visible;
 
 /// The picture. With `all`, every difference is drawn; else the first of each view.
@@ -48,46 +49,32 @@ fn push_stops(out: &mut String, comparison: &Comparison, paint: Paint) {
     }
 }
 
+/// A line for each conversation and one with the sums, a column for each view.
 fn push_table(out: &mut String, comparison: &Comparison, views: &[View], paint: Paint) {
-    let mut rows = vec![vec!["CONVERSATION".to_owned()]];
-    rows[0].extend(views.iter().map(|view| heading(*view)));
+    let strong = |text: String| (Style::Strong, text);
+    let mut rows = vec![vec![strong("CONVERSATION".to_owned())]];
+    rows[0].extend(views.iter().map(|view| strong(heading(*view))));
     for case in &comparison.cases {
-        let mut row = vec![visible::escape(&case.telling.name).into_owned()];
+        let mut row = vec![(Style::Plain, case.telling.name.clone())];
         row.extend(views.iter().map(|view| {
             let outcome = case.findings.iter().find(|(other, _)| other == view);
-            outcome.map_or_else(|| "-".to_owned(), |(_, outcome)| in_short(outcome))
+            outcome.map_or_else(|| (Style::Plain, "-".to_owned()), |(_, outcome)| outcome_cell(outcome))
         }));
         rows.push(row);
     }
-    let mut sums = vec![String::new()];
+    let mut sums = vec![strong(String::new())];
     sums.extend(views.iter().map(|view| {
         let cell = comparison.cell(*view);
-        format!("{} of {}", cell.same, cell.taken())
+        strong(format!("{} of {}", cell.same, cell.taken()))
     }));
     rows.push(sums);
-    let columns = views.len() + 1;
-    let widths: Vec<usize> =
-        (0..columns).map(|column| rows.iter().map(|row| visible::width(&row[column])).max().unwrap_or(0)).collect();
-    for (at, row) in rows.iter().enumerate() {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let strong = at == 0 || at + 1 == rows.len();
-            let agrees = column == 0 || cell == &in_short(&Outcome::Same) || cell == "-" || cell == "both refuse";
-            let style = if strong {
-                Style::Strong
-            } else if agrees {
-                Style::Plain
-            } else {
-                Style::Warning
-            };
-            paint.push(&mut line, style, cell);
-            if column + 1 < columns {
-                line.push_str(&" ".repeat(widths[column] + 2 - visible::width(cell)));
-            }
-        }
-        out.push_str(line.trim_end());
-        out.push('\n');
-    }
+    table::push(out, paint, "", &rows);
+}
+
+fn outcome_cell(outcome: &Outcome) -> Cell {
+    let text = in_short(outcome);
+    let agrees = text == in_short(&Outcome::Same) || text == "both refuse";
+    (if agrees { Style::Plain } else { Style::Warning }, text)
 }
 
 fn heading(view: View) -> String {

@@ -7,6 +7,7 @@ use super::setting::{Setting, settings_of};
 use crate::example::fill_example;
 use crate::explain::{Explained, View, draw_terminal};
 use crate::paint::{Paint, Style};
+use crate::table;
 use crate::visible;
 
 type Row = Vec<String>;
@@ -89,16 +90,7 @@ fn push_section(out: &mut String, paint: Paint, heading: &str, rows: Vec<Row>) {
     if rows.is_empty() {
         return;
     }
-    let rows: Vec<Row> =
-        rows.iter().map(|row| row.iter().map(|cell| visible::escape(cell).into_owned()).collect()).collect();
     out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| rows.iter().filter_map(|row| row.get(column)).map(|cell| visible::width(cell)).max().unwrap_or(0))
-        .collect();
-    for row in &rows {
-        let cells: Vec<String> = row.iter().zip(&widths).map(|(cell, width)| visible::padded(cell, *width)).collect();
-        out.push_str(format!("  {}", cells.join("  ")).trim_end());
-        out.push('\n');
-    }
+    let plain = |row: Row| row.into_iter().map(|cell| (Style::Plain, cell)).collect::<Vec<_>>();
+    table::push(out, paint, "  ", &rows.into_iter().map(plain).collect::<Vec<_>>());
 }
