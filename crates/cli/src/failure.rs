@@ -4,7 +4,7 @@ use std::io;
 
 use rolecall::json::Object;
 use rolecall::model::{FileError, Unidentified};
-use rolecall::{Error, Json, LoadError, Place as Field, RenderError, Request, TemplateError, json, object, tokenizer};
+use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
 
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
@@ -22,8 +22,6 @@ pub enum Failure {
     Refused { refusal: Refusal, source: Source },
     /// A prompt cannot be encoded with the tokenizer of this path.
     Misfit { tokenizer: String, error: Error },
-    /// A chat template is wrong, or refuses the conversation.
-    Template { source: Source, error: TemplateError },
     /// A format file has mistakes.
     FormatFile { source: Source, error: LoadError },
     /// The command line names a format that is not there.
@@ -44,7 +42,6 @@ impl Failure {
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
             Failure::Refused { .. }
             | Failure::Misfit { .. }
-            | Failure::Template { .. }
             | Failure::FormatFile { .. }
             | Failure::Tokenizer { .. }
             | Failure::ModelFile(_)
@@ -59,10 +56,6 @@ impl Failure {
         }
         let place = match self {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
-            Failure::Template { source, error } => {
-                let offset = error.place().offset;
-                Place::Span(source, offset..offset + 1)
-            }
             Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
             Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
             Failure::ModelFile(error) => place_in_model(error),
@@ -85,11 +78,6 @@ impl Failure {
         match self {
             Failure::FormatFile { source, error } => {
                 inner.insert("mistakes", json_of_mistakes(source, error));
-            }
-            Failure::Template { source, error } => {
-                inner.insert("template", Json::from(source.name.as_str()));
-                inner.insert("line", Json::from(i64::from(error.place().line)));
-                inner.insert("column", Json::from(i64::from(error.place().column)));
             }
             Failure::ModelFile(error) => {
                 if let FileError::Damaged { path, .. } = error {
@@ -114,7 +102,6 @@ impl Failure {
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
             Failure::Misfit { error, .. } => error.code(),
-            Failure::Template { error, .. } => error.kind().code(),
             Failure::FormatFile { .. } => "bad_format",
             Failure::UnknownFormat { .. } => "unknown_format",
             Failure::Tokenizer { error, .. } => error.code(),
@@ -136,8 +123,6 @@ impl Failure {
             }
             Failure::Refused { refusal, .. } => refusal.to_string(),
             Failure::Misfit { error, .. } => error.to_string(),
-            // The place says line and column already.
-            Failure::Template { error, .. } => error.message().to_owned(),
             Failure::FormatFile { source, error } => {
                 format!("{} in the format file `{}`", count_of_mistakes(error), source.name)
             }
@@ -152,20 +137,8 @@ impl Failure {
     fn help(&self) -> Vec<String> {
         match self {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
-            Failure::Refused { refusal, .. } => refusal.help().into_iter().collect(),
+            Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => error.help().into_iter().collect(),
-            Failure::Template { error, .. } => {
-                let mut help: Vec<String> = Vec::new();
-                for call in error.calls().iter().rev() {
-                    let line = format!("called as `{}` in line {}", call.name, call.place.line);
-                    // A macro that calls itself is named once.
-                    if help.last() != Some(&line) {
-                        help.push(line);
-                    }
-                }
-                help.push(RenderError::Template(error.clone()).help());
-                help
-            }
             Failure::UnknownFormat { name, near } => {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }
@@ -223,14 +196,18 @@ pub fn place_in_input<'a>(source: &'a Source, field: &Field) -> Place<'a> {
     }
 }
 
-fn place_of_refusal<'a>(refusal: &Refusal, source: &'a Source) -> Place<'a> {
+fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     if let Some(name) = option_of_command_line(refusal, source) {
         return Place::Named(format!("command line, --option {name}"));
     }
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::TextAlone => Field::field("chat_template"),
-        Refusal::NotUtf8(_) | Refusal::Template { .. } => return Place::Named(source.name.clone()),
+        Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
+        Refusal::Template { source, error } => {
+            let offset = error.place().offset;
+            return Place::Span(source, offset..offset + 1);
+        }
         Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) => {
             // What ends too early is at fault where it ends, not behind the line breaks that follow.
             let end = source.text.trim_end().len();

@@ -192,11 +192,7 @@ pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Promp
 
 /// A refusal with what was refused.
 pub fn refused(refusal: Refusal, source: &Source) -> Failure {
-    match refusal {
-        // It is the template's text that can be pointed into.
-        Refusal::Template { source, error } => Failure::Template { source, error },
-        refusal => Failure::Refused { refusal, source: source.clone() },
-    }
+    Failure::Refused { refusal, source: source.clone() }
 }
 
 /// Formats that take the tokenizer's own tokens take those that the command line names, or those that the tokenizer's

@@ -33,28 +33,35 @@ impl Refusal {
         }
     }
 
-    /// What to do about it.
-    pub fn help(&self) -> Option<String> {
+    /// What to do about it, behind what else there is to know.
+    pub fn help(&self) -> Vec<String> {
         match self {
-            Refusal::Library(error) => error.help(),
-            Refusal::NoFormat => Some(
+            Refusal::Library(error) => error.help().into_iter().collect(),
+            Refusal::NoFormat => vec![
                 "give `--format NAME` or write `\"format\": \"NAME\"` into the input; `rolecall formats` lists them"
                     .into(),
-            ),
-            Refusal::Template { error, .. } => Some(RenderError::Template(error.clone()).help()),
-            Refusal::TextAlone => Some("render it without these, or name a format in place of `chat_template`".into()),
-            Refusal::NotUtf8(_) => Some("convert it to UTF-8".into()),
+            ],
+            Refusal::Template { error, .. } => help_with_template(error),
+            Refusal::TextAlone => {
+                vec!["render it without these, or name a format in place of `chat_template`".into()]
+            }
+            Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
         }
     }
 
-    /// `{"id"?, "error": {..}}`, in the library's shape.
+    /// `{"id"?, "error": {..}}`, in the library's shape; of a template with its name, line and column.
     pub fn to_json(&self, id: Option<&Json>) -> Json {
         if let Refusal::Library(error) = self {
             return answer::of_error(id, error);
         }
         let mut inner = object! { "code" => self.code(), "message" => self.to_string() };
-        if let Some(help) = self.help() {
-            inner.insert("help", Json::from(help));
+        if let [.., help] = self.help().as_slice() {
+            inner.insert("help", Json::from(help.as_str()));
+        }
+        if let Refusal::Template { source, error } = self {
+            inner.insert("template", Json::from(source.name.as_str()));
+            inner.insert("line", Json::from(i64::from(error.place().line)));
+            inner.insert("column", Json::from(i64::from(error.place().column)));
         }
         let mut answer = id.map_or_else(Default::default, |id| object! { "id" => id.clone() });
         answer.insert("error", Json::Object(inner));
@@ -62,12 +69,27 @@ impl Refusal {
     }
 }
 
+/// The calls that led to an error, the innermost first, and what to do.
+fn help_with_template(error: &TemplateError) -> Vec<String> {
+    let mut help: Vec<String> = Vec::new();
+    for call in error.calls().iter().rev() {
+        let line = format!("called as `{}` in line {}", call.name, call.place.line);
+        // A macro that calls itself is named once.
+        if help.last() != Some(&line) {
+            help.push(line);
+        }
+    }
+    help.push(RenderError::Template(error.clone()).help());
+    help
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Library(error) => write!(f, "{error}"),
             Refusal::NoFormat => f.write_str("no format is named"),
-            Refusal::Template { error, .. } => write!(f, "{error}"),
+            // Line and column are said beside it.
+            Refusal::Template { error, .. } => f.write_str(error.message()),
             Refusal::TextAlone => f.write_str("`chat_template` gives text alone: no ids, no loss, no new turn"),
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
         }

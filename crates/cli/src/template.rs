@@ -32,7 +32,9 @@ impl Template {
         let eos = chat.eos_token.clone().or(eos);
         let tokens = [("bos_token", bos), ("eos_token", eos)];
         let tokens = tokens.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token?))).collect();
-        let template = compile(&source, tokens).map_err(|refusal| refused(refusal, &source))?;
+        // No request is at fault: there is none yet.
+        let none = Source { name: source.name.clone(), text: String::new() };
+        let template = compile(&source, tokens).map_err(|refusal| refused(refusal, &none))?;
         Ok(Template { template, now: own.now.or_else(clock), source })
     }
 
