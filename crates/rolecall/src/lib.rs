@@ -27,6 +27,7 @@ mod dialects;
 pub mod diff;
 mod error;
 mod files;
+pub mod gguf;
 pub mod model;
 
 pub use dialects::{read_format, registry};

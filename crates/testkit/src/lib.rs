@@ -1,6 +1,6 @@
 //! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
 //! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts;
-//! `generate` makes conversations for property tests, `toy` is a tokenizer without files.
+//! `generate` makes conversations for property tests, `toy` is a tokenizer without files, `gguf` writes files of that kind.
 //! The binary `conform` runs golden files from anywhere.
 //! Start reading at [`Fixture`] and [`golden`].
 
@@ -8,12 +8,14 @@
 
 mod fixture;
 pub mod generate;
+mod gguf;
 pub mod golden;
 mod makers;
 mod report;
 mod toy;
 
 pub use fixture::Fixture;
+pub use gguf::write_gguf;
 pub use makers::{Makers, Pair};
 pub use report::{Report, Verdict};
 pub use toy::Toy;
