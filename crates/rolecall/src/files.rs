@@ -1,4 +1,4 @@
-//! Tokenizers and what tells a model, from disk. Everything else takes bytes.
+//! Tokenizers, chat templates and what tells a model, from disk. Everything else takes bytes.
 
 use std::fs;
 use std::io::Read;
@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use rolecall_encode::tokenizer::{Error, HuggingFace, SentencePiece, Tokenizer};
 
-use crate::model::{Damage, FileError, ModelFile, ModelFolder};
+use crate::gguf::{self, Gguf};
+use crate::model::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES};
+use crate::template::{DEFAULT, ModelTemplates, NamedTemplate};
 
 /// Bytes of a file that tells a model; the largest known tokenizer.json has a tenth of it.
 const MOST: u64 = 512 << 20;
@@ -34,17 +36,130 @@ pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
 
 /// Reads what the files of a folder say about the model in it. A folder without any of them says nothing.
 pub fn read_folder(path: &Path) -> Result<ModelFolder, FileError> {
-    let unreadable = |source| FileError::Unreadable { path: path.to_path_buf(), source };
-    // A folder that may not be looked into is not an empty one.
-    fs::read_dir(path).map_err(unreadable)?;
+    read_files(path, &ModelFile::ALL)
+}
+
+/// Loads a model's chat templates from a `.jinja` file, a `tokenizer_config.json`, a model's folder or a GGUF file, as
+/// transformers reads them. There is at least one.
+///
+/// The special tokens of a `.jinja` file are those that the files beside it name.
+pub fn load_templates(path: &Path) -> Result<ModelTemplates, FileError> {
+    let is_called = |ending: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending));
+    let (templates, looked_for) = if path.is_dir() {
+        let whole = "chat_template.jinja, chat_template.json or additional_chat_templates in it, and no `chat_template` in its tokenizer_config.json";
+        (read_files(path, &ModelFile::OF_TEMPLATES)?.templates, whole)
+    } else if is_called("json") {
+        (templates_of_json(path)?, "`chat_template` in it")
+    } else if is_called("gguf") || (!is_called("jinja") && is_gguf(path)?) {
+        (templates_of_gguf(path)?, "`tokenizer.chat_template` in it")
+    } else {
+        (templates_of_text(path)?, "text in it")
+    };
+    if templates.templates.is_empty() {
+        let candidates = if path.is_dir() { gguf_files(path)? } else { Vec::new() };
+        return Err(FileError::NoTemplate { path: path.to_path_buf(), looked_for, candidates });
+    }
+    Ok(templates)
+}
+
+/// A file of JSON with its templates, and the tokens that it or the files beside it name.
+fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
+    let beside = path.parent().unwrap_or(Path::new(""));
     let mut folder = ModelFolder::default();
-    for file in ModelFile::ALL {
+    let read = |folder: &mut ModelFolder, file: ModelFile, path: &Path| {
+        folder.read(file, &read_text(path)?).map_err(|damage| FileError::Damaged { path: path.to_path_buf(), damage })
+    };
+    let is_legacy = path.file_name().is_some_and(|name| name == ModelFile::TemplateJson.name());
+    let config = beside.join(ModelFile::TokenizerConfig.name());
+    match is_legacy {
+        true if config.is_file() => read(&mut folder, ModelFile::TokenizerConfig, &config)?,
+        true => {}
+        false => read(&mut folder, ModelFile::TokenizerConfig, path)?,
+    }
+    let map = beside.join(ModelFile::SpecialTokens.name());
+    if map.is_file() {
+        read(&mut folder, ModelFile::SpecialTokens, &map)?;
+    }
+    if is_legacy {
+        folder.templates.templates.clear();
+        read(&mut folder, ModelFile::TemplateJson, path)?;
+    }
+    let mut templates = folder.templates;
+    templates.templates.iter_mut().for_each(|template| template.file = path.to_path_buf());
+    Ok(templates)
+}
+
+fn templates_of_text(path: &Path) -> Result<ModelTemplates, FileError> {
+    let source = read_text(path)?;
+    // A named template stands one folder deeper than the files that tell its tokens.
+    let parent = path.parent().unwrap_or(Path::new(""));
+    let is_named = parent.file_name().is_some_and(|name| name == NAMED_TEMPLATES);
+    let folder = if is_named { parent.parent().unwrap_or(Path::new("")) } else { parent };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let mut templates = read_files(folder, &[ModelFile::TokenizerConfig, ModelFile::SpecialTokens])?.templates;
+    templates.templates.clear();
+    templates.take_file(NamedTemplate::of_file(DEFAULT, source, path));
+    Ok(templates)
+}
+
+fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
+    let file = fs::File::open(path).map_err(gguf::Error::Unreadable);
+    let templates = file.and_then(Gguf::read).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, path));
+    templates.map_err(|error| match error {
+        gguf::Error::Unreadable(source) => FileError::Unreadable { path: path.to_path_buf(), source },
+        gguf::Error::Damaged(flaw) => FileError::Damaged { path: path.to_path_buf(), damage: Damage::Gguf(flaw) },
+    })
+}
+
+/// Whether a file begins as a GGUF file does: the hub's cache calls its files by numbers alone.
+fn is_gguf(path: &Path) -> Result<bool, FileError> {
+    let mut magic = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut magic));
+    read.map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
+    Ok(magic == *b"GGUF")
+}
+
+/// The GGUF files of a folder, by name.
+fn gguf_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+    Ok(files_of(folder, "gguf")?.into_iter().map(|name| folder.join(name)).collect())
+}
+
+/// The names of a folder's files with an ending, in the order of their letters.
+fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, FileError> {
+    let unreadable = |source| FileError::Unreadable { path: folder.to_path_buf(), source };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if path.extension().is_some_and(|extension| extension == ending) && path.is_file() {
+            names.extend(path.file_name().map(PathBuf::from));
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Reads these files of a folder, and its named templates where templates are asked for.
+fn read_files(path: &Path, files: &[ModelFile]) -> Result<ModelFolder, FileError> {
+    // A folder that may not be looked into is not an empty one.
+    fs::read_dir(path).map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
+    let mut folder = ModelFolder::default();
+    for file in files {
         let path = path.join(file.name());
-        let is_needed = file != ModelFile::Tokenizer || !folder.has_all_tokens;
+        let is_needed = *file != ModelFile::Tokenizer || !folder.has_all_tokens;
         if is_needed && path.is_file() {
             let text = read_text(&path)?;
-            folder.read(file, &text).map_err(|damage| FileError::Damaged { path, damage })?;
+            folder.read(*file, &text).map_err(|damage| FileError::Damaged { path, damage })?;
         }
+    }
+    let named = path.join(NAMED_TEMPLATES);
+    if files.contains(&ModelFile::Template) && named.is_dir() {
+        for file in files_of(&named, "jinja")? {
+            let text = read_text(&named.join(&file))?;
+            folder.read_named_template(&file.with_extension("").to_string_lossy(), &text);
+        }
+    }
+    for template in &mut folder.templates.templates {
+        template.file = path.join(&template.file);
     }
     Ok(folder)
 }

@@ -29,6 +29,7 @@ mod error;
 mod files;
 pub mod gguf;
 pub mod model;
+pub mod template;
 
 pub use dialects::{read_format, registry};
 pub use error::Error;

@@ -13,6 +13,7 @@ mod warning;
 
 pub use error::{Damage, FileError, Unidentified};
 pub use evidence::{Candidate, Evidence};
+pub(crate) use folder::NAMED_TEMPLATES;
 pub use folder::{ModelFile, ModelFolder};
 pub use warning::ModelWarning;
 

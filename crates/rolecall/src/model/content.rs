@@ -52,7 +52,7 @@ pub(super) fn recognise<'a>(folder: &ModelFolder, registry: &'a Registry) -> Rec
 
 fn compare<'a>(folder: &ModelFolder, format: &'a Format) -> Likeness<'a> {
     let Identity { template, tokens, architectures, .. } = &format.identity;
-    let template = match &folder.template {
+    let template = match folder.template() {
         _ if template.is_empty() => Facet::NotAsked,
         None => Facet::Silent,
         Some(text) if format.identity.fits_template(text) => Facet::Holds(template.clone()),
@@ -98,7 +98,7 @@ impl Likeness<'_> {
 
     /// Whether the folder may be the format's: weaker evidence never overrules a chat template that is not the format's.
     fn is_possible(&self, folder: &ModelFolder) -> bool {
-        folder.template.is_none() || self.template.holds()
+        folder.template().is_none() || self.template.holds()
     }
 
     fn strength(&self) -> (Reverse<usize>, usize, usize, usize) {

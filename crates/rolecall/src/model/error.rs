@@ -6,6 +6,7 @@ use rolecall_format::Registry;
 
 use super::content::Recognised;
 use super::{Candidate, Model};
+use crate::gguf::{Flaw, Problem};
 
 /// A model for which no format can be chosen without a guess.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,7 +96,7 @@ pub(super) fn unknown(model: &Model, recognised: &Recognised<'_>, registry: &Reg
     }
     let mut looked_at = Vec::new();
     if let Some(folder) = &model.folder {
-        looked_at.push(match (&folder.template, folder.files.as_slice()) {
+        looked_at.push(match (folder.template(), folder.files.as_slice()) {
             (_, []) => {
                 "the folder has none of the files that tell a model (config.json, tokenizer_config.json, ..)".to_owned()
             }
@@ -124,6 +125,8 @@ pub enum Damage {
     NotText(usize),
     /// It is larger than this many bytes.
     TooLarge(u64),
+    /// It is a GGUF file whose metadata cannot be read.
+    Gguf(Flaw),
 }
 
 impl fmt::Display for Damage {
@@ -136,6 +139,7 @@ impl fmt::Display for Damage {
             }
             Damage::NotText(offset) => write!(f, "not UTF-8 from byte {offset} on"),
             Damage::TooLarge(limit) => write!(f, "larger than {limit} bytes"),
+            Damage::Gguf(flaw) => write!(f, "{flaw}"),
         }
     }
 }
@@ -160,6 +164,15 @@ pub enum FileError {
         /// What is wrong with it.
         damage: Damage,
     },
+    /// A file or folder that was to have a chat template has none.
+    NoTemplate {
+        /// Which one.
+        path: PathBuf,
+        /// Where one would be.
+        looked_for: &'static str,
+        /// Files of the folder that may have one.
+        candidates: Vec<PathBuf>,
+    },
 }
 
 impl FileError {
@@ -168,6 +181,26 @@ impl FileError {
         match self {
             FileError::Unreadable { .. } => "model_unreadable",
             FileError::Damaged { .. } => "model_damaged",
+            FileError::NoTemplate { .. } => "no_template",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match self {
+            FileError::Unreadable { .. } => "give the path of a file or folder that can be read".into(),
+            FileError::Damaged { damage: Damage::Gguf(Flaw { problem: Problem::BigEndian, .. }), .. } => {
+                "convert it: the `gguf` package of Python has `gguf-convert-endian`".into()
+            }
+            FileError::Damaged { damage: Damage::Gguf(_), .. } => {
+                "the file is cut short or damaged: get it again, or give the model's .jinja file".into()
+            }
+            FileError::Damaged { .. } => "mend the file or take it out of the folder".into(),
+            FileError::NoTemplate { candidates, .. } => match candidates.as_slice() {
+                [] => "base models have no chat template: give a .jinja file, or name a format".into(),
+                [only] => format!("give the file that may have one: {}", only.display()),
+                [first, ..] => format!("give one of its .gguf files: {}, ..", first.display()),
+            },
         }
     }
 
@@ -188,6 +221,9 @@ impl fmt::Display for FileError {
                 write!(f, "`{}` is not JSON: {error}", path.display())
             }
             FileError::Damaged { path, damage } => write!(f, "`{}`: {damage}", path.display()),
+            FileError::NoTemplate { path, looked_for, .. } => {
+                write!(f, "`{}` has no chat template: there is no {looked_for}", path.display())
+            }
         }
     }
 }
@@ -196,7 +232,7 @@ impl std::error::Error for FileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             FileError::Unreadable { source, .. } => Some(source),
-            FileError::Damaged { .. } => None,
+            FileError::Damaged { .. } | FileError::NoTemplate { .. } => None,
         }
     }
 }

@@ -2,20 +2,20 @@ use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object, Step, span};
 
 use super::error::Damage;
+use crate::template::{DEFAULT, ModelTemplates, NamedTemplate, token_of};
+
+/// The folder of a model's folder that holds its named templates.
+pub(crate) const NAMED_TEMPLATES: &str = "additional_chat_templates";
 
 /// What the files of a model's folder say about the format it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelFolder {
-    /// Its chat template.
-    pub template: Option<String>,
+    /// Its chat templates, and the special tokens that they may name.
+    pub templates: ModelTemplates,
     /// Tokens beside the learned vocabulary.
     pub tokens: Vec<String>,
     /// Whether these are all of them.
     pub has_all_tokens: bool,
-    /// The token that opens a prompt.
-    pub bos: Option<String>,
-    /// The token that closes a text.
-    pub eos: Option<String>,
     /// What its code is called.
     pub architectures: Vec<String>,
     /// The model that its config was made from.
@@ -24,7 +24,7 @@ pub struct ModelFolder {
     pub files: Vec<&'static str>,
 }
 
-/// A file that tells a model, in the order in which they are read: of two chat templates the later one counts.
+/// A file that tells a model, in the order in which they are read: what a later one says of chat templates counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelFile {
     /// `config.json`
@@ -44,6 +44,10 @@ pub enum ModelFile {
 }
 
 impl ModelFile {
+    /// Those that tell its chat templates and the tokens that these may name, in order.
+    pub const OF_TEMPLATES: [ModelFile; 4] =
+        [ModelFile::TokenizerConfig, ModelFile::SpecialTokens, ModelFile::TemplateJson, ModelFile::Template];
+
     /// All of them, in order.
     pub const ALL: [ModelFile; 7] = [
         ModelFile::Config,
@@ -74,11 +78,15 @@ impl ModelFolder {
     pub fn read(&mut self, file: ModelFile, text: &str) -> Result<(), Damage> {
         self.files.push(file.name());
         match file {
-            ModelFile::Template => self.template = Some(text.to_owned()),
-            ModelFile::TemplateJson => self.read_template(&object_of(text)?)?,
+            ModelFile::Template => {
+                self.templates.take_file(NamedTemplate::of_file(DEFAULT, text.to_owned(), file.name()));
+            }
+            ModelFile::TemplateJson => self.templates.take_templates(file.name(), &object_of(text)?)?,
             ModelFile::TokenizerConfig => self.read_tokenizer_config(&object_of(text)?)?,
             ModelFile::SpecialTokens => {
-                self.tokens.extend(object_of(text)?.iter().flat_map(|(_, value)| tokens_in(value)))
+                let object = object_of(text)?;
+                self.templates.take_map_tokens(&object)?;
+                self.tokens.extend(object.iter().flat_map(|(_, value)| tokens_in(value)));
             }
             ModelFile::AddedTokens => {
                 self.tokens.extend(object_of(text)?.iter().map(|(token, _)| token.to_owned()));
@@ -90,31 +98,24 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// `chat_template`: a text, or a list of named ones, of which the default one counts.
-    fn read_template(&mut self, object: &Object) -> Result<(), Damage> {
-        match object.get("chat_template") {
-            None | Some(Json::Null) => {}
-            Some(Json::String(text)) => self.template = Some(text.clone()),
-            Some(Json::Array(named)) => {
-                let field = |one: &Json, key: &str| Some(one.as_object()?.get(key)?.as_str()?.to_owned());
-                let default = named.iter().find(|one| field(one, "name").as_deref() == Some("default"));
-                self.template =
-                    default.or(named.first()).and_then(|one| field(one, "template")).or(self.template.take());
-            }
-            Some(other) => {
-                let expected = "a string or a list of named templates";
-                return Err(Damage::WrongType { field: "chat_template", expected, found: other.kind() });
-            }
-        }
-        Ok(())
+    /// Takes in a template of the folder `additional_chat_templates`, by its name; these come behind all files.
+    pub fn read_named_template(&mut self, name: &str, text: &str) {
+        let file = format!("{NAMED_TEMPLATES}/{name}.jinja");
+        self.templates.take_file(NamedTemplate::of_file(name, text.to_owned(), file));
+    }
+
+    /// The chat template that is recognised: of several the default one, else the first.
+    pub fn template(&self) -> Option<&str> {
+        let templates = &self.templates.templates;
+        let chosen = templates.iter().find(|template| template.name == DEFAULT).or(templates.first());
+        chosen.map(|template| template.source.as_str())
     }
 
     fn read_tokenizer_config(&mut self, object: &Object) -> Result<(), Damage> {
-        self.read_template(object)?;
+        self.templates.take_templates(ModelFile::TokenizerConfig.name(), object)?;
+        self.templates.take_config_tokens(object)?;
         let named = ["bos_token", "eos_token", "pad_token", "unk_token", "additional_special_tokens"];
         self.tokens.extend(named.iter().filter_map(|key| object.get(key)).flat_map(tokens_in));
-        self.bos = object.get("bos_token").and_then(|value| tokens_in(value).pop());
-        self.eos = object.get("eos_token").and_then(|value| tokens_in(value).pop());
         if let Some(added) =
             object.get("added_tokens_decoder").and_then(Json::as_object).filter(|added| !added.is_empty())
         {
@@ -168,10 +169,8 @@ fn object_of(text: &str) -> Result<Object, Damage> {
 /// Tokens as tokenizer files write them: a text, an object with its `content`, or a list of these.
 fn tokens_in(value: &Json) -> Vec<String> {
     match value {
-        Json::String(text) => vec![text.clone()],
-        Json::Object(object) => object.get("content").and_then(Json::as_str).map(str::to_owned).into_iter().collect(),
         Json::Array(items) => items.iter().flat_map(tokens_in).collect(),
-        _ => Vec::new(),
+        one => token_of(one).map(str::to_owned).into_iter().collect(),
     }
 }
 

@@ -125,9 +125,11 @@ pub(super) fn find(
             }
             _ => {}
         }
-        let opens = folder.template.as_deref().is_some_and(|template| template.contains("bos_token"));
-        if let Some(bos) = folder.bos.as_ref().filter(|_| opens && !format.controls.iter().any(|control| control.bos)) {
-            warnings.push(ModelWarning::NoOpening { bos: bos.clone() });
+        let opens = folder.template().is_some_and(|template| template.contains("bos_token"));
+        if let Some(bos) =
+            folder.templates.token("bos_token").filter(|_| opens && !format.controls.iter().any(|control| control.bos))
+        {
+            warnings.push(ModelWarning::NoOpening { bos: bos.to_owned() });
         }
         if let Some(chosen) = chosen {
             if chosen.tokens == Facet::Fails {
@@ -151,7 +153,7 @@ pub(super) fn find(
 }
 
 fn has_template(model: &Model) -> bool {
-    model.folder.as_ref().is_some_and(|folder| folder.template.is_some())
+    model.folder.as_ref().is_some_and(|folder| folder.template().is_some())
 }
 
 /// Other formats for which tokens or an architecture speak that are theirs alone.

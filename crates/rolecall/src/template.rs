@@ -1,0 +1,148 @@
+//! A model's own chat templates, and the special tokens that they may name, as its files have them.
+//!
+//! What a file means is written here once: `load` and `model::read_folder` both read through [`ModelTemplates`].
+
+mod choice;
+mod gguf;
+mod tokens;
+
+use std::path::PathBuf;
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json::Object;
+
+pub use choice::NoChoice;
+
+pub use crate::files::load_templates as load;
+use crate::model::Damage;
+
+pub(crate) use tokens::token_of;
+
+/// What a template is called that has no name of its own.
+pub(crate) const DEFAULT: &str = "default";
+/// The template for conversations with tools.
+const TOOL_USE: &str = "tool_use";
+/// The key under which JSON files have their templates.
+const KEY: &str = "chat_template";
+
+/// The chat templates of a model.
+///
+/// ```
+/// use rolecall::template::ModelTemplates;
+/// let named = r#"[{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]"#;
+/// let templates = ModelTemplates::from_json(&rolecall::json::parse(named)?)?;
+/// assert_eq!(templates.choose(None, false)?.source, "a");
+/// assert_eq!(templates.choose(None, true)?.source, "b");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ModelTemplates {
+    /// The templates, each name once, in the order of the files.
+    pub templates: Vec<NamedTemplate>,
+    /// The special tokens that they may name, by name (`bos_token`), each once: what `ChatTemplate::compile` takes.
+    pub tokens: Vec<(String, String)>,
+    /// transformers: special_tokens_map.json is not looked at where the config lists the added tokens.
+    config_lists_tokens: bool,
+}
+
+/// A chat template of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedTemplate {
+    /// What it is called; `default` where it has no name.
+    pub name: String,
+    /// Its text, as the file has it.
+    pub source: String,
+    /// The file that it stands in; empty for one from nowhere.
+    pub file: PathBuf,
+    /// The key in that file; none where the file is the template.
+    pub key: Option<String>,
+}
+
+impl NamedTemplate {
+    /// A template that is a whole file.
+    pub fn of_file(name: &str, source: String, file: impl Into<PathBuf>) -> NamedTemplate {
+        NamedTemplate { name: name.to_owned(), source, file: file.into(), key: None }
+    }
+
+    /// Where it stands, in words: the file, and in it the key.
+    pub fn place(&self) -> String {
+        match (self.file.as_os_str().is_empty(), &self.key) {
+            (false, None) => self.file.display().to_string(),
+            (false, Some(key)) => format!("{}, {key}", self.file.display()),
+            (true, key) => key.clone().unwrap_or_else(|| self.name.clone()),
+        }
+    }
+}
+
+impl ModelTemplates {
+    /// The templates of a `chat_template` in JSON: a text, a list of `{"name", "template"}`, or an object by name.
+    pub fn from_json(value: &Json) -> Result<ModelTemplates, Damage> {
+        let mut templates = ModelTemplates::default();
+        templates.take_json("", value)?;
+        Ok(templates)
+    }
+
+    /// A special token's text.
+    pub fn token(&self, name: &str) -> Option<&str> {
+        self.tokens.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
+    }
+
+    /// Gives a special token its text, in place of the one it had.
+    pub fn set_token(&mut self, name: &str, text: String) {
+        match self.tokens.iter_mut().find(|(known, _)| known == name) {
+            Some(token) => token.1 = text,
+            None => self.tokens.push((name.to_owned(), text)),
+        }
+    }
+
+    /// A template file of a folder. transformers: where there are any, no template of a JSON file counts.
+    pub(crate) fn take_file(&mut self, template: NamedTemplate) {
+        self.templates.retain(|known| known.key.is_none());
+        self.put(template);
+    }
+
+    /// What a file's `chat_template` holds, in place of what files before it held.
+    pub(crate) fn take_templates(&mut self, file: &str, object: &Object) -> Result<(), Damage> {
+        object.get(KEY).map_or(Ok(()), |value| self.take_json(file, value))
+    }
+
+    fn take_json(&mut self, file: &str, value: &Json) -> Result<(), Damage> {
+        let wrong = |expected, found: &Json| Damage::WrongType { field: KEY, expected, found: found.kind() };
+        let mut found: Vec<(Option<&str>, &str)> = Vec::new();
+        match value {
+            Json::Null => return Ok(()),
+            Json::String(text) => found.push((None, text)),
+            Json::Array(items) => {
+                for item in items {
+                    let field = |key| item.as_object()?.get(key)?.as_str();
+                    let named = field("name").zip(field("template"));
+                    let (name, text) =
+                        named.ok_or_else(|| wrong("a list of templates with a `name` and a `template`", item))?;
+                    found.push((Some(name), text));
+                }
+            }
+            Json::Object(object) => {
+                for (name, item) in object.iter() {
+                    let text = item.as_str().ok_or_else(|| wrong("an object of templates by name", item))?;
+                    found.push((Some(name), text));
+                }
+            }
+            other => return Err(wrong("a text or a list of named templates", other)),
+        }
+        self.templates.clear();
+        for (name, source) in found {
+            let key = Some(name.map_or(KEY.to_owned(), |name| format!("{KEY}.{name}")));
+            let name = name.unwrap_or(DEFAULT).to_owned();
+            self.put(NamedTemplate { name, source: source.to_owned(), file: file.into(), key });
+        }
+        Ok(())
+    }
+
+    /// Of two with one name the later counts, at the place of the first.
+    fn put(&mut self, template: NamedTemplate) {
+        match self.templates.iter_mut().find(|known| known.name == template.name) {
+            Some(known) => *known = template,
+            None => self.templates.push(template),
+        }
+    }
+}

@@ -1,0 +1,81 @@
+use std::fmt;
+
+use super::{DEFAULT, ModelTemplates, NamedTemplate, TOOL_USE};
+
+/// None of a model's templates is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoChoice {
+    /// None has the name that was asked for.
+    Unknown {
+        /// The name.
+        name: String,
+        /// The names that there are.
+        known: Vec<String>,
+    },
+    /// There are several and none is the default.
+    NoDefault {
+        /// The names that there are.
+        known: Vec<String>,
+    },
+}
+
+impl ModelTemplates {
+    /// The template of a name, or without one the template for a conversation: the only one, or that for tools where tools
+    /// are offered (an empty list offers them, too), or the default.
+    pub fn choose(&self, name: Option<&str>, has_tools: bool) -> Result<&NamedTemplate, NoChoice> {
+        let by_name = |name: &str| self.templates.iter().find(|template| template.name == name);
+        let known = || self.templates.iter().map(|template| template.name.clone()).collect();
+        match (name, self.templates.as_slice()) {
+            (Some(name), _) => by_name(name).ok_or_else(|| NoChoice::Unknown { name: name.to_owned(), known: known() }),
+            // transformers refuses one that is not called default; there is nothing else that could be meant.
+            (None, [only]) => Ok(only),
+            (None, _) => {
+                let for_tools = by_name(TOOL_USE).filter(|_| has_tools);
+                for_tools.or_else(|| by_name(DEFAULT)).ok_or_else(|| NoChoice::NoDefault { known: known() })
+            }
+        }
+    }
+}
+
+impl NoChoice {
+    /// A stable name for the kind of error.
+    pub fn code(&self) -> &'static str {
+        match self {
+            NoChoice::Unknown { .. } => "unknown_template",
+            NoChoice::NoDefault { .. } => "no_default_template",
+        }
+    }
+
+    /// The names that there are.
+    pub fn known(&self) -> &[String] {
+        match self {
+            NoChoice::Unknown { known, .. } | NoChoice::NoDefault { known } => known,
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match self.known() {
+            [] => "the model has no template".into(),
+            [only] => format!("the only one is called `{only}`"),
+            several => {
+                let names: Vec<String> = several.iter().map(|name| format!("`{name}`")).collect();
+                format!("choose one by name: {}", names.join(", "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for NoChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoChoice::Unknown { name, .. } => write!(f, "the model has no chat template `{name}`"),
+            NoChoice::NoDefault { .. } => {
+                write!(f, "the model has several chat templates, and none is called `{DEFAULT}`")
+            }
+        }
+    }
+}
+
+impl std::error::Error for NoChoice {}

@@ -1,0 +1,76 @@
+//! The chat templates and special tokens in the metadata of a GGUF file.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Seek};
+use std::path::Path;
+
+use super::{DEFAULT, ModelTemplates, NamedTemplate};
+use crate::gguf::{Error, Gguf, Problem};
+
+const TEMPLATE: &str = "tokenizer.chat_template";
+/// The names of the templates beside the default one.
+const NAMES: &str = "tokenizer.chat_templates";
+const TOKENS: &str = "tokenizer.ggml.tokens";
+
+/// The numbers of special tokens, and what a template calls them.
+const IDS: [(&str, &str); 7] = [
+    ("tokenizer.ggml.bos_token_id", "bos_token"),
+    ("tokenizer.ggml.eos_token_id", "eos_token"),
+    ("tokenizer.ggml.unknown_token_id", "unk_token"),
+    // llama.cpp: the key is spelled so.
+    ("tokenizer.ggml.seperator_token_id", "sep_token"),
+    ("tokenizer.ggml.padding_token_id", "pad_token"),
+    ("tokenizer.ggml.cls_token_id", "cls_token"),
+    ("tokenizer.ggml.mask_token_id", "mask_token"),
+];
+
+impl ModelTemplates {
+    /// Takes the chat templates and the special tokens out of a GGUF file's metadata.
+    pub fn from_gguf<R: Read + Seek>(gguf: &mut Gguf<R>, file: &Path) -> Result<ModelTemplates, Error> {
+        let mut templates = ModelTemplates::default();
+        let template = |name: &str, key: String, source: &str| NamedTemplate {
+            name: name.to_owned(),
+            source: source.to_owned(),
+            file: file.to_owned(),
+            key: Some(key),
+        };
+        if let Some(source) = gguf.text(TEMPLATE)? {
+            templates.put(template(DEFAULT, TEMPLATE.to_owned(), source));
+        }
+        for name in gguf.texts(NAMES)?.unwrap_or_default() {
+            let key = format!("{TEMPLATE}.{name}");
+            match gguf.text(&key)? {
+                Some(source) => templates.put(template(&name, key, source)),
+                None => return Err(gguf.error_at(NAMES, Problem::NoSuchTemplate { name })),
+            }
+        }
+        templates.tokens = special_tokens(gguf)?;
+        Ok(templates)
+    }
+}
+
+fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, String)>, Error> {
+    let mut wanted: BTreeMap<u64, Vec<(&'static str, &'static str)>> = BTreeMap::new();
+    for (key, name) in IDS {
+        // llama.cpp: minus one is no token.
+        if let Some(id) = gguf.number(key)?.filter(|id| *id != u64::from(u32::MAX)) {
+            wanted.entry(id).or_default().push((key, name));
+        }
+    }
+    let mut found = Vec::new();
+    let mut count = 0;
+    if let Some(elements) = gguf.elements(TOKENS)?.filter(|_| !wanted.is_empty()) {
+        for token in elements.texts() {
+            let (id, text) = token?;
+            count = id + 1;
+            found.extend(wanted.remove(&id).into_iter().flatten().map(|(_, name)| (name.to_owned(), text.clone())));
+        }
+    }
+    match wanted.into_iter().next() {
+        Some((id, named)) => {
+            let key = named.first().map_or(TOKENS, |(key, _)| key);
+            Err(gguf.error_at(key, Problem::NoSuchToken { id, count }))
+        }
+        None => Ok(found),
+    }
+}

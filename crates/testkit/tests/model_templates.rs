@@ -1,0 +1,447 @@
+//! A model's chat templates and special tokens, from the files that it may have.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::fs;
+use std::io::Cursor;
+use std::path::PathBuf;
+
+use rolecall::gguf::{Error, Flaw, Gguf, Problem};
+use rolecall::model::FileError;
+use rolecall::template::{ModelTemplates, load};
+use rolecall::{Json, json};
+use rolecall_testkit::write_gguf;
+
+const GGUF: &str = r#"{
+    "general.architecture": "tiny",
+    "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>"],
+    "tokenizer.ggml.bos_token_id": 1,
+    "tokenizer.ggml.eos_token_id": 2,
+    "tokenizer.ggml.unknown_token_id": 0,
+    "tokenizer.ggml.padding_token_id": 2,
+    "tokenizer.chat_template": "{{ bos_token }}default",
+    "tokenizer.chat_templates": ["tool_use", "rag"],
+    "tokenizer.chat_template.tool_use": "tools",
+    "tokenizer.chat_template.rag": "rag"
+}"#;
+
+/// What it is, the files, the path in their folder; then the templates as `name = text (place)`, and the tokens.
+type Case = (&'static str, Vec<(&'static str, &'static str)>, &'static str, Vec<&'static str>, Vec<&'static str>);
+
+#[test]
+fn each_kind_of_source_gives_its_templates_and_tokens() {
+    let config = r#"{"chat_template": "config", "bos_token": "<s>"}"#;
+    let named = r#"{"chat_template": [{"name": "default", "template": "a"}, {"name": "rag", "template": "b"}]}"#;
+    let cases: Vec<Case> = vec![
+        (
+            "one text",
+            vec![("tokenizer_config.json", config)],
+            "",
+            vec!["default = config (tokenizer_config.json, chat_template)"],
+            vec!["bos_token <s>"],
+        ),
+        (
+            "a list of named ones",
+            vec![("tokenizer_config.json", named)],
+            "",
+            vec![
+                "default = a (tokenizer_config.json, chat_template.default)",
+                "rag = b (tokenizer_config.json, chat_template.rag)",
+            ],
+            vec![],
+        ),
+        (
+            "of two with one name the later counts",
+            vec![(
+                "tokenizer_config.json",
+                r#"{"chat_template": [{"name": "x", "template": "a"}, {"name": "y", "template": "b"}, {"name": "x", "template": "c"}]}"#,
+            )],
+            "",
+            vec!["x = c (tokenizer_config.json, chat_template.x)", "y = b (tokenizer_config.json, chat_template.y)"],
+            vec![],
+        ),
+        (
+            "a template file replaces all of the config's, and its tokens stay",
+            vec![
+                (
+                    "tokenizer_config.json",
+                    r#"{"chat_template": [{"name": "rag", "template": "b"}], "eos_token": {"content": "</s>"}}"#,
+                ),
+                ("chat_template.jinja", "file\r\n"),
+            ],
+            "",
+            vec!["default = file\r\n (chat_template.jinja)"],
+            vec!["eos_token </s>"],
+        ),
+        (
+            "named files beside it",
+            vec![
+                ("tokenizer_config.json", config),
+                ("chat_template.jinja", "file"),
+                ("additional_chat_templates/tool_use.jinja", "tools"),
+                ("additional_chat_templates/rag.jinja", "rag"),
+                ("additional_chat_templates/notes.txt", "no"),
+            ],
+            "",
+            vec![
+                "default = file (chat_template.jinja)",
+                "rag = rag (additional_chat_templates/rag.jinja)",
+                "tool_use = tools (additional_chat_templates/tool_use.jinja)",
+            ],
+            vec!["bos_token <s>"],
+        ),
+        (
+            "named files alone replace the config's too",
+            vec![("tokenizer_config.json", config), ("additional_chat_templates/rag.jinja", "rag")],
+            "",
+            vec!["rag = rag (additional_chat_templates/rag.jinja)"],
+            vec!["bos_token <s>"],
+        ),
+        (
+            "a processor's template wins over the tokenizer's",
+            vec![
+                ("tokenizer_config.json", named),
+                ("chat_template.json", r#"{"chat_template": {"tool_use": "q", "default": "p"}}"#),
+            ],
+            "",
+            vec![
+                "tool_use = q (chat_template.json, chat_template.tool_use)",
+                "default = p (chat_template.json, chat_template.default)",
+            ],
+            vec![],
+        ),
+        (
+            "a processor's template by its path, with the tokenizer's tokens",
+            vec![
+                ("tokenizer_config.json", config),
+                ("chat_template.json", r#"{"chat_template": "p"}"#),
+                ("chat_template.jinja", "file"),
+            ],
+            "chat_template.json",
+            vec!["default = p (chat_template.json, chat_template)"],
+            vec!["bos_token <s>"],
+        ),
+        (
+            "a config by its path, whatever it is called",
+            vec![
+                ("old_config.json", config),
+                ("chat_template.jinja", "file"),
+                ("special_tokens_map.json", r#"{"bos_token": "<map>"}"#),
+            ],
+            "old_config.json",
+            vec!["default = config (old_config.json, chat_template)"],
+            vec!["bos_token <map>"],
+        ),
+        (
+            "a template by its path, with the tokens of the files beside it",
+            vec![("tokenizer_config.json", config), ("mine.jinja", "mine")],
+            "mine.jinja",
+            vec!["default = mine (mine.jinja)"],
+            vec!["bos_token <s>"],
+        ),
+        (
+            "a named template by its path, with the tokens of the model's folder",
+            vec![("tokenizer_config.json", config), ("additional_chat_templates/rag.jinja", "rag")],
+            "additional_chat_templates/rag.jinja",
+            vec!["default = rag (additional_chat_templates/rag.jinja)"],
+            vec!["bos_token <s>"],
+        ),
+        (
+            "every usual token, one that is null, a model's own, and what only looks like one",
+            vec![(
+                "tokenizer_config.json",
+                r#"{"chat_template": "", "bos_token": null, "eos_token": {"__type": "AddedToken", "content": "</s>"}, "unk_token": "<unk>", "sep_token": "<sep>", "pad_token": "<pad>", "cls_token": "<cls>", "mask_token": "<mask>", "image_token": "<image>", "add_bos_token": true, "additional_special_tokens": ["<x>"], "extra_special_tokens": {"audio_token": {"content": "<audio>"}, "boi": "<boi>", "messages": "forged"}}"#,
+            )],
+            "",
+            vec!["default =  (tokenizer_config.json, chat_template)"],
+            vec![
+                "eos_token </s>",
+                "unk_token <unk>",
+                "sep_token <sep>",
+                "pad_token <pad>",
+                "cls_token <cls>",
+                "mask_token <mask>",
+                "image_token <image>",
+                "audio_token <audio>",
+                "boi <boi>",
+            ],
+        ),
+        (
+            "the map of special tokens wins where the config lists no added tokens, but not over a model's own",
+            vec![
+                (
+                    "tokenizer_config.json",
+                    r#"{"chat_template": "t", "bos_token": "<s>", "pad_token": "<pad>", "image_token": "<image>"}"#,
+                ),
+                (
+                    "special_tokens_map.json",
+                    r#"{"bos_token": {"content": "<map>"}, "eos_token": "</map>", "pad_token": null, "image_token": "<map image>", "audio_token": "<audio>", "additional_special_tokens": ["<x>"]}"#,
+                ),
+            ],
+            "",
+            vec!["default = t (tokenizer_config.json, chat_template)"],
+            vec!["bos_token <map>", "image_token <image>", "eos_token </map>", "audio_token <audio>"],
+        ),
+        (
+            "and is not looked at where it does",
+            vec![
+                ("tokenizer_config.json", r#"{"chat_template": "t", "bos_token": "<s>", "added_tokens_decoder": {}}"#),
+                ("special_tokens_map.json", r#"{"bos_token": "<map>", "eos_token": "</map>"}"#),
+            ],
+            "",
+            vec!["default = t (tokenizer_config.json, chat_template)"],
+            vec!["bos_token <s>"],
+        ),
+    ];
+    for (what, files, path, templates, tokens) in cases {
+        let folder = Folder::new(&files);
+        let found = load(&folder.0.join(path)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let root = format!("{}/", folder.0.display());
+        let shown: Vec<String> = found
+            .templates
+            .iter()
+            .map(|one| format!("{} = {} ({})", one.name, one.source, one.place().trim_start_matches(&root)))
+            .collect();
+        assert_eq!(shown, templates, "{what}");
+        let named: Vec<String> = found.tokens.iter().map(|(name, text)| format!("{name} {text}")).collect();
+        assert_eq!(named, tokens, "{what}");
+    }
+}
+
+/// What it is, the files, the path in their folder; then the code, the message (`FOLDER` for the folder), and the help.
+type Refused = (Vec<(&'static str, &'static str)>, &'static str, &'static str, &'static str, &'static str);
+
+#[test]
+fn what_has_no_template_says_where_one_would_be() {
+    let mend = "mend the file or take it out of the folder";
+    let none = "base models have no chat template: give a .jinja file, or name a format";
+    let nothing = "`FOLDER` has no chat template: there is no chat_template.jinja, chat_template.json or \
+        additional_chat_templates in it, and no `chat_template` in its tokenizer_config.json";
+    let cases: Vec<Refused> = vec![
+        (vec![("config.json", "{}")], "", "no_template", nothing, none),
+        (vec![("tokenizer_config.json", r#"{"chat_template": []}"#)], "", "no_template", nothing, none),
+        (vec![("a.gguf", "")], "", "no_template", nothing, "give the file that may have one: FOLDER/a.gguf"),
+        (
+            vec![("b.gguf", ""), ("a.gguf", "")],
+            "",
+            "no_template",
+            nothing,
+            "give one of its .gguf files: FOLDER/a.gguf, ..",
+        ),
+        (
+            vec![("tokenizer_config.json", "{}")],
+            "tokenizer_config.json",
+            "no_template",
+            "`FOLDER/tokenizer_config.json` has no chat template: there is no `chat_template` in it",
+            none,
+        ),
+        (
+            vec![("tokenizer_config.json", r#"{"chat_template": [{"name": "x"}]}"#)],
+            "",
+            "model_damaged",
+            "`FOLDER/tokenizer_config.json`: expected a list of templates with a `name` and a `template` for `chat_template`, found an object",
+            mend,
+        ),
+        (
+            vec![("chat_template.json", r#"{"chat_template": {"x": 1}}"#)],
+            "",
+            "model_damaged",
+            "`FOLDER/chat_template.json`: expected an object of templates by name for `chat_template`, found a number",
+            mend,
+        ),
+        (
+            vec![("t.jinja", "x"), ("tokenizer_config.json", r#"{"bos_token": 1}"#)],
+            "t.jinja",
+            "model_damaged",
+            "`FOLDER/tokenizer_config.json`: expected a text or an object with its `content` for `bos_token`, found a number",
+            mend,
+        ),
+        (
+            vec![("tokenizer_config.json", r#"{"chat_template": "x", "extra_special_tokens": {"image_token": 1}}"#)],
+            "",
+            "model_damaged",
+            "`FOLDER/tokenizer_config.json`: expected an object of tokens by name for `extra_special_tokens`, found a number",
+            mend,
+        ),
+        (
+            vec![("x.gguf", "not one")],
+            "x.gguf",
+            "model_damaged",
+            "`FOLDER/x.gguf`: not a GGUF file: it does not begin with `GGUF` (byte 0)",
+            "the file is cut short or damaged: get it again, or give the model's .jinja file",
+        ),
+        (
+            vec![("0a1b", "GGUF")],
+            "0a1b",
+            "model_damaged",
+            "`FOLDER/0a1b`: expected 4 more bytes at least, found 0 to the end of the file (byte 4)",
+            "the file is cut short or damaged: get it again, or give the model's .jinja file",
+        ),
+        (
+            vec![("x.gguf", "GGUF\0\0\0\u{3}")],
+            "x.gguf",
+            "model_damaged",
+            "`FOLDER/x.gguf`: a big-endian GGUF file, expected a little-endian one (byte 4)",
+            "convert it: the `gguf` package of Python has `gguf-convert-endian`",
+        ),
+        (
+            vec![],
+            "nothing.jinja",
+            "model_unreadable",
+            "cannot read `FOLDER/nothing.jinja`",
+            "give the path of a file or folder that can be read",
+        ),
+    ];
+    for (files, path, code, message, help) in cases {
+        let folder = Folder::new(&files);
+        let path = if path.is_empty() { folder.0.clone() } else { folder.0.join(path) };
+        let error = load(&path).expect_err(message);
+        let root = folder.0.display().to_string();
+        let shown = |text: &str| text.replace(&root, "FOLDER");
+        assert_eq!((error.code(), shown(&error.help()).as_str()), (code, help), "{error}");
+        match error {
+            // The rest is the system's own words.
+            FileError::Unreadable { .. } => assert!(shown(&error.to_string()).starts_with(message), "{error}"),
+            error => assert_eq!(shown(&error.to_string()), message),
+        }
+    }
+}
+
+#[test]
+fn a_template_is_chosen_as_transformers_chooses() {
+    let of = |names: &[&str]| {
+        let named = names.iter().map(|name| ((*name).to_owned(), Json::from(*name))).collect();
+        ModelTemplates::from_json(&Json::Object(named)).unwrap()
+    };
+    let all = of(&["rag", "tool_use", "default"]);
+    let of_tools = of(&["rag", "tool_use"]);
+    let cases = [
+        (&all, None, false, "default"),
+        (&all, None, true, "tool_use"),
+        (&all, Some("rag"), true, "rag"),
+        (&of(&["default", "rag"]), None, true, "default"),
+        (&of_tools, None, true, "tool_use"),
+        (&of(&["rag"]), None, true, "rag"),
+    ];
+    for (templates, name, has_tools, chosen) in cases {
+        assert_eq!(templates.choose(name, has_tools).unwrap().source, chosen);
+    }
+    let none = of_tools.choose(None, false).unwrap_err();
+    assert_eq!((none.code(), none.help().as_str()), ("no_default_template", "choose one by name: `rag`, `tool_use`"));
+    let unknown = all.choose(Some("x"), false).unwrap_err();
+    assert_eq!(unknown.to_string(), "the model has no chat template `x`");
+    assert_eq!(unknown.help(), "choose one by name: `rag`, `tool_use`, `default`");
+}
+
+#[test]
+fn templates_and_special_tokens_are_found() {
+    let bytes = bytes_of(GGUF);
+    let templates = ModelTemplates::from_gguf(&mut read(&bytes).unwrap(), "tiny.gguf".as_ref()).unwrap();
+    let named: Vec<(&str, &str)> =
+        templates.templates.iter().map(|template| (template.name.as_str(), template.source.as_str())).collect();
+    assert_eq!(named, [("default", "{{ bos_token }}default"), ("tool_use", "tools"), ("rag", "rag")]);
+    assert_eq!(templates.templates[1].place(), "tiny.gguf, tokenizer.chat_template.tool_use");
+    let mut tokens: Vec<(&str, &str)> =
+        templates.tokens.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    tokens.sort_unstable();
+    assert_eq!(tokens, [("bos_token", "<s>"), ("eos_token", "</s>"), ("pad_token", "</s>"), ("unk_token", "<unk>")]);
+}
+
+#[test]
+fn a_wrong_value_is_named_with_its_key() {
+    let wrong = |metadata: &str| {
+        let bytes = bytes_of(metadata);
+        let flaw = flaw(ModelTemplates::from_gguf(&mut read(&bytes).unwrap(), "x".as_ref()).unwrap_err());
+        assert!(flaw.offset > 24, "{flaw:?}");
+        (flaw.key, flaw.problem)
+    };
+    let kind = |expected, found| Problem::WrongKind { expected, found };
+    let cases = [
+        (r#"{"tokenizer.chat_template": 1}"#, "tokenizer.chat_template", kind("a text", "a whole number")),
+        (r#"{"tokenizer.chat_templates": "a"}"#, "tokenizer.chat_templates", kind("an array", "a text")),
+        (r#"{"tokenizer.chat_templates": [1]}"#, "tokenizer.chat_templates", kind("a text", "a whole number")),
+        (
+            r#"{"tokenizer.chat_templates": ["a"]}"#,
+            "tokenizer.chat_templates",
+            Problem::NoSuchTemplate { name: "a".into() },
+        ),
+        (
+            r#"{"tokenizer.ggml.tokens": ["a"], "tokenizer.ggml.eos_token_id": 1}"#,
+            "tokenizer.ggml.eos_token_id",
+            Problem::NoSuchToken { id: 1, count: 1 },
+        ),
+        (
+            r#"{"tokenizer.ggml.bos_token_id": 0}"#,
+            "tokenizer.ggml.bos_token_id",
+            Problem::NoSuchToken { id: 0, count: 0 },
+        ),
+        (
+            r#"{"tokenizer.ggml.bos_token_id": -1}"#,
+            "tokenizer.ggml.bos_token_id",
+            kind("a whole number from 0 on", "a whole number"),
+        ),
+    ];
+    for (metadata, key, problem) in cases {
+        assert_eq!(wrong(metadata), (key.to_owned(), problem), "{metadata}");
+    }
+    // The number for no token.
+    let none = bytes_of(r#"{"tokenizer.ggml.bos_token_id": 4294967295}"#);
+    assert_eq!(ModelTemplates::from_gguf(&mut read(&none).unwrap(), "x".as_ref()).unwrap().tokens, []);
+}
+
+#[test]
+fn a_changed_byte_of_a_gguf_file_is_an_error_or_changes_what_is_read() {
+    let bytes = bytes_of(GGUF);
+    for at in 0..bytes.len() {
+        for value in [0, 1, 9, 0x7f, 0xff] {
+            let mut changed = bytes.clone();
+            changed[at] = value;
+            let templates = read(&changed).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, "x".as_ref()));
+            if let Err(error) = templates {
+                assert!(flaw(error).offset <= bytes.len() as u64);
+            }
+        }
+    }
+}
+
+fn bytes_of(metadata: &str) -> Vec<u8> {
+    match json::parse(metadata) {
+        Ok(Json::Object(object)) => write_gguf(&object),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn read(bytes: &[u8]) -> Result<Gguf<Cursor<&[u8]>>, Error> {
+    Gguf::read(Cursor::new(bytes))
+}
+
+fn flaw(error: Error) -> Flaw {
+    match error {
+        Error::Damaged(flaw) => flaw,
+        Error::Unreadable(error) => panic!("{error}"),
+    }
+}
+
+/// A folder with files; gone when the case is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Folder {
+        static COUNT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let folder = Folder(std::env::temp_dir().join(format!("rolecall-templates-{}-{number}", std::process::id())));
+        fs::create_dir_all(&folder.0).unwrap();
+        for (name, text) in files {
+            let path = folder.0.join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        folder
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
