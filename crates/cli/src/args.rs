@@ -188,11 +188,11 @@ pub struct Chat {
     /// Who writes the token that opens the prompt; the input's own `bos` wins [default: write]
     #[arg(long, value_enum, value_name = "WHO")]
     pub bos: Option<BosArg>,
-    /// The token that opens a text, for formats that take the tokenizer's own; may be repeated; empty for none
-    /// [default: what the files beside --tokenizer say, or the format]
+    /// The token that opens a text, for chat templates and for formats that take the tokenizer's own; may be repeated; empty
+    /// for none [default: what the files of --template or beside --tokenizer say, or the format]
     #[arg(long = "bos-token", value_name = "TOKEN")]
     pub bos_tokens: Vec<String>,
-    /// The token that closes a text, for formats that take the tokenizer's own; empty for none
+    /// The token that closes a text, for chat templates and for formats that take the tokenizer's own; empty for none
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
     /// What becomes of the format's order rules; the input's own `rules` win [default: enforce]
@@ -226,14 +226,18 @@ pub struct Chat {
 /// A model's own chat template, in place of a format.
 #[derive(Debug, clap::Args)]
 pub struct OwnTemplate {
-    /// Render through a chat template (Jinja) in place of a format: a .jinja file, a tokenizer_config.json, or a model's
-    /// folder; --option gives it switches, e.g. enable_thinking=false
+    /// Render through a chat template (Jinja) in place of a format: a .jinja file, a tokenizer_config.json, a GGUF file, or
+    /// a model's folder; --option gives it switches, e.g. enable_thinking=false
     #[arg(
         long,
         value_name = "FILE|DIR",
         conflicts_with_all = ["format", "formats", "bos", "rules", "new_turn", "for_training"]
     )]
     pub template: Option<PathBuf>,
+    /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
+    /// `default`]
+    #[arg(long, value_name = "NAME", requires = "template")]
+    pub template_name: Option<String>,
     /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
     #[arg(long, value_name = "TIME", requires = "template", value_parser = read_time)]
     pub now: Option<DateTime>,

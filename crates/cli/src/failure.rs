@@ -4,6 +4,7 @@ use std::io;
 
 use rolecall::json::Object;
 use rolecall::model::{FileError, Unidentified};
+use rolecall::template::NoChoice;
 use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
 
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -30,6 +31,10 @@ pub enum Failure {
     Tokenizer { path: String, error: tokenizer::Error },
     /// A file in a model's folder is damaged.
     ModelFile(FileError),
+    /// What was to give a chat template is damaged or has none.
+    TemplateFile(FileError),
+    /// The command line names a chat template that the model of this path has not got.
+    NoTemplate { path: String, why: NoChoice },
     /// No format can be chosen for a model without a guess.
     NoFormatFor(Unidentified),
 }
@@ -38,13 +43,16 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Unreadable { .. } | Failure::Unwritable(_) => Exit::Unreadable,
-            Failure::UnknownFormat { .. } | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
+            Failure::UnknownFormat { .. }
+            | Failure::NoTemplate { .. }
+            | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
             Failure::Refused { .. }
             | Failure::Misfit { .. }
             | Failure::FormatFile { .. }
             | Failure::Tokenizer { .. }
             | Failure::ModelFile(_)
+            | Failure::TemplateFile(_)
             | Failure::NoFormatFor(_) => Exit::Refused,
         }
     }
@@ -58,7 +66,8 @@ impl Failure {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
             Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
             Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
-            Failure::ModelFile(error) => place_in_model(error),
+            Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
+            Failure::NoTemplate { path, .. } => Place::Named(path.clone()),
             Failure::UnknownFormat { .. } => Place::Named("command line".into()),
             _ => Place::Nowhere,
         };
@@ -79,7 +88,7 @@ impl Failure {
             Failure::FormatFile { source, error } => {
                 inner.insert("mistakes", json_of_mistakes(source, error));
             }
-            Failure::ModelFile(error) => {
+            Failure::ModelFile(error) | Failure::TemplateFile(error) => {
                 if let FileError::Damaged { path, .. } = error {
                     inner.insert("file", Json::from(path.display().to_string()));
                 }
@@ -105,7 +114,8 @@ impl Failure {
             Failure::FormatFile { .. } => "bad_format",
             Failure::UnknownFormat { .. } => "unknown_format",
             Failure::Tokenizer { error, .. } => error.code(),
-            Failure::ModelFile(error) => error.code(),
+            Failure::ModelFile(error) | Failure::TemplateFile(error) => error.code(),
+            Failure::NoTemplate { why, .. } => why.code(),
             Failure::NoFormatFor(unidentified) => unidentified.code(),
         }
     }
@@ -128,8 +138,10 @@ impl Failure {
             }
             Failure::UnknownFormat { name, .. } => format!("there is no format `{name}`"),
             Failure::Tokenizer { error, .. } => error.to_string(),
-            Failure::ModelFile(FileError::Damaged { damage, .. }) => damage.to_string(),
-            Failure::ModelFile(error) => error.to_string(),
+            Failure::ModelFile(FileError::Damaged { damage, .. })
+            | Failure::TemplateFile(FileError::Damaged { damage, .. }) => damage.to_string(),
+            Failure::ModelFile(error) | Failure::TemplateFile(error) => error.to_string(),
+            Failure::NoTemplate { why, .. } => why.to_string(),
             Failure::NoFormatFor(unidentified) => unidentified.to_string(),
         }
     }
@@ -145,9 +157,9 @@ impl Failure {
             Failure::Tokenizer { .. } => {
                 vec!["give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()]
             }
-            Failure::ModelFile(_) => {
-                vec!["mend the file or take it out of the folder; `--model` with a name asks the name alone".into()]
-            }
+            Failure::ModelFile(error) => vec![format!("{}; `--model` with a name asks the name alone", error.help())],
+            Failure::TemplateFile(error) => vec![error.help()],
+            Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => unidentified.help(),
         }
     }
@@ -202,6 +214,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     }
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
+        Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::TextAlone => Field::field("chat_template"),
         Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
         Refusal::Template { source, error } => {

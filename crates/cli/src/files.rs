@@ -1,11 +1,12 @@
-//! Reads what the command line names: texts, formats, tokenizers. No other module opens a file.
+//! Reads what the command line names: texts, formats, tokenizers, chat templates. No other module opens a file.
 
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::model::{FileError, Model, ModelFile, ModelFolder, read_folder};
+use rolecall::model::{FileError, Model, ModelFolder, read_folder};
+use rolecall::template::{self, ModelTemplates, NamedTemplate};
 use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
 
 use crate::failure::Failure;
@@ -99,30 +100,22 @@ pub fn load_own_tokens(path: &Path) -> Option<(Vec<String>, String)> {
     let folder = read_folder(folder).ok()?;
     // A tokenizer that names none has none.
     let named = folder.files.iter().any(|file| matches!(*file, "tokenizer_config.json" | "special_tokens_map.json"));
-    named.then(|| (folder.bos.into_iter().collect(), folder.eos.unwrap_or_default()))
+    let token = |name| folder.templates.token(name).map(str::to_owned);
+    named.then(|| (token("bos_token").into_iter().collect(), token("eos_token").unwrap_or_default()))
 }
 
-/// A chat template, with the tokens that open and close a text where the files beside it name them.
-pub fn load_template(path: &Path) -> Result<(Source, Option<String>, Option<String>), Failure> {
-    let name = path.display().to_string();
-    let none = || Failure::Unreadable { path: name.clone(), why: "it holds no chat template".into() };
-    let of_model = |folder: ModelFolder| {
-        let text = folder.template.ok_or_else(none)?;
-        Ok((Source { name: name.clone(), text: text.replace("\r\n", "\n") }, folder.bos, folder.eos))
-    };
-    if path.is_dir() {
-        return of_model(load_folder(path)?);
+/// The chat templates of a file or folder, or one from standard input.
+pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
+    if is_stdin(path) {
+        let source = read_text(path)?;
+        let mut templates = ModelTemplates::default();
+        templates.templates.push(NamedTemplate::of_file("default", source.text, source.name));
+        return Ok(templates);
     }
-    let source = read_text(path)?;
-    if path.extension().is_some_and(|extension| extension == "json") {
-        let mut folder = ModelFolder::default();
-        return match folder.read(ModelFile::TokenizerConfig, &source.text) {
-            Ok(()) => of_model(folder),
-            Err(damage) => Err(Failure::ModelFile(FileError::Damaged { path: path.to_owned(), damage })),
-        };
-    }
-    let beside = path.parent().and_then(|folder| read_folder(folder).ok()).unwrap_or_default();
-    Ok((Source { text: source.text.replace("\r\n", "\n"), ..source }, beside.bos, beside.eos))
+    template::load(path).map_err(|error| match unreadable(error) {
+        Ok(failure) => failure,
+        Err(error) => Failure::TemplateFile(error),
+    })
 }
 
 /// The tokenizer of a file or folder.
@@ -153,12 +146,20 @@ pub fn load_model(asked: &str) -> Result<Model, Failure> {
 }
 
 fn load_folder(path: &Path) -> Result<ModelFolder, Failure> {
-    read_folder(path).map_err(|error| match error {
-        FileError::Unreadable { path, source } => {
-            Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
-        }
-        error => Failure::ModelFile(error),
+    read_folder(path).map_err(|error| match unreadable(error) {
+        Ok(failure) => failure,
+        Err(error) => Failure::ModelFile(error),
     })
+}
+
+/// The failure of a file that cannot be read, or any other error as it is.
+fn unreadable(error: FileError) -> Result<Failure, FileError> {
+    match error {
+        FileError::Unreadable { path, source } => {
+            Ok(Failure::Unreadable { path: path.display().to_string(), why: said(&source) })
+        }
+        error => Err(error),
+    }
 }
 
 /// What the system says, in lower case and without its error number.

@@ -1,7 +1,7 @@
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use rolecall::{
@@ -15,13 +15,13 @@ use crate::failure::Failure;
 use crate::files;
 use crate::refusal::Refusal;
 use crate::source::Source;
-use crate::template::Template;
+use crate::template::Templates;
 
 /// What all conversations of a run share: the formats, and what the command line says.
 pub struct Job {
     registry: Registry,
     format: Option<String>,
-    template: Option<Template>,
+    templates: Option<Rc<Templates>>,
     /// Whether a template will do: it gives text alone.
     text_alone: bool,
     options: Options,
@@ -39,7 +39,7 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
-    template: Option<Cow<'a, Template>>,
+    templates: Option<Rc<Templates>>,
     new_turn: bool,
 }
 
@@ -69,10 +69,11 @@ impl Asked<'_> {
 impl Job {
     /// A run that may take a template in place of a format.
     pub fn with_template(chat: &Chat, own: &OwnTemplate, tokenizer: Option<&Path>) -> Result<Job, Failure> {
-        let template = own.template.as_deref().map(|path| Template::load(path, own, chat)).transpose()?;
+        let path = own.template.as_deref();
+        let templates = path.map(|path| Templates::load(path, own, chat).map(Rc::new)).transpose()?;
         let text_alone = tokenizer.is_none() && chat.for_training.is_none() && !chat.new_turn;
-        let nameless = Format::new(template.as_ref().map_or("chat_template", |template| template.source.name.as_str()));
-        Ok(Job { template, text_alone, nameless, ..Job::from_args(chat, tokenizer)? })
+        let nameless = Format::new(path.map_or("chat_template".into(), |path| path.display().to_string()));
+        Ok(Job { templates, text_alone, nameless, ..Job::from_args(chat, tokenizer)? })
     }
 
     pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
@@ -82,7 +83,7 @@ impl Job {
         Ok(Job {
             registry,
             format,
-            template: None,
+            templates: None,
             text_alone: false,
             options: Options {
                 bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
@@ -111,17 +112,17 @@ impl Job {
         }
         request.conversation.continue_final_message |= self.continue_final_message;
         let options = self.options_of(&request)?;
-        let own = Template::of_request(&request)?;
+        let own = Templates::of_request(&request)?;
         if own.is_some() && !self.text_alone {
             return Err(Refusal::TextAlone);
         }
-        let template = match (own, &request.format) {
-            (Some(own), _) => Some(Cow::Owned(own)),
-            (None, None) => self.template.as_ref().map(Cow::Borrowed),
+        let templates = match (own, &request.format) {
+            (Some(own), _) => Some(Rc::new(own)),
+            (None, None) => self.templates.clone(),
             (None, Some(_)) => None,
         };
-        if template.is_some() {
-            return Ok(Asked { request, format: &self.nameless, options, template, new_turn: false });
+        if templates.is_some() {
+            return Ok(Asked { request, format: &self.nameless, options, templates, new_turn: false });
         }
         // A name only: an input must not choose files to be read.
         let name = request.format.as_deref().or(self.format.as_deref()).ok_or(Refusal::NoFormat)?;
@@ -130,7 +131,7 @@ impl Job {
             near: self.registry.suggest(name).map(str::to_owned),
         })?;
         let format = if self.loss.is_some() { format.for_training() } else { format };
-        Ok(Asked { request, format, options, template: None, new_turn: self.new_turn })
+        Ok(Asked { request, format, options, templates: None, new_turn: self.new_turn })
     }
 
     fn options_of(&self, request: &Request) -> Result<Options, Refusal> {
@@ -171,8 +172,8 @@ impl Job {
 
 impl Asked<'_> {
     pub fn render(&self) -> Result<Prompt, Refusal> {
-        if let Some(template) = &self.template {
-            return template.render(&self.request, &self.options);
+        if let Some(templates) = &self.templates {
+            return templates.render(&self.request, &self.options);
         }
         let prompt = render(&self.request.conversation, self.format, &self.options)?;
         Ok(if self.new_turn { new_turn(&prompt, self.format) } else { prompt })

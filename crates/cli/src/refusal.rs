@@ -1,10 +1,11 @@
 use std::fmt;
 
+use rolecall::template::NoChoice;
 use rolecall::{Json, RenderError, TemplateError, answer, object};
 
 use crate::source::Source;
 
-/// Why a conversation was refused: the library's reasons, and the two that only a command has.
+/// Why a conversation was refused: the library's reasons, and those that only a command has.
 #[derive(Debug)]
 pub enum Refusal {
     Library(rolecall::Error),
@@ -15,6 +16,8 @@ pub enum Refusal {
         source: Source,
         error: TemplateError,
     },
+    /// None of the chat templates is meant for it.
+    NoChoice(NoChoice),
     /// The input carries a chat template where ids, a loss or the new turn are asked for.
     TextAlone,
     /// The input is not UTF-8 from this byte on.
@@ -28,6 +31,7 @@ impl Refusal {
             Refusal::Library(error) => error.code(),
             Refusal::NoFormat => "no_format",
             Refusal::Template { error, .. } => error.kind().code(),
+            Refusal::NoChoice(why) => why.code(),
             Refusal::TextAlone => "text_alone",
             Refusal::NotUtf8(_) => "not_utf8",
         }
@@ -42,6 +46,10 @@ impl Refusal {
                     .into(),
             ],
             Refusal::Template { error, .. } => help_with_template(error),
+            Refusal::NoChoice(why) if why.known().len() > 1 => {
+                vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
+            }
+            Refusal::NoChoice(why) => vec![why.help()],
             Refusal::TextAlone => {
                 vec!["render it without these, or name a format in place of `chat_template`".into()]
             }
@@ -90,6 +98,7 @@ impl fmt::Display for Refusal {
             Refusal::NoFormat => f.write_str("no format is named"),
             // Line and column are said beside it.
             Refusal::Template { error, .. } => f.write_str(error.message()),
+            Refusal::NoChoice(why) => write!(f, "{why}"),
             Refusal::TextAlone => f.write_str("`chat_template` gives text alone: no ids, no loss, no new turn"),
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
         }

@@ -1,9 +1,13 @@
-//! A model's own chat template, where the command line asks for one in place of a format.
+//! A model's own chat templates, where the command line or a request asks for one in place of a format.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::json::Object;
+use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::{
     ChatTemplate, DateTime, Error, Json, Options, Prompt, RenderError, Request, TemplateOptions, json, render_template,
 };
@@ -11,71 +15,106 @@ use rolecall::{
 use crate::args::{Chat, OwnTemplate};
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{refused, wrong_type};
+use crate::job::wrong_type;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
 const TIME: &str = "a time like 2026-11-21 or 2026-11-21T12:34:56";
 
-/// A template, with what it was read from.
-#[derive(Clone, Debug)]
-pub struct Template {
-    template: ChatTemplate,
+/// The templates of a model, each compiled when it is first asked for.
+#[derive(Debug)]
+pub struct Templates {
+    model: ModelTemplates,
+    /// Those that were asked for, by name.
+    compiled: RefCell<HashMap<String, Result<Rc<ChatTemplate>, RenderError>>>,
+    /// The one that is to be taken for requests that name none.
+    name: Option<String>,
     now: Option<DateTime>,
-    pub source: Source,
 }
 
-impl Template {
-    pub fn load(path: &Path, own: &OwnTemplate, chat: &Chat) -> Result<Template, Failure> {
-        let (source, bos, eos) = files::load_template(path)?;
-        let bos = chat.bos_tokens.first().cloned().or(bos);
-        let eos = chat.eos_token.clone().or(eos);
-        let tokens = [("bos_token", bos), ("eos_token", eos)];
-        let tokens = tokens.into_iter().filter_map(|(name, token)| Some((name.to_owned(), token?))).collect();
-        // No request is at fault: there is none yet.
-        let none = Source { name: source.name.clone(), text: String::new() };
-        let template = compile(&source, tokens).map_err(|refusal| refused(refusal, &none))?;
-        Ok(Template { template, now: own.now.or_else(clock), source })
+impl Templates {
+    fn new(model: ModelTemplates, name: Option<String>, now: Option<DateTime>) -> Templates {
+        Templates { model, compiled: RefCell::default(), name, now }
     }
 
-    /// The template that a request carries as `chat_template`, with its `bos_token`, `eos_token` and `now`.
-    pub fn of_request(request: &Request) -> Result<Option<Template>, Refusal> {
-        let text = |key: &str| match request.other.get(key) {
-            None | Some(Json::Null) => Ok(None),
-            Some(Json::String(text)) => Ok(Some(text.clone())),
-            Some(other) => Err(wrong_type(key, "a string", other)),
-        };
-        let Some(source) = text("chat_template")? else { return Ok(None) };
-        let mut tokens = Vec::new();
-        for name in ["bos_token", "eos_token"] {
-            tokens.extend(text(name)?.map(|token| (name.to_owned(), token)));
+    /// The templates that the command line names. What is wrong with the one that all requests take is said at once.
+    pub fn load(path: &Path, own: &OwnTemplate, chat: &Chat) -> Result<Templates, Failure> {
+        let mut model = files::load_templates(path)?;
+        if !chat.bos_tokens.is_empty() {
+            model.set_token("bos_token", chat.bos_tokens.concat());
         }
-        let now = match text("now")? {
-            Some(now) => Some(read_time(&now).map_err(|_| wrong_type("now", TIME, &now.as_str().into()))?),
+        if let Some(token) = &chat.eos_token {
+            model.set_token("eos_token", token.clone());
+        }
+        let templates = Templates::new(model, own.template_name.clone(), own.now.or_else(clock));
+        if templates.name.is_some() || templates.model.templates.len() == 1 {
+            templates.choose(templates.name.as_deref(), false).map_err(|refusal| match refusal {
+                Refusal::NoChoice(why) => Failure::NoTemplate { path: path.display().to_string(), why },
+                // No request is at fault: there is none yet.
+                refusal => Failure::Refused { refusal, source: Source { name: String::new(), text: String::new() } },
+            })?;
+        }
+        Ok(templates)
+    }
+
+    /// The templates that a request carries as `chat_template`, with its `bos_token`, `eos_token` and `now`.
+    pub fn of_request(request: &Request) -> Result<Option<Templates>, Refusal> {
+        let Some(carried) = request.other.get("chat_template").filter(|carried| !carried.is_null()) else {
+            return Ok(None);
+        };
+        let expected = "a text, a list of {\"name\", \"template\"}, or an object of texts by name";
+        let wrong = |_| wrong_type("chat_template", expected, carried);
+        let mut model = ModelTemplates::from_json(carried).map_err(wrong)?;
+        for name in ["bos_token", "eos_token"] {
+            if let Some(token) = text_of(request, name)? {
+                model.set_token(name, token.to_owned());
+            }
+        }
+        let now = match text_of(request, "now")? {
+            Some(now) => Some(read_time(now).map_err(|_| wrong_type("now", TIME, &now.into()))?),
             None => clock(),
         };
-        let source = Source { name: "chat_template".into(), text: source.replace("\r\n", "\n") };
-        let template = compile(&source, tokens)?;
-        Ok(Some(Template { template, now, source }))
+        Ok(Some(Templates::new(model, None, now)))
     }
 
+    /// Renders a request through the template that is meant for it; the one that its `chat_template_name` names wins.
     pub fn render(&self, request: &Request, options: &Options) -> Result<Prompt, Refusal> {
+        let name = text_of(request, "chat_template_name")?.or(self.name.as_deref());
+        let (named, template) = self.choose(name, request.conversation.tools.is_some())?;
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = options.choices.iter().map(|(name, text)| (name.clone(), value(text))).collect();
         let options = TemplateOptions { now: self.now, kwargs, ..TemplateOptions::default() };
-        render_template(&request.conversation, &self.template, &options).map_err(|error| match error {
-            RenderError::Template(error) => Refusal::Template { source: self.source.clone(), error },
-            error => Error::from(error).into(),
-        })
+        render_template(&request.conversation, &template, &options).map_err(|error| refused(named, error))
+    }
+
+    fn choose(&self, name: Option<&str>, has_tools: bool) -> Result<(&NamedTemplate, Rc<ChatTemplate>), Refusal> {
+        let named = self.model.choose(name, has_tools).map_err(Refusal::NoChoice)?;
+        let compile = || ChatTemplate::compile(&named.source, self.model.tokens.clone()).map(Rc::new);
+        let compiled = self.compiled.borrow_mut().entry(named.name.clone()).or_insert_with(compile).clone();
+        compiled.map(|template| (named, template)).map_err(|error| refused(named, error))
     }
 }
 
-fn compile(source: &Source, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Refusal> {
-    ChatTemplate::compile(&source.text, tokens).map_err(|error| match error {
-        RenderError::Template(error) => Refusal::Template { source: source.clone(), error },
+/// A key of the request that holds a text.
+fn text_of<'a>(request: &'a Request, key: &str) -> Result<Option<&'a str>, Refusal> {
+    match request.other.get(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(other) => Err(wrong_type(key, "a string", other)),
+    }
+}
+
+/// A refusal, which points into the template's text where the template is at fault.
+fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
+    match error {
+        RenderError::Template(error) => {
+            // The engine counts in lines that end with `\n`.
+            let text = named.source.replace("\r\n", "\n").replace('\r', "\n");
+            Refusal::Template { source: Source { name: named.place(), text }, error }
+        }
         error => Error::from(error).into(),
-    })
+    }
 }
 
 /// The machine's time, which is UTC: the standard library knows no zones.

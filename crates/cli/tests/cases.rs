@@ -5,7 +5,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use rolecall_testkit::Fixture;
+use rolecall::json;
+use rolecall_testkit::{Fixture, write_gguf};
 
 #[test]
 fn every_case_holds() {
@@ -58,7 +59,7 @@ fn every_shell_gets_a_completion_script() {
     }
 }
 
-/// The folder a case runs in, with its files; gone when the case is over.
+/// The folder a case runs in, with its files (those of GGUF by their metadata as JSON); gone when the case is over.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -67,10 +68,17 @@ impl Folder {
         let folder = Folder(std::env::temp_dir().join(format!("rolecall-cli-{}-{name}", std::process::id())));
         fs::create_dir_all(&folder.0).expect("the folder can be made");
         for (name, text) in case.sections() {
-            let Some(path) = name.strip_prefix("file ") else { continue };
-            let path = folder.0.join(path);
+            let (path, bytes) = match name.split_once(' ') {
+                Some(("file", path)) => (folder.0.join(path), text.as_bytes().to_vec()),
+                Some(("gguf", path)) => {
+                    let metadata = json::parse(text).expect("a section of GGUF is JSON");
+                    let metadata = metadata.as_object().expect("a section of GGUF is an object");
+                    (folder.0.join(path), write_gguf(metadata))
+                }
+                _ => continue,
+            };
             fs::create_dir_all(path.parent().expect("it is inside the folder")).expect("the folder can be made");
-            fs::write(path, text).expect("the file can be written");
+            fs::write(path, bytes).expect("the file can be written");
         }
         folder
     }

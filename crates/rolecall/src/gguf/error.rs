@@ -139,7 +139,9 @@ impl fmt::Display for Problem {
             Problem::NoSuchTemplate { name } => {
                 write!(f, "the template `{name}` is listed, and there is no `tokenizer.chat_template.{name}`")
             }
-            Problem::NoSuchToken { id, count } => write!(f, "expected one of the {count} tokens, found number {id}"),
+            Problem::NoSuchToken { id, count } => {
+                write!(f, "expected the number of one of the {count} tokens, found {id}")
+            }
         }
     }
 }

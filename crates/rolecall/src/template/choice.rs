@@ -57,7 +57,7 @@ impl NoChoice {
     /// What to do about it.
     pub fn help(&self) -> String {
         match self.known() {
-            [] => "the model has no template".into(),
+            [] => "give at least one".into(),
             [only] => format!("the only one is called `{only}`"),
             several => {
                 let names: Vec<String> = several.iter().map(|name| format!("`{name}`")).collect();
@@ -71,6 +71,7 @@ impl fmt::Display for NoChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             NoChoice::Unknown { name, .. } => write!(f, "the model has no chat template `{name}`"),
+            NoChoice::NoDefault { known } if known.is_empty() => f.write_str("there is no chat template"),
             NoChoice::NoDefault { .. } => {
                 write!(f, "the model has several chat templates, and none is called `{DEFAULT}`")
             }
