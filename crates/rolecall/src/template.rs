@@ -41,8 +41,7 @@ pub struct ModelTemplates {
     pub templates: Vec<NamedTemplate>,
     /// The special tokens that they may name, by name (`bos_token`), each once: what `ChatTemplate::compile` takes.
     pub tokens: Vec<(String, String)>,
-    /// transformers: special_tokens_map.json is not looked at where the config lists the added tokens.
-    config_lists_tokens: bool,
+    config: tokens::Config,
 }
 
 /// A chat template of a model.

@@ -167,20 +167,26 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             ],
         ),
         (
-            "the map of special tokens wins where the config lists no added tokens, but not over a model's own",
+            "the map of special tokens wins where the config lists no added tokens, but not over a model's own text",
             vec![
                 (
                     "tokenizer_config.json",
-                    r#"{"chat_template": "t", "bos_token": "<s>", "pad_token": "<pad>", "image_token": "<image>"}"#,
+                    r#"{"chat_template": "t", "bos_token": "<s>", "pad_token": "<pad>", "image_token": "<image>", "audio_token": {"content": "<audio>"}, "video_token": {"content": "<video>"}, "extra_special_tokens": {"boi_token": "<boi>"}}"#,
                 ),
                 (
                     "special_tokens_map.json",
-                    r#"{"bos_token": {"content": "<map>"}, "eos_token": "</map>", "pad_token": null, "image_token": "<map image>", "audio_token": "<audio>", "additional_special_tokens": ["<x>"]}"#,
+                    r#"{"bos_token": {"content": "<map>"}, "eos_token": "</map>", "pad_token": null, "image_token": "<map image>", "audio_token": "<map audio>", "video_token": null, "boi_token": "<map boi>", "additional_special_tokens": ["<x>"]}"#,
                 ),
             ],
             "",
             vec!["default = t (tokenizer_config.json, chat_template)"],
-            vec!["bos_token <map>", "image_token <image>", "eos_token </map>", "audio_token <audio>"],
+            vec![
+                "bos_token <map>",
+                "image_token <image>",
+                "audio_token <map audio>",
+                "boi_token <boi>",
+                "eos_token </map>",
+            ],
         ),
         (
             "and is not looked at where it does",

@@ -24,43 +24,61 @@ pub(crate) fn token_of(value: &Json) -> Option<&str> {
     }
 }
 
+/// What of the config decides how the map of special tokens is read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Config {
+    /// It lists the added tokens.
+    lists_added: bool,
+    /// The model's own tokens that it has as texts, or in an object of them.
+    own: Vec<String>,
+}
+
+/// Whether a key may be a token of a model's own.
+fn is_own(name: &str) -> bool {
+    name.ends_with("_token") && !USUAL.contains(&name)
+}
+
 impl ModelTemplates {
     /// The tokens of a `tokenizer_config.json`.
     pub(crate) fn take_config_tokens(&mut self, object: &Object) -> Result<(), Damage> {
-        self.config_lists_tokens = object.get("added_tokens_decoder").is_some();
+        let own_texts = object.iter().filter(|(name, value)| is_own(name) && value.as_str().is_some());
+        let in_objects = OWN.iter().filter_map(|field| object.get(field)?.as_object()).flat_map(Object::iter);
+        self.config = Config {
+            lists_added: object.get("added_tokens_decoder").is_some(),
+            own: own_texts.chain(in_objects).map(|(name, _)| name.to_owned()).collect(),
+        };
         for (name, value) in object.iter() {
-            match USUAL.iter().find(|usual| **usual == name) {
-                Some(usual) => self.take_usual(usual, value)?,
-                None if name.ends_with("_token") => {
-                    // `add_bos_token` and its like end so and are no tokens.
-                    if let Some(text) = token_of(value) {
-                        self.set_token(name, text.to_owned());
-                    }
-                }
-                None => {}
-            }
+            self.take_token(name, value)?;
         }
         self.take_own(object)
     }
 
     /// The tokens of a `special_tokens_map.json`, which is read behind the config. transformers: it is looked at only where the
-    /// config does not list the added tokens, and then its usual tokens win, but not a model's own.
+    /// config does not list the added tokens, and then it wins, but for most of a model's own tokens.
     pub(crate) fn take_map_tokens(&mut self, object: &Object) -> Result<(), Damage> {
-        if self.config_lists_tokens {
+        if self.config.lists_added {
             return Ok(());
         }
         for (name, value) in object.iter() {
-            match USUAL.iter().find(|usual| **usual == name) {
-                Some(usual) => self.take_usual(usual, value)?,
-                None if name.ends_with("_token") && self.token(name).is_none() => {
-                    if let Some(text) = token_of(value) {
-                        self.set_token(name, text.to_owned());
-                    }
-                }
-                None => {}
+            if !self.config.own.iter().any(|own| own == name) {
+                self.take_token(name, value)?;
             }
         }
         self.take_own(object)
+    }
+
+    fn take_token(&mut self, name: &str, value: &Json) -> Result<(), Damage> {
+        if let Some(usual) = USUAL.iter().find(|usual| **usual == name) {
+            return self.take_usual(usual, value);
+        }
+        if is_own(name) {
+            match token_of(value) {
+                Some(text) => self.set_token(name, text.to_owned()),
+                // `add_bos_token` and its like are called so and are no tokens.
+                None => self.tokens.retain(|(known, _)| known != name),
+            }
+        }
+        Ok(())
     }
 
     fn take_usual(&mut self, name: &'static str, value: &Json) -> Result<(), Damage> {
