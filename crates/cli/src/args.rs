@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use rolecall::{Bos, DateTime, LossPolicy, RuleMode};
+use rolecall::{Bos, CallForm, DateTime, LossPolicy, RuleMode};
 
 use crate::template::read_time;
 
@@ -35,6 +35,7 @@ pub enum Verb {
     Formats(Formats),
     Diff(Diff),
     Check(Check),
+    Template(Template),
     Completions(Completions),
 }
 
@@ -161,6 +162,30 @@ pub struct Check {
     pub json: bool,
 }
 
+/// Show what a model's chat template reads, takes and decides on, and what an audit should look at
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/template.txt"))]
+pub struct Template {
+    /// The template: a .jinja file, a tokenizer_config.json, a model's folder or a .gguf file; `-` is standard input
+    #[arg(value_name = "FILE|DIR")]
+    pub path: PathBuf,
+    /// Show this one of several named templates [default: all]
+    #[arg(long, value_name = "NAME")]
+    pub template_name: Option<String>,
+    /// The model's tokenizer, to see whether the token that opens a text comes twice [default: the one in the folder]
+    #[arg(long, value_name = "FILE|DIR")]
+    pub tokenizer: Option<PathBuf>,
+    /// The token that opens a text, where the files do not name it
+    #[arg(long, value_name = "TOKEN")]
+    pub bos_token: Option<String>,
+    /// The token that closes a text, where the files do not name it
+    #[arg(long, value_name = "TOKEN")]
+    pub eos_token: Option<String>,
+    /// Answer with one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Print a completion script for a shell
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/completions.txt"))]
@@ -238,6 +263,9 @@ pub struct OwnTemplate {
     /// `default`]
     #[arg(long, value_name = "NAME", requires = "template")]
     pub template_name: Option<String>,
+    /// How the template is given tool calls [default: as-given, as transformers does]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub tool_calls: Option<CallsArg>,
     /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
     #[arg(long, value_name = "TIME", requires = "template", value_parser = read_time)]
     pub now: Option<DateTime>,
@@ -268,6 +296,14 @@ pub enum RulesArg {
     Enforce,
     /// Do as the maker's own code: any order, roles by the maker's names, what has no place is left out
     Reference,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum CallsArg {
+    /// As the conversation has them
+    AsGiven,
+    /// As the template writes them rightly: arguments as an object or as JSON text, ids that it does not refuse
+    AsWanted,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -302,6 +338,15 @@ impl LossArg {
     }
 }
 
+impl CallsArg {
+    pub fn form(self) -> CallForm {
+        match self {
+            CallsArg::AsGiven => CallForm::AsGiven,
+            CallsArg::AsWanted => CallForm::AsWanted,
+        }
+    }
+}
+
 impl BosArg {
     pub fn bos(self) -> Bos {
         match self {
@@ -330,6 +375,7 @@ impl Verb {
             Verb::Formats(formats) => formats.json,
             Verb::Diff(diff) => diff.json,
             Verb::Check(check) => check.json,
+            Verb::Template(template) => template.json,
             Verb::Completions(_) => false,
         }
     }

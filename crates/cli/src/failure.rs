@@ -217,7 +217,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::TextAlone => Field::field("chat_template"),
         Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
-        Refusal::Template { source, error } => {
+        Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;
             return Place::Span(source, offset..offset + 1);
         }

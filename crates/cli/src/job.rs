@@ -5,12 +5,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use rolecall::{
-    Bos, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request, RuleMode,
-    Tokenizer, answer, loss_spans, new_turn, render,
+    Bos, CallForm, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request,
+    RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
-use crate::args::{Chat, LossArg, OwnTemplate};
+use crate::args::{CallsArg, Chat, LossArg, OwnTemplate};
 use crate::failure::Failure;
 use crate::files;
 use crate::refusal::Refusal;
@@ -22,6 +22,8 @@ pub struct Job {
     registry: Registry,
     format: Option<String>,
     templates: Option<Rc<Templates>>,
+    /// How templates are given tool calls.
+    tool_calls: CallForm,
     /// Whether a template will do: it gives text alone.
     text_alone: bool,
     options: Options,
@@ -39,7 +41,7 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
-    templates: Option<Rc<Templates>>,
+    templates: Option<(Rc<Templates>, CallForm)>,
     new_turn: bool,
 }
 
@@ -73,7 +75,8 @@ impl Job {
         let templates = path.map(|path| Templates::load(path, own, chat).map(Rc::new)).transpose()?;
         let text_alone = tokenizer.is_none() && chat.for_training.is_none() && !chat.new_turn;
         let nameless = Format::new(path.map_or("chat_template".into(), |path| path.display().to_string()));
-        Ok(Job { templates, text_alone, nameless, ..Job::from_args(chat, tokenizer)? })
+        let tool_calls = own.tool_calls.map_or(CallForm::default(), CallsArg::form);
+        Ok(Job { templates, tool_calls, text_alone, nameless, ..Job::from_args(chat, tokenizer)? })
     }
 
     pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
@@ -84,6 +87,7 @@ impl Job {
             registry,
             format,
             templates: None,
+            tool_calls: CallForm::default(),
             text_alone: false,
             options: Options {
                 bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
@@ -121,7 +125,8 @@ impl Job {
             (None, None) => self.templates.clone(),
             (None, Some(_)) => None,
         };
-        if templates.is_some() {
+        if let Some(templates) = templates {
+            let templates = Some((templates, self.tool_calls));
             return Ok(Asked { request, format: &self.nameless, options, templates, new_turn: false });
         }
         // A name only: an input must not choose files to be read.
@@ -172,8 +177,8 @@ impl Job {
 
 impl Asked<'_> {
     pub fn render(&self) -> Result<Prompt, Refusal> {
-        if let Some(templates) = &self.templates {
-            return templates.render(&self.request, &self.options);
+        if let Some((templates, calls)) = &self.templates {
+            return templates.render(&self.request, &self.options, *calls);
         }
         let prompt = render(&self.request.conversation, self.format, &self.options)?;
         Ok(if self.new_turn { new_turn(&prompt, self.format) } else { prompt })

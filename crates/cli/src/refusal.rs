@@ -15,6 +15,8 @@ pub enum Refusal {
     Template {
         source: Source,
         error: TemplateError,
+        /// The message that the template was at.
+        message: Option<usize>,
     },
     /// None of the chat templates is meant for it.
     NoChoice(NoChoice),
@@ -45,7 +47,7 @@ impl Refusal {
                 "give `--format NAME` or write `\"format\": \"NAME\"` into the input; `rolecall formats` lists them"
                     .into(),
             ],
-            Refusal::Template { error, .. } => help_with_template(error),
+            Refusal::Template { error, message, .. } => help_with_template(error, *message),
             Refusal::NoChoice(why) if why.known().len() > 1 => {
                 vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
             }
@@ -66,7 +68,10 @@ impl Refusal {
         if let [.., help] = self.help().as_slice() {
             inner.insert("help", Json::from(help.as_str()));
         }
-        if let Refusal::Template { source, error } = self {
+        if let Refusal::Template { source, error, message } = self {
+            if let Some(message) = message {
+                inner.insert("message_index", Json::from(*message as i64));
+            }
             inner.insert("template", Json::from(source.name.as_str()));
             inner.insert("line", Json::from(i64::from(error.place().line)));
             inner.insert("column", Json::from(i64::from(error.place().column)));
@@ -77,9 +82,10 @@ impl Refusal {
     }
 }
 
-/// The calls that led to an error, the innermost first, and what to do.
-fn help_with_template(error: &TemplateError) -> Vec<String> {
+/// The message that it is about, the calls that led to it, the innermost first, and what to do.
+fn help_with_template(error: &TemplateError, message: Option<usize>) -> Vec<String> {
     let mut help: Vec<String> = Vec::new();
+    help.extend(message.map(|message| format!("the template was at message {message}")));
     for call in error.calls().iter().rev() {
         let line = format!("called as `{}` in line {}", call.name, call.place.line);
         // A macro that calls itself is named once.
@@ -87,7 +93,7 @@ fn help_with_template(error: &TemplateError) -> Vec<String> {
             help.push(line);
         }
     }
-    help.push(RenderError::Template(error.clone()).help());
+    help.push(RenderError::Template { error: error.clone(), message }.help());
     help
 }
 

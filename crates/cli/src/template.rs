@@ -9,7 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rolecall::json::Object;
 use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::{
-    ChatTemplate, DateTime, Error, Json, Options, Prompt, RenderError, Request, TemplateOptions, json, render_template,
+    CallForm, ChatTemplate, DateTime, Error, Json, Options, Prompt, RenderError, Request, TemplateOptions, json,
+    render_template,
 };
 
 use crate::args::{Chat, OwnTemplate};
@@ -78,13 +79,13 @@ impl Templates {
     }
 
     /// Renders a request through the template that is meant for it; the one that its `chat_template_name` names wins.
-    pub fn render(&self, request: &Request, options: &Options) -> Result<Prompt, Refusal> {
+    pub fn render(&self, request: &Request, options: &Options, calls: CallForm) -> Result<Prompt, Refusal> {
         let name = text_of(request, "chat_template_name")?.or(self.name.as_deref());
         let (named, template) = self.choose(name, request.conversation.tools.is_some())?;
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = options.choices.iter().map(|(name, text)| (name.clone(), value(text))).collect();
-        let options = TemplateOptions { now: self.now, kwargs, ..TemplateOptions::default() };
+        let options = TemplateOptions { now: self.now, kwargs, calls, ..TemplateOptions::default() };
         render_template(&request.conversation, &template, &options).map_err(|error| refused(named, error))
     }
 
@@ -105,14 +106,15 @@ fn text_of<'a>(request: &'a Request, key: &str) -> Result<Option<&'a str>, Refus
     }
 }
 
+/// A template's text to point into: the engine counts in lines that end with `\n`.
+pub fn as_source(named: &NamedTemplate) -> Source {
+    Source { name: named.place(), text: named.source.replace("\r\n", "\n").replace('\r', "\n") }
+}
+
 /// A refusal, which points into the template's text where the template is at fault.
-fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
+pub fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
     match error {
-        RenderError::Template(error) => {
-            // The engine counts in lines that end with `\n`.
-            let text = named.source.replace("\r\n", "\n").replace('\r', "\n");
-            Refusal::Template { source: Source { name: named.place(), text }, error }
-        }
+        RenderError::Template { error, message } => Refusal::Template { source: as_source(named), error, message },
         error => Error::from(error).into(),
     }
 }

@@ -92,7 +92,12 @@ pub enum Error {
         found: usize,
     },
     /// The chat template is wrong, refuses the conversation or asks too much.
-    Template(rolecall_jinja::Error),
+    Template {
+        /// What the engine says, with the place in the template.
+        error: rolecall_jinja::Error,
+        /// The message that the template was at, from 0, if it was at one.
+        message: Option<usize>,
+    },
     /// Nothing of the conversation carries loss.
     NoLoss,
     /// There is nothing to continue in the last message.
@@ -116,7 +121,7 @@ impl Error {
             Error::BadRawOutput { .. } => "bad_raw_output",
             Error::Rewritten { .. } => "rewritten",
             Error::Gap { .. } => "gap",
-            Error::Template(error) => error.kind().code(),
+            Error::Template { error, .. } => error.kind().code(),
             Error::NoLoss => "no_loss",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
@@ -131,8 +136,10 @@ impl Error {
             Error::BadRawOutput { message, .. }
             | Error::NothingToContinue { message, .. }
             | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
-            Error::Rewritten { message, .. } => message.map(|message| Place::message(message, "")),
-            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::Template(_) | Error::NoLoss => None,
+            Error::Rewritten { message, .. } | Error::Template { message, .. } => {
+                message.map(|message| Place::message(message, ""))
+            }
+            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::NoLoss => None,
         }
     }
 
@@ -150,7 +157,7 @@ impl Error {
                 "render the whole conversation, or render the first part as it stands in it".into()
             }
             Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
-            Error::Template(error) => template_help(error.kind()).to_owned(),
+            Error::Template { error, .. } => template_help(error.kind()).to_owned(),
             Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
@@ -198,7 +205,8 @@ impl fmt::Display for Error {
             Error::Gap { message, mark, found } => {
                 write!(f, "message {message}: expected one `{mark}` where the model is to write, found {found}")
             }
-            Error::Template(error) => write!(f, "{error}"),
+            Error::Template { error, message: Some(message) } => write!(f, "message {message}: {error}"),
+            Error::Template { error, message: None } => write!(f, "{error}"),
             Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }

@@ -43,7 +43,7 @@ fn run(template: &str, request: &str, options: &Json) -> Result<Prompt, String> 
 /// What, where in the template, where in the conversation.
 fn told(error: &RenderError) -> String {
     let mut text = format!("{}: {error}", error.code());
-    if let RenderError::Template(error) = error {
+    if let RenderError::Template { error, .. } = error {
         text.push_str(&format!("\nline {}: {}", error.place().line, error.place().source_line));
     }
     if let Some(place) = error.place() {

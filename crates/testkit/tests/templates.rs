@@ -117,7 +117,7 @@ fn a_refusal_names_kind_line_and_words() {
     let template = ChatTemplate::compile(source, Vec::new()).expect("it is Jinja");
     let conversation = conversation(r#"[{"role": "user", "content": "a"}]"#, object! {});
     let refusal = render_template(&conversation, &template, &TemplateOptions::default());
-    let Err(RenderError::Template(error)) = refusal else { panic!("{refusal:?}") };
+    let Err(RenderError::Template { error, .. }) = refusal else { panic!("{refusal:?}") };
     assert_eq!((error.kind().code(), error.message(), error.place().line), ("rejected", "no user", 2));
 }
 

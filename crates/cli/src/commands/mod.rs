@@ -7,6 +7,7 @@ mod encode;
 mod explain;
 mod formats;
 mod render;
+mod template;
 
 use std::path::Path;
 
@@ -28,6 +29,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Formats(args) => formats::run(args, output),
         Verb::Diff(args) => diff::run(args, output),
         Verb::Check(args) => check::run(args, output),
+        Verb::Template(args) => template::run(args, output),
         Verb::Completions(args) => completions::run(args, output),
     }
 }

@@ -35,7 +35,7 @@ pub use path::{Path, Step};
 /// assert_eq!(reads, ["messages", "messages[].name", "messages[].text"]);
 /// let comparison = &analysis.comparisons[0];
 /// assert_eq!(comparison.to_string(), "messages[].text startswith '!'");
-/// assert_eq!((comparison.spot.line, comparison.spot.column), (1, 36));
+/// assert_eq!((comparison.spot.line, comparison.spot.column), (1, 37));
 /// # Ok::<(), rolecall_jinja::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]

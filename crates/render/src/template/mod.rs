@@ -75,7 +75,7 @@ pub enum CallForm {
 impl ChatTemplate {
     /// Compiles a template.
     pub fn compile(source: &str, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Error> {
-        let program = jinja::Template::compile(source, &Limits::default()).map_err(Error::Template)?;
+        let program = jinja::Template::compile(source, &Limits::default()).map_err(in_template)?;
         Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default() })
     }
 
@@ -125,6 +125,17 @@ fn run<'a>(
     let inputs = Inputs::new(conversation, template, options, adapted);
     let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
     let environment = jinja::Environment { limits: options.limits.clone(), clock, ..jinja::Environment::default() };
-    let output = template.program.render(&inputs.context(), &environment).map_err(Error::Template)?;
-    Ok((inputs, output))
+    let output = template.program.render(&inputs.context(), &environment);
+    match output {
+        Ok(output) => Ok((inputs, output)),
+        Err(error) => {
+            let message = error.passes().iter().find_map(|tag| inputs.message_of(*tag));
+            Err(Error::Template { error, message })
+        }
+    }
+}
+
+/// An error before any message was looked at.
+fn in_template(error: jinja::Error) -> Error {
+    Error::Template { error, message: None }
 }

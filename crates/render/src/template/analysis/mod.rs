@@ -38,7 +38,7 @@ pub(super) fn wanted_calls(template: &ChatTemplate) -> WantedCalls {
 /// assert_eq!(analysis.support(Capability::System), &Support::Yes);
 /// assert_eq!(analysis.support(Capability::Tools), &Support::No);
 /// let gated = &analysis.findings[0];
-/// assert_eq!((gated.kind, gated.spot.map(|spot| spot.column)), (FindingKind::ContentGated, Some(56)));
+/// assert_eq!((gated.kind, gated.spot.map(|spot| spot.column)), (FindingKind::ContentGated, Some(46)));
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl TemplateAnalysis {
 
 /// Analyzes a template. Of the options, limits, the clock and switches are used; without a clock it is given one.
 pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> Result<TemplateAnalysis, Error> {
-    let program = template.program.analyze(&options.limits).map_err(Error::Template)?;
+    let program = template.program.analyze(&options.limits).map_err(super::in_template)?;
     let probe = Probe::new(template, options);
     let support = support::find(&probe);
     let writes_bos = probe.writes_bos();

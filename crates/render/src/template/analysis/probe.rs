@@ -56,7 +56,7 @@ impl<'t> Probe<'t> {
         let adapted = Adapted::default();
         let ran = super::super::run(&conversation, self.template, &self.options, &adapted);
         let (inputs, output) = ran.map_err(|error| match error {
-            Error::Template(error) => error.message().to_owned(),
+            Error::Template { error, .. } => error.message().to_owned(),
             error => error.to_string(),
         })?;
         Ok(Probed::new(&inputs, &output, &self.template.program))
@@ -130,11 +130,10 @@ impl Probed {
         }
     }
 
-    /// Where the template has what stands at a byte, or the first literal behind it.
+    /// Where the template has what stands at a byte: the first literal from there on, else the last one before.
     pub fn spot_at(&self, at: usize) -> Option<jinja::Spot> {
-        let pieces = self.pieces.iter().filter(|piece| piece.end > at);
-        let mut spots = pieces.filter_map(|piece| piece.spot);
-        spots.next()
+        let (before, behind) = self.pieces.split_at(self.pieces.partition_point(|piece| piece.end <= at));
+        behind.iter().chain(before.iter().rev()).find_map(|piece| piece.spot)
     }
 }
 

@@ -1,0 +1,91 @@
+//! The analysis as JSON.
+
+use rolecall::jinja::{Constant, Spot, Use};
+use rolecall::{Json, Support, object};
+
+use super::Analyzed;
+
+/// `{"name", "file", "lines", "supports", "arguments", "ids", "writes_bos", "switches", "reads", "findings", "refusals"}`
+pub fn of_analyzed(analyzed: &Analyzed) -> Json {
+    let analysis = &analyzed.analysis;
+    let mut supports = object! {};
+    for (capability, support) in &analysis.support {
+        supports.insert(capability.name(), of_support(support));
+    }
+    let switches = analysis.switches.iter().map(|switch| {
+        let mut answer = object! {
+            "name" => switch.name.as_str(), "at" => of_spot(&switch.spot),
+            "values" => switch.values.iter().map(of_constant).collect::<Vec<Json>>(),
+        };
+        if let Some(default) = switch.default {
+            answer.insert("default", Json::Bool(default));
+        }
+        Json::Object(answer)
+    });
+    let reads = analysis.program.reads.iter().map(|read| {
+        let uses = read
+            .uses
+            .iter()
+            .map(|(how, spot)| Json::Object(object! { "how" => name_of_use(*how), "at" => of_spot(spot) }));
+        Json::Object(object! { "path" => read.path.to_string(), "uses" => uses.collect::<Vec<Json>>() })
+    });
+    let findings = analysis.findings.iter().map(|finding| {
+        let mut answer = object! { "code" => finding.kind.code(), "message" => finding.message.as_str() };
+        if let Some(spot) = &finding.spot {
+            answer.insert("at", of_spot(spot));
+        }
+        answer.insert("help", Json::from(finding.kind.help()));
+        Json::Object(answer)
+    });
+    let refusals = analysis.program.calls.iter().filter(|call| call.name == "raise_exception").map(|call| {
+        let words = call.argument.iter().map(of_constant).collect::<Vec<Json>>();
+        Json::Object(object! { "at" => of_spot(&call.spot), "words" => words })
+    });
+    let name_or_null = |name: Option<&str>| name.map_or(Json::Null, Json::from);
+    Json::Object(object! {
+        "name" => analyzed.name.as_str(),
+        "file" => analyzed.source.name.as_str(),
+        "lines" => analyzed.source.text.lines().count() as i64,
+        "supports" => Json::Object(supports),
+        "arguments" => name_or_null(analysis.calls.arguments.map(|form| form.name())),
+        "ids" => name_or_null(analysis.calls.ids.map(|form| form.name())),
+        "writes_bos" => analysis.writes_bos.map_or(Json::Null, Json::Bool),
+        "switches" => switches.collect::<Vec<Json>>(),
+        "reads" => reads.collect::<Vec<Json>>(),
+        "refusals" => refusals.collect::<Vec<Json>>(),
+        "findings" => findings.collect::<Vec<Json>>(),
+    })
+}
+
+/// `true`, `false`, `{"refused": ".."}` or `null`
+fn of_support(support: &Support) -> Json {
+    match support {
+        Support::Yes => Json::Bool(true),
+        Support::No => Json::Bool(false),
+        Support::Refused(words) => Json::Object(object! { "refused" => words.as_str() }),
+        Support::Unknown => Json::Null,
+    }
+}
+
+fn of_constant(constant: &Constant) -> Json {
+    match constant {
+        Constant::None => Json::Null,
+        Constant::Bool(value) => Json::Bool(*value),
+        Constant::Number(number) => rolecall::json::parse(number).unwrap_or_else(|_| Json::from(number.as_str())),
+        Constant::Text(text) => Json::from(text.as_str()),
+    }
+}
+
+/// `"line:column"`
+fn of_spot(spot: &Spot) -> Json {
+    Json::from(super::page::shown(spot))
+}
+
+pub fn name_of_use(how: Use) -> &'static str {
+    match how {
+        Use::Printed => "printed",
+        Use::Compared => "compared",
+        Use::Iterated => "iterated",
+        Use::Changed => "changed",
+    }
+}

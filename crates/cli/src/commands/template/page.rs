@@ -1,0 +1,118 @@
+//! The analysis on a page, for people.
+
+use rolecall::jinja::{Read, Spot};
+use rolecall::{Support, Switch};
+
+use super::Analyzed;
+use super::json::name_of_use;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::explain::counted;
+use crate::paint::{Paint, Style};
+use crate::table::{self, Cell};
+use crate::visible;
+
+/// What it takes, its switches, what it reads and refuses, and what was found.
+pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
+    let analysis = &analyzed.analysis;
+    let name = paint.text(Style::Strong, &visible::escape(&analyzed.name));
+    let lines = counted(analyzed.source.text.lines().count(), "line");
+    let mut out = format!("{name}  {}, {lines}\n", visible::escape(&analyzed.source.name));
+    push(&mut out, paint, "takes", takes(analyzed));
+    push(&mut out, paint, "switches", analysis.switches.iter().map(switch).collect());
+    push(&mut out, paint, "reads", analysis.program.reads.iter().map(read).collect());
+    let refusals = analysis.program.calls.iter().filter(|call| call.name == "raise_exception");
+    let refusals = refusals.map(|call| {
+        let words: Vec<String> = call.argument.iter().map(ToString::to_string).collect();
+        let words = if words.is_empty() { "words that it puts together".to_owned() } else { words.join(" or ") };
+        vec![plain(shown(&call.spot)), plain(words)]
+    });
+    push(&mut out, paint, "refuses with", refusals.collect());
+    if !analysis.findings.is_empty() {
+        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "findings")));
+    }
+    for finding in &analysis.findings {
+        let place = match finding.spot {
+            Some(spot) => Place::Span(&analyzed.source, spot.offset as usize..spot.offset as usize + 1),
+            None => Place::Named(analyzed.source.name.clone()),
+        };
+        let diagnostic = Diagnostic {
+            severity: Severity::Warning,
+            code: finding.kind.code(),
+            message: finding.message.clone(),
+            place,
+            help: vec![finding.kind.help().to_owned()],
+        };
+        out.push_str(&format!("\n{}", diagnostic.draw(paint)));
+    }
+    out
+}
+
+fn takes(analyzed: &Analyzed) -> Vec<Vec<Cell>> {
+    let analysis = &analyzed.analysis;
+    let mut rows: Vec<Vec<Cell>> = Vec::new();
+    for (capability, support) in &analysis.support {
+        let support = match support {
+            Support::Yes => "yes".to_owned(),
+            Support::No => "no".to_owned(),
+            Support::Refused(words) => format!("refused: {words}"),
+            Support::Unknown => "not known".to_owned(),
+        };
+        rows.push(vec![plain(capability.name().replace('_', " ")), plain(support)]);
+    }
+    if let Some(form) = analysis.calls.arguments {
+        rows.push(vec![plain("arguments as".into()), plain(form.name().into())]);
+    }
+    if let Some(form) = analysis.calls.ids {
+        rows.push(vec![plain("call ids as".into()), plain(form.name().into())]);
+    }
+    let bos = match analysis.writes_bos {
+        Some(true) => "written by the template",
+        Some(false) => "not written by the template",
+        None => "none is known",
+    };
+    rows.push(vec![plain("opening token".into()), plain(bos.into())]);
+    rows
+}
+
+fn switch(switch: &Switch) -> Vec<Cell> {
+    let values: Vec<String> = switch.values.iter().map(ToString::to_string).collect();
+    let mut about = if values.is_empty() { String::new() } else { format!("compared with {}", values.join(", ")) };
+    if let Some(default) = switch.default {
+        let comma = if about.is_empty() { "" } else { "; " };
+        about.push_str(&format!("{comma}without it as with {default}"));
+    }
+    vec![plain(switch.name.clone()), plain(shown(&switch.spot)), plain(about)]
+}
+
+/// A path, and what is done with it at how many places, the first of them named.
+fn read(read: &Read) -> Vec<Cell> {
+    let mut kinds: Vec<(&'static str, usize, &Spot)> = Vec::new();
+    for (how, spot) in &read.uses {
+        match kinds.iter_mut().find(|(name, ..)| *name == name_of_use(*how)) {
+            Some((_, count, _)) => *count += 1,
+            None => kinds.push((name_of_use(*how), 1, spot)),
+        }
+    }
+    let uses = kinds.iter().map(|(name, count, first)| match count {
+        1 => format!("{name} {}", shown(first)),
+        count => format!("{name} {} and {} more", shown(first), count - 1),
+    });
+    vec![plain(read.path.to_string()), plain(uses.collect::<Vec<_>>().join(", "))]
+}
+
+/// `line:column`
+pub fn shown(spot: &Spot) -> String {
+    format!("{}:{}", spot.line, spot.column)
+}
+
+fn plain(text: String) -> Cell {
+    (Style::Plain, text)
+}
+
+/// A heading and rows in columns; nothing where there are no rows.
+fn push(out: &mut String, paint: Paint, heading: &str, rows: Vec<Vec<Cell>>) {
+    if !rows.is_empty() {
+        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
+        table::push(out, paint, "  ", &rows);
+    }
+}
