@@ -17,7 +17,7 @@ impl Fixture {
     /// All cases of a folder below `fixtures/`, in the order of their paths.
     pub fn of_folder(folder: &str) -> Vec<Fixture> {
         let mut paths = Vec::new();
-        collect(&crate::root().join("fixtures").join(folder), &mut paths);
+        collect(&super::root().join("fixtures").join(folder), &mut paths);
         paths.sort();
         assert!(!paths.is_empty(), "fixtures/{folder} holds no case");
         paths.into_iter().map(Fixture::read).collect()

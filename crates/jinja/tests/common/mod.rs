@@ -10,6 +10,8 @@ use std::path::PathBuf;
 use rolecall_conversation::json::Json;
 use rolecall_jinja::{InputEntry, InputValue, Inputs, Tag};
 
+/// Cases in files, as the whole workspace has them.
+#[path = "../../../testkit/src/fixture.rs"]
 pub mod fixture;
 
 /// Reads JSON where it lies.
