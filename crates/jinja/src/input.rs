@@ -69,6 +69,33 @@ pub trait Inputs {
     fn entry<'a>(&'a self, _dict: &'a dyn Any, _index: usize) -> Option<InputEntry<'a>> {
         None
     }
+
+    /// All that is asked about a value. There is no need to write this or the next two: they are here, with the reader's
+    /// own type, so that the several questions of a look-up are one call.
+    fn look<'a>(&'a self, node: &'a dyn Any) -> InputNode<'a> {
+        InputNode { node, value: self.value(node), tag: self.tag(node) }
+    }
+
+    /// The same of the item of a list at an index.
+    fn look_at<'a>(&'a self, list: &'a dyn Any, index: usize) -> Option<InputNode<'a>> {
+        self.item(list, index).map(|node| self.look(node))
+    }
+
+    /// The same of the value of a key of a dict.
+    fn look_up<'a>(&'a self, dict: &'a dyn Any, key: &str) -> Option<InputNode<'a>> {
+        self.get(dict, key).map(|node| self.look(node))
+    }
+}
+
+/// A value of the caller's and what its reader says of it.
+#[derive(Clone, Copy)]
+pub struct InputNode<'a> {
+    /// Where it lies.
+    pub node: &'a dyn Any,
+    /// What it is.
+    pub value: InputValue<'a>,
+    /// What the caller calls it.
+    pub tag: Tag,
 }
 
 /// What a value of the caller's is, in JSON's terms.

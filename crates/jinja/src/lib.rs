@@ -22,7 +22,7 @@ mod vm;
 pub use analysis::{Analysis, Comparison, Constant, FunctionCall, Path, Read, Spot, Step, Test, Use};
 pub use clock::{Clock, DateTime};
 pub use error::{Call, Error, ErrorKind, LimitKind, Place};
-pub use input::{Context, Input, InputEntry, InputValue, Inputs, Tag};
+pub use input::{Context, Input, InputEntry, InputNode, InputValue, Inputs, Tag};
 pub use limits::Limits;
 pub use output::{Generation, Literal, Mark, MarkId, Offset, Origin, Output, Piece};
 pub use template::{Environment, Template};

@@ -1,10 +1,8 @@
 //! `tojson`, as transformers defines it: Python's `json.dumps` with `ensure_ascii=False` and no HTML escapes.
 
-use std::any::Any;
-
 use super::{Args, FilterFn, flag, str_arg};
 use crate::error::{Fault, Res};
-use crate::input::{InputValue, Tag};
+use crate::input::{InputNode, InputValue, Tag};
 use crate::output::Origin;
 use crate::value::builder::Builder;
 use crate::value::compare::{order, sort};
@@ -71,8 +69,10 @@ fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout
             out.push(&number::big_digits(value)?, ENGINE)
         }
         Value::Float(value) => out.push(&float_text(*value), ENGINE),
-        Value::InputDict(node, _) | Value::InputList(node, _) => write_node(world, out, *node, layout, depth),
-        Value::List(_) | Value::Tuple(_) => {
+        Value::InputDict(node, _) | Value::InputList(node, _) => {
+            write_node(world, out, world.inputs.look(*node), layout, depth)
+        }
+        Value::List(_) | Value::InputPart(_) | Value::Tuple(_) => {
             let length = value.size(world).unwrap_or(0);
             if length == 0 {
                 return out.push("[]", ENGINE);
@@ -96,14 +96,15 @@ fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout
 fn write_node<'a>(
     world: &World<'a>,
     out: &mut Builder<'a>,
-    node: &'a dyn Any,
+    found: InputNode<'a>,
     layout: &Layout<'a>,
     depth: u32,
 ) -> Res<()> {
     world.work(64)?;
     world.check_depth(depth)?;
-    match world.inputs.value(node) {
-        InputValue::Str(text) => write_input(world, out, text, world.inputs.tag(node), layout.is_ascii),
+    let InputNode { node, value, tag } = found;
+    match value {
+        InputValue::Str(text) => write_input(world, out, text, tag, layout.is_ascii),
         InputValue::List => {
             let length = world.inputs.len(node);
             if length == 0 {
@@ -112,14 +113,14 @@ fn write_node<'a>(
             out.push_engine("[")?;
             for index in 0..length {
                 begin_item(out, layout, depth, index)?;
-                if let Some(item) = world.inputs.item(node, index) {
+                if let Some(item) = world.inputs.look_at(node, index) {
                     write_node(world, out, item, layout, depth + 1)?;
                 }
             }
             end_items(out, layout, depth)?;
             out.push_engine("]")
         }
-        InputValue::Dict if layout.sorts_keys => write_dict(world, out, &Value::of(world, node)?, layout, depth),
+        InputValue::Dict if layout.sorts_keys => write_dict(world, out, &Value::of_node(found)?, layout, depth),
         InputValue::Dict => {
             let length = world.inputs.len(node);
             if length == 0 {
@@ -131,7 +132,7 @@ fn write_node<'a>(
                 if let Some(entry) = world.inputs.entry(node, index) {
                     write_input(world, out, entry.key, entry.key_tag, layout.is_ascii)?;
                     out.push_str(&layout.behind_key)?;
-                    write_node(world, out, entry.value, layout, depth + 1)?;
+                    write_node(world, out, world.inputs.look(entry.value), layout, depth + 1)?;
                 }
             }
             end_items(out, layout, depth)?;
@@ -140,7 +141,7 @@ fn write_node<'a>(
         InputValue::Null => out.push_engine("null"),
         InputValue::Bool(true) => out.push_engine("true"),
         InputValue::Bool(false) => out.push_engine("false"),
-        InputValue::Number(_) => write(world, out, &Value::of(world, node)?, layout, depth),
+        InputValue::Number(_) => write(world, out, &Value::of_node(found)?, layout, depth),
     }
 }
 

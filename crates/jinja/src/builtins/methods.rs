@@ -42,7 +42,7 @@ pub(crate) fn find(value: &Value<'_>, name: &str) -> Option<&'static Method> {
     let table: &'static [Method] = match value {
         Value::Str(_) => strings::METHODS,
         Value::Dict(_) | Value::InputDict(..) => containers::DICT,
-        Value::List(_) | Value::InputList(..) => containers::LIST,
+        list if list.is_list() => containers::LIST,
         Value::Tuple(_) | Value::Range(_) => containers::TUPLE,
         Value::Int(_) | Value::Bool(_) | Value::Big(_) => containers::INT,
         Value::Float(_) => containers::FLOAT,

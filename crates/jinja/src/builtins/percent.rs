@@ -127,8 +127,8 @@ impl<'a> Arguments<'_, 'a> {
         let is_left = match self.values {
             Value::Tuple(list) => self.next < list.items.len(),
             // A mapping, and what can be subscribed like one, need not be used.
-            Value::Dict(_) | Value::InputDict(..) | Value::List(_) | Value::InputList(..) | Value::Range(_) => false,
-            Value::Undefined(_) | Value::Loop(_) => false,
+            Value::Range(_) | Value::Undefined(_) | Value::Loop(_) => false,
+            values if values.is_list() || values.is_mapping() => false,
             _ => self.next == 0,
         };
         if is_left {

@@ -37,7 +37,7 @@ fn sorted<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<Value<'a>
             }
             Ok(dict.into_value())
         }
-        Value::List(_) | Value::InputList(..) | Value::Tuple(_) => {
+        value if value.is_list() || matches!(value, Value::Tuple(_)) => {
             let mut items = Vec::new();
             for index in 0..value.size(world).unwrap_or(0) {
                 if let Some(item) = value.item_at(world, index)? {

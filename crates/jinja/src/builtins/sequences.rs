@@ -69,7 +69,7 @@ fn list<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("list", [])?;
     match args.subject() {
         // A copy of what never changes is the thing itself.
-        list @ (Value::List(_) | Value::InputList(..)) => Ok(list.clone()),
+        list if list.is_list() => Ok(list.clone()),
         other => Value::list(world, collect(world, other)?),
     }
 }

@@ -70,20 +70,7 @@ fn compared<'a>(world: &World<'a>, args: Args<'_, 'a>, op: CompareOp) -> Res<boo
 }
 
 pub(crate) fn is_iterable(value: &Value<'_>) -> bool {
-    matches!(
-        value,
-        Value::Str(_)
-            | Value::Undefined(_)
-            | Value::List(_)
-            | Value::InputList(..)
-            | Value::Tuple(_)
-            | Value::Dict(_)
-            | Value::InputDict(..)
-            | Value::View(_)
-            | Value::Range(_)
-            | Value::Generator(_)
-            | Value::Loop(_)
-    )
+    is_sequence(value) || matches!(value, Value::View(_) | Value::Generator(_) | Value::Loop(_))
 }
 
 /// jinja2: what has a length and `__getitem__`; the undefined value has both.

@@ -155,7 +155,7 @@ impl Compiler {
     /// An attribute or a literal item of a variable of this routine.
     fn field(&self, expr: &Expr) -> Option<Field> {
         let (node, key) = match &expr.kind {
-            ExprKind::Attribute(node, name) => (node, Key::name(name.0)),
+            ExprKind::Attribute(node, name) => (node, Key::name(name.0, self.program.name(name.0))),
             ExprKind::Item(node, index) => match index.kind {
                 ExprKind::Str(id) => (node, Key::literal(id)),
                 _ => return None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use num_bigint::BigInt;
 
 use crate::builtins::functions::Function;
-use crate::builtins::methods::MethodSite;
+use crate::builtins::methods::{MethodSite, is_dict_attribute};
 use crate::builtins::{FilterFn, TestFn};
 use crate::output::Literals;
 use crate::parser::ast::{BinaryOp, CompareOp};
@@ -177,21 +177,29 @@ pub(crate) struct Key(u32);
 pub(crate) enum KeyOf {
     /// An attribute.
     Name(u32),
+    /// An attribute that dicts have themselves, so that a key of the name is not looked for.
+    DictName(u32),
     /// A key.
     Literal(u32),
 }
 
 impl Key {
-    pub(crate) fn name(id: u32) -> Key {
-        Key(id << 1)
+    pub(crate) fn name(id: u32, name: &str) -> Key {
+        Key(id << 2 | if is_dict_attribute(name) { 1 } else { 0 })
     }
 
     pub(crate) fn literal(id: u32) -> Key {
-        Key(id << 1 | 1)
+        Key(id << 2 | 2)
     }
 
+    #[inline(always)]
     pub(crate) fn of(self) -> KeyOf {
-        if self.0 & 1 == 0 { KeyOf::Name(self.0 >> 1) } else { KeyOf::Literal(self.0 >> 1) }
+        let id = self.0 >> 2;
+        match self.0 & 3 {
+            0 => KeyOf::Name(id),
+            1 => KeyOf::DictName(id),
+            _ => KeyOf::Literal(id),
+        }
     }
 }
 

@@ -52,8 +52,7 @@ pub(crate) fn equal<'a>(world: &World<'a>, left: &Value<'a>, right: &Value<'a>, 
             }
             true
         }
-        (Value::List(_) | Value::InputList(..), Value::List(_) | Value::InputList(..))
-        | (Value::Range(_), Value::Range(_)) => {
+        _ if (left.is_list() && right.is_list()) || matches!((left, right), (Value::Range(_), Value::Range(_))) => {
             if left.size(world) != right.size(world) {
                 return Ok(false);
             }
@@ -114,6 +113,7 @@ pub(crate) fn is_same<'a>(world: &World<'a>, left: &Value<'a>, right: &Value<'a>
         (Value::Str(left), Value::Str(right)) => left.plain() == right.plain(),
         (Value::List(left), Value::List(right)) | (Value::Tuple(left), Value::Tuple(right)) => Rc::ptr_eq(left, right),
         (Value::Dict(left), Value::Dict(right)) => Rc::ptr_eq(left, right),
+        (Value::InputPart(left), Value::InputPart(right)) => Rc::ptr_eq(left, right),
         (Value::InputList(_, left), Value::InputList(_, right)) => left == right,
         (Value::InputDict(_, left), Value::InputDict(_, right)) => left == right,
         (Value::Float(_) | Value::Big(_) | Value::Undefined(_), _) => false,
@@ -142,8 +142,7 @@ pub(crate) fn order<'a>(
             Ok(Some(left.plain().cmp(right.plain())))
         }
         _ if is_number(left) && is_number(right) => Ok(order_numbers(left, right)),
-        (Value::List(_) | Value::InputList(..), Value::List(_) | Value::InputList(..))
-        | (Value::Tuple(_), Value::Tuple(_)) => {
+        _ if (left.is_list() && right.is_list()) || matches!((left, right), (Value::Tuple(_), Value::Tuple(_))) => {
             let (left_len, right_len) = (left.size(world).unwrap_or(0), right.size(world).unwrap_or(0));
             for index in 0..left_len.min(right_len) {
                 world.work(64)?;
@@ -281,7 +280,7 @@ pub(crate) fn hash<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<
         }
         Value::Range(range) => (7u8, range.start, range.step, range.len).hash(&mut hasher),
         Value::Namespace(id) => (8u8, *id).hash(&mut hasher),
-        Value::List(_) | Value::InputList(..) | Value::Dict(_) | Value::InputDict(..) | Value::View(_) => {
+        _ if value.is_list() || value.is_mapping() || matches!(value, Value::View(_)) => {
             return Err(Fault::type_error(format!("unhashable type: '{}'", value.kind())));
         }
         other => (9u8, other.kind()).hash(&mut hasher),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::{Value, ViewKind};
+use super::{InputItems, Value, ViewKind};
 use crate::builtins::lazy::Lazy;
 use crate::error::{Fault, LimitKind, Res};
 use std::any::Any;
@@ -14,11 +14,7 @@ use crate::vm::World;
 /// What a `for` goes through.
 pub(crate) enum Iter<'a> {
     Empty,
-    InputList {
-        list: &'a dyn Any,
-        next: usize,
-        len: usize,
-    },
+    InputList(InputItems<'a>),
     InputDict {
         dict: &'a dyn Any,
         kind: ViewKind,
@@ -95,7 +91,8 @@ impl<'a> Iter<'a> {
     pub(crate) fn new(world: &World<'a>, value: &Value<'a>) -> Res<Iter<'a>> {
         let items = |kind| Iter::Items { of: value.clone(), kind, next: 0, len: value.size(world).unwrap_or(0) };
         Ok(match value {
-            Value::InputList(list, _) => Iter::InputList { list: *list, next: 0, len: world.inputs.len(*list) },
+            Value::InputList(list, _) => Iter::InputList(InputItems::all(world, *list)),
+            Value::InputPart(part) => Iter::InputList(part.items),
             Value::InputDict(dict, _) => {
                 Iter::InputDict { dict: *dict, kind: ViewKind::Keys, next: 0, len: world.inputs.len(*dict) }
             }
@@ -120,14 +117,7 @@ impl<'a> Iter<'a> {
     #[inline]
     pub(crate) fn next(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         match self {
-            Iter::InputList { list, next, len } => {
-                if *next >= *len {
-                    return Ok(None);
-                }
-                let Some(node) = world.inputs.item(*list, *next) else { return Ok(None) };
-                *next += 1;
-                Ok(Some(Value::of(world, node)?))
-            }
+            Iter::InputList(items) => items.take_first(world).map(Value::of_node).transpose(),
             Iter::Items { of, kind, next, len } => {
                 if *next >= *len {
                     return Ok(None);
@@ -168,9 +158,8 @@ impl<'a> Iter<'a> {
     pub(crate) fn left(&self) -> Option<usize> {
         match self {
             Iter::Empty => Some(0),
-            Iter::InputList { next, len, .. } | Iter::InputDict { next, len, .. } | Iter::Items { next, len, .. } => {
-                Some(len - next)
-            }
+            Iter::InputList(items) => Some(items.len),
+            Iter::InputDict { next, len, .. } | Iter::Items { next, len, .. } => Some(len - next),
             Iter::Characters { of, next } => Some(super::char_count(&of.plain()[*next..])),
             Iter::Ready(items) => Some(items.len()),
             Iter::Generator(_) | Iter::Loop(_) => None,

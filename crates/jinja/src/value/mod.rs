@@ -22,7 +22,7 @@ use crate::builtins::methods::Method;
 use crate::error::{ErrorKind, Fault, LimitKind, Res};
 use std::any::Any;
 
-use crate::input::{InputValue, Tag};
+use crate::input::{InputNode, InputValue, Tag};
 use crate::limits::Charge;
 use crate::vm::World;
 use crate::vm::loops::LoopState;
@@ -44,6 +44,8 @@ pub(crate) enum Value<'a> {
     Float(f64),
     Str(Str<'a>),
     InputList(&'a dyn Any, Tag),
+    /// A slice of a list of the caller's.
+    InputPart(Rc<InputPart<'a>>),
     InputDict(&'a dyn Any, Tag),
     List(Rc<List<'a>>),
     Tuple(Rc<List<'a>>),
@@ -177,6 +179,54 @@ pub(crate) struct List<'a> {
     _charge: Charge,
 }
 
+/// Some items of a list of the caller's: `list[start:stop:step]`.
+pub(crate) struct InputPart<'a> {
+    pub(crate) items: InputItems<'a>,
+    _charge: Charge,
+}
+
+/// Where these items lie.
+#[derive(Clone, Copy)]
+pub(crate) struct InputItems<'a> {
+    list: &'a dyn Any,
+    /// The index of the first one.
+    start: usize,
+    /// From one to the next; may lie before it.
+    step: isize,
+    pub(crate) len: usize,
+}
+
+impl<'a> InputItems<'a> {
+    pub(crate) fn all(world: &World<'a>, list: &'a dyn Any) -> InputItems<'a> {
+        InputItems { list, start: 0, step: 1, len: world.inputs.len(list) }
+    }
+
+    /// Some of them: from `start` on every `step`th, which are so many.
+    pub(crate) fn part(self, start: usize, step: isize, len: usize) -> InputItems<'a> {
+        // What lies outside of the list is not asked for: `len` says how many are inside.
+        InputItems { list: self.list, start: self.place(start), step: self.step.wrapping_mul(step), len }
+    }
+
+    #[inline]
+    fn place(&self, index: usize) -> usize {
+        self.start.wrapping_add_signed(self.step.wrapping_mul(index as isize))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, world: &World<'a>, index: usize) -> Option<InputNode<'a>> {
+        if index < self.len { world.inputs.look_at(self.list, self.place(index)) } else { None }
+    }
+
+    /// The first one, which is taken off.
+    #[inline]
+    pub(crate) fn take_first(&mut self, world: &World<'a>) -> Option<InputNode<'a>> {
+        let first = self.get(world, 0)?;
+        self.start = self.place(1);
+        self.len -= 1;
+        Some(first)
+    }
+}
+
 /// What a dict's `keys()`, `values()` and `items()` give.
 pub(crate) struct View<'a> {
     pub(crate) dict: Value<'a>,
@@ -233,11 +283,16 @@ impl<'a> Value<'a> {
     /// A value of the caller's.
     #[inline]
     pub(crate) fn of(world: &World<'a>, node: &'a dyn Any) -> Res<Value<'a>> {
-        let inputs = world.inputs;
-        Ok(match inputs.value(node) {
-            InputValue::Str(text) => Value::Str(Str::input(text, inputs.tag(node))),
-            InputValue::Dict => Value::InputDict(node, inputs.tag(node)),
-            InputValue::List => Value::InputList(node, inputs.tag(node)),
+        Value::of_node(world.inputs.look(node))
+    }
+
+    /// The same of one that was looked at already.
+    #[inline]
+    pub(crate) fn of_node(InputNode { node, value, tag }: InputNode<'a>) -> Res<Value<'a>> {
+        Ok(match value {
+            InputValue::Str(text) => Value::Str(Str::input(text, tag)),
+            InputValue::Dict => Value::InputDict(node, tag),
+            InputValue::List => Value::InputList(node, tag),
             InputValue::Null => Value::None,
             InputValue::Bool(value) => Value::Bool(value),
             InputValue::Number(spelling) => number::parse_json(spelling)?,
@@ -246,6 +301,11 @@ impl<'a> Value<'a> {
 
     pub(crate) fn list(world: &World<'a>, items: Vec<Value<'a>>) -> Res<Value<'a>> {
         Ok(Value::List(Rc::new(List::new(world, items)?)))
+    }
+
+    pub(crate) fn input_part(world: &World<'a>, items: InputItems<'a>) -> Res<Value<'a>> {
+        let _charge = Charge::new(&world.meter, size_of::<InputPart<'a>>())?;
+        Ok(Value::InputPart(Rc::new(InputPart { items, _charge })))
     }
 
     pub(crate) fn tuple(world: &World<'a>, items: Vec<Value<'a>>) -> Res<Value<'a>> {
@@ -281,7 +341,7 @@ impl<'a> Value<'a> {
             Value::Float(_) => TypeName::Float,
             Value::Str(text) if text.is_markup() => TypeName::Markup,
             Value::Str(_) => TypeName::Str,
-            Value::InputList(..) | Value::List(_) => TypeName::List,
+            Value::InputList(..) | Value::InputPart(_) | Value::List(_) => TypeName::List,
             Value::Tuple(_) => TypeName::Tuple,
             Value::InputDict(..) | Value::Dict(_) => TypeName::Dict,
             Value::View(view) => match view.kind {
@@ -341,6 +401,7 @@ impl<'a> Value<'a> {
         match self {
             Value::Undefined(_) => Some(0),
             Value::InputList(node, _) | Value::InputDict(node, _) => Some(world.inputs.len(*node)),
+            Value::InputPart(part) => Some(part.items.len),
             Value::List(list) | Value::Tuple(list) => Some(list.items.len()),
             Value::Dict(dict) => Some(dict.len()),
             Value::View(view) => view.dict.size(world),
@@ -363,19 +424,21 @@ impl<'a> Value<'a> {
         }
     }
 
+    pub(crate) fn is_list(&self) -> bool {
+        matches!(self, Value::InputList(..) | Value::InputPart(_) | Value::List(_))
+    }
+
     /// Whether it is a list, a tuple or a range.
     pub(crate) fn is_sequence(&self) -> bool {
-        matches!(self, Value::InputList(..) | Value::List(_) | Value::Tuple(_) | Value::Range(_))
+        self.is_list() || matches!(self, Value::Tuple(_) | Value::Range(_))
     }
 
     /// The item at an index of a list, a tuple or a range.
     #[inline]
     pub(crate) fn item_at(&self, world: &World<'a>, index: usize) -> Res<Option<Value<'a>>> {
         Ok(match self {
-            Value::InputList(list, _) => match world.inputs.item(*list, index) {
-                Some(node) => Some(Value::of(world, node)?),
-                None => None,
-            },
+            Value::InputList(list, _) => world.inputs.look_at(*list, index).map(Value::of_node).transpose()?,
+            Value::InputPart(part) => part.items.get(world, index).map(Value::of_node).transpose()?,
             Value::List(list) | Value::Tuple(list) => list.items.get(index).cloned(),
             Value::Range(range) => (index < range.len).then(|| Value::Int(range.get(index))),
             _ => None,

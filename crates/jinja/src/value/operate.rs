@@ -20,18 +20,10 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
             return percent::format(world, format, right).map(Value::Str);
         }
         (_, Value::Undefined(absence), _) | (_, _, Value::Undefined(absence)) => {
-            if let (
-                BinaryOp::Add,
-                Value::List(_) | Value::InputList(..) | Value::Tuple(_) | Value::Str(_),
-                Value::Undefined(_),
-            ) = (op, left, right)
-            {
-                // list.__add__ refuses, then Undefined.__radd__ raises.
-                return Err(absence.fault());
-            }
+            // For `list + undefined` too: list.__add__ refuses, then Undefined.__radd__ raises.
             return Err(absence.fault());
         }
-        (BinaryOp::Add, Value::List(_) | Value::InputList(..), Value::List(_) | Value::InputList(..)) => {
+        (BinaryOp::Add, left, right) if left.is_list() && right.is_list() => {
             return Value::list(world, joined(world, left, right)?);
         }
         (BinaryOp::Add, Value::Tuple(_), Value::Tuple(_)) => return Value::tuple(world, joined(world, left, right)?),
@@ -41,7 +33,7 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
         }
         (BinaryOp::Mul, items, times @ (Value::Int(_) | Value::Bool(_) | Value::Big(_)))
         | (BinaryOp::Mul, times @ (Value::Int(_) | Value::Bool(_) | Value::Big(_)), items)
-            if matches!(items, Value::List(_) | Value::InputList(..) | Value::Tuple(_)) =>
+            if items.is_list() || matches!(items, Value::Tuple(_)) =>
         {
             return repeat_items(world, items, number::index(times)?);
         }
@@ -53,7 +45,7 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
             (Value::Str(_), other) => {
                 return Err(Fault::type_error(format!("can only concatenate str (not \"{}\") to str", other.kind())));
             }
-            (Value::List(_) | Value::InputList(..), other) => {
+            (list, other) if list.is_list() => {
                 return Err(Fault::type_error(format!("can only concatenate list (not \"{}\") to list", other.kind())));
             }
             (Value::Tuple(_), other) => {
@@ -66,8 +58,7 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
         },
         BinaryOp::Sub => "-",
         BinaryOp::Mul => match (left, right) {
-            (Value::Str(_) | Value::List(_) | Value::InputList(..) | Value::Tuple(_), other)
-            | (other, Value::Str(_) | Value::List(_) | Value::InputList(..) | Value::Tuple(_)) => {
+            (items, other) | (other, items) if items.is_list() || matches!(items, Value::Str(_) | Value::Tuple(_)) => {
                 return Err(Fault::type_error(format!(
                     "can't multiply sequence by non-int of type '{}'",
                     other.kind()

@@ -66,7 +66,7 @@ pub(crate) fn write_repr<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &V
             out.push(")", ENGINE)
         }
         Value::Str(text) => write_quoted(world, out, text),
-        Value::List(_) | Value::InputList(..) => {
+        Value::List(_) | Value::InputList(..) | Value::InputPart(_) => {
             out.push("[", ENGINE)?;
             write_items(world, out, value, depth)?;
             out.push("]", ENGINE)

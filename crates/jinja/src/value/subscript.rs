@@ -8,6 +8,7 @@ use super::{Absence, BoundMethod, Value, number};
 use crate::builtins::functions::Function;
 use crate::builtins::methods::{self, Method};
 use crate::error::{Fault, Res};
+use crate::input::InputNode;
 use crate::vm::World;
 
 impl<'a> Value<'a> {
@@ -48,18 +49,14 @@ impl<'a> Value<'a> {
 
 #[inline]
 fn input_get<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<Value<'a>>> {
-    input_node(world, dict, key)?.map(|node| Value::of(world, node)).transpose()
+    input_node(world, dict, key)?.map(Value::of_node).transpose()
 }
 
 /// The value of a key of a dict of the caller's.
 #[inline]
-pub(crate) fn input_node<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<&'a dyn Any>> {
-    let length = world.inputs.len(dict);
-    if length > 32 {
-        // The caller may search one by one.
-        world.work(length * 8)?;
-    }
-    Ok(world.inputs.get(dict, key))
+pub(crate) fn input_node<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<InputNode<'a>>> {
+    world.charge_search(dict)?;
+    Ok(world.inputs.look_up(dict, key))
 }
 
 /// `a.name`: the attribute, else the item.
@@ -356,6 +353,14 @@ pub(crate) fn slice<'a>(world: &World<'a>, value: &Value<'a>, bounds: [&Value<'a
         let (first, stop) = (at(start), at(end));
         let step = range.step.saturating_mul(step);
         return Ok(Value::Range(Rc::new(super::Range { start: first, stop, step, len: count })));
+    }
+    let of_inputs = match value {
+        Value::InputList(list, _) => Some(super::InputItems::all(world, *list)),
+        Value::InputPart(part) => Some(part.items),
+        _ => None,
+    };
+    if let Some(items) = of_inputs {
+        return Value::input_part(world, items.part(start as usize, step as isize, count));
     }
     world.check_items(count)?;
     let mut items = Vec::with_capacity(count);

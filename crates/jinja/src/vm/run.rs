@@ -1,6 +1,5 @@
 //! The steps.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -8,11 +7,10 @@ use super::call::Outcome;
 use super::loops::{LoopRun, LoopState, Source};
 use super::sink::Sink;
 use super::{CallEnd, SharedLoop, Vm};
-use crate::builtins::methods::is_dict_attribute;
 use crate::builtins::{Args, tests};
 use crate::compile::program::{Field, KeyOf, Kind, Op, Shape};
 use crate::error::{ErrorKind, Fault, Res};
-use crate::input::InputValue;
+use crate::input::{InputNode, InputValue, Tag};
 use crate::output::{Offset, Origin};
 use crate::value::builder::Builder;
 use crate::value::compare::compare;
@@ -72,23 +70,21 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// A field of a variable, where it is one of the caller's dict.
-    #[inline]
+    #[inline(always)]
     fn find_field(&self, field: Field) -> Found<'a> {
         let Value::InputDict(dict, _) = &self.slots[field.slot as usize] else { return Found::Elsewhere };
         match field.key.of() {
+            KeyOf::DictName(_) => Found::Elsewhere,
             KeyOf::Name(name) => {
                 let name = self.program.name(name);
-                if is_dict_attribute(name) {
-                    return Found::Elsewhere;
-                }
                 match subscript::input_node(self.world, *dict, name) {
-                    Ok(Some(node)) => Found::Node(node),
+                    Ok(Some(found)) => Found::Node(found),
                     Ok(None) => Found::Nothing(Absence::Attribute(TypeName::Dict, name)),
                     Err(_) => Found::Elsewhere,
                 }
             }
             KeyOf::Literal(id) => match subscript::input_node(self.world, *dict, self.program.literal(id)) {
-                Ok(Some(node)) => Found::Node(node),
+                Ok(Some(found)) => Found::Node(found),
                 // It may be a method.
                 _ => Found::Elsewhere,
             },
@@ -99,18 +95,15 @@ impl<'w, 'a> Vm<'w, 'a> {
     fn push_field(&mut self, field: Field) -> Res<()> {
         match self.find_field(field) {
             // Each value is made where it is going to lie: moving it there costs more than making it.
-            Found::Node(node) => {
-                let inputs = self.world.inputs;
-                match inputs.value(node) {
-                    InputValue::Str(text) => {
-                        let origin = Origin::Input { tag: inputs.tag(node), offset: Offset::new(0) };
-                        self.stack.push(Value::Str(Str::Slice(Slice { text, origin })));
-                    }
-                    InputValue::Dict => self.stack.push(Value::InputDict(node, inputs.tag(node))),
-                    InputValue::List => self.stack.push(Value::InputList(node, inputs.tag(node))),
+            Found::Node(found) => {
+                let InputNode { node, value, tag } = found;
+                match value {
+                    InputValue::Str(text) => self.stack.push(Value::Str(Str::Slice(input_slice(text, tag)))),
+                    InputValue::Dict => self.stack.push(Value::InputDict(node, tag)),
+                    InputValue::List => self.stack.push(Value::InputList(node, tag)),
                     InputValue::Null => self.stack.push(Value::None),
                     InputValue::Bool(value) => self.stack.push(Value::Bool(value)),
-                    InputValue::Number(_) => self.stack.push(Value::of(self.world, node)?),
+                    InputValue::Number(_) => self.stack.push(Value::of_node(found)?),
                 }
                 return Ok(());
             }
@@ -145,7 +138,9 @@ impl<'w, 'a> Vm<'w, 'a> {
             return Err(Absence::Variable(self.program.name(field.variable.into())).fault());
         }
         match field.key.of() {
-            KeyOf::Name(name) => subscript::attribute(self.world, value, self.program.name(name)),
+            KeyOf::Name(name) | KeyOf::DictName(name) => {
+                subscript::attribute(self.world, value, self.program.name(name))
+            }
             KeyOf::Literal(id) => self.item_literal(value, id),
         }
     }
@@ -316,12 +311,12 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::TruthField(field) => {
                     self.flag = match self.find_field(field) {
-                        Found::Node(node) => match world.inputs.value(node) {
+                        Found::Node(found) => match found.value {
                             InputValue::Str(text) => !text.is_empty(),
                             InputValue::Bool(value) => value,
                             InputValue::Null => false,
-                            InputValue::List | InputValue::Dict => world.inputs.len(node) > 0,
-                            InputValue::Number(_) => Value::of(world, node)?.is_true(world),
+                            InputValue::List | InputValue::Dict => world.inputs.len(found.node) > 0,
+                            InputValue::Number(_) => Value::of_node(found)?.is_true(world),
                         },
                         Found::Nothing(_) => false,
                         Found::Elsewhere => self.field(field)?.is_true(world),
@@ -334,9 +329,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::EqualsField(field, id) => {
                     let wanted = self.program.literal(id);
                     self.flag = match self.find_field(field) {
-                        Found::Node(node) => {
-                            matches!(world.inputs.value(node), InputValue::Str(text) if text == wanted)
-                        }
+                        Found::Node(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
                         Found::Nothing(_) => false,
                         Found::Elsewhere => matches!(self.field(field)?, Value::Str(text) if text.plain() == wanted),
                     }
@@ -357,7 +350,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::IsField(field, kind) => {
                     self.flag = match self.find_field(field) {
-                        Found::Node(node) => is_input_kind(world.inputs.value(node), kind),
+                        Found::Node(found) => is_input_kind(found.value, kind),
                         Found::Nothing(_) => matches!(kind, Kind::Iterable | Kind::Sequence),
                         Found::Elsewhere => is_kind(&self.field(field)?, kind),
                     }
@@ -461,22 +454,25 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::EmitAddend => match self.pop() {
                     Value::Str(text) => self.sink.push_str(world, &text)?,
-                    other => drop(binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), &other)?),
+                    other => refuse_addend(world, &other)?,
                 },
                 Op::EmitAddendField(field) => match self.find_field(field) {
-                    Found::Node(node) => match Value::of(world, node)? {
-                        Value::Str(Str::Slice(slice)) => self.sink.push_slice(world, slice)?,
-                        other => drop(binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), &other)?),
-                    },
+                    Found::Node(InputNode { value: InputValue::Str(text), tag, .. }) => {
+                        self.sink.push_slice(world, input_slice(text, tag))?;
+                    }
+                    Found::Node(found) => refuse_addend(world, &Value::of_node(found)?)?,
                     Found::Nothing(absence) => return Err(absence.fault()),
                     Found::Elsewhere => match self.field(field)? {
                         Value::Str(text) => self.sink.push_str(world, &text)?,
-                        other => drop(binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), &other)?),
+                        other => refuse_addend(world, &other)?,
                     },
                 },
                 Op::EmitField(field) => match self.find_field(field) {
-                    Found::Node(node) => {
-                        let value = Value::of(world, node)?;
+                    Found::Node(InputNode { value: InputValue::Str(text), tag, .. }) => {
+                        self.sink.push_slice(world, input_slice(text, tag))?;
+                    }
+                    Found::Node(found) => {
+                        let value = Value::of_node(found)?;
                         self.write(&value)?;
                     }
                     Found::Nothing(_) => {}
@@ -514,19 +510,16 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let Some(run) = self.loops.last_mut() else { continue };
                     let next = match &mut run.source {
                         // The usual loop: over a list of the caller's dicts.
-                        Source::Plain(Iter::InputList { list, next, len }) if *next < *len => {
-                            let Some(node) = world.inputs.item(*list, *next) else { continue };
-                            *next += 1;
-                            if let InputValue::Dict = world.inputs.value(node) {
-                                let tag = world.inputs.tag(node);
+                        Source::Plain(Iter::InputList(items)) => match items.take_first(world) {
+                            Some(InputNode { node, value: InputValue::Dict, tag }) => {
                                 world.begin_pass(Some(tag), run.passes);
                                 run.passes += 1;
                                 check_loop(world, run.passes)?;
                                 self.stack.push(Value::InputDict(node, tag));
                                 continue;
                             }
-                            Some(Value::of(world, node)?)
-                        }
+                            found => found.map(Value::of_node).transpose()?,
+                        },
                         Source::Plain(iter) => iter.next(world)?,
                         Source::Shared(state) => state.borrow_mut().advance(world)?,
                     };
@@ -635,7 +628,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let method = match &self.stack[base] {
             Value::Str(_) => site.of_str,
             Value::Dict(_) | Value::InputDict(..) => site.of_dict,
-            Value::List(_) | Value::InputList(..) => site.of_list,
+            list if list.is_list() => site.of_list,
             _ => None,
         };
         if let Some(method) = method {
@@ -760,10 +753,22 @@ fn push_copy<'a>(stack: &mut Vec<Value<'a>>, value: &Value<'a>) {
     }
 }
 
+/// A string of the caller's.
+#[inline]
+fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
+    Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } }
+}
+
+/// A value behind a literal and `+` that is no string of the usual kind: what Python says of the sum.
+#[cold]
+fn refuse_addend<'a>(world: &super::World<'a>, value: &Value<'a>) -> Res<()> {
+    binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), value).map(drop)
+}
+
 /// Where a field of a variable is.
 enum Found<'a> {
     /// In the caller's dict.
-    Node(&'a dyn Any),
+    Node(InputNode<'a>),
     /// Nowhere: the caller's dict does not have it.
     Nothing(Absence<'a>),
     /// To be looked up in the general way.
