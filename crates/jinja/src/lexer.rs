@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use num_bigint::BigInt;
 
 use crate::error::{ErrorKind, Fault};
+use crate::parser::ast::{BinaryOp, CompareOp};
 
 /// A token and where it begins.
 #[derive(Clone, Debug)]
@@ -31,20 +32,10 @@ pub(crate) enum Kind<'s> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    Add,
-    Sub,
-    Mul,
-    Div,
-    FloorDiv,
-    Mod,
-    Pow,
+    Binary(BinaryOp),
+    /// Not `in` and `not in`, which are names.
+    Compare(CompareOp),
     Tilde,
-    Eq,
-    Ne,
-    Lt,
-    Le,
-    Gt,
-    Ge,
     Assign,
     Dot,
     Colon,
@@ -61,17 +52,17 @@ pub(crate) enum Op {
 
 /// How operators are written.
 const OPERATORS: [(&str, Op); 26] = [
-    ("//", Op::FloorDiv),
-    ("**", Op::Pow),
-    ("==", Op::Eq),
-    ("!=", Op::Ne),
-    (">=", Op::Ge),
-    ("<=", Op::Le),
-    ("+", Op::Add),
-    ("-", Op::Sub),
-    ("/", Op::Div),
-    ("*", Op::Mul),
-    ("%", Op::Mod),
+    ("//", Op::Binary(BinaryOp::FloorDiv)),
+    ("**", Op::Binary(BinaryOp::Pow)),
+    ("==", Op::Compare(CompareOp::Eq)),
+    ("!=", Op::Compare(CompareOp::Ne)),
+    (">=", Op::Compare(CompareOp::Ge)),
+    ("<=", Op::Compare(CompareOp::Le)),
+    ("+", Op::Binary(BinaryOp::Add)),
+    ("-", Op::Binary(BinaryOp::Sub)),
+    ("/", Op::Binary(BinaryOp::Div)),
+    ("*", Op::Binary(BinaryOp::Mul)),
+    ("%", Op::Binary(BinaryOp::Mod)),
     ("~", Op::Tilde),
     ("[", Op::OpenBracket),
     ("]", Op::CloseBracket),
@@ -79,8 +70,8 @@ const OPERATORS: [(&str, Op); 26] = [
     (")", Op::CloseParen),
     ("{", Op::OpenBrace),
     ("}", Op::CloseBrace),
-    (">", Op::Gt),
-    ("<", Op::Lt),
+    (">", Op::Compare(CompareOp::Gt)),
+    ("<", Op::Compare(CompareOp::Lt)),
     ("=", Op::Assign),
     (".", Op::Dot),
     (":", Op::Colon),
@@ -93,17 +84,17 @@ const OPERATORS: [(&str, Op); 26] = [
 fn operator_of(bytes: &[u8]) -> Option<(usize, Op)> {
     let next = bytes.get(1).copied();
     Some(match (bytes.first()?, next) {
-        (b'/', Some(b'/')) => (2, Op::FloorDiv),
-        (b'*', Some(b'*')) => (2, Op::Pow),
-        (b'=', Some(b'=')) => (2, Op::Eq),
-        (b'!', Some(b'=')) => (2, Op::Ne),
-        (b'>', Some(b'=')) => (2, Op::Ge),
-        (b'<', Some(b'=')) => (2, Op::Le),
-        (b'+', _) => (1, Op::Add),
-        (b'-', _) => (1, Op::Sub),
-        (b'/', _) => (1, Op::Div),
-        (b'*', _) => (1, Op::Mul),
-        (b'%', _) => (1, Op::Mod),
+        (b'/', Some(b'/')) => (2, Op::Binary(BinaryOp::FloorDiv)),
+        (b'*', Some(b'*')) => (2, Op::Binary(BinaryOp::Pow)),
+        (b'=', Some(b'=')) => (2, Op::Compare(CompareOp::Eq)),
+        (b'!', Some(b'=')) => (2, Op::Compare(CompareOp::Ne)),
+        (b'>', Some(b'=')) => (2, Op::Compare(CompareOp::Ge)),
+        (b'<', Some(b'=')) => (2, Op::Compare(CompareOp::Le)),
+        (b'+', _) => (1, Op::Binary(BinaryOp::Add)),
+        (b'-', _) => (1, Op::Binary(BinaryOp::Sub)),
+        (b'/', _) => (1, Op::Binary(BinaryOp::Div)),
+        (b'*', _) => (1, Op::Binary(BinaryOp::Mul)),
+        (b'%', _) => (1, Op::Binary(BinaryOp::Mod)),
         (b'~', _) => (1, Op::Tilde),
         (b'[', _) => (1, Op::OpenBracket),
         (b']', _) => (1, Op::CloseBracket),
@@ -111,8 +102,8 @@ fn operator_of(bytes: &[u8]) -> Option<(usize, Op)> {
         (b')', _) => (1, Op::CloseParen),
         (b'{', _) => (1, Op::OpenBrace),
         (b'}', _) => (1, Op::CloseBrace),
-        (b'>', _) => (1, Op::Gt),
-        (b'<', _) => (1, Op::Lt),
+        (b'>', _) => (1, Op::Compare(CompareOp::Gt)),
+        (b'<', _) => (1, Op::Compare(CompareOp::Lt)),
         (b'=', _) => (1, Op::Assign),
         (b'.', _) => (1, Op::Dot),
         (b':', _) => (1, Op::Colon),
@@ -155,7 +146,9 @@ fn trim_start(text: &str) -> &str {
 
 /// Line breaks become `\n`, and the last one goes: the source as jinja2 reads it.
 pub(crate) fn normalize(source: &str) -> String {
-    let mut source = match source.contains('\r') {
+    // Without an early end this is a few bytes at a time.
+    let has_return = source.bytes().fold(false, |found, byte| found | (byte == b'\r'));
+    let mut source = match has_return {
         true => source.replace("\r\n", "\n").replace('\r', "\n"),
         false => source.to_owned(),
     };
@@ -288,7 +281,13 @@ impl<'s> Lexer<'s> {
 
     /// Behind `{%`: where the text of a raw block begins, if this opens one.
     fn raw_begin(&self) -> Option<usize> {
-        let rest = trim_start(trim_start(self.rest()).strip_prefix("raw")?);
+        let name = self.rest();
+        let name = name.strip_prefix(' ').unwrap_or(name);
+        if name.as_bytes().first().is_some_and(|first| first.is_ascii_alphabetic() && *first != b'r') {
+            // The usual case in short.
+            return None;
+        }
+        let rest = trim_start(trim_start(name).strip_prefix("raw")?);
         let close = self.source.len() - rest.len();
         if rest.starts_with("-%}") {
             return Some(self.after_close(close + 1, Some(b'-'), false));
@@ -372,7 +371,7 @@ impl<'s> Lexer<'s> {
     fn name(&mut self) -> Step {
         let start = self.position;
         let bytes = &self.source.as_bytes()[start..];
-        let mut length = bytes.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
+        let mut length = bytes.iter().position(|byte| !IS_NAME[usize::from(*byte)]).unwrap_or(bytes.len());
         if bytes.get(length).is_some_and(|byte| !byte.is_ascii()) {
             let rest = self.rest();
             let is_end = |c: char| !(c.is_alphanumeric() || c == '_' || is_name_mark(c));
@@ -402,7 +401,8 @@ impl<'s> Lexer<'s> {
             return Ok(());
         }
         let (length, radix) = integer_length(rest);
-        let digits = rest[if radix == 10 { 0 } else { 2 }..length].replace('_', "");
+        let digits = &rest[if radix == 10 { 0 } else { 2 }..length];
+        let digits = if digits.contains('_') { Cow::Owned(digits.replace('_', "")) } else { Cow::Borrowed(digits) };
         let kind = match i64::from_str_radix(&digits, radix) {
             Ok(value) => Kind::Int(value),
             Err(_) if digits.len() > crate::limits::INTEGER_DIGITS => {
@@ -490,6 +490,17 @@ fn find_tag(source: &str, from: usize) -> Option<(usize, u8)> {
         }
     }
 }
+
+/// The bytes of plain names.
+const IS_NAME: [bool; 256] = {
+    let mut is_name = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        is_name[byte] = (byte as u8).is_ascii_alphanumeric() || byte as u8 == b'_';
+        byte += 1;
+    }
+    is_name
+};
 
 /// Combining marks and joiners that may stand inside a Python identifier.
 fn is_name_mark(c: char) -> bool {

@@ -234,23 +234,58 @@ pub struct Literal<'t> {
 }
 
 /// All literals of a template.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Literals {
     pub(crate) source: String,
-    pub(crate) entries: Vec<LiteralEntry>,
+    /// Their characters, one behind the other.
+    texts: String,
+    entries: Vec<LiteralEntry>,
 }
 
 #[derive(Debug)]
-pub(crate) struct LiteralEntry {
-    pub(crate) text: Box<str>,
-    pub(crate) offset: u32,
-    pub(crate) is_data: bool,
+struct LiteralEntry {
+    /// Where its characters end; they begin where those before it end.
+    end: u32,
+    offset: u32,
+    is_data: bool,
 }
 
 impl Literals {
+    /// None yet, with room for those of a source of so many bytes.
+    pub(crate) fn with_room(bytes: usize) -> Literals {
+        Literals {
+            source: String::new(),
+            texts: String::with_capacity(bytes),
+            entries: Vec::with_capacity(bytes / 64 + 8),
+        }
+    }
+
+    /// Adds one, and gives its number.
+    pub(crate) fn push(&mut self, text: &str, offset: u32, is_data: bool) -> u32 {
+        self.texts.push_str(text);
+        self.entries.push(LiteralEntry { end: self.texts.len() as u32, offset, is_data });
+        self.entries.len() as u32 - 1
+    }
+
+    /// The characters of each.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.entries.iter().map(move |entry| {
+            let from = std::mem::replace(&mut start, entry.end as usize);
+            &self.texts[from..start]
+        })
+    }
+
+    pub(crate) fn text(&self, id: u32) -> Option<&str> {
+        let end = self.entries.get(id as usize)?.end;
+        let start = id.checked_sub(1).map_or(0, |before| self.entries[before as usize].end);
+        self.texts.get(start as usize..end as usize)
+    }
+
     pub(crate) fn get(&self, id: u32) -> Option<Literal<'_>> {
         let entry = self.entries.get(id as usize)?;
+        let text = self.text(id)?;
         let place = crate::error::place_of(&self.source, entry.offset as usize);
-        Some(Literal { text: &entry.text, is_data: entry.is_data, place })
+        Some(Literal { text, is_data: entry.is_data, place })
     }
 }

@@ -49,11 +49,8 @@ impl Template {
             Ok(tree) => tree,
             Err((fault, at)) => return Err(Error::new(fault, place_of(&source, at), Vec::new())),
         };
-        let kept = source.clone();
-        match compile::compile(source, tree) {
-            Ok(program) => Ok(Template { program, usual: vm::Usual::default() }),
-            Err((fault, at)) => Err(Error::new(fault, place_of(&kept, at), Vec::new())),
-        }
+        let program = compile::compile(source, tree)?;
+        Ok(Template { program, usual: vm::Usual::default() })
     }
 
     /// Renders it.

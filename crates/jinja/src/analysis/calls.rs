@@ -267,10 +267,10 @@ impl<'t> Walk<'t> {
     pub(super) fn keys(&mut self, known: &Known) -> Vec<WordId> {
         let tree = self.tree;
         let texts = known.constants.iter().filter_map(|constant| match constant {
-            Fixed::Text(id) => tree.literals.get(*id as usize),
+            Fixed::Text(id) => tree.literals.text(*id),
             _ => None,
         });
-        let keys: Vec<&str> = texts.map(|literal| &*literal.text).collect();
+        let keys: Vec<&str> = texts.collect();
         keys.into_iter().map(|key| self.paths.word(key)).collect()
     }
 }

@@ -190,7 +190,7 @@ impl<'t> Walk<'t> {
         match expr.kind {
             ExprKind::Str(id) => {
                 let tree = self.tree;
-                Some(self.paths.word(&tree.literals.get(id as usize)?.text))
+                Some(self.paths.word(tree.literals.text(id)?))
             }
             _ => None,
         }

@@ -4,7 +4,7 @@ use super::known::{Fixed, Known};
 use super::path::{PathId, Paths, WordId};
 use super::{Analysis, Comparison, Constant, FunctionCall, Read, Spot, Test, Use};
 use crate::builtins::functions::Function;
-use crate::output::LiteralEntry;
+use crate::output::Literals;
 use crate::value::float;
 
 /// What was seen so far, by the bytes of the source before it. A place is walked over several times, with more known.
@@ -57,7 +57,7 @@ impl Record {
         *first = at.min(*first);
     }
 
-    pub fn finish(self, paths: &Paths, source: &str, literals: &[LiteralEntry]) -> Analysis {
+    pub fn finish(self, paths: &Paths, source: &str, literals: &Literals) -> Analysis {
         let offsets = self.reads.values().flatten().map(|(at, _)| *at);
         let offsets = offsets.chain(self.comparisons.keys().map(|(at, _)| *at)).chain(self.calls.keys().copied());
         let offsets = offsets.chain(self.assigned.values().copied());
@@ -69,7 +69,7 @@ impl Record {
             Fixed::Int(value) => Constant::Number(value.to_string()),
             Fixed::Float(value) => Constant::Number(float::repr(*value)),
             Fixed::Text(id) => {
-                let text = literals.get(*id as usize).map_or("", |literal| &literal.text);
+                let text = literals.text(*id).unwrap_or_default();
                 Constant::Text(text.chars().take(SHOWN).collect())
             }
         };

@@ -519,13 +519,7 @@ impl Compiler {
 
     /// A keyword's name as a literal.
     fn keyword_literal(&mut self, name: NameId) -> u32 {
-        let text = self.program.name(name.0).into();
-        let offset = self.at;
-        // Nothing else holds the literals while the program is compiled.
-        if let Some(literals) = std::sync::Arc::get_mut(&mut self.program.literals) {
-            literals.entries.push(crate::output::LiteralEntry { text, offset, is_data: false });
-        }
-        self.program.literals.entries.len() as u32 - 1
+        self.literals.push(self.program.name(name.0), self.at, false)
     }
 
     /// Applies a filter to the upper value.

@@ -11,20 +11,20 @@ use program::{LoopSite, Op, Program, Routine, Shape};
 use scope::{FrameId, Ident, Load, Scopes, Storage};
 
 use crate::builtins::functions::Function;
-use crate::error::Fault;
+use crate::error::{Error, Fault, place_of};
 use crate::output::Literals;
 use crate::parser::Parsed;
 use crate::parser::ast::{NameId, Tree};
 
 /// The program of a tree.
-pub(crate) fn compile(source: String, tree: Tree) -> Parsed<Program> {
-    let Tree { body, names, literals, reads_loop, reads_call_names } = tree;
+pub(crate) fn compile(source: String, tree: Tree) -> Result<Program, Error> {
+    let Tree { body, names, mut literals, reads_loop, reads_call_names } = tree;
     let root = Routine::default();
     let program = Program {
         ops: Vec::with_capacity(source.len() / 8 + 16),
         places: Vec::with_capacity(source.len() / 8 + 16),
         names,
-        literals: Arc::new(Literals { source, entries: literals }),
+        literals: Arc::default(),
         bigs: Vec::new(),
         globals: Vec::new(),
         shapes: Vec::new(),
@@ -39,8 +39,10 @@ pub(crate) fn compile(source: String, tree: Tree) -> Parsed<Program> {
     let frame = scopes.frame(None);
     scopes.visit_body(frame, &body);
     let makes_markup = program.names.iter().any(|name| matches!(&**name, "safe" | "e" | "escape" | "forceescape"));
+    literals.source = source;
     let mut compiler = Compiler {
         program,
+        literals,
         scopes,
         frame,
         root: frame,
@@ -54,14 +56,19 @@ pub(crate) fn compile(source: String, tree: Tree) -> Parsed<Program> {
         blocks: Vec::new(),
         at: 0,
     };
-    compiler.enter(frame)?;
-    compiler.body(&body)?;
+    let done = compiler.enter(frame).and_then(|()| compiler.body(&body));
     compiler.emit(Op::Return);
-    Ok(compiler.program)
+    let Compiler { mut program, literals, .. } = compiler;
+    if let Err((fault, at)) = done {
+        return Err(Error::new(fault, place_of(&literals.source, at), Vec::new()));
+    }
+    program.literals = Arc::new(literals);
+    Ok(program)
 }
 
 struct Compiler {
     program: Program,
+    literals: Literals,
     scopes: Scopes,
     frame: FrameId,
     root: FrameId,

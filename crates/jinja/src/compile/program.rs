@@ -280,8 +280,4 @@ impl Program {
     pub(crate) fn name(&self, id: u32) -> &str {
         &self.names[id as usize]
     }
-
-    pub(crate) fn literal(&self, id: u32) -> &str {
-        &self.literals.entries[id as usize].text
-    }
 }

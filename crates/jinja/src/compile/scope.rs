@@ -1,7 +1,7 @@
 //! Which variable a name means: jinja2's idtracking, which settles it before anything runs. A frame (a loop's body, a
 //! macro, a `with`) has its own copy of every name that is set inside it; a name that is only read is found outside.
 
-use crate::parser::ast::{Args, Expr, ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
+use crate::parser::ast::{Expr, ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 
 /// A frame by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -293,67 +293,7 @@ impl Scopes {
             | ExprKind::Float(_)
             | ExprKind::Str(_) => {}
             ExprKind::Name(name) => self.load(frame, *name),
-            other => for_each_child(other, &mut |child| self.visit_expr(frame, child)),
-        }
-    }
-}
-
-/// The expressions right inside one, in the order of jinja2's fields.
-pub(crate) fn for_each_child<'e>(kind: &'e ExprKind, visit: &mut dyn FnMut(&'e Expr)) {
-    let args = |args: &'e Args, visit: &mut dyn FnMut(&'e Expr)| args.expressions().for_each(visit);
-    match kind {
-        ExprKind::None
-        | ExprKind::Bool(_)
-        | ExprKind::Int(_)
-        | ExprKind::BigInt(_)
-        | ExprKind::Float(_)
-        | ExprKind::Str(_)
-        | ExprKind::Name(_) => {}
-        ExprKind::List(items)
-        | ExprKind::Tuple(items)
-        | ExprKind::Sum(items)
-        | ExprKind::Concat(items)
-        | ExprKind::And(items)
-        | ExprKind::Or(items) => items.iter().for_each(visit),
-        ExprKind::Dict(items) => {
-            for (key, value) in items {
-                visit(key);
-                visit(value);
-            }
-        }
-        ExprKind::Attribute(node, _) | ExprKind::Not(node) | ExprKind::Negative(node) | ExprKind::Positive(node) => {
-            visit(node);
-        }
-        ExprKind::Item(node, index) => {
-            visit(node);
-            visit(index);
-        }
-        ExprKind::Slice(node, bounds) => {
-            visit(node);
-            bounds.iter().flatten().for_each(visit);
-        }
-        ExprKind::Call(node, arguments) | ExprKind::Test(node, _, arguments) => {
-            visit(node);
-            args(arguments, visit);
-        }
-        ExprKind::Filter(node, _, arguments) => {
-            if let Some(node) = node {
-                visit(node);
-            }
-            args(arguments, visit);
-        }
-        ExprKind::Binary(_, left, right) => {
-            visit(left);
-            visit(right);
-        }
-        ExprKind::Compare(first, rest) => {
-            visit(first);
-            rest.iter().for_each(|(_, item)| visit(item));
-        }
-        ExprKind::Conditional(parts) => {
-            visit(&parts.0);
-            visit(&parts.1);
-            parts.2.iter().for_each(visit);
+            other => other.for_each_child(&mut |child| self.visit_expr(frame, child)),
         }
     }
 }
@@ -387,7 +327,7 @@ impl Undeclared {
             }
             return;
         }
-        for_each_child(&expr.kind, &mut |child| self.expr(child));
+        expr.kind.for_each_child(&mut |child| self.expr(child));
     }
 
     fn set(&mut self, name: NameId) {

@@ -49,6 +49,70 @@ pub(crate) enum ExprKind {
     Conditional(Box<(Expr, Expr, Option<Expr>)>),
 }
 
+impl ExprKind {
+    /// The expressions right inside this one, in the order of jinja2's fields.
+    pub(crate) fn for_each_child<'e>(&'e self, visit: &mut impl FnMut(&'e Expr)) {
+        match self {
+            ExprKind::None
+            | ExprKind::Bool(_)
+            | ExprKind::Int(_)
+            | ExprKind::BigInt(_)
+            | ExprKind::Float(_)
+            | ExprKind::Str(_)
+            | ExprKind::Name(_) => {}
+            ExprKind::List(items)
+            | ExprKind::Tuple(items)
+            | ExprKind::Sum(items)
+            | ExprKind::Concat(items)
+            | ExprKind::And(items)
+            | ExprKind::Or(items) => items.iter().for_each(visit),
+            ExprKind::Dict(items) => {
+                for (key, value) in items {
+                    visit(key);
+                    visit(value);
+                }
+            }
+            ExprKind::Attribute(node, _)
+            | ExprKind::Not(node)
+            | ExprKind::Negative(node)
+            | ExprKind::Positive(node) => {
+                visit(node);
+            }
+            ExprKind::Item(node, index) => {
+                visit(node);
+                visit(index);
+            }
+            ExprKind::Slice(node, bounds) => {
+                visit(node);
+                bounds.iter().flatten().for_each(visit);
+            }
+            ExprKind::Call(node, arguments) | ExprKind::Test(node, _, arguments) => {
+                visit(node);
+                arguments.expressions().for_each(visit);
+            }
+            ExprKind::Filter(node, _, arguments) => {
+                if let Some(node) = node {
+                    visit(node);
+                }
+                arguments.expressions().for_each(visit);
+            }
+            ExprKind::Binary(_, left, right) => {
+                visit(left);
+                visit(right);
+            }
+            ExprKind::Compare(first, rest) => {
+                visit(first);
+                rest.iter().for_each(|(_, item)| visit(item));
+            }
+            ExprKind::Conditional(parts) => {
+                visit(&parts.0);
+                visit(&parts.1);
+                parts.2.iter().for_each(visit);
+            }
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BinaryOp {
     Add,
@@ -202,7 +266,7 @@ pub(crate) struct Signature {
 pub(crate) struct Tree {
     pub(crate) body: Vec<Stmt>,
     pub(crate) names: Vec<Box<str>>,
-    pub(crate) literals: Vec<crate::output::LiteralEntry>,
+    pub(crate) literals: crate::output::Literals,
     /// Whether `loop` is read anywhere; and whether `caller`, `kwargs` or `varargs` is.
     pub(crate) reads_loop: bool,
     pub(crate) reads_call_names: bool,

@@ -49,11 +49,11 @@ impl Parser<'_> {
     fn operator_level(&self) -> Option<Level> {
         Some(match self.current().kind {
             Kind::Op(op) => match op {
-                Op::Add | Op::Sub => Level::Sum,
+                Op::Binary(BinaryOp::Add | BinaryOp::Sub) => Level::Sum,
                 Op::Tilde => Level::Concat,
-                Op::Mul | Op::Div | Op::FloorDiv | Op::Mod => Level::Product,
-                Op::Pow => Level::Power,
-                Op::Eq | Op::Ne | Op::Lt | Op::Le | Op::Gt | Op::Ge => Level::Compare,
+                Op::Binary(BinaryOp::Pow) => Level::Power,
+                Op::Binary(_) => Level::Product,
+                Op::Compare(_) => Level::Compare,
                 _ => return None,
             },
             Kind::Name("or") => Level::Or,
@@ -70,11 +70,11 @@ impl Parser<'_> {
             Level::Or => ExprKind::Or(self.more(left, |parser| parser.skip_name("or"), Level::And)?),
             Level::And => ExprKind::And(self.more(left, |parser| parser.skip_name("and"), Level::Not)?),
             Level::Concat => ExprKind::Concat(self.more(left, |parser| parser.skip_op(Op::Tilde), Level::Product)?),
-            Level::Sum if self.is_op(Op::Add) => {
-                ExprKind::Sum(self.more(left, |parser| parser.skip_op(Op::Add), Level::Concat)?)
+            Level::Sum if self.is_op(ADD) => {
+                ExprKind::Sum(self.more(left, |parser| parser.skip_op(ADD), Level::Concat)?)
             }
             Level::Compare => {
-                let mut operands = Vec::new();
+                let mut operands = Vec::with_capacity(1);
                 while let Some(op) = self.compare_operator() {
                     operands.push((op, self.operators(Level::Sum)?));
                 }
@@ -82,13 +82,11 @@ impl Parser<'_> {
             }
             // jinja2: `**` groups from the left like the others, and a minus binds tighter than it.
             Level::Not | Level::Sum | Level::Product | Level::Power => {
-                let (op, tighter) = match self.current().kind {
-                    Kind::Op(Op::Sub) => (BinaryOp::Sub, Level::Concat),
-                    Kind::Op(Op::Mul) => (BinaryOp::Mul, Level::Power),
-                    Kind::Op(Op::Div) => (BinaryOp::Div, Level::Power),
-                    Kind::Op(Op::FloorDiv) => (BinaryOp::FloorDiv, Level::Power),
-                    Kind::Op(Op::Mod) => (BinaryOp::Mod, Level::Power),
-                    _ => (BinaryOp::Pow, Level::Unary),
+                let Kind::Op(Op::Binary(op)) = self.current().kind else { return Ok(left) };
+                let tighter = match level {
+                    Level::Sum => Level::Concat,
+                    Level::Product => Level::Power,
+                    _ => Level::Unary,
                 };
                 self.advance();
                 let right = self.operators(tighter)?;
@@ -101,7 +99,8 @@ impl Parser<'_> {
 
     /// The sides of an operator that stands between several.
     fn more(&mut self, first: Expr, skip: impl Fn(&mut Self) -> bool, tighter: Level) -> Parsed<Vec<Expr>> {
-        let mut parts = vec![first];
+        let mut parts = Vec::with_capacity(4);
+        parts.push(first);
         while skip(self) {
             parts.push(self.operators(tighter)?);
         }
@@ -110,12 +109,7 @@ impl Parser<'_> {
 
     fn compare_operator(&mut self) -> Option<CompareOp> {
         let op = match self.current().kind {
-            Kind::Op(Op::Eq) => CompareOp::Eq,
-            Kind::Op(Op::Ne) => CompareOp::Ne,
-            Kind::Op(Op::Lt) => CompareOp::Lt,
-            Kind::Op(Op::Le) => CompareOp::Le,
-            Kind::Op(Op::Gt) => CompareOp::Gt,
-            Kind::Op(Op::Ge) => CompareOp::Ge,
+            Kind::Op(Op::Compare(op)) => op,
             Kind::Name("in") => CompareOp::In,
             Kind::Name("not") if self.next_is_name("in") => {
                 self.advance();
@@ -129,10 +123,10 @@ impl Parser<'_> {
 
     fn unary(&mut self, with_filter: bool) -> Parsed<Expr> {
         let at = self.at();
-        let mut node = if self.skip_op(Op::Sub) {
+        let mut node = if self.skip_op(Op::Binary(BinaryOp::Sub)) {
             let inner = self.deeper(|parser| parser.unary(false))?;
             self.expr(ExprKind::Negative(Box::new(inner)), at)?
-        } else if self.skip_op(Op::Add) {
+        } else if self.skip_op(ADD) {
             let inner = self.deeper(|parser| parser.unary(false))?;
             self.expr(ExprKind::Positive(Box::new(inner)), at)?
         } else {
@@ -181,35 +175,27 @@ impl Parser<'_> {
             text = if text.is_empty() { part } else { text + part };
             self.position += 1;
         }
-        let id = self.literal(text, at, false);
+        let id = self.literals.push(&text, at, false);
         self.expr(ExprKind::Str(id), at)
     }
 
     /// One expression, or several with commas between them, which are a tuple.
     pub(super) fn tuple(&mut self, with_conditional: bool, in_parentheses: bool) -> Parsed<Expr> {
         let at = self.at();
-        let mut items = Vec::new();
-        let mut is_tuple = false;
-        loop {
-            if !items.is_empty() {
-                self.expect_op(Op::Comma)?;
-            }
-            if self.is_tuple_end() {
-                break;
-            }
-            items.push(if with_conditional { self.expression()? } else { self.without_conditional()? });
-            if !self.is_op(Op::Comma) {
-                break;
-            }
-            is_tuple = true;
-        }
-        if !is_tuple {
-            if let Some(only) = items.pop() {
-                return Ok(only);
-            }
+        if self.is_tuple_end() {
             if !in_parentheses {
                 return Err(self.expected("an expression"));
             }
+            return self.expr(ExprKind::Tuple(Vec::new()), at);
+        }
+        let part = if with_conditional { Self::expression } else { Self::without_conditional };
+        let first = part(self)?;
+        if !self.is_op(Op::Comma) {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.skip_op(Op::Comma) && !self.is_tuple_end() {
+            items.push(part(self)?);
         }
         self.expr(ExprKind::Tuple(items), at)
     }
@@ -220,38 +206,35 @@ impl Parser<'_> {
 
     fn list(&mut self) -> Parsed<Expr> {
         let at = self.at();
-        self.expect_op(Op::OpenBracket)?;
-        let mut items = Vec::new();
-        while !self.is_op(Op::CloseBracket) {
-            if !items.is_empty() {
-                self.expect_op(Op::Comma)?;
-            }
-            if self.is_op(Op::CloseBracket) {
-                break;
-            }
-            items.push(self.expression()?);
-        }
-        self.expect_op(Op::CloseBracket)?;
+        let items = self.items(Op::CloseBracket, Self::expression)?;
         self.expr(ExprKind::List(items), at)
     }
 
     fn dict(&mut self) -> Parsed<Expr> {
         let at = self.at();
-        self.expect_op(Op::OpenBrace)?;
+        let items = self.items(Op::CloseBrace, |parser| {
+            let key = parser.expression()?;
+            parser.expect_op(Op::Colon)?;
+            Ok((key, parser.expression()?))
+        })?;
+        self.expr(ExprKind::Dict(items), at)
+    }
+
+    /// Behind an opening bracket, what stands between commas up to its close; a comma may end them.
+    fn items<T>(&mut self, close: Op, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
+        self.advance();
         let mut items = Vec::new();
-        while !self.is_op(Op::CloseBrace) {
+        while !self.is_op(close) {
             if !items.is_empty() {
                 self.expect_op(Op::Comma)?;
+                if self.is_op(close) {
+                    break;
+                }
             }
-            if self.is_op(Op::CloseBrace) {
-                break;
-            }
-            let key = self.expression()?;
-            self.expect_op(Op::Colon)?;
-            items.push((key, self.expression()?));
+            items.push(item(self)?);
         }
-        self.expect_op(Op::CloseBrace)?;
-        self.expr(ExprKind::Dict(items), at)
+        self.advance();
+        Ok(items)
     }
 
     fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
@@ -299,30 +282,32 @@ impl Parser<'_> {
     fn subscript(&mut self, node: Expr) -> Parsed<Expr> {
         let at = self.at();
         self.advance();
-        let mut args = Vec::new();
+        let mut parts = Vec::new();
+        if !self.is_op(Op::CloseBracket) {
+            let first = self.subscribed()?;
+            if self.skip_op(Op::CloseBracket) {
+                return match first {
+                    Subscript::Item(index) => self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at),
+                    Subscript::Slice(bounds) => self.expr(ExprKind::Slice(Box::new(node), bounds), at),
+                };
+            }
+            parts.push(first);
+        }
         while !self.is_op(Op::CloseBracket) {
-            if !args.is_empty() {
-                self.expect_op(Op::Comma)?;
+            self.expect_op(Op::Comma)?;
+            parts.push(self.subscribed()?);
+        }
+        self.advance();
+        let mut items = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Subscript::Item(item) => items.push(item),
+                // Python: a tuple of slices is an index of no value that a template has.
+                Subscript::Slice(_) => return Err(self.fail("a slice cannot stand beside other indexes")),
             }
-            args.push(self.subscribed()?);
         }
-        self.expect_op(Op::CloseBracket)?;
-        if args.len() != 1 {
-            let mut items = Vec::with_capacity(args.len());
-            for arg in args {
-                match arg {
-                    Subscript::Item(item) => items.push(item),
-                    // Python: a tuple of slices is an index of no value that a template has.
-                    Subscript::Slice(_) => return Err(self.fail("a slice cannot stand beside other indexes")),
-                }
-            }
-            let index = self.expr(ExprKind::Tuple(items), at)?;
-            return self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at);
-        }
-        match args.remove(0) {
-            Subscript::Item(index) => self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at),
-            Subscript::Slice(bounds) => self.expr(ExprKind::Slice(Box::new(node), bounds), at),
-        }
+        let index = self.expr(ExprKind::Tuple(items), at)?;
+        self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at)
     }
 
     fn subscribed(&mut self) -> Parsed<Subscript> {
@@ -362,11 +347,11 @@ impl Parser<'_> {
                 }
             }
             is_first = false;
-            let is_valid = if self.skip_op(Op::Mul) {
+            let is_valid = if self.skip_op(Op::Binary(BinaryOp::Mul)) {
                 let is_valid = args.is_plain();
                 args.spread = Some(self.expression()?);
                 is_valid
-            } else if self.skip_op(Op::Pow) {
+            } else if self.skip_op(Op::Binary(BinaryOp::Pow)) {
                 let is_valid = args.spread_keywords.is_none();
                 args.spread_keywords = Some(self.expression()?);
                 is_valid
@@ -460,29 +445,15 @@ impl Parser<'_> {
 
     /// What `set` and `for` assign to.
     pub(super) fn target(&mut self, with_namespace: bool) -> Parsed<Target> {
-        let mut items = Vec::new();
-        let mut is_tuple = false;
-        loop {
-            if !items.is_empty() {
-                self.expect_op(Op::Comma)?;
-            }
-            if self.is_tuple_end() {
-                break;
-            }
+        let first = self.simple_target(with_namespace)?;
+        if !self.is_op(Op::Comma) {
+            return Ok(first);
+        }
+        let mut items = vec![first];
+        while self.skip_op(Op::Comma) && !self.is_tuple_end() {
             items.push(self.simple_target(with_namespace)?);
-            if !self.is_op(Op::Comma) {
-                break;
-            }
-            is_tuple = true;
         }
-        match items.pop() {
-            Some(only) if !is_tuple => Ok(only),
-            Some(last) => {
-                items.push(last);
-                Ok(Target::Tuple(items))
-            }
-            None => Err(self.expected("a name to assign to")),
-        }
+        Ok(Target::Tuple(items))
     }
 
     fn simple_target(&mut self, with_namespace: bool) -> Parsed<Target> {
@@ -514,6 +485,8 @@ impl Parser<'_> {
     }
 }
 
+const ADD: Op = Op::Binary(BinaryOp::Add);
+
 /// How tightly operators bind, the loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
@@ -531,39 +504,4 @@ enum Level {
 enum Subscript {
     Item(Expr),
     Slice(Box<[Option<Expr>; 3]>),
-}
-
-pub(super) fn depth_below(kind: &ExprKind) -> u32 {
-    let of_all = |items: &[Expr]| items.iter().map(|item| item.depth).max().unwrap_or(0);
-    let of_args = |args: &Args| args.expressions().map(|item| item.depth).max().unwrap_or(0);
-    match kind {
-        ExprKind::None
-        | ExprKind::Bool(_)
-        | ExprKind::Int(_)
-        | ExprKind::BigInt(_)
-        | ExprKind::Float(_)
-        | ExprKind::Str(_)
-        | ExprKind::Name(_) => 0,
-        ExprKind::List(items)
-        | ExprKind::Tuple(items)
-        | ExprKind::Sum(items)
-        | ExprKind::Concat(items)
-        | ExprKind::And(items)
-        | ExprKind::Or(items) => of_all(items),
-        ExprKind::Dict(items) => items.iter().map(|(key, value)| key.depth.max(value.depth)).max().unwrap_or(0),
-        ExprKind::Attribute(node, _) | ExprKind::Not(node) | ExprKind::Negative(node) | ExprKind::Positive(node) => {
-            node.depth
-        }
-        ExprKind::Item(node, index) => node.depth.max(index.depth),
-        ExprKind::Slice(node, bounds) => {
-            node.depth.max(bounds.iter().flatten().map(|bound| bound.depth).max().unwrap_or(0))
-        }
-        ExprKind::Call(node, args) | ExprKind::Test(node, _, args) => node.depth.max(of_args(args)),
-        ExprKind::Filter(node, _, args) => of_args(args).max(node.as_ref().map_or(0, |node| node.depth)),
-        ExprKind::Binary(_, left, right) => left.depth.max(right.depth),
-        ExprKind::Compare(first, rest) => first.depth.max(rest.iter().map(|(_, item)| item.depth).max().unwrap_or(0)),
-        ExprKind::Conditional(parts) => {
-            parts.0.depth.max(parts.1.depth).max(parts.2.as_ref().map_or(0, |otherwise| otherwise.depth))
-        }
-    }
 }

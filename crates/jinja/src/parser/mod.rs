@@ -5,13 +5,14 @@ mod expression;
 mod statement;
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use ast::{Expr, ExprKind, NameId, Tree};
 
 use crate::error::{ErrorKind, Fault, LimitKind};
 use crate::lexer::{Kind, Op, Token, describe, describe_op, tokenize};
 use crate::limits::Limits;
-use crate::output::LiteralEntry;
+use crate::output::Literals;
 
 /// What is wrong, and where.
 pub(crate) type Failure = (Fault, usize);
@@ -23,10 +24,10 @@ pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
     let mut parser = Parser {
         tokens,
         position: 0,
-        names: Vec::new(),
-        name_ids: HashMap::new(),
-        recent: [None; 64],
-        literals: Vec::new(),
+        names: Vec::with_capacity(64),
+        places: [0; 512],
+        displaced: HashMap::new(),
+        literals: Literals::with_room(source.len()),
         nesting: 0,
         reads_loop: false,
         reads_call_names: false,
@@ -59,9 +60,11 @@ pub(crate) struct Parser<'s> {
     tokens: Vec<Token<'s>>,
     position: usize,
     names: Vec<Box<str>>,
-    name_ids: HashMap<&'s str, NameId>,
-    recent: [Option<(&'s str, NameId)>; 64],
-    literals: Vec<LiteralEntry>,
+    /// By a cheap hash, one more than the number of the first name that has it; 0 where none does.
+    places: [u32; 512],
+    /// The names whose place was taken.
+    displaced: HashMap<&'s str, NameId>,
+    literals: Literals,
     nesting: usize,
     reads_loop: bool,
     reads_call_names: bool,
@@ -70,27 +73,21 @@ pub(crate) struct Parser<'s> {
 
 impl<'s> Parser<'s> {
     fn intern(&mut self, name: &'s str) -> NameId {
-        // The same few names come again and again.
-        let bytes = name.as_bytes();
-        let (first, last) = (bytes.first().copied().unwrap_or(0), bytes.last().copied().unwrap_or(0));
-        let place = (bytes.len() * 7 + usize::from(first) * 31 + usize::from(last)) % self.recent.len();
-        if let Some((known, id)) = self.recent[place]
-            && known == name
-        {
-            return id;
-        }
+        let hash = name.bytes().fold(0u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        let place = (hash ^ hash >> 15) as usize % self.places.len();
         let next = NameId(self.names.len() as u32);
-        let id = *self.name_ids.entry(name).or_insert_with(|| {
-            self.names.push(name.into());
-            next
-        });
-        self.recent[place] = Some((name, id));
-        id
-    }
-
-    fn literal(&mut self, text: impl Into<Box<str>>, at: u32, is_data: bool) -> u32 {
-        self.literals.push(LiteralEntry { text: text.into(), offset: at, is_data });
-        self.literals.len() as u32 - 1
+        match self.places[place] {
+            0 => self.places[place] = next.0 + 1,
+            known if *self.names[known as usize - 1] == *name => return NameId(known - 1),
+            _ => match self.displaced.entry(name) {
+                Entry::Occupied(known) => return *known.get(),
+                Entry::Vacant(entry) => {
+                    entry.insert(next);
+                }
+            },
+        }
+        self.names.push(name.into());
+        next
     }
 
     fn current(&self) -> &Token<'s> {
@@ -187,7 +184,9 @@ impl<'s> Parser<'s> {
 
     /// An expression, if it is not too deep.
     fn expr(&self, kind: ExprKind, at: u32) -> Parsed<Expr> {
-        let depth = 1 + expression::depth_below(&kind);
+        let mut below = 0;
+        kind.for_each_child(&mut |child| below = below.max(child.depth));
+        let depth = 1 + below;
         if depth as usize > self.most + 1 {
             return Err(self.too_deep());
         }

@@ -2,6 +2,7 @@
 
 use super::ast::{ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 use super::{Parsed, Parser, known};
+use crate::error::Fault;
 use crate::lexer::{Kind, Op};
 
 impl Parser<'_> {
@@ -14,7 +15,7 @@ impl Parser<'_> {
             match self.current().kind {
                 Kind::Data(text) => {
                     self.advance();
-                    let id = self.literal(text, at, true);
+                    let id = self.literals.push(text, at, true);
                     body.push(Stmt { kind: StmtKind::Data(id), at });
                 }
                 Kind::VariableBegin => {
@@ -69,9 +70,6 @@ impl Parser<'_> {
 
     fn statement(&mut self, body: &mut Vec<Stmt>, at: u32) -> Parsed<()> {
         let Kind::Name(tag) = self.current().kind else { return Err(self.expected("the name of a tag")) };
-        if !TAGS.contains(&tag) {
-            return Err(self.unknown_tag(tag));
-        }
         self.advance();
         let kind = match tag {
             "if" => self.if_tag()?,
@@ -100,10 +98,7 @@ impl Parser<'_> {
             "autoescape" => {
                 let value = self.expression()?;
                 if !matches!(value.kind, ExprKind::Bool(false)) {
-                    return Err((
-                        crate::error::Fault::unsupported("only `autoescape false` is supported"),
-                        at as usize,
-                    ));
+                    return Err((Fault::unsupported("only `autoescape false` is supported"), at as usize));
                 }
                 StmtKind::Scope(self.whole_body("endautoescape")?)
             }
@@ -122,15 +117,11 @@ impl Parser<'_> {
             "do" => StmtKind::Do(self.tuple(true, false)?),
             "break" => StmtKind::Break,
             "continue" => StmtKind::Continue,
-            foreign => self.foreign_tag(foreign)?,
+            "extends" | "include" | "import" | "from" => self.foreign_tag(tag)?,
+            unknown => return Err((Fault::syntax(format!("unknown tag `{unknown}`")), at as usize)),
         };
         body.push(Stmt { kind, at });
         Ok(())
-    }
-
-    #[cold]
-    fn unknown_tag(&self, tag: &str) -> super::Failure {
-        self.fail(format!("unknown tag `{tag}`"))
     }
 
     fn if_tag(&mut self) -> Parsed<StmtKind> {
@@ -164,7 +155,7 @@ impl Parser<'_> {
             stores_loop(&target).or_else(|| body_stores_loop(&body)).or_else(|| body_stores_loop(&otherwise))
         {
             let message = "the special variable `loop` cannot be assigned to in a loop";
-            return Err((crate::error::Fault::syntax(message), at as usize));
+            return Err((Fault::syntax(message), at as usize));
         }
         Ok(StmtKind::For(Box::new(For { target, iter, test, is_recursive, body, otherwise })))
     }
@@ -264,28 +255,6 @@ impl Parser<'_> {
         Ok(StmtKind::Foreign { tag, template, names })
     }
 }
-
-/// All tags that can open a statement.
-const TAGS: [&str; 18] = [
-    "if",
-    "for",
-    "set",
-    "macro",
-    "call",
-    "filter",
-    "with",
-    "generation",
-    "block",
-    "autoescape",
-    "print",
-    "do",
-    "break",
-    "continue",
-    "extends",
-    "include",
-    "import",
-    "from",
-];
 
 fn stores_loop(target: &Target) -> Option<u32> {
     match target {

@@ -73,6 +73,7 @@ struct Vm<'w, 'a> {
     collections: Vec<Vec<Value<'a>>>,
     globals: Vec<Value<'a>>,
     keyword_names: Vec<&'a str>,
+    literals: Vec<&'a str>,
     sink: Sink<'a>,
     /// Captures around the running one.
     outer_sinks: Vec<Sink<'a>>,
@@ -149,6 +150,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             collections: Vec::new(),
             globals: vec![Value::Missing; program.globals.len()],
             keyword_names: program.keyword_names.iter().map(|name| program.name(*name)).collect(),
+            literals: program.literals.texts().collect(),
             sink: Sink::output(world, usual),
             outer_sinks: Vec::new(),
             generations: Vec::new(),

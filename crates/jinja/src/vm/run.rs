@@ -27,7 +27,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     fn literal(&self, id: u32) -> Slice<'a> {
-        Slice { text: self.program.literal(id), origin: Origin::Literal { id, offset: Offset::new(0) } }
+        Slice { text: self.literals[id as usize], origin: Origin::Literal { id, offset: Offset::new(0) } }
     }
 
     fn frame_up(&self, up: u16) -> u32 {
@@ -83,7 +83,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     Err(_) => Found::Elsewhere,
                 }
             }
-            KeyOf::Literal(id) => match subscript::input_node(self.world, *dict, self.program.literal(id)) {
+            KeyOf::Literal(id) => match subscript::input_node(self.world, *dict, self.literals[id as usize]) {
                 Ok(Some(found)) => Found::Node(found),
                 // It may be a method.
                 _ => Found::Elsewhere,
@@ -324,10 +324,10 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::EqualsStack(id) => {
                     let value = self.pop();
-                    self.flag = matches!(&value, Value::Str(text) if text.plain() == self.program.literal(id));
+                    self.flag = matches!(&value, Value::Str(text) if text.plain() == self.literals[id as usize]);
                 }
                 Op::EqualsField(field, id) => {
-                    let wanted = self.program.literal(id);
+                    let wanted = self.literals[id as usize];
                     self.flag = match self.find_field(field) {
                         Found::Node(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
                         Found::Nothing(_) => false,
@@ -613,7 +613,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     #[inline]
     fn item_literal(&self, value: &Value<'a>, id: u32) -> Res<Value<'a>> {
         if let Value::InputDict(..) = value
-            && let Some(found) = value.dict_get_str(self.world, self.program.literal(id))?
+            && let Some(found) = value.dict_get_str(self.world, self.literals[id as usize])?
         {
             return Ok(found);
         }
