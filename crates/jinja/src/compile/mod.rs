@@ -59,11 +59,41 @@ pub(crate) fn compile(source: String, tree: Tree) -> Result<Program, Error> {
     let done = compiler.enter(frame).and_then(|()| compiler.body(&body));
     compiler.emit(Op::Return);
     let Compiler { mut program, literals, .. } = compiler;
+    shorten_jumps(&mut program.ops);
     if let Err((fault, at)) = done {
         return Err(Error::new(fault, place_of(&literals.source, at), Vec::new()));
     }
     program.literals = Arc::new(literals);
     Ok(program)
+}
+
+/// Makes jumps that lead to jumps go where those lead.
+fn shorten_jumps(ops: &mut [Op]) {
+    for at in (0..ops.len()).rev() {
+        let Some(target) = target_of(&mut ops[at]).copied() else { continue };
+        // Those ahead are short already.
+        if let Some(Op::Jump(further)) = ops.get(target as usize).copied()
+            && let Some(target) = target_of(&mut ops[at])
+        {
+            *target = further;
+        }
+    }
+}
+
+/// Where a step may go other than to the next one.
+fn target_of(op: &mut Op) -> Option<&mut u32> {
+    match op {
+        Op::Jump(to)
+        | Op::JumpUnless(to)
+        | Op::JumpWhen(to)
+        | Op::And(to)
+        | Op::Or(to)
+        | Op::LoopNext(to)
+        | Op::JumpIfPassed(to)
+        | Op::CompareChain(_, to)
+        | Op::IfGiven(_, to) => Some(to),
+        _ => None,
+    }
 }
 
 struct Compiler {
@@ -108,17 +138,8 @@ impl Compiler {
     /// Makes an earlier jump go here.
     fn land(&mut self, jump: usize) {
         let target = self.here();
-        match &mut self.program.ops[jump] {
-            Op::Jump(to)
-            | Op::JumpUnless(to)
-            | Op::JumpWhen(to)
-            | Op::And(to)
-            | Op::Or(to)
-            | Op::LoopNext(to)
-            | Op::JumpIfPassed(to)
-            | Op::CompareChain(_, to)
-            | Op::IfGiven(_, to) => *to = target,
-            _ => {}
+        if let Some(to) = target_of(&mut self.program.ops[jump]) {
+            *to = target;
         }
     }
 

@@ -61,7 +61,7 @@ pub(crate) enum Op {
     /// In a chain: false ends it there, else the right value stays for the next comparison.
     CompareChain(CompareOp, u32),
     Jump(u32),
-    /// Conditions set the flag; these jump by it.
+    /// One of these two, or `PushFlag`, stands right behind each condition.
     JumpUnless(u32),
     JumpWhen(u32),
     TruthStack,
@@ -75,7 +75,7 @@ pub(crate) enum Op {
     IsSlot(u32, Kind),
     IsGlobal(u32, Kind),
     IsField(Field, Kind),
-    /// The flag as a value.
+    /// Whether the condition before it said so, as a value.
     PushFlag(bool),
     /// `and`: a false value stays and ends it.
     And(u32),

@@ -61,8 +61,6 @@ struct Vm<'w, 'a> {
     program: &'a Program,
     pc: usize,
     stack: Vec<Value<'a>>,
-    /// What the last condition said.
-    flag: bool,
     /// The slots of the running frame.
     slots: Vec<Value<'a>>,
     frame: u32,
@@ -140,7 +138,6 @@ impl<'w, 'a> Vm<'w, 'a> {
             program,
             pc: 0,
             stack: Vec::with_capacity(16),
-            flag: false,
             slots,
             frame: 0,
             frames,

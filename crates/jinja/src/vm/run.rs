@@ -165,6 +165,19 @@ impl<'w, 'a> Vm<'w, 'a> {
         Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] }
     }
 
+    /// Does the step behind a condition, which says what becomes of it.
+    #[inline(always)]
+    fn decide(&mut self, ops: &[Op], holds: bool) {
+        let next = self.pc;
+        self.pc += 1;
+        match ops.get(next) {
+            Some(Op::JumpUnless(target)) if !holds => self.pc = *target as usize,
+            Some(Op::JumpWhen(target)) if holds => self.pc = *target as usize,
+            Some(Op::PushFlag(wanted)) => self.stack.push(Value::Bool(holds == *wanted)),
+            _ => {}
+        }
+    }
+
     /// Replaces the upper values with one.
     #[inline]
     fn settle(&mut self, count: usize, value: Value<'a>) {
@@ -293,24 +306,23 @@ impl<'w, 'a> Vm<'w, 'a> {
                     }
                 }
                 Op::Jump(target) => self.pc = target as usize,
-                Op::JumpUnless(target) => {
-                    if !self.flag {
-                        self.pc = target as usize;
-                    }
+                // They are done with the condition before them.
+                Op::JumpUnless(_) | Op::JumpWhen(_) | Op::PushFlag(_) => {}
+                Op::TruthStack => {
+                    let holds = self.pop().is_true(world);
+                    self.decide(ops, holds);
                 }
-                Op::JumpWhen(target) => {
-                    if self.flag {
-                        self.pc = target as usize;
-                    }
+                Op::TruthSlot(slot) => {
+                    let holds = self.slots[slot as usize].is_true(world);
+                    self.decide(ops, holds);
                 }
-                Op::TruthStack => self.flag = self.pop().is_true(world),
-                Op::TruthSlot(slot) => self.flag = self.slots[slot as usize].is_true(world),
                 Op::TruthGlobal(global) => {
                     self.load_global(global)?;
-                    self.flag = self.globals[global as usize].is_true(world);
+                    let holds = self.globals[global as usize].is_true(world);
+                    self.decide(ops, holds);
                 }
                 Op::TruthField(field) => {
-                    self.flag = match self.find_field(field) {
+                    let holds = match self.find_field(field) {
                         Found::Node(found) => match found.value {
                             InputValue::Str(text) => !text.is_empty(),
                             InputValue::Bool(value) => value,
@@ -320,42 +332,46 @@ impl<'w, 'a> Vm<'w, 'a> {
                         },
                         Found::Nothing(_) => false,
                         Found::Elsewhere => self.field(field)?.is_true(world),
-                    }
+                    };
+                    self.decide(ops, holds);
                 }
                 Op::EqualsStack(id) => {
                     let value = self.pop();
-                    self.flag = matches!(&value, Value::Str(text) if text.plain() == self.literals[id as usize]);
+                    let holds = matches!(&value, Value::Str(text) if text.plain() == self.literals[id as usize]);
+                    self.decide(ops, holds);
                 }
                 Op::EqualsField(field, id) => {
                     let wanted = self.literals[id as usize];
-                    self.flag = match self.find_field(field) {
+                    let holds = match self.find_field(field) {
                         Found::Node(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
                         Found::Nothing(_) => false,
                         Found::Elsewhere => matches!(self.field(field)?, Value::Str(text) if text.plain() == wanted),
-                    }
+                    };
+                    self.decide(ops, holds);
                 }
                 Op::CompareStack(op) => {
                     let right = self.pop();
                     let left = self.pop();
-                    self.flag = compare(world, op, &left, &right)?;
+                    let holds = compare(world, op, &left, &right)?;
+                    self.decide(ops, holds);
                 }
                 Op::IsStack(kind) => {
                     let value = self.pop();
-                    self.flag = is_kind(&value, kind);
+                    self.decide(ops, is_kind(&value, kind));
                 }
-                Op::IsSlot(slot, kind) => self.flag = is_kind(&self.slots[slot as usize], kind),
+                Op::IsSlot(slot, kind) => self.decide(ops, is_kind(&self.slots[slot as usize], kind)),
                 Op::IsGlobal(global, kind) => {
                     self.load_global(global)?;
-                    self.flag = is_kind(&self.globals[global as usize], kind);
+                    self.decide(ops, is_kind(&self.globals[global as usize], kind));
                 }
                 Op::IsField(field, kind) => {
-                    self.flag = match self.find_field(field) {
+                    let holds = match self.find_field(field) {
                         Found::Node(found) => is_input_kind(found.value, kind),
                         Found::Nothing(_) => matches!(kind, Kind::Iterable | Kind::Sequence),
                         Found::Elsewhere => is_kind(&self.field(field)?, kind),
-                    }
+                    };
+                    self.decide(ops, holds);
                 }
-                Op::PushFlag(wanted) => self.stack.push(Value::Bool(self.flag == wanted)),
                 Op::And(target) => {
                     if self.stack.last().is_some_and(|value| value.is_true(world)) {
                         self.stack.pop();
