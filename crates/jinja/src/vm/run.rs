@@ -1,5 +1,6 @@
 //! The steps.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -69,49 +70,43 @@ impl<'w, 'a> Vm<'w, 'a> {
         })
     }
 
-    /// A field of a variable, where it is one of the caller's dict.
+    /// What to ask for a field of a variable, where that is one of the caller's dicts.
     #[inline(always)]
-    fn find_field(&self, field: Field) -> Found<'a> {
-        let Value::InputDict(dict, _) = &self.slots[field.slot as usize] else { return Found::Elsewhere };
-        match field.key.of() {
-            KeyOf::DictName(_) => Found::Elsewhere,
-            KeyOf::Name(name) => {
-                let name = self.program.name(name);
-                match subscript::input_node(self.world, *dict, name) {
-                    Ok(Some(found)) => Found::Node(found),
-                    Ok(None) => Found::Nothing(Absence::Attribute(TypeName::Dict, name)),
-                    Err(_) => Found::Elsewhere,
-                }
-            }
-            KeyOf::Literal(id) => match subscript::input_node(self.world, *dict, self.literals[id as usize]) {
-                Ok(Some(found)) => Found::Node(found),
-                // It may be a method.
-                _ => Found::Elsewhere,
-            },
-        }
+    fn question(&self, field: Field) -> Option<Question<'a>> {
+        let Value::InputDict(dict, _) = &self.slots[field.slot as usize] else { return None };
+        let (key, is_name) = match field.key.of() {
+            KeyOf::DictName(_) => return None,
+            KeyOf::Name(name) => (self.program.name(name), true),
+            KeyOf::Literal(id) => (self.literals[id as usize], false),
+        };
+        // What is refused here is refused again in the general way.
+        self.world.charge_search(*dict).ok()?;
+        Some(Question { dict: *dict, key, is_name })
     }
 
     /// Pushes a field of a variable.
     fn push_field(&mut self, field: Field) -> Res<()> {
-        match self.find_field(field) {
-            // Each value is made where it is going to lie: moving it there costs more than making it.
-            Found::Node(found) => {
-                let InputNode { node, value, tag } = found;
-                match value {
-                    InputValue::Str(text) => self.stack.push(Value::Str(Str::Slice(input_slice(text, tag)))),
-                    InputValue::Dict => self.stack.push(Value::InputDict(node, tag)),
-                    InputValue::List => self.stack.push(Value::InputList(node, tag)),
-                    InputValue::Null => self.stack.push(Value::None),
-                    InputValue::Bool(value) => self.stack.push(Value::Bool(value)),
-                    InputValue::Number(_) => self.stack.push(Value::of_node(found)?),
+        if let Some(question) = self.question(field) {
+            match &question.ask(self.world) {
+                Some(found) => {
+                    match found.value {
+                        InputValue::Str(text) => {
+                            self.stack.push(Value::Str(Str::Slice(input_slice(text, found.tag))));
+                        }
+                        InputValue::Dict => self.stack.push(Value::InputDict(found.node, found.tag)),
+                        InputValue::List => self.stack.push(Value::InputList(found.node, found.tag)),
+                        InputValue::Null => self.stack.push(Value::None),
+                        InputValue::Bool(value) => self.stack.push(Value::Bool(value)),
+                        InputValue::Number(_) => self.stack.push(Value::of_node(*found)?),
+                    }
+                    return Ok(());
                 }
-                return Ok(());
+                None if question.is_name => {
+                    self.stack.push(Value::Undefined(question.absence()));
+                    return Ok(());
+                }
+                None => {}
             }
-            Found::Nothing(absence) => {
-                self.stack.push(Value::Undefined(absence));
-                return Ok(());
-            }
-            Found::Elsewhere => {}
         }
         if let (Value::Namespace(id), KeyOf::Name(name)) = (&self.slots[field.slot as usize], field.key.of()) {
             let found = self.world.with_namespace(*id, |namespace| match namespace.get_str(self.program.name(name)) {
@@ -322,16 +317,12 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, holds);
                 }
                 Op::TruthField(field) => {
-                    let holds = match self.find_field(field) {
-                        Found::Node(found) => match found.value {
-                            InputValue::Str(text) => !text.is_empty(),
-                            InputValue::Bool(value) => value,
-                            InputValue::Null => false,
-                            InputValue::List | InputValue::Dict => world.inputs.len(found.node) > 0,
-                            InputValue::Number(_) => Value::of_node(found)?.is_true(world),
+                    let holds = match self.question(field) {
+                        Some(question) => match &question.ask(world) {
+                            Some(found) => is_input_true(world, found)?,
+                            None => !question.is_name && self.field(field)?.is_true(world),
                         },
-                        Found::Nothing(_) => false,
-                        Found::Elsewhere => self.field(field)?.is_true(world),
+                        None => self.field(field)?.is_true(world),
                     };
                     self.decide(ops, holds);
                 }
@@ -342,10 +333,13 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::EqualsField(field, id) => {
                     let wanted = self.literals[id as usize];
-                    let holds = match self.find_field(field) {
-                        Found::Node(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
-                        Found::Nothing(_) => false,
-                        Found::Elsewhere => matches!(self.field(field)?, Value::Str(text) if text.plain() == wanted),
+                    let holds = match self.question(field) {
+                        // A method that a literal may name is no string.
+                        Some(question) => matches!(
+                            question.ask(world),
+                            Some(InputNode { value: InputValue::Str(text), .. }) if text == wanted
+                        ),
+                        None => matches!(self.field(field)?, Value::Str(text) if text.plain() == wanted),
                     };
                     self.decide(ops, holds);
                 }
@@ -365,10 +359,13 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, is_kind(&self.globals[global as usize], kind));
                 }
                 Op::IsField(field, kind) => {
-                    let holds = match self.find_field(field) {
-                        Found::Node(found) => is_input_kind(found.value, kind),
-                        Found::Nothing(_) => matches!(kind, Kind::Iterable | Kind::Sequence),
-                        Found::Elsewhere => is_kind(&self.field(field)?, kind),
+                    let holds = match self.question(field) {
+                        Some(question) => match &question.ask(world) {
+                            Some(found) => is_input_kind(found.value, kind),
+                            None if question.is_name => matches!(kind, Kind::Iterable | Kind::Sequence),
+                            None => is_kind(&self.field(field)?, kind),
+                        },
+                        None => is_kind(&self.field(field)?, kind),
                     };
                     self.decide(ops, holds);
                 }
@@ -472,31 +469,28 @@ impl<'w, 'a> Vm<'w, 'a> {
                     Value::Str(text) => self.sink.push_str(world, &text)?,
                     other => refuse_addend(world, &other)?,
                 },
-                Op::EmitAddendField(field) => match self.find_field(field) {
-                    Found::Node(InputNode { value: InputValue::Str(text), tag, .. }) => {
+                Op::EmitAddendField(field) => {
+                    if let Some(question) = self.question(field)
+                        && let Some(InputNode { value: InputValue::Str(text), tag, .. }) = question.ask(world)
+                    {
                         self.sink.push_slice(world, input_slice(text, tag))?;
+                        continue;
                     }
-                    Found::Node(found) => refuse_addend(world, &Value::of_node(found)?)?,
-                    Found::Nothing(absence) => return Err(absence.fault()),
-                    Found::Elsewhere => match self.field(field)? {
+                    match self.field(field)? {
                         Value::Str(text) => self.sink.push_str(world, &text)?,
                         other => refuse_addend(world, &other)?,
-                    },
-                },
-                Op::EmitField(field) => match self.find_field(field) {
-                    Found::Node(InputNode { value: InputValue::Str(text), tag, .. }) => {
+                    }
+                }
+                Op::EmitField(field) => {
+                    if let Some(question) = self.question(field)
+                        && let Some(InputNode { value: InputValue::Str(text), tag, .. }) = question.ask(world)
+                    {
                         self.sink.push_slice(world, input_slice(text, tag))?;
+                        continue;
                     }
-                    Found::Node(found) => {
-                        let value = Value::of_node(found)?;
-                        self.write(&value)?;
-                    }
-                    Found::Nothing(_) => {}
-                    Found::Elsewhere => {
-                        let value = self.field(field)?;
-                        self.write(&value)?;
-                    }
-                },
+                    let value = self.field(field)?;
+                    self.write(&value)?;
+                }
                 Op::EmitText => {
                     let value = self.pop();
                     self.give(value, Outcome::Text)?;
@@ -781,14 +775,36 @@ fn refuse_addend<'a>(world: &super::World<'a>, value: &Value<'a>) -> Res<()> {
     binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), value).map(drop)
 }
 
-/// Where a field of a variable is.
-enum Found<'a> {
-    /// In the caller's dict.
-    Node(InputNode<'a>),
-    /// Nowhere: the caller's dict does not have it.
-    Nothing(Absence<'a>),
-    /// To be looked up in the general way.
-    Elsewhere,
+/// What is asked of one of the caller's dicts.
+struct Question<'a> {
+    dict: &'a dyn Any,
+    key: &'a str,
+    /// Whether it is an attribute that no dict has itself; what is written as a key may be a method where it is no key.
+    is_name: bool,
+}
+
+impl<'a> Question<'a> {
+    // The answer is looked at where it lies: moving it costs as much as finding it.
+    #[inline(always)]
+    fn ask(&self, world: &super::World<'a>) -> Option<InputNode<'a>> {
+        world.inputs.look_up(self.dict, self.key)
+    }
+
+    fn absence(&self) -> Absence<'a> {
+        Absence::Attribute(TypeName::Dict, self.key)
+    }
+}
+
+/// Python's `bool()` of a value of the caller's.
+#[inline]
+fn is_input_true<'a>(world: &super::World<'a>, found: &InputNode<'a>) -> Res<bool> {
+    Ok(match found.value {
+        InputValue::Str(text) => !text.is_empty(),
+        InputValue::Bool(value) => value,
+        InputValue::Null => false,
+        InputValue::List | InputValue::Dict => world.inputs.len(found.node) > 0,
+        InputValue::Number(_) => Value::of_node(*found)?.is_true(world),
+    })
 }
 
 /// Whether a value is of a kind.
