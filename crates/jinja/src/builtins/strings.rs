@@ -12,7 +12,7 @@ use crate::value::builder::Builder;
 use crate::value::dict::Dict;
 use crate::value::iter::Iter;
 use crate::value::repr::is_printable;
-use crate::value::text::Str;
+use crate::value::text::{Slice, Str};
 use crate::value::{Value, char_count};
 use crate::vm::World;
 
@@ -173,6 +173,22 @@ pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&V
     }
     world.work(plain.len() - kept.len())?;
     text.slice(world, text.range_of(kept))
+}
+
+/// A string without white space at its ends, where it stands.
+#[inline]
+pub(crate) fn trim_slice<'a>(world: &World<'a>, slice: &mut Slice<'a>) -> Res<()> {
+    let kept = slice.text.trim_start_matches(is_space);
+    let start = slice.text.len() - kept.len();
+    let kept = kept.trim_end_matches(is_space);
+    world.work(slice.text.len() - kept.len())?;
+    *slice = Slice { text: kept, origin: slice.origin.forward(start) };
+    Ok(())
+}
+
+/// `trim` of any value.
+pub(crate) fn trimmed<'a>(world: &World<'a>, value: &Value<'a>) -> Res<Value<'a>> {
+    strip_text(world, &value.to_soft_str(world)?, None, Ends::Both).map(Value::Str)
 }
 
 fn cut_ends(text: &str, ends: Ends, is_unwanted: impl Fn(char) -> bool) -> &str {

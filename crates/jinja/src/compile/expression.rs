@@ -205,11 +205,17 @@ impl Compiler {
                             }
                         };
                     }
-                    _ => {
-                        self.expr(first)?;
-                        self.expr(right)?;
-                        self.emit(Op::CompareStack(*op));
-                    }
+                    _ => match (op, &first.kind, self.slot_name(right)) {
+                        (CompareOp::In | CompareOp::NotIn, ExprKind::Str(id), Some(slot)) => {
+                            is_inverted = *op == CompareOp::NotIn;
+                            self.emit(Op::LiteralInSlot(*id, slot));
+                        }
+                        _ => {
+                            self.expr(first)?;
+                            self.expr(right)?;
+                            self.emit(Op::CompareStack(*op));
+                        }
+                    },
                 }
             }
             ExprKind::Test(node, name, args) => match self.quick_test(*name, args) {
@@ -385,6 +391,11 @@ impl Compiler {
                 self.is_soft = was_soft;
             }
             ExprKind::Call(callee, args) => self.call(callee, args, None, true)?,
+            ExprKind::Filter(Some(subject), name, args) if args.is_plain() && self.program.name(name.0) == "tojson" => {
+                self.expr(subject)?;
+                let shape = self.arguments(args, None)?;
+                self.emit(Op::EmitJson(shape));
+            }
             _ => match self.field(expr) {
                 Some(field) => {
                     self.emit(Op::EmitField(field));
@@ -539,8 +550,13 @@ impl Compiler {
             self.program.filters.len() - 1
         }) as u32;
         let has_arguments = args.expressions().next().is_some() || !args.is_plain();
-        if !has_arguments && matches!(self.program.name(name.0), "length" | "count") {
-            self.emit(Op::Length);
+        let of_its_own = match self.program.name(name.0) {
+            "length" | "count" => Some(Op::Length),
+            "trim" => Some(Op::Trim),
+            _ => None,
+        };
+        if let (Some(op), false) = (of_its_own, has_arguments) {
+            self.emit(op);
             return Ok(());
         }
         if args.is_plain() {

@@ -71,6 +71,8 @@ pub(crate) enum Op {
     EqualsStack(u32),
     EqualsField(Field, u32),
     CompareStack(CompareOp),
+    /// Whether a literal is in the value of a slot.
+    LiteralInSlot(u32, u32),
     IsStack(Kind),
     IsSlot(u32, Kind),
     IsGlobal(u32, Kind),
@@ -103,6 +105,8 @@ pub(crate) enum Op {
     NoFilter(u32),
     NoTest(u32),
     Length,
+    /// `trim` without arguments.
+    Trim,
     /// Adds the items of the upper value to the list below it.
     Extend,
     /// Adds the entries of the upper value to the dict below it.
@@ -123,6 +127,8 @@ pub(crate) enum Op {
     /// Writes what a filter block or a call block gives, which must be a string.
     EmitText,
     EmitField(Field),
+    /// Writes what `tojson` gives; the shape of its arguments.
+    EmitJson(u32),
     EmitLiteral(u32),
     BeginCapture,
     EndCapture,

@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::text::{Joined, Slice, Str};
+use super::text::{Joined, Parts, Slice, Str};
 use crate::error::{Fault, LimitKind, Res};
 use crate::limits::{Charge, KEPT_BYTES};
 use crate::output::{MarkId, Origin, Run};
@@ -225,6 +225,15 @@ impl<'a> Builder<'a> {
         for part in text.parts(range) {
             self.push_marked(part.text, part.origin, part.mark)?;
         }
+        Ok(())
+    }
+
+    /// Hands what was put together over without making a string of it.
+    pub(crate) fn pour(mut self, into: impl FnOnce(Parts<'_>) -> Res<()>) -> Res<()> {
+        self.flush()?;
+        self.close();
+        into(Parts::of_runs(&self.text, &self.runs))?;
+        self.charge.meter().give_buffers(self.text, self.runs);
         Ok(())
     }
 

@@ -122,11 +122,20 @@ pub(crate) fn arithmetic<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, 
     bigs(world, op, big(left), big(right))
 }
 
+/// Sums and differences that stay within 64 bits.
+#[inline]
+pub(crate) fn count(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
+    match op {
+        BinaryOp::Add => left.checked_add(right),
+        BinaryOp::Sub => left.checked_sub(right),
+        _ => None,
+    }
+}
+
 /// Arithmetic that stays within 64 bits; none where it does not.
 fn small<'a>(op: BinaryOp, left: i64, right: i64) -> Res<Option<Value<'a>>> {
     let value = match op {
-        BinaryOp::Add => left.checked_add(right),
-        BinaryOp::Sub => left.checked_sub(right),
+        BinaryOp::Add | BinaryOp::Sub => count(op, left, right),
         BinaryOp::Mul => left.checked_mul(right),
         BinaryOp::FloorDiv | BinaryOp::Mod if right == 0 => {
             return Err(Fault::value(if op == BinaryOp::Mod {

@@ -183,6 +183,23 @@ pub(crate) struct Parts<'s> {
     end: usize,
 }
 
+impl<'s> Parts<'s> {
+    /// All parts of a text by the runs that cover it.
+    pub(super) fn of_runs(text: &'s str, runs: &'s [Run]) -> Parts<'s> {
+        Parts { text, runs, single: None, run_start: 0, start: 0, end: text.len() }
+    }
+
+    /// What it costs to copy them.
+    pub(crate) fn weight(&self) -> usize {
+        self.text.len() + size_of_val(self.runs)
+    }
+
+    /// The whole text.
+    pub(crate) fn text(&self) -> &'s str {
+        self.text
+    }
+}
+
 impl<'s> Iterator for Parts<'s> {
     type Item = Part<'s>;
 

@@ -8,18 +8,19 @@ use super::call::Outcome;
 use super::loops::{LoopRun, LoopState, Source};
 use super::sink::Sink;
 use super::{CallEnd, SharedLoop, Vm};
-use crate::builtins::{Args, tests};
+use crate::builtins::strings::{trim_slice, trimmed};
+use crate::builtins::{Args, json, tests};
 use crate::compile::program::{Field, KeyOf, Kind, Op, Shape};
 use crate::error::{ErrorKind, Fault, Res};
 use crate::input::{InputNode, InputValue, Tag};
 use crate::output::{Offset, Origin};
 use crate::value::builder::Builder;
-use crate::value::compare::compare;
+use crate::value::compare::{compare, contains};
 use crate::value::dict::Dict;
 use crate::value::iter::{Iter, check_loop, collect};
 use crate::value::operate::{self, binary};
 use crate::value::text::{Slice, Str};
-use crate::value::{Absence, TypeName, Value, float, subscript};
+use crate::value::{Absence, TypeName, Value, float, number, subscript};
 
 impl<'w, 'a> Vm<'w, 'a> {
     fn pop(&mut self) -> Value<'a> {
@@ -281,6 +282,14 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.stack.push(operate::positive(&value)?);
                 }
                 Op::Binary(op) => {
+                    // Counting, where it stands.
+                    if let [.., Value::Int(left), Value::Int(right)] = &mut self.stack[..]
+                        && let Some(value) = number::count(op, *left, *right)
+                    {
+                        *left = value;
+                        self.stack.pop();
+                        continue;
+                    }
                     let right = self.pop();
                     let left = self.pop();
                     self.stack.push(binary(world, op, &left, &right)?);
@@ -347,6 +356,17 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let right = self.pop();
                     let left = self.pop();
                     let holds = compare(world, op, &left, &right)?;
+                    self.decide(ops, holds);
+                }
+                Op::LiteralInSlot(id, slot) => {
+                    let holds = match &self.slots[slot as usize] {
+                        Value::InputDict(dict, _) => {
+                            subscript::input_node(world, *dict, self.literals[id as usize])?.is_some()
+                        }
+                        // What is not set holds nothing.
+                        Value::Missing => false,
+                        other => contains(world, other, &Value::Str(Str::Slice(self.literal(id))))?,
+                    };
                     self.decide(ops, holds);
                 }
                 Op::IsStack(kind) => {
@@ -426,9 +446,15 @@ impl<'w, 'a> Vm<'w, 'a> {
                     return Err(Fault::unsupported(format!("no test named '{}' found", self.program.name(name))));
                 }
                 Op::Length => {
-                    let value = self.pop();
-                    self.stack.push(Value::length(value.python_len(world)?));
+                    if let Some(value) = self.stack.last_mut() {
+                        *value = Value::length(value.python_len(world)?);
+                    }
                 }
+                Op::Trim => match self.stack.last_mut() {
+                    Some(Value::Str(Str::Slice(slice))) => trim_slice(world, slice)?,
+                    Some(value) => *value = trimmed(world, value)?,
+                    None => {}
+                },
                 Op::Extend => {
                     let more = self.pop();
                     let list = self.pop();
@@ -491,11 +517,23 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let value = self.field(field)?;
                     self.write(&value)?;
                 }
+                Op::EmitJson(shape) => {
+                    let shape = self.program.shapes[shape as usize];
+                    let built = json::written(world, self.args(shape, 1))?;
+                    self.stack.truncate(self.stack.len() - shape.values() - 1);
+                    self.sink.push_built(world, built)?;
+                }
                 Op::EmitText => {
                     let value = self.pop();
                     self.give(value, Outcome::Text)?;
                 }
                 Op::Emit => {
+                    if let Some(Value::Str(Str::Slice(slice))) = self.stack.last() {
+                        let slice = *slice;
+                        self.sink.push_slice(world, slice)?;
+                        self.stack.pop();
+                        continue;
+                    }
                     let value = self.pop();
                     self.write(&value)?;
                 }

@@ -5,7 +5,7 @@ use crate::error::{Fault, LimitKind, Res};
 use crate::limits::Charge;
 use crate::output::{MarkId, Origin, Run};
 use crate::value::builder::Builder;
-use crate::value::text::{Slice, Str};
+use crate::value::text::{Parts, Slice, Str};
 
 /// No more room than this is made before it is needed.
 const MOST_ROOM: usize = 1 << 20;
@@ -116,12 +116,21 @@ impl<'a> Sink<'a> {
         world.work(joined.weight())?;
         let mark = world.current_mark();
         match self {
-            Sink::Output(output) => output.push_parts(world, joined, mark),
+            Sink::Output(output) => output.push_parts(world, joined.all_parts(), mark),
             Sink::Capture(builder) => {
                 builder.set_mark(mark);
                 builder.push_str(joined)
             }
         }
+    }
+
+    /// Pushes what a builder has put together.
+    pub(super) fn push_built(&mut self, world: &World<'a>, built: Builder<'a>) -> Res<()> {
+        let Sink::Output(output) = self else { return self.push_str(world, &built.finish()?) };
+        built.pour(|parts| {
+            world.work(parts.weight())?;
+            output.push_parts(world, parts, world.current_mark())
+        })
     }
 }
 
@@ -153,8 +162,8 @@ impl OutputSink {
     }
 
     /// Pushes a string that was put together.
-    fn push_parts<'a>(&mut self, world: &World<'a>, text: &Str<'a>, mark: MarkId) -> Res<()> {
-        let mut parts = text.all_parts();
+    fn push_parts<'a>(&mut self, world: &World<'a>, mut parts: Parts<'_>, mark: MarkId) -> Res<()> {
+        let text = parts.text();
         // The first part may continue what was written last.
         let Some(first) = parts.next() else { return Ok(()) };
         // A pass inside the one that writes says more than that one; any other is overruled by it.
@@ -163,7 +172,7 @@ impl OutputSink {
             if is_kept { own } else { mark }
         };
         self.push(first.text, first.origin, settle(first.mark))?;
-        let rest = &text.plain()[first.text.len()..];
+        let rest = &text[first.text.len()..];
         let start = self.text.len();
         if start + rest.len() > self.most {
             return Err(Fault::limit(LimitKind::Output, self.most));
