@@ -18,6 +18,11 @@ impl<'a> Runner<'a> {
         Runner::with_input(name, || (), move |()| work())
     }
 
+    /// Work that is done elsewhere so many times, which says itself how long it took.
+    pub fn elsewhere(name: &'static str, run: impl FnMut(usize) -> Duration + 'a) -> Runner<'a> {
+        Runner { name, run: Box::new(run) }
+    }
+
     /// Work on an input that is made outside the measured time, as is the end of its result.
     pub fn with_input<I, T: 'a>(
         name: &'static str,
