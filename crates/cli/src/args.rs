@@ -58,6 +58,8 @@ pub struct Encode {
     #[command(flatten)]
     pub chat: Chat,
     #[command(flatten)]
+    pub own: OwnTemplate,
+    #[command(flatten)]
     pub batch: Batch,
     /// The model's tokenizer: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
     #[arg(long, value_name = "FILE|DIR")]
@@ -79,7 +81,7 @@ pub struct Explain {
     #[command(flatten)]
     pub own: OwnTemplate,
     /// The model's tokenizer, to show token edges: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
-    #[arg(long, value_name = "FILE|DIR", conflicts_with = "template")]
+    #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
     #[arg(long, requires = "tokenizer")]

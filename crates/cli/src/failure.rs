@@ -215,7 +215,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
-        Refusal::TextAlone => Field::field("chat_template"),
+        Refusal::NoLossNoTurn => Field::field("chat_template"),
         Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use rolecall::tokenizer::AddedToken;
 use rolecall::{
     Bos, CallForm, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request,
     RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
@@ -24,8 +25,6 @@ pub struct Job {
     templates: Option<Rc<Templates>>,
     /// How templates are given tool calls.
     tool_calls: CallForm,
-    /// Whether a template will do: it gives text alone.
-    text_alone: bool,
     options: Options,
     generation: Option<bool>,
     continue_final_message: bool,
@@ -72,11 +71,10 @@ impl Job {
     /// A run that may take a template in place of a format.
     pub fn with_template(chat: &Chat, own: &OwnTemplate, tokenizer: Option<&Path>) -> Result<Job, Failure> {
         let path = own.template.as_deref();
-        let templates = path.map(|path| Templates::load(path, own, chat).map(Rc::new)).transpose()?;
-        let text_alone = tokenizer.is_none() && chat.for_training.is_none() && !chat.new_turn;
+        let templates = path.map(|path| Templates::load(path, own, chat, tokenizer).map(Rc::new)).transpose()?;
         let nameless = Format::new(path.map_or("chat_template".into(), |path| path.display().to_string()));
         let tool_calls = own.tool_calls.map_or(CallForm::default(), CallsArg::form);
-        Ok(Job { templates, tool_calls, text_alone, nameless, ..Job::from_args(chat, tokenizer)? })
+        Ok(Job { templates, tool_calls, nameless, ..Job::from_args(chat, tokenizer)? })
     }
 
     pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
@@ -88,7 +86,6 @@ impl Job {
             format,
             templates: None,
             tool_calls: CallForm::default(),
-            text_alone: false,
             options: Options {
                 bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
                 rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
@@ -117,8 +114,8 @@ impl Job {
         request.conversation.continue_final_message |= self.continue_final_message;
         let options = self.options_of(&request)?;
         let own = Templates::of_request(&request)?;
-        if own.is_some() && !self.text_alone {
-            return Err(Refusal::TextAlone);
+        if own.is_some() && (self.loss.is_some() || self.new_turn) {
+            return Err(Refusal::NoLossNoTurn);
         }
         let templates = match (own, &request.format) {
             (Some(own), _) => Some(Rc::new(own)),
@@ -246,6 +243,11 @@ impl Encoders {
             encoded.cut(length);
         }
         Ok(encoded)
+    }
+
+    /// The tokens that plain text must never become.
+    pub fn added_tokens(&self) -> &[AddedToken] {
+        self.tokenizer.added_tokens()
     }
 
     /// The same, with the tokenizer's path in the failure.

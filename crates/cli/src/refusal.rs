@@ -20,8 +20,8 @@ pub enum Refusal {
     },
     /// None of the chat templates is meant for it.
     NoChoice(NoChoice),
-    /// The input carries a chat template where ids, a loss or the new turn are asked for.
-    TextAlone,
+    /// The input carries a chat template where a loss or the new turn is asked for.
+    NoLossNoTurn,
     /// The input is not UTF-8 from this byte on.
     NotUtf8(usize),
 }
@@ -34,7 +34,7 @@ impl Refusal {
             Refusal::NoFormat => "no_format",
             Refusal::Template { error, .. } => error.kind().code(),
             Refusal::NoChoice(why) => why.code(),
-            Refusal::TextAlone => "text_alone",
+            Refusal::NoLossNoTurn => "no_loss_no_turn",
             Refusal::NotUtf8(_) => "not_utf8",
         }
     }
@@ -52,7 +52,7 @@ impl Refusal {
                 vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
             }
             Refusal::NoChoice(why) => vec![why.help()],
-            Refusal::TextAlone => {
+            Refusal::NoLossNoTurn => {
                 vec!["render it without these, or name a format in place of `chat_template`".into()]
             }
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
@@ -105,7 +105,9 @@ impl fmt::Display for Refusal {
             // Line and column are said beside it.
             Refusal::Template { error, .. } => f.write_str(error.message()),
             Refusal::NoChoice(why) => write!(f, "{why}"),
-            Refusal::TextAlone => f.write_str("`chat_template` gives text alone: no ids, no loss, no new turn"),
+            Refusal::NoLossNoTurn => {
+                f.write_str("`chat_template` says neither what carries loss nor where a new turn begins")
+            }
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
         }
     }

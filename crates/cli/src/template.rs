@@ -39,8 +39,16 @@ impl Templates {
     }
 
     /// The templates that the command line names. What is wrong with the one that all requests take is said at once.
-    pub fn load(path: &Path, own: &OwnTemplate, chat: &Chat) -> Result<Templates, Failure> {
+    pub fn load(path: &Path, own: &OwnTemplate, chat: &Chat, tokenizer: Option<&Path>) -> Result<Templates, Failure> {
         let mut model = files::load_templates(path)?;
+        // A bare template may name the tokens of the tokenizer that its prompts are for.
+        if let Some((bos, eos)) = tokenizer.and_then(files::load_own_tokens) {
+            for (name, token) in [("bos_token", bos.concat()), ("eos_token", eos)] {
+                if model.token(name).is_none() && !token.is_empty() {
+                    model.set_token(name, token);
+                }
+            }
+        }
         if !chat.bos_tokens.is_empty() {
             model.set_token("bos_token", chat.bos_tokens.concat());
         }

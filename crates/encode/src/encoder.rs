@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_format::{Control, ControlId, InText};
-use rolecall_render::{Origin, Prompt, Run};
+use rolecall_render::{Prompt, Run};
 
 use crate::binding::{bind, find};
 use crate::reference::{Split, SplitRun, split_text};
@@ -232,11 +232,11 @@ enum Piece {
     Text(Range<usize>),
 }
 
-/// The stretches of a run that the format wrote.
+/// The stretches of a run in which control tokens may be found.
 fn format_stretches(prompt: &Prompt, run: &Range<usize>) -> Vec<Range<usize>> {
     let mut stretches: Vec<Range<usize>> = Vec::new();
     for segment in prompt.segments_in(run.clone()) {
-        if segment.origin != Origin::Format {
+        if !segment.may_hold_controls() {
             continue;
         }
         let span = segment.start..segment.start + segment.text.len();

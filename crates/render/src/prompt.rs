@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rolecall_conversation::Place;
+use rolecall_conversation::{Place, Role};
 use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Source, Text};
 
@@ -75,6 +75,17 @@ pub struct Segment<'a> {
     pub origin: Origin,
     /// Where they begin in the prompt, in bytes.
     pub start: usize,
+}
+
+impl Segment<'_> {
+    /// Whether control tokens may be found in it: the format or template wrote it, or it is the name of a role that
+    /// everybody knows, of which some templates make tokens (`'<|' + role + '|>'`). A role of any other name is text.
+    pub fn may_hold_controls(&self) -> bool {
+        match &self.origin {
+            Origin::Message { field, .. } if field == "role" => !matches!(Role::from_name(self.text), Role::Other(_)),
+            origin => *origin == Origin::Format,
+        }
+    }
 }
 
 /// What the tokenizer sees: a control token, or all text up to the next one.

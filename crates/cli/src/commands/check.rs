@@ -51,8 +51,14 @@ fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), F
     ))?;
     match fill_example(format) {
         Ok((conversation, prompt)) => {
-            let explained =
-                Explained { conversation: &conversation, format, prompt: &prompt, encoded: None, loss: None };
+            let explained = Explained {
+                conversation: &conversation,
+                format,
+                prompt: &prompt,
+                encoded: None,
+                added: &[],
+                loss: None,
+            };
             output.write(&draw_terminal(&View::new(explained), paint, output.width))
         }
         Err(error) => {

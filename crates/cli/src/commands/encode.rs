@@ -7,7 +7,7 @@ use crate::job::{Encoders, Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::from_args(&args.chat, Some(&args.tokenizer))?;
+    let job = Job::with_template(&args.chat, &args.own, Some(&args.tokenizer))?;
     let mut encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.max_length)?;
     if args.reference_encoding {
         warn_of_reference(output);

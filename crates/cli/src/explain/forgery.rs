@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use rolecall::tokenizer::AddedToken;
 use rolecall::{Encoded, Origin, Prompt};
 
 /// A place where a conversation spells a control token.
@@ -16,10 +17,13 @@ pub struct Forgery {
 }
 
 /// All of them in order; none lies within another.
-pub fn find_forgeries(prompt: &Prompt, encoded: Option<&Encoded>) -> Vec<Forgery> {
+/// A template's control tokens are those that the tokenizer has added.
+pub fn find_forgeries(prompt: &Prompt, encoded: Option<&Encoded>, added: &[AddedToken]) -> Vec<Forgery> {
     // A control token such as `sop` is a piece of ordinary words.
     let is_mark = |text: &&str| text.chars().any(|character| !character.is_alphanumeric());
-    let mut marks: Vec<&str> = prompt.controls().iter().flat_map(|control| control.texts()).filter(is_mark).collect();
+    let own = prompt.controls().iter().flat_map(|control| control.texts());
+    let added = added.iter().map(|token| token.text.as_str()).filter(|_| prompt.controls().is_empty());
+    let mut marks: Vec<&str> = own.chain(added).filter(is_mark).collect();
     marks.sort_by_key(|text| std::cmp::Reverse(text.len()));
     let mut found: Vec<Forgery> = Vec::new();
     for segment in prompt.segments().filter(|segment| !segment.origin.is_format()) {

@@ -62,7 +62,11 @@ pub fn marks(view: &View<'_>) -> Vec<(&'static str, &'static str)> {
 fn counts(view: &View<'_>) -> String {
     let prompt = view.explained.prompt;
     let tools = view.explained.conversation.tools.as_ref().map_or(0, Vec::len);
-    let controls = prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(_))).count();
+    let controls = match view.explained.encoded {
+        // Of a template only the tokenizer knows them.
+        Some(encoded) if prompt.controls().is_empty() => encoded.control_ids().len(),
+        _ => prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(_))).count(),
+    };
     let mut counts = vec![counted(view.explained.conversation.messages.len(), "message")];
     if tools > 0 {
         counts.push(counted(tools, "tool"));

@@ -12,6 +12,7 @@ mod view;
 
 use std::ops::Range;
 
+use rolecall::tokenizer::AddedToken;
 use rolecall::{Conversation, Encoded, Format, Prompt};
 
 pub use html::draw as draw_html;
@@ -27,6 +28,8 @@ pub struct Explained<'a> {
     pub format: &'a Format,
     pub prompt: &'a Prompt,
     pub encoded: Option<&'a Encoded>,
+    /// The tokens that plain text must never become, where a tokenizer is given.
+    pub added: &'a [AddedToken],
     /// The bytes that a training loss may touch, where that is asked for.
     pub loss: Option<&'a [Range<usize>]>,
 }

@@ -62,7 +62,7 @@ pub enum Kind {
 
 impl<'a> View<'a> {
     pub fn new(explained: Explained<'a>) -> View<'a> {
-        let forgeries = find_forgeries(explained.prompt, explained.encoded);
+        let forgeries = find_forgeries(explained.prompt, explained.encoded, explained.added);
         let rows = cut_rows(explained, &forgeries);
         View { explained, rows, forgeries }
     }
@@ -204,6 +204,12 @@ impl<'a, 'f> Pieces<'a, 'f> {
         }
         match &segment.origin {
             Origin::Control(_) => Kind::Control,
+            // A template has no list of its control tokens: the tokenizer finds them in its text.
+            Origin::Format
+                if self.tokens.get(self.token).is_some_and(|token| token.control && token.start <= start) =>
+            {
+                Kind::Control
+            }
             Origin::Format => Kind::Format,
             Origin::Message { message, .. } => {
                 let message = self.explained.conversation.messages.get(*message);

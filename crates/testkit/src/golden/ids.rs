@@ -1,17 +1,26 @@
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::json::{self, Layout, Object};
-use rolecall::{Control, ControlId, Encoder, Json, Run};
+use rolecall::{
+    ChatTemplate, Control, ControlId, DateTime, Encoder, Json, Prompt, Run, TemplateOptions, Tokenizer, render_template,
+};
 
 use super::{Context, text};
 use crate::Verdict;
 
+/// The day on which the vectors were made, which some templates write.
+const MADE: DateTime = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
+const MORE: &str =
+    "the row lets through an added token that a message spells and its template does not have: it stays text here";
+
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
-    let Some(segments) = row.get("segments").and_then(Json::as_array) else {
-        return Verdict::Skipped("the template engine is not there yet");
-    };
     let Some(tokenizer) = context.tokenizer(text(row, "tokenizer")) else {
         return Verdict::Skipped("the tokenizer is not there (--tokenizers DIR)");
+    };
+    let Some(segments) = row.get("segments").and_then(Json::as_array) else {
+        return through_template(row, context, tokenizer);
     };
     let Some(format) = context.registry.get(text(row, "format")) else {
         return Verdict::Skipped("the format is not there");
@@ -45,6 +54,78 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
         }
         Err(error) => Verdict::Failed { expected: "ids".into(), found: error.to_string() },
     }
+}
+
+/// A conversation through a template: all ids of an honest one, the control ids of one that tries to forge some, and what the
+/// reference makes of that.
+fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Tokenizer>) -> Verdict {
+    let Some(folder) = context.folders.templates.as_deref() else {
+        return Verdict::Skipped("no templates were given (--templates)");
+    };
+    let prompt = match render_through(row, folder) {
+        Ok(prompt) => prompt,
+        Err(error) => return Verdict::Failed { expected: "a prompt".into(), found: error },
+    };
+    let Some(expected) = row.get("expected").and_then(Json::as_object) else {
+        return Verdict::Skipped("the vector expects nothing");
+    };
+    // Flagged special or not: what the row calls control tokens are those that are flagged or that the template has.
+    let protected: Vec<u32> =
+        tokenizer.added_tokens().iter().filter(|token| !token.special).map(|token| token.id).collect();
+    let encoder = match Encoder::new(Arc::from([]), tokenizer) {
+        Ok(encoder) => encoder,
+        Err(error) => return Verdict::Failed { expected: "an encoder".into(), found: error.to_string() },
+    };
+    let encoded = match (encoder.encode(&prompt), encoder.encode_reference(&prompt)) {
+        (Ok(safe), Ok(reference)) => (safe, reference),
+        (Err(error), _) | (_, Err(error)) => {
+            return Verdict::Failed { expected: "ids".into(), found: error.to_string() };
+        }
+    };
+    let same = |wanted: &str, found: Vec<u32>| match expected.get(wanted) {
+        None => Verdict::Passed,
+        Some(wanted) => {
+            let found = found.into_iter().map(|id| Json::from(i64::from(id))).collect();
+            let written = |json: &Json| json::write(json, &Layout::default());
+            Verdict::compare(&written(wanted), &written(&Json::Array(found)))
+        }
+    };
+    let (safe, reference) = encoded;
+    Verdict::compare(text(expected, "prompt"), prompt.text())
+        .and(|| same("ids", safe.ids()))
+        .and(|| {
+            if lets_more_through(expected, &safe.control_ids(), &protected) {
+                Verdict::Excused(MORE)
+            } else {
+                same("control_ids", safe.control_ids())
+            }
+        })
+        .and(|| same("reference_ids", reference.ids()))
+}
+
+/// Whether a row allows what was found and, beside it, added tokens that are spelled in messages and not flagged special.
+fn lets_more_through(expected: &Object, found: &[u32], unflagged: &[u32]) -> bool {
+    let wanted = expected.get("control_ids").and_then(Json::as_array).unwrap_or_default();
+    let wanted = wanted.iter().filter_map(|id| match id {
+        Json::Number(number) => u32::try_from(number.as_i64()?).ok(),
+        _ => None,
+    });
+    let wanted: Vec<u32> = wanted.collect();
+    let mut left = found.iter().copied().peekable();
+    let more: Vec<u32> = wanted.iter().copied().filter(|id| left.next_if_eq(id).is_none()).collect();
+    left.peek().is_none() && !more.is_empty() && more.iter().all(|id| unflagged.contains(id))
+}
+
+fn render_through(row: &Object, folder: &Path) -> Result<Prompt, String> {
+    let source = fs::read_to_string(folder.join(text(row, "template"))).map_err(|error| error.to_string())?;
+    let token = |name: &str| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned()));
+    let tokens = ["bos_token", "eos_token"].into_iter().filter_map(token).collect();
+    let template = ChatTemplate::compile(&source, tokens).map_err(|error| error.to_string())?;
+    let mut request = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
+    request.insert("messages", row.get("conversation").cloned().unwrap_or(Json::Null));
+    let conversation = super::read(request).map_err(|error| error.to_string())?;
+    let options = TemplateOptions { now: Some(MADE), ..TemplateOptions::default() };
+    render_template(&conversation, &template, &options).map_err(|error| error.to_string())
 }
 
 fn control_of(segment: &Object, controls: &[Control]) -> Option<ControlId> {

@@ -32,8 +32,14 @@ pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
     out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "example")));
     match fill_example(format) {
         Ok((conversation, prompt)) => {
-            let explained =
-                Explained { conversation: &conversation, format, prompt: &prompt, encoded: None, loss: None };
+            let explained = Explained {
+                conversation: &conversation,
+                format,
+                prompt: &prompt,
+                encoded: None,
+                added: &[],
+                loss: None,
+            };
             out.push_str(&draw_terminal(&View::new(explained), paint, width));
         }
         Err(error) => out.push_str(&format!("  none: {}\n", visible::escape(&error.to_string()))),
