@@ -266,7 +266,7 @@ pub struct OwnTemplate {
     #[arg(long, value_name = "NAME", requires = "template")]
     pub template_name: Option<String>,
     /// How the template is given tool calls [default: as-given, as transformers does]
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_enum, value_name = "HOW", requires = "template")]
     pub tool_calls: Option<CallsArg>,
     /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
     #[arg(long, value_name = "TIME", requires = "template", value_parser = read_time)]

@@ -26,8 +26,8 @@ pub use origin::Origin;
 pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Support, Switch,
-    TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template, render_template,
+    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Support,
+    Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template, render_template,
 };
 
 /// Renders a conversation as the model family of the format was trained to read it.

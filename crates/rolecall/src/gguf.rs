@@ -197,6 +197,18 @@ pub struct Elements<'g, R> {
     left: u64,
 }
 
+impl<R> Elements<'_, R> {
+    /// How many are left.
+    pub fn len(&self) -> u64 {
+        self.left
+    }
+
+    /// Whether none is left.
+    pub fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
 impl<'g, R: Read + Seek> Elements<'g, R> {
     /// The same as texts, each with its number; what is no text is an error.
     pub fn texts(mut self) -> impl Iterator<Item = Result<(u64, String), Error>> {

@@ -45,9 +45,10 @@ pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;
 pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{
-    ArgumentForm, Bos, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm, Limits,
-    LossPolicy, Options, Origin, Prompt, RuleMode, Run, Segment, Support, Switch, TemplateAnalysis, TemplateError,
-    TemplateOptions, Turn, WantedCalls, analyze_template, extend, jinja, loss_spans, new_turn, render, render_template,
+    ArgumentForm, Bos, BosUse, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm,
+    Limits, LossPolicy, Options, Origin, Prompt, RuleMode, Run, Segment, Support, Switch, TemplateAnalysis,
+    TemplateError, TemplateOptions, Turn, WantedCalls, analyze_template, extend, jinja, loss_spans, new_turn, render,
+    render_template,
 };
 pub use rolecall_text::{Source, Text};
 

@@ -41,6 +41,8 @@ pub struct ModelTemplates {
     pub templates: Vec<NamedTemplate>,
     /// The special tokens that they may name, by name (`bos_token`), each once: what `ChatTemplate::compile` takes.
     pub tokens: Vec<(String, String)>,
+    /// Whether the tokenizer writes the token that opens a text, where the file of the template says so.
+    pub adds_bos: Option<bool>,
     config: tokens::Config,
 }
 

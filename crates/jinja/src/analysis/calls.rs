@@ -123,9 +123,11 @@ impl<'t> Walk<'t> {
             }
             Function::Dict => {
                 let mut known = given.first();
+                let mut fields = Vec::with_capacity(given.keywords.len());
                 for (name, value) in given.keywords {
-                    known.fields.push((self.word(name), value));
+                    fields.push((self.word(name), value));
                 }
+                known.join(Known::dict(fields, None));
                 known
             }
             _ => {

@@ -51,7 +51,11 @@ impl<'t> Walk<'t> {
                         for key in self.keys(&index) {
                             found.join(self.key_of(&known, key));
                         }
-                        if index.constants.is_empty() || !index.all_paths().is_empty() {
+                        let is_text = |constant: &Fixed| matches!(constant, Fixed::Text(_));
+                        if index.constants.is_empty()
+                            || !index.constants.iter().all(is_text)
+                            || !index.all_paths().is_empty()
+                        {
                             found.join(known.value(&mut self.paths));
                         }
                         found

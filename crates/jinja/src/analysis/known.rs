@@ -26,6 +26,8 @@ pub(super) struct Facts {
     /// Macros and namespaces by the places that make them.
     pub macros: Vec<u32>,
     pub spaces: Vec<u32>,
+    /// Whether it became too large for what is inside it to be kept apart: it stays so.
+    pub is_flat: bool,
 }
 
 /// A constant.
@@ -50,6 +52,7 @@ static NOTHING: Facts = Facts {
     items: None,
     macros: Vec::new(),
     spaces: Vec::new(),
+    is_flat: false,
 };
 
 impl Deref for Known {
@@ -145,9 +148,20 @@ impl Known {
 
     fn bounded(self) -> Known {
         match self.size() > LARGEST {
-            true => self.made(None),
+            true => self.flat(),
             false => self,
         }
+    }
+
+    /// The same without its inside.
+    fn flat(self) -> Known {
+        let mut flat = self.made(None);
+        flat.is = self.is.clone();
+        flat.constants = self.constants.clone();
+        flat.macros = self.macros.clone();
+        flat.spaces = self.spaces.clone();
+        flat.is_flat = true;
+        flat
     }
 
     /// Whether it is a list or a dict of the template's own.
@@ -179,6 +193,7 @@ impl Known {
 
     /// Adds what another may be; says whether that was new.
     pub fn join(&mut self, other: Known) -> bool {
+        let other = if self.is_flat && !other.is_flat { other.flat() } else { other };
         let Some(mut other) = other.0.filter(|facts| **facts != NOTHING) else { return false };
         if self.0.as_deref().is_none_or(|facts| *facts == NOTHING) {
             self.0 = Some(other);
@@ -221,11 +236,8 @@ impl Known {
                 }
             }
         }
-        if has_grown && self.size() > LARGEST {
-            let made = self.made(None);
-            let is = std::mem::take(&mut self.is);
-            *self = made;
-            self.is = is;
+        if has_grown && !self.is_flat && self.size() > LARGEST {
+            *self = std::mem::take(self).flat();
         }
         has_grown
     }

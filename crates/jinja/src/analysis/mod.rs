@@ -135,14 +135,27 @@ pub struct FunctionCall {
     pub argument: Vec<Constant>,
 }
 
-/// A text as Python shows it.
+/// As one would write it in a template.
 impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Constant::None => f.write_str("none"),
             Constant::Bool(value) => write!(f, "{value}"),
             Constant::Number(number) => f.write_str(number),
-            Constant::Text(text) => write!(f, "'{}'", text.escape_debug()),
+            Constant::Text(text) => {
+                f.write_str("'")?;
+                for character in text.chars() {
+                    match character {
+                        '\'' | '\\' => write!(f, "\\{character}")?,
+                        '\n' => f.write_str("\\n")?,
+                        '\r' => f.write_str("\\r")?,
+                        '\t' => f.write_str("\\t")?,
+                        character if character.is_control() => write!(f, "\\x{:02x}", character as u32)?,
+                        character => write!(f, "{character}")?,
+                    }
+                }
+                f.write_str("'")
+            }
         }
     }
 }
@@ -171,22 +184,17 @@ impl fmt::Display for Comparison {
 pub(crate) fn analyze(source: &str, limits: &Limits) -> Parsed<Analysis> {
     let tree = parse(source, limits)?;
     let mut walk = Walk::new(&tree, limits);
-    // What a macro is called with, and what a namespace comes to hold, may be found behind the place where it is read.
-    for _ in 0..MOST_PASSES {
+    // What a macro is called with, and what a namespace comes to hold, may be found behind the place where it is read. Each
+    // pass may only learn more, and is charged.
+    while walk.has_learned {
         walk.has_learned = false;
         // The last pass, which knows most, is what counts.
         walk.record = Record::default();
         walk.pass()?;
-        if !walk.has_learned {
-            break;
-        }
     }
     let Walk { record, paths, .. } = walk;
     Ok(record.finish(&paths, source, &tree.literals))
 }
-
-/// A chain of macros that call each other is as long at most.
-const MOST_PASSES: usize = 8;
 
 /// What is known of a macro, over all its calls.
 #[derive(Default)]
@@ -244,7 +252,7 @@ impl<'t> Walk<'t> {
             recursions: HashMap::new(),
             late: HashMap::new(),
             in_macro: 0,
-            has_learned: false,
+            has_learned: true,
             work: 0,
             most: limits.instructions,
         }
@@ -281,6 +289,7 @@ impl<'t> Walk<'t> {
 
     /// What is known of a variable: of this frame or one outside, else a value of the caller's.
     fn lookup(&mut self, name: NameId, at: u32) -> Parsed<Known> {
+        self.charge(at, self.frames.iter().map(|frame| frame.names.len() / 4).sum())?;
         let frames = self.frames.iter().enumerate().rev();
         let mut found =
             frames.filter_map(|(depth, frame)| Some((depth, frame.names.iter().find(|(known, _)| *known == name)?)));
@@ -310,6 +319,7 @@ impl<'t> Walk<'t> {
 
     fn set(&mut self, name: NameId, known: Known, at: u32) -> Parsed<()> {
         self.charge(at, known.size())?;
+        self.charge(at, self.frames.last().map_or(0, |frame| frame.names.len() / 4))?;
         if let Some(frame) = self.frames.last_mut() {
             match frame.names.iter_mut().find(|(known, _)| *known == name) {
                 Some(entry) => entry.1 = known,
@@ -343,6 +353,7 @@ impl<'t> Walk<'t> {
         set.dedup();
         for name in set {
             let mut either = Known::default();
+            self.charge(at, ends.iter().map(|names| names.len() / 4).sum())?;
             for names in &ends {
                 either.join(match names.iter().find(|(known, _)| *known == name) {
                     Some((_, known)) => known.clone(),

@@ -20,7 +20,7 @@ use adapt::{Adapted, adapt_calls};
 use prepare::Inputs;
 
 pub use analysis::{
-    ArgumentForm, Capability, Finding, FindingKind, IdForm, Support, Switch, TemplateAnalysis, WantedCalls,
+    ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, Support, Switch, TemplateAnalysis, WantedCalls,
     analyze_template,
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};

@@ -1,15 +1,17 @@
 //! The chat templates and special tokens in the metadata of a GGUF file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Seek};
 use std::path::Path;
 
 use super::{DEFAULT, ModelTemplates, NamedTemplate};
-use crate::gguf::{Error, Gguf, Problem};
+use crate::gguf::{Error, Gguf, Problem, Value};
 
 const TEMPLATE: &str = "tokenizer.chat_template";
 /// The names of the templates beside the default one.
 const NAMES: &str = "tokenizer.chat_templates";
+/// Names of templates; no model has ten.
+const MOST_NAMES: u64 = 1000;
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
 /// The numbers of special tokens, and what a template calls them.
@@ -37,7 +39,7 @@ impl ModelTemplates {
         if let Some(source) = gguf.text(TEMPLATE)? {
             templates.put(template(DEFAULT, TEMPLATE.to_owned(), source));
         }
-        for name in gguf.texts(NAMES)?.unwrap_or_default() {
+        for name in names(gguf)? {
             let key = format!("{TEMPLATE}.{name}");
             match gguf.text(&key)? {
                 Some(source) => templates.put(template(&name, key, source)),
@@ -45,14 +47,32 @@ impl ModelTemplates {
             }
         }
         templates.tokens = special_tokens(gguf)?;
+        templates.adds_bos = gguf.flag("tokenizer.ggml.add_bos_token")?;
         Ok(templates)
     }
+}
+
+/// The names of the templates beside the default one, each once.
+fn names<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<BTreeSet<String>, Error> {
+    let mut names = BTreeSet::new();
+    let Some(elements) = gguf.elements(NAMES)? else { return Ok(names) };
+    let found = elements.len();
+    if found > MOST_NAMES {
+        return Err(gguf.error_at(NAMES, Problem::TooMany { what: "templates", found, most: MOST_NAMES }));
+    }
+    for name in elements.texts() {
+        names.insert(name?.1);
+    }
+    Ok(names)
 }
 
 fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, String)>, Error> {
     let mut wanted: BTreeMap<u64, Vec<(&'static str, &'static str)>> = BTreeMap::new();
     for (key, name) in IDS {
         // llama.cpp: minus one is no token.
+        if gguf.value(key) == Some(&Value::Signed(-1)) {
+            continue;
+        }
         if let Some(id) = gguf.number(key)?.filter(|id| *id != u64::from(u32::MAX)) {
             wanted.entry(id).or_default().push((key, name));
         }
@@ -60,10 +80,19 @@ fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, Str
     let mut found = Vec::new();
     let mut count = 0;
     if let Some(elements) = gguf.elements(TOKENS)?.filter(|_| !wanted.is_empty()) {
-        for token in elements.texts() {
-            let (id, text) = token?;
-            count = id + 1;
-            found.extend(wanted.remove(&id).into_iter().flatten().map(|(_, name)| (name.to_owned(), text.clone())));
+        count = elements.len();
+        let last = wanted.keys().next_back().copied().unwrap_or(0);
+        // Tokens that are not UTF-8 are common among those that nobody asks for.
+        for (id, token) in (0..=last).zip(elements) {
+            let token = token?;
+            let Some(named) = wanted.remove(&id) else { continue };
+            let text = match token {
+                Value::Text(bytes) => String::from_utf8(bytes).map_err(|_| Problem::NotUtf8),
+                _ => Err(Problem::WrongKind { expected: "a text", found: "something else" }),
+            };
+            let key = named.first().map_or(TOKENS, |(key, _)| key);
+            let text = text.map_err(|problem| Error::of_problem(key, problem))?;
+            found.extend(named.into_iter().map(|(_, name)| (name.to_owned(), text.clone())));
         }
     }
     match wanted.into_iter().next() {

@@ -1,9 +1,11 @@
 //! The analysis as JSON.
 
-use rolecall::jinja::{Constant, Spot, Use};
-use rolecall::{Json, Support, object};
+use rolecall::jinja::{Constant, Spot};
+use rolecall::{BosUse, Json, Support, object};
 
-use super::Analyzed;
+use crate::refusal::Refusal;
+
+use super::{Analyzed, name_of_use, shown};
 
 /// `{"name", "file", "lines", "supports", "arguments", "ids", "writes_bos", "switches", "reads", "findings", "refusals"}`
 pub fn of_analyzed(analyzed: &Analyzed) -> Json {
@@ -49,7 +51,7 @@ pub fn of_analyzed(analyzed: &Analyzed) -> Json {
         "supports" => Json::Object(supports),
         "arguments" => name_or_null(analysis.calls.arguments.map(|form| form.name())),
         "ids" => name_or_null(analysis.calls.ids.map(|form| form.name())),
-        "writes_bos" => analysis.writes_bos.map_or(Json::Null, Json::Bool),
+        "writes_bos" => of_bos(analysis.bos),
         "switches" => switches.collect::<Vec<Json>>(),
         "reads" => reads.collect::<Vec<Json>>(),
         "refusals" => refusals.collect::<Vec<Json>>(),
@@ -57,13 +59,34 @@ pub fn of_analyzed(analyzed: &Analyzed) -> Json {
     })
 }
 
-/// `true`, `false`, `{"refused": ".."}` or `null`
+/// `{"name", "error": {..}}`
+pub fn of_refused(name: &str, refusal: &Refusal) -> Json {
+    let mut answer = object! { "name" => name };
+    if let Json::Object(refused) = refusal.to_json(None) {
+        for (key, value) in refused.iter() {
+            answer.insert(key, value.clone());
+        }
+    }
+    Json::Object(answer)
+}
+
+/// `true`, `false`, `{"refused": ".."}`, `{"fails": ".."}` or `null`
 fn of_support(support: &Support) -> Json {
     match support {
         Support::Yes => Json::Bool(true),
         Support::No => Json::Bool(false),
         Support::Refused(words) => Json::Object(object! { "refused" => words.as_str() }),
-        Support::Unknown => Json::Null,
+        Support::Fails(words) => Json::Object(object! { "fails" => words.as_str() }),
+        _ => Json::Null,
+    }
+}
+
+/// `true`, `false`, or `null` where no token or no plain prompt is known
+fn of_bos(bos: BosUse) -> Json {
+    match bos {
+        BosUse::Written => Json::Bool(true),
+        BosUse::NotWritten => Json::Bool(false),
+        _ => Json::Null,
     }
 }
 
@@ -78,14 +101,5 @@ fn of_constant(constant: &Constant) -> Json {
 
 /// `"line:column"`
 fn of_spot(spot: &Spot) -> Json {
-    Json::from(super::page::shown(spot))
-}
-
-pub fn name_of_use(how: Use) -> &'static str {
-    match how {
-        Use::Printed => "printed",
-        Use::Compared => "compared",
-        Use::Iterated => "iterated",
-        Use::Changed => "changed",
-    }
+    Json::from(shown(spot))
 }

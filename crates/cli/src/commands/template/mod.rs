@@ -3,6 +3,9 @@
 mod json;
 mod page;
 
+use std::path::Path;
+
+use rolecall::jinja::{Spot, Use};
 use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::tokenizer::{self, Tokenizer};
 use rolecall::{ChatTemplate, Json, TemplateAnalysis, TemplateOptions, analyze_template, object};
@@ -12,6 +15,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
+use crate::refusal::Refusal;
 use crate::source::Source;
 use crate::template::{as_source, refused};
 
@@ -29,50 +33,82 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
             model.set_token(name, token.clone());
         }
     }
-    let adds_bos = adds_bos(args)?;
+    let adds_bos = adds_bos(args, &model)?;
     let asked = |named: &&NamedTemplate| args.template_name.as_ref().is_none_or(|name| *name == named.name);
-    let mut analyzed = Vec::new();
-    for named in model.templates.iter().filter(asked) {
-        analyzed.push(analyze(named, &model, adds_bos)?);
-    }
+    let analyzed: Vec<(&NamedTemplate, Result<Analyzed, Refusal>)> =
+        model.templates.iter().filter(asked).map(|named| (named, analyze(named, &model, adds_bos))).collect();
     if analyzed.is_empty() {
         // Says which there are.
         let chosen = model.choose(args.template_name.as_deref(), false).map(|_| ());
         chosen.map_err(|why| Failure::NoTemplate { path: args.path.display().to_string(), why })?;
     }
+    let exit = if analyzed.iter().any(|(_, result)| result.is_err()) { Exit::Refused } else { Exit::Good };
     if args.json {
-        let templates: Vec<Json> = analyzed.iter().map(json::of_analyzed).collect();
-        output.write_json(&Json::Object(object! { "templates" => templates }))?;
-    } else {
-        let pages: Vec<String> = analyzed.iter().map(|one| page::draw(one, output.paint)).collect();
-        output.write(&pages.join("\n"))?;
+        let templates = analyzed.iter().map(|(named, result)| match result {
+            Ok(analyzed) => json::of_analyzed(analyzed),
+            Err(refusal) => json::of_refused(&named.name, refusal),
+        });
+        output.write_json(&Json::Object(object! { "templates" => templates.collect::<Vec<Json>>() }))?;
+        return Ok(exit);
     }
-    Ok(Exit::Good)
+    let mut pages = Vec::new();
+    for (_, result) in analyzed {
+        match result {
+            Ok(analyzed) => pages.push(page::draw(&analyzed, output.paint)),
+            // One that is wrong does not hide the others.
+            Err(refusal) => {
+                let source = Source { name: String::new(), text: String::new() };
+                for diagnostic in (Failure::Refused { refusal, source }).diagnostics() {
+                    output.show(&diagnostic);
+                }
+            }
+        }
+    }
+    output.write(&pages.join("\n"))?;
+    Ok(exit)
 }
 
-fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>) -> Result<Analyzed, Failure> {
+fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>) -> Result<Analyzed, Refusal> {
     let analysis = ChatTemplate::compile(&named.source, model.tokens.clone())
         .and_then(|template| analyze_template(&template, &TemplateOptions::default()));
-    let mut analysis = analysis.map_err(|error| Failure::Refused {
-        refusal: refused(named, error),
-        source: Source { name: String::new(), text: String::new() },
-    })?;
+    let mut analysis = analysis.map_err(|error| refused(named, error))?;
     if let Some(adds_bos) = adds_bos {
         analysis.note_tokenizer(adds_bos);
     }
     Ok(Analyzed { name: named.name.clone(), source: as_source(named), analysis })
 }
 
-/// Whether the tokenizer writes the token that opens a text: the one that is named, else the one beside the template.
-fn adds_bos(args: &Template) -> Result<Option<bool>, Failure> {
+/// Whether the tokenizer writes the token that opens a text: the one that is named, else what the model's own file says, else
+/// the one beside the template.
+fn adds_bos(args: &Template, model: &ModelTemplates) -> Result<Option<bool>, Failure> {
     let said = |tokenizer: &dyn Tokenizer| Some(tokenizer.adds_bos().is_some());
-    match &args.tokenizer {
-        Some(path) => Ok(said(&*files::load_tokenizer(path)?)),
-        None if args.path.is_dir() => match tokenizer::load(&args.path) {
-            Ok(tokenizer) => Ok(said(&*tokenizer)),
-            Err(tokenizer::Error::Missing { .. }) => Ok(None),
-            Err(_) => files::load_tokenizer(&args.path).map(|tokenizer| said(&*tokenizer)),
-        },
-        None => Ok(None),
+    if let Some(path) = &args.tokenizer {
+        return Ok(said(&*files::load_tokenizer(path)?));
+    }
+    if model.adds_bos.is_some() || files::is_stdin(&args.path) {
+        return Ok(model.adds_bos);
+    }
+    let folder = if args.path.is_dir() { Some(args.path.as_path()) } else { args.path.parent() };
+    let Some(folder) = folder.map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder }) else {
+        return Ok(None);
+    };
+    match tokenizer::load(folder) {
+        Ok(tokenizer) => Ok(said(&*tokenizer)),
+        Err(tokenizer::Error::Missing { .. }) => Ok(None),
+        Err(_) => files::load_tokenizer(folder).map(|tokenizer| said(&*tokenizer)),
+    }
+}
+
+/// `line:column`
+fn shown(spot: &Spot) -> String {
+    format!("{}:{}", spot.line, spot.column)
+}
+
+fn name_of_use(how: Use) -> &'static str {
+    match how {
+        Use::Printed => "printed",
+        Use::Compared => "compared",
+        Use::Iterated => "iterated",
+        Use::Changed => "changed",
     }
 }

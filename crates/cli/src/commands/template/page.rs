@@ -1,15 +1,18 @@
 //! The analysis on a page, for people.
 
 use rolecall::jinja::{Read, Spot};
-use rolecall::{Support, Switch};
+use rolecall::{BosUse, Support, Switch};
 
 use super::Analyzed;
-use super::json::name_of_use;
+use super::{name_of_use, shown};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::explain::counted;
 use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
 use crate::visible;
+
+/// Steps into a value that are shown: a tool's schema may be read to any depth.
+const DEEPEST: usize = 5;
 
 /// What it takes, its switches, what it reads and refuses, and what was found.
 pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
@@ -19,7 +22,13 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     let mut out = format!("{name}  {}, {lines}\n", visible::escape(&analyzed.source.name));
     push(&mut out, paint, "takes", takes(analyzed));
     push(&mut out, paint, "switches", analysis.switches.iter().map(switch).collect());
-    push(&mut out, paint, "reads", analysis.program.reads.iter().map(read).collect());
+    let (near, far): (Vec<&Read>, Vec<&Read>) =
+        analysis.program.reads.iter().partition(|read| read.path.steps.len() <= DEEPEST);
+    let mut reads: Vec<Vec<Cell>> = near.into_iter().map(read).collect();
+    if !far.is_empty() {
+        reads.push(vec![plain(format!("and {} further down", far.len())), plain("all of them with --json".into())]);
+    }
+    push(&mut out, paint, "reads", reads);
     let refusals = analysis.program.calls.iter().filter(|call| call.name == "raise_exception");
     let refusals = refusals.map(|call| {
         let words: Vec<String> = call.argument.iter().map(ToString::to_string).collect();
@@ -55,7 +64,8 @@ fn takes(analyzed: &Analyzed) -> Vec<Vec<Cell>> {
             Support::Yes => "yes".to_owned(),
             Support::No => "no".to_owned(),
             Support::Refused(words) => format!("refused: {words}"),
-            Support::Unknown => "not known".to_owned(),
+            Support::Fails(words) => format!("fails: {words}"),
+            _ => "not known".to_owned(),
         };
         rows.push(vec![plain(capability.name().replace('_', " ")), plain(support)]);
     }
@@ -65,10 +75,11 @@ fn takes(analyzed: &Analyzed) -> Vec<Vec<Cell>> {
     if let Some(form) = analysis.calls.ids {
         rows.push(vec![plain("call ids as".into()), plain(form.name().into())]);
     }
-    let bos = match analysis.writes_bos {
-        Some(true) => "written by the template",
-        Some(false) => "not written by the template",
-        None => "none is known",
+    let bos = match analysis.bos {
+        BosUse::Written => "written by the template",
+        BosUse::NotWritten => "not written by the template",
+        BosUse::NoToken => "the model has none, or it is not known",
+        _ => "not known: no plain prompt comes out",
     };
     rows.push(vec![plain("opening token".into()), plain(bos.into())]);
     rows
@@ -98,11 +109,6 @@ fn read(read: &Read) -> Vec<Cell> {
         count => format!("{name} {} and {} more", shown(first), count - 1),
     });
     vec![plain(read.path.to_string()), plain(uses.collect::<Vec<_>>().join(", "))]
-}
-
-/// `line:column`
-pub fn shown(spot: &Spot) -> String {
-    format!("{}:{}", spot.line, spot.column)
 }
 
 fn plain(text: String) -> Cell {

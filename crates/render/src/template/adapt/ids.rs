@@ -1,4 +1,4 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use rolecall_conversation::{Conversation, Json};
 
@@ -7,8 +7,8 @@ use super::super::IdForm;
 /// New ids for the calls of a conversation whose own ids a template would refuse or misread.
 pub(super) struct Ids {
     form: IdForm,
-    /// By the id that the conversation has.
-    new: HashMap<String, String>,
+    /// By the id that the conversation has: one for each call with it whose result has not come.
+    new: HashMap<String, VecDeque<String>>,
     taken: HashSet<String>,
     /// How many calls there were.
     calls: usize,
@@ -38,13 +38,14 @@ impl Ids {
         self.taken.insert(new.clone());
         call.insert("id", Json::from(new.as_str()));
         if let Some(old) = old {
-            self.new.insert(old, new);
+            self.new.entry(old).or_default().push_back(new);
         }
     }
 
-    /// What an id of an earlier call has become.
-    pub fn new_id(&self, old: &str) -> Option<&str> {
-        self.new.get(old).map(String::as_str)
+    /// What the id of an earlier call has become, for its result: of several calls with one id, in their order.
+    pub fn answer(&mut self, old: &str) -> Option<String> {
+        let waiting = self.new.get_mut(old)?;
+        if waiting.len() > 1 { waiting.pop_front() } else { waiting.front().cloned() }
     }
 }
 
@@ -74,7 +75,10 @@ impl IdForm {
                     free.next().unwrap_or_else(|| "call00000".to_owned())
                 })
             }
-            IdForm::FunctionAndNumber => format!("functions.{name}:{number}"),
+            IdForm::FunctionAndNumber => {
+                let mut ids = (number..).map(|number| format!("functions.{name}:{number}")).filter(|id| !is_taken(id));
+                ids.next().unwrap_or_default()
+            }
         }
     }
 }

@@ -51,8 +51,8 @@ pub(super) fn adapt_calls(conversation: &Conversation, wanted: WantedCalls, adap
                 adapted.replace(index, "tool_calls", Json::Array(changed));
             }
         }
-        if let (Some(ids), Some(Json::String(id))) = (&ids, object.get("tool_call_id"))
-            && let Some(id) = ids.new_id(id)
+        if let (Some(ids), Some(Json::String(id))) = (&mut ids, object.get("tool_call_id"))
+            && let Some(id) = ids.answer(id)
         {
             adapted.replace(index, "tool_call_id", Json::from(id));
         }

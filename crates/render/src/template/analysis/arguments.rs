@@ -1,9 +1,10 @@
 use super::probe::{Probe, Probed};
-use super::support::{ARGUMENTS, RESULTS, TOOLS, USER, calling};
+use super::support::{ARGUMENTS, CONTENTS, RESULTS, TOOLS, USER, calling};
 use crate::Origin;
 
 /// The form in which a template wants the arguments of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum ArgumentForm {
     /// An object: a string would be quoted once more, or is refused.
     Mapping,
@@ -27,22 +28,31 @@ impl ArgumentForm {
 /// The form that a template wants: the one that it writes rightly; none, if it writes neither.
 pub(super) fn form_of(probe: &Probe<'_>) -> Option<ArgumentForm> {
     let tries = |arguments: &str| {
-        ["\"\"", "null", "\"I look.\""].iter().find_map(|content| {
+        CONTENTS.iter().find_map(|content| {
             let calling = calling(1, content, arguments);
             let probed = probe.run(&[USER, &calling, RESULTS[0]], TOOLS).ok()?;
             probed.prints(is_argument).then_some(probed)
         })
     };
-    let [mapping, string] = ARGUMENTS;
-    let takes_mapping = tries(mapping).is_some_and(|probed| !is_python(&probed));
-    // A string is written as it came, without quotes of its own.
-    let takes_string = tries(string).is_some_and(|probed| probed.text_of(is_argument) == r#"{"place": "Oslo"}"#);
-    match (takes_mapping, takes_string) {
-        (true, true) => Some(ArgumentForm::Either),
-        (true, false) => Some(ArgumentForm::Mapping),
-        (false, true) => Some(ArgumentForm::String),
-        (false, false) => None,
+    let [mapping, string] = ARGUMENTS.map(tries);
+    let mapping = mapping.filter(|probed| !is_python(probed) && !argument(probed).contains("&#"));
+    // A string is written as it came, in one piece.
+    let string = string.filter(|probed| argument(probed) == r#"{"place": "Oslo"}"#);
+    match (mapping, string) {
+        (Some(mapping), Some(string)) if mapping.text == string.text => Some(ArgumentForm::Either),
+        // A template that looks into an object knows what to do with it.
+        (Some(_), _) => Some(ArgumentForm::Mapping),
+        (None, Some(_)) => Some(ArgumentForm::String),
+        (None, None) => None,
     }
+}
+
+/// The text from the first byte of the arguments to the last.
+fn argument(probed: &Probed) -> &str {
+    let mut pieces = probed.pieces.iter().filter(|piece| piece.origin.as_ref().is_some_and(is_argument));
+    let Some(first) = pieces.next() else { return "" };
+    let end = pieces.next_back().map_or(first.end, |last| last.end);
+    &probed.text[first.start..end]
 }
 
 fn is_argument(origin: &Origin) -> bool {

@@ -1,6 +1,8 @@
+use std::rc::Rc;
+
 use super::arguments::{self, ArgumentForm};
 use super::probe::{Probe, Probed};
-use super::support::{ARGUMENTS, TOOLS, USER};
+use super::support::{RESULTS, TOOLS, USER, callings};
 use crate::Origin;
 
 /// How a template wants tool calls.
@@ -14,6 +16,7 @@ pub struct WantedCalls {
 
 /// A form of tool call ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum IdForm {
     /// Nine letters and digits: the template refuses others.
     NineCharacters,
@@ -52,16 +55,14 @@ fn id_form(probe: &Probe<'_>) -> Option<IdForm> {
 }
 
 /// A call with an id, and its result.
-fn called(probe: &Probe<'_>, id: &str) -> Option<Probed> {
-    let result = format!(r#"{{"role": "tool", "tool_call_id": "{id}", "name": "look_up", "content": "north"}}"#);
-    let calls = ARGUMENTS.iter().flat_map(|arguments| {
-        ["\"\"", "null", "\"I look.\""].map(|content| {
-            format!(
-                r#"{{"role": "assistant", "content": {content}, "tool_calls": [{{"id": "{id}", "type": "function",
-                "function": {{"name": "look_up", "arguments": {arguments}}}}}]}}"#
-            )
-        })
+fn called(probe: &Probe<'_>, id: &str) -> Option<Rc<Probed>> {
+    let with_id = |message: &str| message.replace("lookup001", id);
+    let result = with_id(RESULTS[0]);
+    let mut ran = callings(1).into_iter().filter_map(|calling| {
+        let probed = probe.run(&[USER, &with_id(&calling), &result], TOOLS).ok()?;
+        let is_call =
+            |origin: &Origin| matches!(origin, Origin::Message { message: 1, field } if field.starts_with("tool_calls"));
+        probed.prints(is_call).then_some(probed)
     });
-    let mut ran = calls.filter_map(|calling| probe.run(&[USER, &calling, &result], TOOLS).ok());
     ran.next()
 }

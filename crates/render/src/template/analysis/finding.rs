@@ -1,6 +1,9 @@
+use std::rc::Rc;
+
 use rolecall_jinja as jinja;
 use rolecall_jinja::{Path, Step};
 
+use super::BosUse;
 use super::probe::{Probe, Probed};
 use super::support::{ANSWER, Capability, RESULTS, Support, THOUGHT, TOOLS, USER, callings};
 
@@ -24,6 +27,7 @@ impl Finding {
 
 /// A kind of finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum FindingKind {
     /// Text of a message decides what the template does.
     ContentGated,
@@ -86,7 +90,10 @@ pub(super) fn find(program: &jinja::Analysis, probe: &Probe<'_>, support: &[(Cap
     generation_prompt(probe, support, &mut findings);
     for call in program.calls.iter().filter(|call| call.name == "strftime_now") {
         let formats: Vec<String> = call.argument.iter().map(jinja::Constant::to_string).collect();
-        let message = format!("the template asks for the time as {}", formats.join(" or "));
+        let message = match formats.is_empty() {
+            true => "the template asks for the time".to_owned(),
+            false => format!("the template asks for the time as {}", formats.join(" or ")),
+        };
         findings.push(Finding { kind: FindingKind::DateInPrompt, spot: Some(call.spot), message });
     }
     for asked in program.comparisons.iter().filter(|asked| is_content_gated(asked)) {
@@ -103,12 +110,12 @@ pub(super) fn find(program: &jinja::Analysis, probe: &Probe<'_>, support: &[(Cap
 }
 
 /// Whether the token that opens a text comes twice, or never.
-pub(super) fn bos(program: &jinja::Analysis, writes: Option<bool>, adds: bool) -> Option<Finding> {
-    let (kind, message) = match (writes?, adds) {
-        (true, true) => {
+pub(super) fn bos(program: &jinja::Analysis, bos: BosUse, adds: bool) -> Option<Finding> {
+    let (kind, message) = match (bos, adds) {
+        (BosUse::Written, true) => {
             (FindingKind::DoubleBos, "the template writes the token that opens a text, and the tokenizer adds it")
         }
-        (false, false) => {
+        (BosUse::NotWritten, false) => {
             (FindingKind::NoBos, "neither the template nor the tokenizer writes a token that opens a text")
         }
         _ => return None,
@@ -124,16 +131,26 @@ fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findi
     }
     let without = r#""add_generation_prompt": false"#;
     let (Ok(asked), Ok(answered)) = (probe.run(&[USER], without), probe.run(&[USER, ANSWER], without)) else { return };
-    let opening = answered.between(0);
-    let (kind, message) = match !opening.is_empty() && asked.behind(0) == opening {
-        true => {
-            let message = format!("the prompt always ends with what opens an answer: {opening:?}");
+    // What stands between a question and an answer, and how much of it stands between an answer and a question too.
+    let opening = answered.between(0).trim_end();
+    let goes_on = probe.run(&[USER, ANSWER, USER], without);
+    let next = goes_on.as_ref().map_or("", |goes_on| goes_on.between(1));
+    let alike = opening.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count();
+    let opens = |end: &str| {
+        let end = end.trim_end();
+        end.len() > alike && (opening.starts_with(end) || end.starts_with(opening))
+    };
+    let (kind, message) = match (opens(asked.behind(0)), opens(answered.behind(1))) {
+        // The question's own turn ends with what opens the answer.
+        (true, false) => return,
+        (true, true) => {
+            let message = format!("the prompt always ends with what opens an answer: {:?}", answered.behind(1));
             (FindingKind::UnguardedGenerationPrompt, message)
         }
-        false => {
-            let message = "add_generation_prompt changes nothing".to_owned();
-            (FindingKind::NoGenerationPrompt, message)
-        }
+        (false, _) => (
+            FindingKind::NoGenerationPrompt,
+            "add_generation_prompt changes nothing, and nothing opens an answer".to_owned(),
+        ),
     };
     findings.push(Finding { kind, spot: None, message });
 }
@@ -153,7 +170,7 @@ fn is_content_gated(asked: &jinja::Comparison) -> bool {
     }
 }
 
-/// Whether a path leads to words that somebody wrote: content, reasoning, arguments, a document.
+/// Whether a path leads to words that somebody wrote: content, reasoning, a name, arguments, a document.
 fn is_words(path: &Path) -> bool {
     let keys = path.steps.iter().map(|step| match step {
         Step::Item => "[]",
@@ -163,7 +180,6 @@ fn is_words(path: &Path) -> bool {
     match (path.variable.as_str(), keys.as_slice()) {
         ("messages", ["[]", "content", rest @ ..]) => matches!(rest, [] | ["[]", "text" | "content"]),
         ("messages", ["[]", "reasoning_content" | "reasoning" | "thinking" | "name", ..]) => true,
-        ("messages", ["[]", "tool_calls", .., "arguments"]) => true,
         ("messages", ["[]", "tool_calls", rest @ ..]) => rest.contains(&"arguments"),
         ("documents", ["[]", _, ..]) => true,
         _ => false,
@@ -186,25 +202,21 @@ fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
         let Some((messages, rest)) = case else { continue };
         let comma = if rest.is_empty() { "" } else { ", " };
         let complete = format!(r#"{rest}{comma}"add_generation_prompt": false"#);
-        let mut before: Option<Probed> = None;
+        let mut before: Option<(usize, Rc<Probed>)> = None;
         for count in 2..=messages.len() {
             let Ok(now) = probe.run(&messages[..count], &complete) else { continue };
-            if let Some(before) = before.take()
+            if let Some((first, before)) = before.take()
                 && !now.text.starts_with(&before.text)
             {
                 let same = before.text.bytes().zip(now.text.bytes()).take_while(|(a, b)| a == b).count();
                 let spot = before.spot_at(same);
-                let message = format!(
-                    "{what}the first {} messages are written otherwise once message {} follows",
-                    count - 1,
-                    count - 1
-                );
+                let message = format!("{what}the first {first} messages are written otherwise once more follow");
                 if !findings.iter().any(|known| known.kind == FindingKind::UnstableHistory && known.spot == spot) {
                     findings.push(Finding { kind: FindingKind::UnstableHistory, spot, message });
                 }
                 break;
             }
-            before = Some(now);
+            before = Some((count, now));
         }
     }
 }

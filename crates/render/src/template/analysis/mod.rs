@@ -42,6 +42,7 @@ pub(super) fn wanted_calls(template: &ChatTemplate) -> WantedCalls {
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct TemplateAnalysis {
     /// What the program reads, compares and calls.
     pub program: jinja::Analysis,
@@ -51,10 +52,24 @@ pub struct TemplateAnalysis {
     pub calls: WantedCalls,
     /// Variables that are neither the conversation's own nor special tokens.
     pub switches: Vec<Switch>,
-    /// Whether its prompts begin with the token that opens a text; none if no such token is known.
-    pub writes_bos: Option<bool>,
+    /// What it does with the token that opens a text.
+    pub bos: BosUse,
     /// What a reader should know, in the order of the source; what has no place comes first.
     pub findings: Vec<Finding>,
+}
+
+/// What a template does with the token that opens a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum BosUse {
+    /// The model has none, or it is not known.
+    NoToken,
+    /// No plain prompt came out to look at.
+    Unknown,
+    /// Prompts begin with it.
+    Written,
+    /// They do not.
+    NotWritten,
 }
 
 impl TemplateAnalysis {
@@ -66,7 +81,7 @@ impl TemplateAnalysis {
 
     /// Adds what is found once the tokenizer is known, by whether it writes the token that opens a text by itself.
     pub fn note_tokenizer(&mut self, adds_bos: bool) {
-        self.findings.extend(finding::bos(&self.program, self.writes_bos, adds_bos));
+        self.findings.extend(finding::bos(&self.program, self.bos, adds_bos));
         self.findings.sort_by_key(Finding::order);
     }
 }
@@ -76,8 +91,8 @@ pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> R
     let program = template.program.analyze(&options.limits).map_err(super::in_template)?;
     let probe = Probe::new(template, options);
     let support = support::find(&probe);
-    let writes_bos = probe.writes_bos();
+    let bos = probe.bos();
     let switches = switch::find(&program, template, &probe);
     let findings = finding::find(&program, &probe, &support);
-    Ok(TemplateAnalysis { calls: calls::wanted(&probe), program, support, switches, writes_bos, findings })
+    Ok(TemplateAnalysis { calls: calls::wanted(&probe), program, support, switches, bos, findings })
 }

@@ -1,17 +1,39 @@
-use rolecall_conversation::json::{self, Object};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Conversation, Json};
 use rolecall_jinja as jinja;
 
 use super::super::adapt::Adapted;
 use super::super::prepare::Inputs;
 use super::super::{ChatTemplate, TemplateOptions};
+use super::BosUse;
 use crate::{Error, Origin};
 
-/// Runs short conversations through a template.
+/// Runs short conversations through a template, each once.
 pub(super) struct Probe<'t> {
     template: &'t ChatTemplate,
     options: TemplateOptions,
+    known: RefCell<HashMap<String, Outcome>>,
 }
+
+/// What comes of a conversation.
+pub(super) type Outcome = Result<Rc<Probed>, Refused>;
+
+/// Why nothing came out.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    /// Whether the template itself says so.
+    pub is_own: bool,
+    pub words: String,
+}
+
+/// Steps for one conversation of a few words: real templates take a thousandth.
+const MOST_STEPS: u64 = 100_000;
+/// Conversations for one template; behind them nothing comes out.
+const MOST_RUNS: usize = 250;
 
 /// What came out.
 pub(super) struct Probed {
@@ -35,46 +57,59 @@ const NOON: jinja::DateTime =
 impl<'t> Probe<'t> {
     pub fn new(template: &'t ChatTemplate, options: &TemplateOptions) -> Probe<'t> {
         let options = TemplateOptions { now: options.now.or(Some(NOON)), ..options.clone() };
-        Probe { template, options }
+        let mut options = options;
+        options.limits.instructions = options.limits.instructions.min(MOST_STEPS);
+        Probe { template, options, known: RefCell::default() }
     }
 
     /// Runs a conversation, which is written as JSON: its messages, then what else there is of a request. What refuses it is
     /// given in its own words.
-    pub fn run(&self, messages: &[&str], rest: &str) -> Result<Probed, String> {
+    pub fn run(&self, messages: &[&str], rest: &str) -> Outcome {
         self.run_with(messages, rest, &Object::new())
     }
 
     /// The same with switches.
-    pub fn run_with(&self, messages: &[&str], rest: &str, switches: &Object) -> Result<Probed, String> {
+    pub fn run_with(&self, messages: &[&str], rest: &str, switches: &Object) -> Outcome {
         let comma = if rest.is_empty() { "" } else { ", " };
-        let request = format!(r#"{{"messages": [{}]{comma}{rest}}}"#, messages.join(", "));
-        let request = json::parse(&request).map_err(|error| error.to_string())?;
-        let mut conversation = Conversation::from_json(request).map_err(|error| error.to_string())?;
-        for (name, value) in switches.iter() {
-            conversation.template_kwargs.insert(name.to_owned(), value.clone());
+        let switches = json::write(&Json::Object(switches.clone()), &Layout::default());
+        let messages = messages.join(", ");
+        let request = format!(r#"{{"messages": [{messages}], "chat_template_kwargs": {switches}{comma}{rest}}}"#);
+        if let Some(known) = self.known.borrow().get(&request) {
+            return known.clone();
         }
+        let outcome = match self.known.borrow().len() {
+            MOST_RUNS.. => Err(Refused { is_own: false, words: "too much was tried".to_owned() }),
+            _ => self.render(&request).map(Rc::new),
+        };
+        self.known.borrow_mut().insert(request, outcome.clone());
+        outcome
+    }
+
+    fn render(&self, request: &str) -> Result<Probed, Refused> {
+        let other = |words: String| Refused { is_own: false, words };
+        let request = json::parse(request).map_err(|error| other(error.to_string()))?;
+        let conversation = Conversation::from_json(request).map_err(|error| other(error.to_string()))?;
         let adapted = Adapted::default();
         let ran = super::super::run(&conversation, self.template, &self.options, &adapted);
         let (inputs, output) = ran.map_err(|error| match error {
-            Error::Template { error, .. } => error.message().to_owned(),
-            error => error.to_string(),
+            Error::Template { error, .. } => {
+                Refused { is_own: error.kind() == jinja::ErrorKind::Rejected, words: error.message().to_owned() }
+            }
+            error => other(error.to_string()),
         })?;
         Ok(Probed::new(&inputs, &output, &self.template.program))
     }
 
-    pub fn switches<const N: usize>(&self, switches: [(&str, Json); N]) -> Object {
-        let mut object = Object::new();
-        for (name, value) in switches {
-            object.insert(name.to_owned(), value);
+    /// What the template does with the token that opens a text.
+    pub fn bos(&self) -> BosUse {
+        let token = self.template.tokens.iter().find(|(name, bos)| name == "bos_token" && !bos.is_empty());
+        let Some((_, bos)) = token else { return BosUse::NoToken };
+        let mut prompts = super::support::PLAIN.iter().filter_map(|(message, rest)| self.run(&[message], rest).ok());
+        match prompts.next() {
+            Some(prompt) if prompt.text.starts_with(bos.as_str()) => BosUse::Written,
+            Some(_) => BosUse::NotWritten,
+            None => BosUse::Unknown,
         }
-        object
-    }
-
-    /// Whether prompts begin with the token that opens a text, if one is known.
-    pub fn writes_bos(&self) -> Option<bool> {
-        let (_, bos) = self.template.tokens.iter().find(|(name, bos)| name == "bos_token" && !bos.is_empty())?;
-        let prompt = self.run(&[super::support::USER], "").ok()?;
-        Some(prompt.text.starts_with(bos.as_str()))
     }
 }
 
@@ -87,8 +122,9 @@ impl Probed {
             };
             let spot = match piece.origin {
                 jinja::Origin::Literal { id, offset } => program.literal(id).map(|literal| {
-                    let before = literal.text.get(..offset.get().unwrap_or(0)).unwrap_or("");
-                    spot_behind(&literal.place, before)
+                    // In a string with escapes, characters are not where they stand in the source.
+                    let known = offset.get().filter(|_| literal.is_data).unwrap_or(0);
+                    spot_behind(&literal.place, literal.text.get(..known).unwrap_or(""))
                 }),
                 _ => None,
             };

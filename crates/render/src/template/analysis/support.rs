@@ -1,8 +1,12 @@
-use super::probe::{Probe, Probed};
+use rolecall_conversation::json::{self, Layout, Object};
+use rolecall_conversation::{Json, object};
+
+use super::probe::{Outcome, Probe, Probed};
 use crate::Origin;
 
 /// What a template may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Capability {
     /// A system message.
     System,
@@ -28,6 +32,7 @@ pub enum Capability {
 
 /// Whether a template takes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Support {
     /// It is in the prompt.
     Yes,
@@ -35,6 +40,8 @@ pub enum Support {
     No,
     /// The template refuses it, with these words.
     Refused(String),
+    /// The template fails at it, with this error.
+    Fails(String),
     /// Not even a plain conversation comes through.
     Unknown,
 }
@@ -94,11 +101,12 @@ pub(super) const RESULTS: [&str; 2] = [
 /// Assistant messages with so many calls, in the forms that templates want: the arguments as a mapping or as a string, the
 /// content empty, null, or a text.
 pub(super) fn callings(count: usize) -> Vec<String> {
-    let forms = ARGUMENTS
-        .iter()
-        .flat_map(|arguments| ["\"\"", "null", "\"I look.\""].map(|content| calling(count, content, arguments)));
+    let forms = ARGUMENTS.iter().flat_map(|arguments| CONTENTS.map(|content| calling(count, content, arguments)));
     forms.collect()
 }
+
+/// Contents of a message that makes calls.
+pub(super) const CONTENTS: [&str; 3] = ["\"\"", "null", "\"I look.\""];
 
 /// The same arguments as a mapping and as a string.
 pub(super) const ARGUMENTS: [&str; 2] = [r#"{"place": "Oslo"}"#, r#""{\"place\": \"Oslo\"}""#];
@@ -113,53 +121,97 @@ pub(super) fn calling(count: usize, content: &str, arguments: &str) -> String {
     format!(r#"{{"role": "assistant", "content": {content}, "tool_calls": [{}]}}"#, calls.join(", "))
 }
 
+/// The plainest conversations, the usual one first; some templates only take what others have as an extra.
+pub(super) const PLAIN: [(&str, &str); 4] = [(USER, ""), (PARTS, ""), (USER, DOCUMENTS), (USER, TOOLS)];
+
 pub(super) fn find(probe: &Probe<'_>) -> Vec<(Capability, Support)> {
     Capability::ALL.map(|capability| (capability, test(capability, probe))).into()
 }
 
 fn test(capability: Capability, probe: &Probe<'_>) -> Support {
-    let plain = probe.run(&[USER], "");
-    let Ok(plain) = plain else {
-        // Some templates only take what others have as an extra.
-        return match capability {
-            Capability::Tools => judge(probe.run(&[USER], TOOLS), prints_tool),
-            Capability::Documents => judge(probe.run(&[USER], DOCUMENTS), prints_document),
-            Capability::ContentParts => judge(probe.run(&[PARTS], ""), prints_parts),
-            _ => Support::Unknown,
-        };
-    };
+    if PLAIN.iter().all(|(message, rest)| probe.run(&[message], rest).is_err()) {
+        return Support::Unknown;
+    }
     match capability {
-        Capability::System => judge(probe.run(&[SYSTEM, USER], ""), |probed| prints(probed, 0, "content")),
-        Capability::Tools => {
-            best([[USER].as_slice(), &[SYSTEM, USER]].map(|messages| judge(probe.run(messages, TOOLS), prints_tool)))
+        Capability::System => taken(probe, &[&[SYSTEM, USER]], "", |probed| prints(probed, 0, "content")),
+        Capability::Tools => taken(probe, &[&[USER], &[SYSTEM, USER]], TOOLS, prints_tool),
+        Capability::ToolCalls => called(probe, 1, |probed| prints(probed, 1, "tool_calls[0]")),
+        Capability::ParallelToolCalls => {
+            called(probe, 2, |probed| prints(probed, 1, "tool_calls[0]") && prints(probed, 1, "tool_calls[1]"))
         }
-        Capability::ToolCalls => best(callings(1).iter().map(|calling| {
-            judge(probe.run(&[USER, calling, RESULTS[0]], TOOLS), |probed| prints(probed, 1, "tool_calls[0]"))
-        })),
-        Capability::ParallelToolCalls => best(callings(2).iter().map(|calling| {
-            judge(probe.run(&[USER, calling, RESULTS[0], RESULTS[1]], TOOLS), |probed| {
-                prints(probed, 1, "tool_calls[0]") && prints(probed, 1, "tool_calls[1]")
-            })
-        })),
-        Capability::ToolResults => best(callings(1).iter().map(|calling| {
-            judge(probe.run(&[USER, calling, RESULTS[0]], TOOLS), |probed| prints(probed, 2, "content"))
-        })),
-        Capability::Reasoning => judge(probe.run(&[USER, THOUGHT], ""), |probed| {
-            ["reasoning_content", "thinking", "reasoning"].iter().any(|field| prints(probed, 1, field))
-        }),
-        Capability::Documents => judge(probe.run(&[USER], DOCUMENTS), prints_document),
-        Capability::GenerationPrompt => {
-            let without = probe.run(&[USER], r#""add_generation_prompt": false"#);
-            judge(without, |without| without.text != plain.text)
-        }
+        Capability::ToolResults => called(probe, 1, |probed| prints(probed, 2, "content")),
+        Capability::Reasoning => reasoning(probe),
+        Capability::Documents => taken(probe, &[&[USER]], DOCUMENTS, prints_document),
+        Capability::GenerationPrompt => generation_prompt(probe),
         Capability::ContentParts => judge(probe.run(&[PARTS], ""), prints_parts),
         Capability::Images => {
-            let own = plain.own_text();
+            let own = probe.run(&[PARTS], "").map(|plain| plain.own_text()).unwrap_or_default();
             best(IMAGES.map(|message| {
                 judge(probe.run(&[message], ""), |probed| prints_parts(probed) && probed.own_text() != own)
             }))
         }
     }
+}
+
+/// The best of several conversations, each also with its contents as lists of parts.
+fn taken(probe: &Probe<'_>, tries: &[&[&str]], rest: &str, is_there: impl Fn(&Probed) -> bool) -> Support {
+    let plain = tries.iter().map(|messages| judge(probe.run(messages, rest), &is_there));
+    let parts = tries.iter().map(|messages| {
+        let messages: Vec<String> = messages.iter().map(|message| in_parts(message)).collect();
+        let messages: Vec<&str> = messages.iter().map(String::as_str).collect();
+        judge(probe.run(&messages, rest), &is_there)
+    });
+    best(plain.chain(parts))
+}
+
+/// The best of all forms of a message that makes so many calls, with their results behind it.
+fn called(probe: &Probe<'_>, count: usize, is_there: impl Fn(&Probed) -> bool) -> Support {
+    let callings = callings(count);
+    let conversations = callings.iter().map(|calling| {
+        let mut messages = vec![USER, calling.as_str()];
+        messages.extend(&RESULTS[..count]);
+        messages
+    });
+    let conversations: Vec<Vec<&str>> = conversations.collect();
+    let tries: Vec<&[&str]> = conversations.iter().map(Vec::as_slice).collect();
+    taken(probe, &tries, TOOLS, is_there)
+}
+
+/// Of the last answer, of a call, and with the switches by which it is usually turned on.
+fn reasoning(probe: &Probe<'_>) -> Support {
+    let is_there = |probed: &Probed| REASONING.iter().any(|field| prints(probed, 1, field));
+    let thinking = calling(1, "\"\"", ARGUMENTS[0])
+        .replace("\"tool_calls\"", "\"reasoning_content\": \"The map says so.\", \"tool_calls\"");
+    let switches = object! { "enable_thinking" => true, "thinking" => true, "preserve_thinking" => true };
+    let none = Object::new();
+    best([&none, &switches].into_iter().flat_map(|switches| {
+        [
+            judge(probe.run_with(&[USER, THOUGHT], "", switches), is_there),
+            judge(probe.run_with(&[USER, &thinking, RESULTS[0]], TOOLS, switches), is_there),
+        ]
+    }))
+}
+
+const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
+fn generation_prompt(probe: &Probe<'_>) -> Support {
+    let tries = PLAIN.iter().filter_map(|(message, rest)| {
+        let comma = if rest.is_empty() { "" } else { ", " };
+        let with = probe.run(&[message], rest).ok()?;
+        let without = probe.run(&[message], &format!(r#"{rest}{comma}"add_generation_prompt": false"#));
+        Some(judge(without, |without| without.text != with.text))
+    });
+    best(tries)
+}
+
+/// A message whose content is a list with one part in place of a text.
+fn in_parts(message: &str) -> String {
+    let Ok(Json::Object(mut message)) = json::parse(message) else { return message.to_owned() };
+    if let Some(text @ Json::String(_)) = message.get("content").cloned() {
+        let part = Json::Object(object! { "type" => "text", "text" => text });
+        message.insert("content", Json::Array(vec![part]));
+    }
+    json::write(&Json::Object(message), &Layout::default())
 }
 
 /// The best of several tries, else what the first one said.
@@ -174,11 +226,12 @@ fn best(tries: impl IntoIterator<Item = Support>) -> Support {
     first.unwrap_or(Support::Unknown)
 }
 
-fn judge(outcome: Result<Probed, String>, is_there: impl Fn(&Probed) -> bool) -> Support {
+fn judge(outcome: Outcome, is_there: impl Fn(&Probed) -> bool) -> Support {
     match outcome {
         Ok(probed) if is_there(&probed) => Support::Yes,
         Ok(_) => Support::No,
-        Err(words) => Support::Refused(words),
+        Err(refused) if refused.is_own => Support::Refused(refused.words),
+        Err(refused) => Support::Fails(refused.words),
     }
 }
 

@@ -1,4 +1,4 @@
-use rolecall_conversation::Json;
+use rolecall_conversation::{Json, object};
 use rolecall_jinja as jinja;
 
 use super::super::ChatTemplate;
@@ -17,6 +17,9 @@ pub struct Switch {
     /// What a template does where it is not given, if that is the same as with this value and not as with the other.
     pub default: Option<bool>,
 }
+
+/// Switches that are tried out.
+const MOST_TRIED: usize = 12;
 
 /// What transformers hands to every template.
 const GIVEN: [&str; 4] = ["messages", "tools", "documents", "add_generation_prompt"];
@@ -38,11 +41,11 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
             None => switches.push(Switch { name: name.clone(), spot: *spot, values: Vec::new(), default: None }),
         }
     }
-    for switch in &mut switches {
-        let about = program
-            .comparisons
-            .iter()
-            .filter(|asked| asked.paths.iter().any(|path| path.variable == switch.name && path.steps.is_empty()));
+    for (number, switch) in switches.iter_mut().enumerate() {
+        // A parameter of a macro may be many things.
+        let about = program.comparisons.iter().filter(
+            |asked| matches!(asked.paths.as_slice(), [path] if path.variable == switch.name && path.steps.is_empty()),
+        );
         for asked in about {
             let named = match &asked.test {
                 jinja::Test::Is(name) if name == "true" || name == "false" => {
@@ -59,7 +62,7 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
         }
         let is_flag =
             switch.values.iter().all(|value| matches!(value, jinja::Constant::Bool(_) | jinja::Constant::None));
-        if is_flag && !switch.values.is_empty() {
+        if is_flag && !switch.values.is_empty() && number < MOST_TRIED {
             switch.default = default_of(&switch.name, probe);
         }
     }
@@ -71,7 +74,7 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
 fn default_of(name: &str, probe: &Probe<'_>) -> Option<bool> {
     let conversations: [&[&str]; 3] = [&[USER], &[USER, THOUGHT], &[USER, THOUGHT, USER]];
     for messages in conversations {
-        let with = |value: bool| probe.run_with(messages, "", &probe.switches([(name, Json::Bool(value))]));
+        let with = |value: bool| probe.run_with(messages, "", &object! { name => Json::Bool(value) });
         let (Ok(unset), Ok(on), Ok(off)) = (probe.run(messages, ""), with(true), with(false)) else { continue };
         match (unset.text == on.text, unset.text == off.text) {
             (true, false) => return Some(true),
