@@ -55,7 +55,7 @@ impl Continued {
     /// Whether a tag stands for the text that is continued.
     fn is_its(&self, inputs: &Inputs<'_>, tag: jinja::Tag) -> bool {
         matches!(inputs.origin(tag), Some(Origin::Message { message, field })
-            if *message == self.message && field.starts_with("content"))
+            if message == self.message && field.starts_with("content"))
     }
 
     /// Where the output ends: behind the last byte of the text before the mark.

@@ -2,10 +2,13 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::fmt::Write;
+use std::ops::Range;
+use std::sync::LazyLock;
 
 use rolecall_conversation::json::Object;
-use rolecall_conversation::{Conversation, Json, Tool};
-use rolecall_jinja::{Context, InputEntry, InputValue, Tag};
+use rolecall_conversation::{Conversation, Json, Tool, object};
+use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 
 use super::adapt::Adapted;
 use super::{ChatTemplate, TemplateOptions};
@@ -13,37 +16,68 @@ use crate::Origin;
 
 /// The variables of a template, and what their tags stand for. Texts are borrowed from the conversation.
 pub(super) struct Inputs<'a> {
-    variables: Vec<(&'a str, Handle)>,
+    variables: Vec<(&'a str, u32)>,
+    /// The messages, what is in them, and then the rest. What is in a list or a dict lies together.
     values: Vec<Value<'a>>,
-    /// Origins by tag; what is not here is the template's own.
-    origins: Vec<Origin>,
-    /// How many messages there are: their own tags are the first ones.
-    messages: u64,
+    /// The messages in `values`.
+    messages: u32,
+    /// The messages and what is in them.
+    said: u32,
+    tools: Range<u32>,
+    documents: Range<u32>,
+    /// What fields of messages are called that the message has under another name, in ascending order of their values.
+    aliases: Vec<(u32, &'static str)>,
 }
 
-/// The number of a value.
+/// What the engine is lent of a value: its number, which 4 G values do not exceed.
 #[derive(Clone, Copy)]
-struct Handle(usize);
+struct Handle(u32);
 
 struct Value<'a> {
-    tag: Tag,
+    handle: Handle,
+    /// The number of the value whose origin this one has; its own in a message.
+    tag: u32,
+    /// The list or dict that it is in.
+    parent: u32,
+    /// Its key, if that is a dict.
+    key: &'a str,
     shape: Shape<'a>,
 }
 
+#[derive(Clone, Copy)]
 enum Shape<'a> {
     Null,
     Bool(bool),
     Number(&'a str),
     Text(&'a str),
-    List(Vec<Handle>),
-    Dict(Vec<(&'a str, Handle)>),
+    List(Children),
+    Dict(Children),
+    /// A list whose items are not values yet.
+    ClosedList(&'a [Json]),
+    /// A dict whose entries are not values yet.
+    ClosedDict(&'a Object),
+}
+
+#[derive(Clone, Copy)]
+struct Children {
+    first: u32,
+    count: u32,
+}
+
+/// What the values inside another one are tagged with.
+#[derive(Clone, Copy)]
+enum Tagged {
+    Each,
+    AsTheirParent,
 }
 
 /// The tag of what belongs to the template itself.
-const OWN: Tag = Tag(u64::MAX);
+const OWN: u32 = u32::MAX;
 
 /// The names under which a message's reasoning comes, the usual one first.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
+static CODE_INTERPRETER: LazyLock<Object> = LazyLock::new(|| object! { "type" => "code_interpreter" });
 
 impl<'a> Inputs<'a> {
     pub fn new(
@@ -56,25 +90,30 @@ impl<'a> Inputs<'a> {
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
             values: Vec::with_capacity(count * 4 + 32),
-            origins: Vec::with_capacity(count * 3 + 16),
-            messages: count as u64,
+            messages: count as u32,
+            said: 0,
+            tools: 0..0,
+            documents: 0..0,
+            aliases: Vec::new(),
         };
-        inputs.origins.extend((0..count).map(|message| Origin::Message { message, field: Cow::Borrowed("") }));
-        let messages = conversation.messages.iter().enumerate();
-        let messages = messages.map(|(index, message)| inputs.message(index, message.as_object(), adapted)).collect();
+        let messages = conversation.messages.iter().map(|message| Shape::ClosedDict(message.as_object()));
+        let messages = inputs.push_all(messages);
+        for (index, message) in conversation.messages.iter().enumerate() {
+            inputs.open_message(index, message.as_object(), adapted);
+        }
+        inputs.open(messages.end, Tagged::Each);
+        inputs.said = inputs.next();
+        let rest = inputs.next();
         inputs.set_list("messages", Some(messages));
         let tools = conversation.tools.as_ref();
-        let tools = tools.map(|tools| tools.iter().enumerate().map(|(at, tool)| inputs.tool(at, tool)).collect());
-        inputs.set_list("tools", tools);
+        inputs.tools = inputs.push_all(tools.into_iter().flatten().map(|tool| match tool {
+            Tool::Function { object, .. } => Shape::ClosedDict(object),
+            Tool::CodeInterpreter => Shape::ClosedDict(&CODE_INTERPRETER),
+        }));
+        inputs.set_list("tools", tools.map(|_| inputs.tools.clone()));
         let documents = conversation.documents.as_ref();
-        let documents = documents.map(|documents| {
-            let each = documents.iter().enumerate().map(|(document, json)| {
-                let tag = inputs.tag(Origin::Document { document });
-                inputs.value(json, tag)
-            });
-            each.collect()
-        });
-        inputs.set_list("documents", documents);
+        inputs.documents = inputs.push_all(documents.into_iter().flatten().map(Shape::of));
+        inputs.set_list("documents", documents.map(|_| inputs.documents.clone()));
         let usual = conversation.messages.last().is_none_or(|last| last.role_as_spelled() != "assistant");
         let generates = conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message;
         inputs.set("add_generation_prompt", Shape::Bool(generates));
@@ -82,194 +121,308 @@ impl<'a> Inputs<'a> {
             inputs.set(name, Shape::Text(token));
         }
         for (name, value) in conversation.template_kwargs.iter().chain(options.kwargs.iter()) {
-            let tag = inputs.tag(Origin::Option { name: name.to_owned() });
-            let handle = inputs.value(value, tag);
-            inputs.variables.push((name, handle));
+            let at = inputs.next();
+            inputs.push(at, OWN, name, Shape::of(value));
+            inputs.variables.push((name, at));
         }
+        inputs.open(rest, Tagged::AsTheirParent);
         inputs
     }
 
     pub fn context(&self) -> Context<'_> {
         let mut context = Context::reading(self);
-        for (name, handle) in &self.variables {
-            context.set(name, handle);
+        for (name, at) in &self.variables {
+            context.set(name, &self.values[*at as usize].handle);
         }
         context
     }
 
-    /// What a tag stands for; none, if that is the template's own.
-    pub fn origin(&self, tag: Tag) -> Option<&Origin> {
-        self.origins.get(usize::try_from(tag.0).ok()?)
+    /// What a tag stands for; none, if that is the template's own. It is put together here, since few tags are asked about.
+    pub fn origin(&self, tag: Tag) -> Option<Origin> {
+        let at = u32::try_from(tag.0).ok().filter(|at| *at != OWN)?;
+        let value = self.values.get(at as usize)?;
+        Some(if at < self.messages {
+            Origin::Message { message: at as usize, field: Cow::Borrowed("") }
+        } else if at < self.said {
+            self.field(at)
+        } else if self.tools.contains(&at) {
+            Origin::Tool { tool: (at - self.tools.start) as usize }
+        } else if self.documents.contains(&at) {
+            Origin::Document { document: (at - self.documents.start) as usize }
+        } else {
+            Origin::Option { name: value.key.to_owned() }
+        })
     }
 
     /// The message whose item a loop went through.
     pub fn message_of(&self, tag: Tag) -> Option<usize> {
-        (tag.0 < self.messages).then_some(tag.0 as usize)
+        (tag.0 < u64::from(self.messages)).then_some(tag.0 as usize)
     }
 
-    fn tag(&mut self, origin: Origin) -> Tag {
-        self.origins.push(origin);
-        Tag(self.origins.len() as u64 - 1)
+    /// What a value inside a message is of it: the path to it.
+    fn field(&self, at: u32) -> Origin {
+        let parent = self.values[at as usize].parent;
+        let field = match self.values[at as usize].key {
+            "content" if parent < self.messages => Cow::Borrowed("content"),
+            "role" if parent < self.messages => Cow::Borrowed("role"),
+            _ => {
+                let mut path = String::with_capacity(32);
+                let message = self.write_path(at, &mut path);
+                return Origin::Message { message, field: Cow::Owned(path) };
+            }
+        };
+        Origin::Message { message: parent as usize, field }
     }
 
-    fn push(&mut self, tag: Tag, shape: Shape<'a>) -> Handle {
-        self.values.push(Value { tag, shape });
-        Handle(self.values.len() - 1)
+    /// Writes the path to a value inside a message, and says which message that is.
+    fn write_path(&self, at: u32, path: &mut String) -> usize {
+        let value = &self.values[at as usize];
+        if value.parent < self.messages {
+            let alias = self.aliases.binary_search_by_key(&at, |(value, _)| *value);
+            path.push_str(alias.map_or(value.key, |alias| self.aliases[alias].1));
+            return value.parent as usize;
+        }
+        let message = self.write_path(value.parent, path);
+        match self.values[value.parent as usize].shape {
+            Shape::List(items) => {
+                // A string takes all that is written.
+                let _ = write!(path, "[{}]", at - items.first);
+            }
+            _ => {
+                path.push('.');
+                path.push_str(value.key);
+            }
+        }
+        message
+    }
+
+    /// The number of the next value.
+    fn next(&self) -> u32 {
+        self.values.len() as u32
+    }
+
+    fn push(&mut self, tag: u32, parent: u32, key: &'a str, shape: Shape<'a>) {
+        let handle = Handle(self.next());
+        self.values.push(Value { handle, tag, parent, key, shape });
+    }
+
+    /// Adds values each of which has an origin of its own.
+    fn push_all(&mut self, shapes: impl Iterator<Item = Shape<'a>>) -> Range<u32> {
+        let first = self.next();
+        for shape in shapes {
+            self.push(self.next(), OWN, "", shape);
+        }
+        first..self.next()
     }
 
     fn set(&mut self, name: &'a str, shape: Shape<'a>) {
-        let handle = self.push(OWN, shape);
-        self.variables.push((name, handle));
+        self.variables.push((name, self.next()));
+        self.push(OWN, OWN, name, shape);
     }
 
-    fn set_list(&mut self, name: &'a str, items: Option<Vec<Handle>>) {
-        self.set(name, items.map_or(Shape::Null, Shape::List));
+    fn set_list(&mut self, name: &'a str, items: Option<Range<u32>>) {
+        let list = |items: Range<u32>| Shape::List(Children { first: items.start, count: items.end - items.start });
+        self.set(name, items.map_or(Shape::Null, list));
     }
 
-    fn message(&mut self, index: usize, object: &'a Object, adapted: &'a Adapted) -> Handle {
-        let mut entries: Vec<(&'a str, Handle)> = Vec::with_capacity(object.len() + 2);
+    fn open_message(&mut self, index: usize, object: &'a Object, adapted: &'a Adapted) {
+        let message = index as u32;
+        let first = self.next();
+        let reasoning = Reasoning::of(object);
+        if let Some(reasoning) = &reasoning {
+            self.push_reasoning(message, "thinking", reasoning.thinking());
+        }
+        let mut has_reasoning_content = false;
         for (key, json) in object.iter() {
-            let json = adapted.value_of(index, key).unwrap_or(json);
-            let handle = self.field(index, key, json);
-            // Of a key that comes twice the last counts, at the first one's place.
-            match entries.iter_mut().find(|(known, _)| *known == key) {
-                Some(entry) => entry.1 = handle,
-                None => entries.push((key, handle)),
+            match &reasoning {
+                Some(_) if key == "thinking" => {}
+                Some(reasoning) if key == "reasoning_content" => {
+                    has_reasoning_content = true;
+                    self.push_reasoning(message, "reasoning_content", (reasoning.name, reasoning.said));
+                }
+                _ => {
+                    let json = adapted.value_of(index, key).unwrap_or(json);
+                    self.push(self.next(), message, key, Shape::of(json));
+                }
             }
         }
-        self.name_reasoning(index, object, &mut entries);
-        self.push(Tag(index as u64), Shape::Dict(entries))
+        if let Some(reasoning) = reasoning.filter(|_| !has_reasoning_content) {
+            self.push_reasoning(message, "reasoning_content", (reasoning.name, reasoning.said));
+        }
+        self.values[index].shape = Shape::Dict(Children { first, count: self.next() - first });
     }
 
-    /// transformers: `{"thinking": r, **message, "reasoning_content": r}`
-    fn name_reasoning(&mut self, index: usize, object: &'a Object, entries: &mut Vec<(&'a str, Handle)>) {
-        let said = |name: &&'static str| object.get(name).filter(|value| !value.is_null()).map(|value| (*name, value));
-        let Some((name, reasoning)) = REASONING.iter().find_map(said) else { return };
-        let thinking = match entries.iter().position(|(key, _)| *key == "thinking") {
-            Some(at) => entries.remove(at).1,
-            None => self.field(index, name, reasoning),
-        };
-        entries.insert(0, ("thinking", thinking));
-        let reasoning = self.field(index, name, reasoning);
-        match entries.iter_mut().find(|(key, _)| *key == "reasoning_content") {
-            Some(entry) => entry.1 = reasoning,
-            None => entries.push(("reasoning_content", reasoning)),
+    /// Adds reasoning to a message under one of its names; the message has it under another one, perhaps.
+    fn push_reasoning(&mut self, message: u32, key: &'static str, (name, json): (&'static str, &'a Json)) {
+        if name != key {
+            self.aliases.push((self.next(), name));
+        }
+        self.push(self.next(), message, key, Shape::of(json));
+    }
+
+    /// Makes values of what is in lists and dicts, from one on and in these too.
+    fn open(&mut self, from: u32, tagged: Tagged) {
+        let mut at = from as usize;
+        while at < self.values.len() {
+            let Value { handle, tag, shape, .. } = self.values[at];
+            let first = self.next();
+            let tag_of = |number: u32| match tagged {
+                Tagged::Each => number,
+                Tagged::AsTheirParent => tag,
+            };
+            match shape {
+                Shape::ClosedList(items) => {
+                    for item in items {
+                        self.push(tag_of(self.next()), handle.0, "", Shape::of(item));
+                    }
+                    self.values[at].shape = Shape::List(Children { first, count: self.next() - first });
+                }
+                Shape::ClosedDict(object) => {
+                    for (key, value) in object.iter() {
+                        self.push(tag_of(self.next()), handle.0, key, Shape::of(value));
+                    }
+                    self.values[at].shape = Shape::Dict(Children { first, count: self.next() - first });
+                }
+                _ => {}
+            }
+            at += 1;
         }
     }
 
-    fn field(&mut self, message: usize, key: &'a str, json: &'a Json) -> Handle {
+    #[inline]
+    fn find(&self, node: &dyn Any) -> Option<&Value<'a>> {
+        self.values.get(node.downcast_ref::<Handle>()?.0 as usize)
+    }
+
+    #[inline]
+    fn children(&self, children: Children) -> &[Value<'a>] {
+        &self.values[children.first as usize..][..children.count as usize]
+    }
+
+    #[inline]
+    fn item_of(&self, list: &dyn Any, index: usize) -> Option<&Value<'a>> {
+        match self.find(list)?.shape {
+            Shape::List(items) => self.children(items).get(index),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn value_of(&self, dict: &dyn Any, key: &str) -> Option<&Value<'a>> {
+        match self.find(dict)?.shape {
+            Shape::Dict(entries) => self.children(entries).iter().find(|value| value.key == key),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Shape<'a> {
+    #[inline]
+    fn of(json: &'a Json) -> Shape<'a> {
         match json {
-            Json::String(text) => {
-                let field = match key {
-                    "content" => Cow::Borrowed("content"),
-                    "role" => Cow::Borrowed("role"),
-                    other => Cow::Owned(other.to_owned()),
-                };
-                let tag = self.tag(Origin::Message { message, field });
-                self.push(tag, Shape::Text(text))
-            }
-            other => self.nested(message, key, other),
-        }
-    }
-
-    /// A value inside a message, by the path to it.
-    fn nested(&mut self, message: usize, path: &str, json: &'a Json) -> Handle {
-        let tag = self.tag(Origin::Message { message, field: Cow::Owned(path.to_owned()) });
-        match json {
-            Json::Object(object) => {
-                let each =
-                    object.iter().map(|(key, value)| (key, self.nested(message, &format!("{path}.{key}"), value)));
-                let entries = each.collect();
-                self.push(tag, Shape::Dict(entries))
-            }
-            Json::Array(items) => {
-                let each = items.iter().enumerate();
-                let items = each.map(|(at, item)| self.nested(message, &format!("{path}[{at}]"), item)).collect();
-                self.push(tag, Shape::List(items))
-            }
-            scalar => self.value(scalar, tag),
-        }
-    }
-
-    fn tool(&mut self, at: usize, tool: &'a Tool) -> Handle {
-        let tag = self.tag(Origin::Tool { tool: at });
-        match tool {
-            Tool::Function { object, .. } => self.object(object, tag),
-            Tool::CodeInterpreter => {
-                let kind = self.push(tag, Shape::Text("code_interpreter"));
-                self.push(tag, Shape::Dict(vec![("type", kind)]))
-            }
-        }
-    }
-
-    /// A value all of whose texts have one origin.
-    fn value(&mut self, json: &'a Json, tag: Tag) -> Handle {
-        let shape = match json {
             Json::Null => Shape::Null,
             Json::Bool(value) => Shape::Bool(*value),
             Json::Number(number) => Shape::Number(number.spelling()),
             Json::String(text) => Shape::Text(text),
-            Json::Array(items) => Shape::List(items.iter().map(|item| self.value(item, tag)).collect()),
-            Json::Object(object) => return self.object(object, tag),
+            Json::Array(items) => Shape::ClosedList(items),
+            Json::Object(object) => Shape::ClosedDict(object),
+        }
+    }
+}
+
+impl Value<'_> {
+    #[inline]
+    fn tag(&self) -> Tag {
+        Tag(u64::from(self.tag))
+    }
+
+    #[inline]
+    fn look(&self) -> InputNode<'_> {
+        let value = match self.shape {
+            Shape::Null => InputValue::Null,
+            Shape::Bool(value) => InputValue::Bool(value),
+            Shape::Number(spelling) => InputValue::Number(spelling),
+            Shape::Text(text) => InputValue::Str(text),
+            Shape::List(_) | Shape::ClosedList(_) => InputValue::List,
+            Shape::Dict(_) | Shape::ClosedDict(_) => InputValue::Dict,
         };
-        self.push(tag, shape)
+        InputNode { node: &self.handle, value, tag: self.tag() }
+    }
+}
+
+/// What a message says of the model's reasoning.
+struct Reasoning<'a> {
+    /// Under which name.
+    name: &'static str,
+    said: &'a Json,
+    /// What the message has as `thinking`, be it null.
+    thinking: Option<&'a Json>,
+}
+
+impl<'a> Reasoning<'a> {
+    #[inline]
+    fn of(object: &'a Object) -> Option<Reasoning<'a>> {
+        // Most messages are no longer than two keys that are none of these.
+        let mut said = [None; REASONING.len()];
+        for (key, json) in object.iter() {
+            if let Some(at) = REASONING.iter().position(|name| *name == key) {
+                said[at] = Some(json);
+            }
+        }
+        let at = said.iter().position(|json| json.is_some_and(|json| !json.is_null()))?;
+        Some(Reasoning { name: REASONING[at], said: said[at]?, thinking: said[1] })
     }
 
-    fn object(&mut self, object: &'a Object, tag: Tag) -> Handle {
-        let entries = object.iter().map(|(key, value)| (key, self.value(value, tag))).collect();
-        self.push(tag, Shape::Dict(entries))
-    }
-
-    fn find(&self, node: &dyn Any) -> Option<&Value<'a>> {
-        self.values.get(node.downcast_ref::<Handle>()?.0)
+    /// transformers: `{"thinking": r, **message, "reasoning_content": r}`
+    fn thinking(&self) -> (&'static str, &'a Json) {
+        self.thinking.map_or((self.name, self.said), |thinking| ("thinking", thinking))
     }
 }
 
 impl rolecall_jinja::Inputs for Inputs<'_> {
     fn value<'n>(&'n self, node: &'n dyn Any) -> InputValue<'n> {
-        match self.find(node).map(|value| &value.shape) {
-            None | Some(Shape::Null) => InputValue::Null,
-            Some(Shape::Bool(value)) => InputValue::Bool(*value),
-            Some(Shape::Number(spelling)) => InputValue::Number(spelling),
-            Some(Shape::Text(text)) => InputValue::Str(text),
-            Some(Shape::List(_)) => InputValue::List,
-            Some(Shape::Dict(_)) => InputValue::Dict,
-        }
+        self.find(node).map_or(InputValue::Null, |value| value.look().value)
     }
 
     fn tag(&self, node: &dyn Any) -> Tag {
-        self.find(node).map_or(OWN, |value| value.tag)
+        self.find(node).map_or(Tag(u64::from(OWN)), Value::tag)
     }
 
     fn len(&self, node: &dyn Any) -> usize {
-        match self.find(node).map(|value| &value.shape) {
-            Some(Shape::List(items)) => items.len(),
-            Some(Shape::Dict(entries)) => entries.len(),
+        match self.find(node).map(|value| value.shape) {
+            Some(Shape::List(children) | Shape::Dict(children)) => children.count as usize,
             _ => 0,
         }
     }
 
     fn item<'n>(&'n self, list: &'n dyn Any, index: usize) -> Option<&'n dyn Any> {
-        match &self.find(list)?.shape {
-            Shape::List(items) => items.get(index).map(|item| item as &dyn Any),
-            _ => None,
-        }
+        self.item_of(list, index).map(|item| &item.handle as &dyn Any)
     }
 
     fn get<'n>(&'n self, dict: &'n dyn Any, key: &str) -> Option<&'n dyn Any> {
-        match &self.find(dict)?.shape {
-            Shape::Dict(entries) => entries.iter().find(|(known, _)| *known == key).map(|(_, value)| value as &dyn Any),
-            _ => None,
-        }
+        self.value_of(dict, key).map(|value| &value.handle as &dyn Any)
     }
 
     fn entry<'n>(&'n self, dict: &'n dyn Any, index: usize) -> Option<InputEntry<'n>> {
-        let value = self.find(dict)?;
-        match &value.shape {
-            Shape::Dict(entries) => {
-                entries.get(index).map(|(key, item)| InputEntry { key, key_tag: value.tag, value: item })
-            }
-            _ => None,
+        let found = self.find(dict)?;
+        let Shape::Dict(entries) = found.shape else { return None };
+        let entry = self.children(entries).get(index)?;
+        Some(InputEntry { key: entry.key, key_tag: found.tag(), value: &entry.handle })
+    }
+
+    // A value that was found needs not be found again for what else is asked about it.
+    fn look<'n>(&'n self, node: &'n dyn Any) -> InputNode<'n> {
+        match self.find(node) {
+            Some(value) => value.look(),
+            None => InputNode { node, value: InputValue::Null, tag: Tag(u64::from(OWN)) },
         }
+    }
+
+    fn look_at<'n>(&'n self, list: &'n dyn Any, index: usize) -> Option<InputNode<'n>> {
+        self.item_of(list, index).map(Value::look)
+    }
+
+    fn look_up<'n>(&'n self, dict: &'n dyn Any, key: &str) -> Option<InputNode<'n>> {
+        self.value_of(dict, key).map(Value::look)
     }
 }

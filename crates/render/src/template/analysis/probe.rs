@@ -117,7 +117,7 @@ impl Probed {
     fn new(inputs: &Inputs<'_>, output: &jinja::Output, program: &jinja::Template) -> Probed {
         let pieces = output.pieces().map(|piece| {
             let origin = match piece.origin {
-                jinja::Origin::Input { tag, .. } => inputs.origin(tag).cloned(),
+                jinja::Origin::Input { tag, .. } => inputs.origin(tag),
                 _ => None,
             };
             let spot = match piece.origin {
