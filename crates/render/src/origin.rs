@@ -48,7 +48,8 @@ impl Origin {
     }
 }
 
-/// The origins of a prompt by number. A message's content, which most are, takes eight bytes and no look elsewhere.
+/// The origins of a prompt by number. A message's content and role, which most are, take eight bytes and no look
+/// elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins {
     entries: Vec<Entry>,
@@ -58,6 +59,7 @@ pub(crate) struct Origins {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Entry {
     Content(u32),
+    Role(u32),
     Other(u32),
 }
 
@@ -75,16 +77,24 @@ impl Origins {
 
     /// Adds an origin and gives its number.
     pub fn add(&mut self, origin: Origin) -> usize {
-        self.entries.push(Entry::Other(self.others.len() as u32));
-        self.others.push(origin);
+        let entry = match origin {
+            Origin::Message { message, field: Cow::Borrowed("content") } => Entry::Content(message as u32),
+            Origin::Message { message, field: Cow::Borrowed("role") } => Entry::Role(message as u32),
+            other => {
+                self.others.push(other);
+                Entry::Other(self.others.len() as u32 - 1)
+            }
+        };
+        self.entries.push(entry);
         self.entries.len() - 1
     }
 
     pub fn get(&self, number: usize) -> Option<Origin> {
+        let of_message =
+            |message: u32, field| Origin::Message { message: message as usize, field: Cow::Borrowed(field) };
         match *self.entries.get(number)? {
-            Entry::Content(message) => {
-                Some(Origin::Message { message: message as usize, field: Cow::Borrowed("content") })
-            }
+            Entry::Content(message) => Some(of_message(message, "content")),
+            Entry::Role(message) => Some(of_message(message, "role")),
             Entry::Other(at) => self.others.get(at as usize).cloned(),
         }
     }

@@ -43,6 +43,22 @@ impl Text {
         Text { characters: String::with_capacity(bytes), ends: Vec::with_capacity(pieces) }
     }
 
+    /// A text of characters that are there already, told where each piece ends and what wrote it; none if the ends do not
+    /// ascend to the last byte over character borders.
+    ///
+    /// ```
+    /// use rolecall_text::{Source, Text};
+    /// let text = Text::from_ends("abc".to_owned(), vec![(2, Source(1)), (3, Source(2))]);
+    /// assert_eq!(text.and_then(|text| text.source_at(2)), Some(Source(2)));
+    /// assert_eq!(Text::from_ends("abc".to_owned(), vec![(2, Source(1))]), None);
+    /// ```
+    pub fn from_ends(characters: String, ends: Vec<(usize, Source)>) -> Option<Text> {
+        let is_right = ends.is_sorted_by_key(|&(end, _)| end)
+            && ends.last().map_or(0, |&(end, _)| end) == characters.len()
+            && ends.iter().all(|&(end, _)| characters.is_char_boundary(end));
+        is_right.then_some(Text { characters, ends })
+    }
+
     /// Appends characters; they join the last piece if it has the same source. Nothing to append leaves no trace.
     #[inline]
     pub fn push(&mut self, characters: &str, source: Source) {

@@ -11,45 +11,55 @@ use super::prepare::Inputs;
 use crate::origin::Origins;
 use crate::{Prompt, Turn};
 
-pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: &jinja::Output, end: usize) -> Prompt {
+pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: jinja::Output, end: usize) -> Prompt {
     let mut origins = Origins::with_capacity(conversation.messages.len() * 2 + 8);
-    let mut text = Text::with_capacity(end, output.pieces().size_hint().0);
-    let mut turns: Vec<Turn> = Vec::new();
+    let mut ends: Vec<(usize, Source)> = Vec::with_capacity(output.pieces().size_hint().0);
+    let mut turns: Vec<Turn> = Vec::with_capacity(conversation.messages.len() + 2);
     // Neighbouring pieces of one input are one.
     let mut last: Option<(jinja::Tag, Source)> = None;
+    // Neighbouring pieces have one mark.
+    let mut pass: (jinja::MarkId, Option<usize>) = Default::default();
     for piece in output.pieces().take_while(|piece| piece.start < end) {
-        let characters = &piece.text[..piece.text.len().min(end - piece.start)];
-        let mut message = output.marks(piece.mark).find_map(|mark| inputs.message_of(mark.item));
+        if piece.mark != pass.0 {
+            pass = (piece.mark, output.marks(piece.mark).find_map(|mark| inputs.message_of(mark.item)));
+        }
+        let mut message = pass.1;
         let source = match piece.origin {
-            jinja::Origin::Input { tag, .. } => match (inputs.origin(tag), last) {
-                (_, Some((same, source))) if same == tag => source,
-                (Some(origin), _) => {
-                    message = message.or(origin.message());
-                    let source = sources::beyond(0, origins.add(origin.clone()));
-                    last = Some((tag, source));
-                    source
-                }
-                (None, _) => sources::FORMAT,
+            jinja::Origin::Input { tag, .. } => match last {
+                Some((same, source)) if same == tag => source,
+                _ => match inputs.origin(tag) {
+                    Some(origin) => {
+                        message = message.or(origin.message());
+                        let source = sources::beyond(0, origins.add(origin));
+                        last = Some((tag, source));
+                        source
+                    }
+                    None => sources::FORMAT,
+                },
             },
             jinja::Origin::Literal { .. } | jinja::Origin::Engine => sources::FORMAT,
         };
-        if message.is_some() && turns.len() > 1 && turns.last().is_some_and(|turn| turn.message.is_none()) {
-            // Text of no message between two of them closes the first.
-            turns.pop();
-        }
         if turns.last().is_none_or(|turn| turn.message != message) {
-            let slot = match message.and_then(|index| conversation.messages.get(index)).map(|message| message.role()) {
-                Some(Role::System) => Slot::System,
-                Some(Role::User) => Slot::User,
-                Some(Role::Tool) => Slot::Tool,
-                Some(_) => Slot::Assistant,
-                None if turns.is_empty() => Slot::Begin,
-                None => Slot::Generate,
-            };
-            turns.push(Turn { start: piece.start, slot, message });
+            if message.is_some() && turns.len() > 1 && turns.last().is_some_and(|turn| turn.message.is_none()) {
+                // Text of no message between two of them closes the first.
+                turns.pop();
+            }
+            if turns.last().is_none_or(|turn| turn.message != message) {
+                let slot = slot(conversation, message, turns.is_empty());
+                turns.push(Turn { start: piece.start, slot, message });
+            }
         }
-        text.push(characters, source);
+        let piece_end = (piece.start + piece.text.len()).min(end);
+        match ends.last_mut() {
+            Some(last) if last.1 == source => last.0 = piece_end,
+            _ if piece.text.is_empty() => {}
+            _ => ends.push((piece_end, source)),
+        }
     }
+    let generated = generated(&output, end);
+    let mut characters = output.into_string();
+    characters.truncate(end);
+    let text = Text::from_ends(characters, ends).expect("the pieces of an output join to its text");
     Prompt {
         text,
         origins,
@@ -57,7 +67,19 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: &
         turns,
         generation: Arc::new(Generation::default()),
         dropped: Vec::new(),
-        generated: generated(output, end),
+        generated,
+    }
+}
+
+/// Which kind of turn a message has, or what stands at no message.
+fn slot(conversation: &Conversation, message: Option<usize>, is_first: bool) -> Slot {
+    match message.and_then(|index| conversation.messages.get(index)).map(|message| message.role()) {
+        Some(Role::System) => Slot::System,
+        Some(Role::User) => Slot::User,
+        Some(Role::Tool) => Slot::Tool,
+        Some(_) => Slot::Assistant,
+        None if is_first => Slot::Begin,
+        None => Slot::Generate,
     }
 }
 

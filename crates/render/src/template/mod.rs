@@ -113,7 +113,7 @@ pub fn render_template(
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
-    Ok(finish::prompt(conversation, &inputs, &output, end))
+    Ok(finish::prompt(conversation, &inputs, output, end))
 }
 
 fn run<'a>(
