@@ -53,6 +53,10 @@ impl Origin {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins {
     entries: Vec<Entry>,
+    /// Messages, and where the names of their fields end in `names`.
+    fields: Vec<(usize, usize)>,
+    /// The names of fields, one behind the other.
+    names: String,
     others: Vec<Origin>,
 }
 
@@ -60,12 +64,13 @@ pub(crate) struct Origins {
 enum Entry {
     Content(u32),
     Role(u32),
+    Field(u32),
     Other(u32),
 }
 
 impl Origins {
     pub fn with_capacity(entries: usize) -> Origins {
-        Origins { entries: Vec::with_capacity(entries), others: Vec::new() }
+        Origins { entries: Vec::with_capacity(entries), ..Origins::default() }
     }
 
     /// Adds a message's content and gives its number.
@@ -75,17 +80,25 @@ impl Origins {
         self.entries.len() - 1
     }
 
+    /// Adds a message's role and gives its number.
+    #[inline]
+    pub fn add_role(&mut self, message: usize) -> usize {
+        self.entries.push(Entry::Role(message as u32));
+        self.entries.len() - 1
+    }
+
+    /// Adds a field of a message by a function that writes its name and says which message that is; gives number and message.
+    pub fn add_field(&mut self, name: impl FnOnce(&mut String) -> usize) -> (usize, usize) {
+        let message = name(&mut self.names);
+        self.fields.push((message, self.names.len()));
+        self.entries.push(Entry::Field(self.fields.len() as u32 - 1));
+        (self.entries.len() - 1, message)
+    }
+
     /// Adds an origin and gives its number.
     pub fn add(&mut self, origin: Origin) -> usize {
-        let entry = match origin {
-            Origin::Message { message, field: Cow::Borrowed("content") } => Entry::Content(message as u32),
-            Origin::Message { message, field: Cow::Borrowed("role") } => Entry::Role(message as u32),
-            other => {
-                self.others.push(other);
-                Entry::Other(self.others.len() as u32 - 1)
-            }
-        };
-        self.entries.push(entry);
+        self.entries.push(Entry::Other(self.others.len() as u32));
+        self.others.push(origin);
         self.entries.len() - 1
     }
 
@@ -95,6 +108,12 @@ impl Origins {
         match *self.entries.get(number)? {
             Entry::Content(message) => Some(of_message(message, "content")),
             Entry::Role(message) => Some(of_message(message, "role")),
+            Entry::Field(at) => {
+                let at = at as usize;
+                let start = at.checked_sub(1).map_or(0, |before| self.fields[before].1);
+                let (message, end) = self.fields[at];
+                Some(Origin::Message { message, field: Cow::Owned(self.names[start..end].to_owned()) })
+            }
             Entry::Other(at) => self.others.get(at as usize).cloned(),
         }
     }

@@ -27,10 +27,10 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
         let source = match piece.origin {
             jinja::Origin::Input { tag, .. } => match last {
                 Some((same, source)) if same == tag => source,
-                _ => match inputs.origin(tag) {
-                    Some(origin) => {
-                        message = message.or(origin.message());
-                        let source = sources::beyond(0, origins.add(origin));
+                _ => match inputs.add_origin(tag, &mut origins) {
+                    Some((number, said_by)) => {
+                        message = message.or(said_by);
+                        let source = sources::beyond(0, number);
                         last = Some((tag, source));
                         source
                     }

@@ -13,6 +13,7 @@ use rolecall_jinja::{Context, InputEntry, InputNode, InputValue, Tag};
 use super::adapt::Adapted;
 use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
+use crate::origin::Origins;
 
 /// The variables of a template, and what their tags stand for. Texts are borrowed from the conversation.
 pub(super) struct Inputs<'a> {
@@ -89,7 +90,7 @@ impl<'a> Inputs<'a> {
         let count = conversation.messages.len();
         let mut inputs = Inputs {
             variables: Vec::with_capacity(8),
-            values: Vec::with_capacity(count * 4 + 32),
+            values: Vec::with_capacity(count * 6 + 64),
             messages: count as u32,
             said: 0,
             tools: 0..0,
@@ -144,7 +145,9 @@ impl<'a> Inputs<'a> {
         Some(if at < self.messages {
             Origin::Message { message: at as usize, field: Cow::Borrowed("") }
         } else if at < self.said {
-            self.field(at)
+            let mut path = String::new();
+            let message = self.write_path(at, &mut path);
+            Origin::Message { message, field: Cow::Owned(path) }
         } else if self.tools.contains(&at) {
             Origin::Tool { tool: (at - self.tools.start) as usize }
         } else if self.documents.contains(&at) {
@@ -154,24 +157,26 @@ impl<'a> Inputs<'a> {
         })
     }
 
+    /// Adds what a tag stands for to the origins of a prompt: the number there, and the message, if it is of one.
+    pub fn add_origin(&self, tag: Tag, origins: &mut Origins) -> Option<(usize, Option<usize>)> {
+        let at = u32::try_from(tag.0).ok()?;
+        if (self.messages..self.said).contains(&at) {
+            let Value { parent, key, .. } = self.values[at as usize];
+            let (number, message) = match key {
+                "content" if parent < self.messages => (origins.add_content(parent as usize), parent as usize),
+                "role" if parent < self.messages => (origins.add_role(parent as usize), parent as usize),
+                _ => origins.add_field(|path| self.write_path(at, path)),
+            };
+            return Some((number, Some(message)));
+        }
+        let origin = self.origin(tag)?;
+        let message = origin.message();
+        Some((origins.add(origin), message))
+    }
+
     /// The message whose item a loop went through.
     pub fn message_of(&self, tag: Tag) -> Option<usize> {
         (tag.0 < u64::from(self.messages)).then_some(tag.0 as usize)
-    }
-
-    /// What a value inside a message is of it: the path to it.
-    fn field(&self, at: u32) -> Origin {
-        let parent = self.values[at as usize].parent;
-        let field = match self.values[at as usize].key {
-            "content" if parent < self.messages => Cow::Borrowed("content"),
-            "role" if parent < self.messages => Cow::Borrowed("role"),
-            _ => {
-                let mut path = String::with_capacity(32);
-                let message = self.write_path(at, &mut path);
-                return Origin::Message { message, field: Cow::Owned(path) };
-            }
-        };
-        Origin::Message { message: parent as usize, field }
     }
 
     /// Writes the path to a value inside a message, and says which message that is.
