@@ -138,7 +138,7 @@ fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findi
     let alike = opening.bytes().zip(next.bytes()).take_while(|(a, b)| a == b).count();
     let opens = |end: &str| {
         let end = end.trim_end();
-        end.len() > alike && (opening.starts_with(end) || end.starts_with(opening))
+        !opening.is_empty() && end.len() > alike && (opening.starts_with(end) || end.starts_with(opening))
     };
     let (kind, message) = match (opens(asked.behind(0)), opens(answered.behind(1))) {
         // The question's own turn ends with what opens the answer.
