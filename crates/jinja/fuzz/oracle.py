@@ -88,8 +88,22 @@ def kind(error):
     return "value"
 
 
-def render(source, context):
+def failed(error):
+    return {"error": kind(error), "message": f"{type(error).__name__}: {error}"}
+
+
+def compiled(source):
+    """A template, or what its compilation failed with."""
     try:
-        return {"text": ENV.from_string(source).render(**context)}
+        return ENV.from_string(source)
     except Exception as error:  # noqa: BLE001
-        return {"error": kind(error), "message": f"{type(error).__name__}: {error}"}
+        return failed(error)
+
+
+def rendered(template, context):
+    if isinstance(template, dict):
+        return template
+    try:
+        return {"text": template.render(**context)}
+    except Exception as error:  # noqa: BLE001
+        return failed(error)
