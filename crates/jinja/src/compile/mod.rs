@@ -54,6 +54,7 @@ pub(crate) fn compile(source: String, tree: Tree) -> Result<Program, Error> {
         reads_loop,
         reads_call_names,
         blocks: Vec::new(),
+        block_sites: Vec::new(),
         at: 0,
     };
     let done = compiler.enter(frame).and_then(|()| compiler.body(&body));
@@ -90,6 +91,7 @@ fn target_of(op: &mut Op) -> Option<&mut u32> {
         | Op::Or(to)
         | Op::LoopNext(to)
         | Op::JumpIfPassed(to)
+        | Op::JumpIfTested(to)
         | Op::CompareChain(_, to)
         | Op::IfGiven(_, to) => Some(to),
         _ => None,
@@ -114,6 +116,8 @@ struct Compiler {
     reads_loop: bool,
     reads_call_names: bool,
     blocks: Vec<NameId>,
+    /// In a block, the frames whose variables it sees, the outermost first.
+    block_sites: Vec<FrameId>,
     at: u32,
 }
 
@@ -173,6 +177,10 @@ impl Compiler {
                 Load::Parameter => {
                     self.slot_of(ident)?;
                 }
+                Load::Resolve if self.is_around_block(name) => {
+                    let slot = self.slot_of(ident)?;
+                    self.resolve_around_block(slot, name);
+                }
                 Load::Resolve if self.scopes.is_global(ident) => {
                     let global = self.global(name);
                     self.scopes.set_storage(ident, Storage::Global(global));
@@ -194,6 +202,36 @@ impl Compiler {
             }
         }
         Ok(())
+    }
+
+    /// Whether something that a block can see around it sets a name.
+    fn is_around_block(&self, name: NameId) -> bool {
+        self.block_sites.iter().any(|site| self.site_slot(*site, name).is_some())
+    }
+
+    /// The routine and the slot of a variable that is set around a block.
+    fn site_slot(&self, site: FrameId, name: NameId) -> Option<(u32, u32)> {
+        if site != self.root && !self.scopes.is_set_around(site, name) {
+            return None;
+        }
+        match self.scopes.storage(self.scopes.find(site, name)?) {
+            Storage::Slot { routine, slot } => Some((routine, slot)),
+            _ => None,
+        }
+    }
+
+    /// jinja2: a block sees what is set at the template's top level, and a scoped one what is set around it, as far as it is
+    /// set by then; else the context.
+    fn resolve_around_block(&mut self, slot: u32, name: NameId) {
+        let global = self.global(name);
+        self.emit(Op::Global(global));
+        self.emit(Op::Store(slot));
+        for index in 0..self.block_sites.len() {
+            if let Some((routine, from)) = self.site_slot(self.block_sites[index], name) {
+                let up = self.routines_up(routine);
+                self.emit(Op::AliasIfSet { slot: slot as u16, up, from });
+            }
+        }
     }
 
     /// The slot of a variable that this routine has.
@@ -318,8 +356,8 @@ impl Compiler {
         self.program.shapes.len() as u32 - 1
     }
 
-    fn loop_site(&mut self, slot: Option<u32>, routine: Option<u32>) -> u32 {
-        self.program.loops.push(LoopSite { slot, routine, at: self.at });
+    fn loop_site(&mut self, slot: Option<u32>, routine: Option<u32>, test: Option<u32>) -> u32 {
+        self.program.loops.push(LoopSite { slot, routine, test, at: self.at });
         self.program.loops.len() as u32 - 1
     }
 }

@@ -35,13 +35,13 @@ pub(crate) enum Op {
         up: u16,
         from: u32,
     },
-    Clear(u32),
-    /// Sets a slot to what stands in the root frame, else in the context: for blocks.
-    ResolveRoot {
+    /// The same, if it is set.
+    AliasIfSet {
         slot: u16,
-        from: u16,
-        global: u32,
+        up: u16,
+        from: u32,
     },
+    Clear(u32),
     Attribute(u32),
     /// An attribute of a variable of this frame, or an item by a literal.
     Field(Field),
@@ -142,11 +142,12 @@ pub(crate) enum Op {
     LoopEnd,
     /// Goes there if a pass came to its end.
     JumpIfPassed(u32),
-    /// Adds the upper value to the list that begins there in the stack.
-    Collect,
-    /// Puts a new, empty collection on the side.
-    BeginCollect,
-    EndCollect,
+    /// Goes there if the item has passed the loop's test already, in a look ahead.
+    JumpIfTested(u32),
+    /// The upper value has passed the test of a loop whose body reads `loop`.
+    LoopPass,
+    /// The upper value has not passed the loop's test: it goes, and the next one comes there.
+    LoopSkip(u32),
     /// The upper value in so many parts, the first on top.
     Unpack(u32),
     MakeMacro(u32),
@@ -244,6 +245,8 @@ pub(crate) struct LoopSite {
     pub(crate) slot: Option<u32>,
     /// The routine of a recursive loop.
     pub(crate) routine: Option<u32>,
+    /// The routine of the loop's test, if `loop` may look ahead.
+    pub(crate) test: Option<u32>,
     pub(crate) at: u32,
 }
 

@@ -85,6 +85,19 @@ impl Scopes {
         None
     }
 
+    /// Whether a frame or one around it sets a name.
+    pub(crate) fn is_set_around(&self, frame: FrameId, name: NameId) -> bool {
+        let mut next = Some(frame);
+        while let Some(frame) = next {
+            let frame = self.get(frame);
+            if frame.stores.contains(&name) {
+                return true;
+            }
+            next = frame.parent;
+        }
+        false
+    }
+
     fn define(&mut self, frame: FrameId, name: NameId, load: Load) -> Ident {
         let known = self.get(frame).all.iter().find(|(known, _)| *known == name).map(|(_, ident)| *ident);
         let ident = known.unwrap_or_else(|| {

@@ -204,7 +204,8 @@ impl Compiler {
         let outer = self.frame;
         let is_extended = node.is_recursive
             || (self.reads_loop && !undeclared(&node.body, &[known::LOOP]).is_empty())
-            || has_scoped_block(&node.body);
+            || has_scoped_block(&node.body)
+            || has_scoped_block(&node.otherwise);
         let frame = self.scopes.frame(Some(outer));
         let loop_variable = is_extended.then(|| self.scopes.declare_parameter(frame, known::LOOP));
         self.scopes.visit_for_body(frame, node);
@@ -216,39 +217,28 @@ impl Compiler {
         if node.test.is_some() {
             self.scopes.visit_for_test(test_frame, node);
         }
-        if let (Some(test), true) = (&node.test, is_extended) {
-            // The loop knows its length and neighbours only among the items that pass.
-            self.emit(Op::BeginCollect);
-            let site = self.loop_site(None, None);
-            self.emit(Op::LoopBegin(site));
-            let start = self.here();
-            let next = self.emit(Op::LoopNext(0));
-            let skips = self.test_item(node, test, test_frame)?;
-            self.emit(Op::Collect);
-            self.emit(Op::Jump(start));
-            for skip in skips {
-                self.land(skip);
-            }
-            self.emit(Op::Pop);
-            self.emit(Op::Jump(start));
-            self.land(next);
-            self.emit(Op::LoopEnd);
-            self.emit(Op::EndCollect);
-        }
+        let look_ahead = match &node.test {
+            Some(test) if is_extended => Some(self.test_routine(node, test)?),
+            _ => None,
+        };
         self.at = at;
-        let site = self.loop_site(slot, routine);
+        let site = self.loop_site(slot, routine, look_ahead);
         self.emit(Op::LoopBegin(site));
         let start = self.here();
         let next = self.emit(Op::LoopNext(0));
-        if let (Some(test), false) = (&node.test, is_extended) {
-            let skips = self.test_item(node, test, test_frame)?;
+        if let Some(test) = &node.test {
+            let tested = is_extended.then(|| self.emit(Op::JumpIfTested(0)));
+            let skips = self.test_item(node, test, test_frame, is_extended)?;
+            if is_extended {
+                self.emit(Op::LoopPass);
+            }
             let to_body = self.emit(Op::Jump(0));
             for skip in skips {
                 self.land(skip);
             }
-            self.emit(Op::Pop);
-            self.emit(Op::Jump(start));
+            self.emit(Op::LoopSkip(start));
             self.land(to_body);
+            tested.into_iter().for_each(|jump| self.land(jump));
         }
         self.loops.push(OpenLoop { start, captures: self.captures, breaks: Vec::new() });
         self.inside(frame, |this| {
@@ -281,14 +271,42 @@ impl Compiler {
         Ok(())
     }
 
+    /// The test of a loop apart from it, for looks ahead: for the upper value it leaves what the test gives, and the item.
+    fn test_routine(&mut self, node: &For, test: &Expr) -> Parsed<u32> {
+        let frame = self.scopes.frame(Some(self.frame));
+        self.scopes.visit_for_test(frame, node);
+        self.routine(frame, self.routine, Some(known::LOOP.0), |this| {
+            this.enter(frame)?;
+            this.assign(&node.target)?;
+            this.expr(test)?;
+            this.load_target(&node.target);
+            Ok(())
+        })
+    }
+
+    /// What a target has been assigned: jinja2 makes the items of a loop with a test anew, so that several targets give a tuple.
+    fn load_target(&mut self, target: &Target) {
+        match target {
+            Target::Name(name, _) | Target::Attribute(name, ..) => self.load_name(*name),
+            Target::Tuple(items) => {
+                items.iter().for_each(|item| self.load_target(item));
+                self.emit(Op::Tuple(items.len() as u32));
+            }
+        }
+    }
+
     /// Whether the upper value passes the loop's test: it stays on the stack; the jumps that are taken if it does not.
-    fn test_item(&mut self, node: &For, test: &Expr, frame: super::FrameId) -> Parsed<Vec<usize>> {
+    fn test_item(&mut self, node: &For, test: &Expr, frame: super::FrameId, is_extended: bool) -> Parsed<Vec<usize>> {
         self.inside(frame, |this| {
             this.enter(frame)?;
             this.emit(Op::Duplicate);
             this.assign(&node.target)?;
             let mut skips = Vec::new();
             this.jump_if_false(test, &mut skips)?;
+            if let (true, Target::Tuple(_)) = (is_extended, &node.target) {
+                this.emit(Op::Pop);
+                this.load_target(&node.target);
+            }
             Ok(skips)
         })
     }
@@ -356,70 +374,45 @@ impl Compiler {
             return self.fail(format!("block `{}` is there twice", self.program.name(name.0)));
         }
         self.blocks.push(name);
-        if is_scoped {
-            let frame = self.scopes.frame(Some(self.frame));
-            self.scopes.visit_body(frame, body);
-            return self.inside(frame, |this| {
-                this.enter(frame)?;
-                let loops = std::mem::take(&mut this.loops);
-                this.body(body)?;
-                this.loops = loops;
-                Ok(())
-            });
+        let sites = self.block_sites.clone();
+        if sites.is_empty() {
+            self.block_sites.push(self.root);
         }
-        // jinja2: a block sees the variables of the template's top level, and no others.
+        if is_scoped {
+            self.block_sites.push(self.frame);
+        }
         let frame = self.scopes.frame(None);
         self.scopes.visit_body(frame, body);
-        let root = self.root;
-        let routine = self.routine(frame, 0, Some(name.0), |this| {
-            for ident in this.scopes.variables_of(frame) {
-                let name = this.scopes.name_of(ident);
-                let outer = this.scopes.find(root, name).map(|outer| this.scopes.storage(outer));
-                if let (super::Load::Resolve, Some(super::Storage::Slot { slot: from, .. })) =
-                    (this.scopes.load_of(ident), outer)
-                {
-                    let slot = this.slot_of(ident)?;
-                    let global = this.global(name);
-                    this.emit(Op::ResolveRoot { slot: slot as u16, from: from as u16, global });
-                }
-            }
-            this.enter_rest(frame)?;
+        let routine = self.routine(frame, self.routine, Some(name.0), |this| {
+            this.enter(frame)?;
             this.body(body)
         })?;
+        self.block_sites = sites;
         self.emit(Op::CallBlock(routine));
-        Ok(())
-    }
-
-    /// Enters a block's frame, but for the variables that have their places already.
-    fn enter_rest(&mut self, frame: super::FrameId) -> Parsed<()> {
-        for ident in self.scopes.variables_of(frame) {
-            if self.scopes.storage(ident) != super::Storage::Unknown {
-                continue;
-            }
-            let name = self.scopes.name_of(ident);
-            if self.scopes.is_global(ident) {
-                let global = self.global(name);
-                self.scopes.set_storage(ident, super::Storage::Global(global));
-                continue;
-            }
-            let slot = self.slot_of(ident)?;
-            if self.scopes.load_of(ident) == super::Load::Resolve {
-                let global = self.global(name);
-                self.emit(Op::Global(global));
-                self.emit(Op::Store(slot));
-            }
-        }
         Ok(())
     }
 }
 
 fn has_scoped_block(body: &[Stmt]) -> bool {
     body.iter().any(|stmt| match &stmt.kind {
-        StmtKind::Block { is_scoped, .. } => *is_scoped,
+        StmtKind::Block { is_scoped, body, .. } => *is_scoped || has_scoped_block(body),
         StmtKind::If { branches, otherwise } => {
             branches.iter().any(|(_, body)| has_scoped_block(body)) || has_scoped_block(otherwise)
         }
-        StmtKind::For(node) => has_scoped_block(&node.body),
-        _ => false,
+        StmtKind::For(node) => has_scoped_block(&node.body) || has_scoped_block(&node.otherwise),
+        StmtKind::With { body, .. }
+        | StmtKind::Scope(body)
+        | StmtKind::Generation(body)
+        | StmtKind::SetBlock { body, .. }
+        | StmtKind::FilterBlock { body, .. }
+        | StmtKind::CallBlock { body, .. }
+        | StmtKind::Macro { body, .. } => has_scoped_block(body),
+        StmtKind::Data(_)
+        | StmtKind::Print(_)
+        | StmtKind::Do(_)
+        | StmtKind::Set(..)
+        | StmtKind::Break
+        | StmtKind::Continue
+        | StmtKind::Foreign { .. } => false,
     })
 }

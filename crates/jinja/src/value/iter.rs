@@ -143,12 +143,15 @@ impl<'a> Iter<'a> {
                 let Some(c) = of.plain()[*next..].chars().next() else { return Ok(None) };
                 let range = *next..*next + c.len_utf8();
                 *next = range.end;
-                Ok(Some(Value::Str(of.slice(world, range)?)))
+                // Python: what iterates over safe HTML gets ordinary characters.
+                Ok(Some(Value::Str(of.slice(world, range)?.with_markup(world, false)?)))
             }
             Iter::Generator(generator) => generator.next(world),
             Iter::Loop(state) => {
-                let mut state = state.try_borrow_mut().map_err(|_| Fault::value("loop is already running"))?;
-                state.advance(world)
+                let next =
+                    state.try_borrow_mut().map_err(|_| Fault::value("loop is already running"))?.advance(world)?;
+                // jinja2: a loop's own iterator gives what the loop statement takes apart.
+                next.map(|item| Value::tuple(world, vec![item, Value::Loop(Rc::clone(state))])).transpose()
             }
             Iter::Ready(items) => Ok(items.pop_front()),
         }

@@ -93,6 +93,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         self.slots = std::mem::take(&mut self.frames[self.frame as usize].slots);
         match call.end {
             CallEnd::Nothing => {}
+            CallEnd::Test => return Ok(false),
             CallEnd::Shown => self.shown = None,
             CallEnd::Generation { shown, start } => {
                 let bytes = self.sink.len() - start;
@@ -281,6 +282,21 @@ impl<'w, 'a> Vm<'w, 'a> {
         self.begin(found.routine, found.frame, found.depth, result, CallEnd::Nothing)?;
         for (slot, value) in slots {
             self.slots[slot as usize] = value;
+        }
+        Ok(())
+    }
+
+    /// What a routine that is called without arguments finds in the names that catch them.
+    pub(super) fn pass_nothing(&mut self, routine: u32) -> Res<()> {
+        let routine = &self.program.routines[routine as usize];
+        if let Some(slot) = routine.caller_slot {
+            self.slots[slot as usize] = Value::Undefined(crate::value::Absence::Hint("No caller defined"));
+        }
+        if let Some(slot) = routine.kwargs_slot {
+            self.slots[slot as usize] = Dict::new(self.world)?.into_value();
+        }
+        if let Some(slot) = routine.varargs_slot {
+            self.slots[slot as usize] = Value::tuple(self.world, Vec::new())?;
         }
         Ok(())
     }

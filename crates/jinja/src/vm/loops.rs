@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::World;
-use crate::error::Res;
+use crate::error::{Fault, Res};
 use crate::value::Value;
 use crate::value::iter::Iter;
 
@@ -40,11 +40,22 @@ pub(crate) struct LoopState<'a> {
     changed: Option<usize>,
     /// The routine and the outer frame of a recursive loop.
     pub(super) recursion: Option<(u32, u32)>,
+    /// The routine and the frame of a test that the next items have still to pass.
+    pub(super) test: Option<(u32, u32)>,
+    /// An item was taken whose test is not over.
+    is_testing: bool,
 }
 
 impl<'a> LoopState<'a> {
-    pub(super) fn new(of: &Value<'a>, iter: Iter<'a>, depth0: u32, recursion: Option<(u32, u32)>) -> LoopState<'a> {
+    pub(super) fn new(
+        of: &Value<'a>,
+        iter: Iter<'a>,
+        depth0: u32,
+        recursion: Option<(u32, u32)>,
+        test: Option<(u32, u32)>,
+    ) -> LoopState<'a> {
         let length = match &iter {
+            _ if test.is_some() => None,
             Iter::Generator(_) | Iter::Loop(_) | Iter::Ready(_) => None,
             // Counted when it is asked for.
             Iter::Characters { .. } => None,
@@ -52,7 +63,7 @@ impl<'a> LoopState<'a> {
         };
         LoopState {
             iter,
-            items: of.is_sequence().then(|| of.clone()),
+            items: (test.is_none() && of.is_sequence()).then(|| of.clone()),
             length,
             index0: -1,
             before: Value::Missing,
@@ -61,6 +72,8 @@ impl<'a> LoopState<'a> {
             depth0,
             changed: None,
             recursion,
+            test,
+            is_testing: false,
         }
     }
 
@@ -88,18 +101,78 @@ impl<'a> LoopState<'a> {
         }
         let next = match self.after.take() {
             Some(next) => next,
-            None => self.iter.next(world)?,
+            None => self.next_of_all(world)?,
         };
         if let Some(item) = &next {
-            self.index0 += 1;
-            self.before = std::mem::replace(&mut self.current, item.clone());
+            self.count(item);
         }
         Ok(next)
     }
 
+    fn count(&mut self, item: &Value<'a>) {
+        self.index0 += 1;
+        self.before = std::mem::replace(&mut self.current, item.clone());
+    }
+
+    /// The next item of a loop without a test; that of a loop with one only the machine can find.
+    fn next_of_all(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
+        if self.test.is_some() {
+            return Err(Fault::unsupported("a look ahead in a loop with a test, from inside a function"));
+        }
+        self.iter.next(world)
+    }
+
+    /// The next item for the loop itself, which tests it then unless a look ahead has.
+    #[inline]
+    pub(super) fn take(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
+        if self.test.is_none() || self.after.is_some() {
+            return self.advance(world);
+        }
+        self.take_untested(world)
+    }
+
+    /// An item that has still to be tested.
+    pub(super) fn take_untested(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
+        let next = self.iter.next(world)?;
+        self.is_testing = next.is_some();
+        Ok(next)
+    }
+
+    /// Whether the current item is one that was taken untested.
+    pub(super) fn is_testing(&self) -> bool {
+        self.is_testing
+    }
+
+    /// The test of a look ahead is over.
+    pub(super) fn end_test(&mut self) {
+        self.is_testing = false;
+    }
+
+    /// The item that was tested is the current one.
+    pub(super) fn pass(&mut self, item: &Value<'a>) {
+        self.is_testing = false;
+        self.count(item);
+    }
+
+    /// Whether the next item is known, or can be had without a test.
+    pub(super) fn knows_next(&self) -> bool {
+        self.test.is_none() || self.after.is_some()
+    }
+
+    /// What a look ahead has found.
+    pub(super) fn set_next(&mut self, next: Option<Value<'a>>) {
+        self.after = Some(next);
+    }
+
+    /// All items that pass behind the next one.
+    pub(super) fn set_rest(&mut self, rest: VecDeque<Value<'a>>) {
+        self.test = None;
+        self.iter = Iter::Ready(rest);
+    }
+
     fn peek(&mut self, world: &World<'a>) -> Res<Option<&Value<'a>>> {
         if self.after.is_none() {
-            self.after = Some(self.iter.next(world)?);
+            self.after = Some(self.next_of_all(world)?);
         }
         Ok(self.after.as_ref().and_then(Option::as_ref))
     }
@@ -107,6 +180,9 @@ impl<'a> LoopState<'a> {
     pub(crate) fn length(&mut self, world: &World<'a>) -> Res<usize> {
         if let Some(length) = self.length {
             return Ok(length);
+        }
+        if self.test.is_some() {
+            return Err(Fault::unsupported("the length of a loop with a test, from inside a function"));
         }
         let done = (self.index0 + 1) as usize;
         let iter = std::mem::replace(&mut self.iter, Iter::Empty);

@@ -1,6 +1,7 @@
 //! Runs a program: a stack of values, a frame of slots for each call, and the output in pieces. Start at [`render`].
 
 mod call;
+mod look;
 pub(crate) mod loops;
 mod run;
 mod sink;
@@ -68,7 +69,8 @@ struct Vm<'w, 'a> {
     free_frames: Vec<u32>,
     calls: Vec<CallFrame>,
     loops: Vec<LoopRun<'a>>,
-    collections: Vec<Vec<Value<'a>>>,
+    /// How many tests of loops run inside each other, in looks ahead.
+    looks: usize,
     globals: Vec<Value<'a>>,
     keyword_names: Vec<&'a str>,
     literals: Vec<&'a str>,
@@ -114,6 +116,8 @@ enum CallEnd {
         shown: usize,
         start: usize,
     },
+    /// The machine goes back to the step that had a loop's item tested.
+    Test,
 }
 
 impl<'w, 'a> Vm<'w, 'a> {
@@ -144,7 +148,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             free_frames: Vec::new(),
             calls: vec![call],
             loops: Vec::new(),
-            collections: Vec::new(),
+            looks: 0,
             globals: vec![Value::Missing; program.globals.len()],
             keyword_names: program.keyword_names.iter().map(|name| program.name(*name)).collect(),
             literals: program.literals.texts().collect(),

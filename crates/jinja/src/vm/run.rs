@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::call::Outcome;
+use super::look::with_test;
 use super::loops::{LoopRun, LoopState, Source};
 use super::sink::Sink;
 use super::{CallEnd, SharedLoop, Vm};
@@ -44,12 +45,6 @@ impl<'w, 'a> Vm<'w, 'a> {
         let frame = self.frame_up(up);
         let slots = if frame == self.frame { &self.slots } else { &self.frames[frame as usize].slots };
         slots.get(slot as usize).cloned().unwrap_or(Value::Missing)
-    }
-
-    #[inline]
-    fn global(&mut self, global: u32) -> Res<Value<'a>> {
-        self.load_global(global)?;
-        Ok(self.globals[global as usize].clone())
     }
 
     /// Looks a global up, once.
@@ -128,7 +123,16 @@ impl<'w, 'a> Vm<'w, 'a> {
 
     /// A field of a variable.
     #[inline]
-    fn field(&self, field: Field) -> Res<Value<'a>> {
+    fn field(&mut self, field: Field) -> Res<Value<'a>> {
+        if let Some(state) = with_test(&self.slots[field.slot as usize]) {
+            self.look_for(
+                &state,
+                match field.key.of() {
+                    KeyOf::Name(name) | KeyOf::DictName(name) => self.program.name(name),
+                    KeyOf::Literal(id) => self.literals[id as usize],
+                },
+            )?;
+        }
         let value = &self.slots[field.slot as usize];
         if let Value::Missing = value {
             return Err(Absence::Variable(self.program.name(field.variable.into())).fault());
@@ -222,16 +226,15 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::Store(slot) => self.slots[slot as usize] = self.pop(),
                 Op::Alias { slot, up, from } => self.slots[slot as usize] = self.outer_slot(up, from),
                 Op::Clear(slot) => self.slots[slot as usize] = Value::Missing,
-                Op::ResolveRoot { slot, from, global } => {
-                    let root = if self.frame == 0 { &self.slots } else { &self.frames[0].slots };
-                    let value = match root.get(from as usize) {
-                        Some(Value::Missing) | None => self.global(global)?,
-                        Some(value) => value.clone(),
-                    };
-                    self.slots[slot as usize] = value;
-                }
+                Op::AliasIfSet { slot, up, from } => match self.outer_slot(up, from) {
+                    Value::Missing => {}
+                    value => self.slots[slot as usize] = value,
+                },
                 Op::Attribute(name) => {
                     let value = self.pop();
+                    if let Some(state) = with_test(&value) {
+                        self.look_for(&state, self.program.name(name))?;
+                    }
                     let found = subscript::attribute(world, &value, self.program.name(name))?;
                     self.stack.push(found);
                 }
@@ -239,10 +242,16 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::Item => {
                     let key = self.pop();
                     let value = self.pop();
+                    if let (Some(state), Value::Str(name)) = (with_test(&value), &key) {
+                        self.look_for(&state, name.plain())?;
+                    }
                     self.stack.push(subscript::item(world, &value, &key)?);
                 }
                 Op::ItemLiteral(id) => {
                     let value = self.pop();
+                    if let Some(state) = with_test(&value) {
+                        self.look_for(&state, self.literals[id as usize])?;
+                    }
                     let found = self.item_literal(&value, id)?;
                     self.stack.push(found);
                 }
@@ -317,6 +326,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, holds);
                 }
                 Op::TruthSlot(slot) => {
+                    if let Some(state) = with_test(&self.slots[slot as usize]) {
+                        self.look_to_end(&state)?;
+                    }
                     let holds = self.slots[slot as usize].is_true(world);
                     self.decide(ops, holds);
                 }
@@ -417,6 +429,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::Filter(filter, shape) => {
                     let shape = self.program.shapes[shape as usize];
+                    if let Some(state) = with_test(&self.stack[self.stack.len() - shape.values() - 1]) {
+                        self.look_to_end(&state)?;
+                    }
                     let value = self.program.filters[filter as usize](world, self.args(shape, 1))?;
                     self.settle(shape.values() + 1, value);
                 }
@@ -446,6 +461,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                     return Err(Fault::unsupported(format!("no test named '{}' found", self.program.name(name))));
                 }
                 Op::Length => {
+                    if let Some(state) = self.stack.last().and_then(with_test) {
+                        self.look_to_end(&state)?;
+                    }
                     if let Some(value) = self.stack.last_mut() {
                         *value = Value::length(value.python_len(world)?);
                     }
@@ -535,6 +553,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                         continue;
                     }
                     let value = self.pop();
+                    if let Some(state) = with_test(&value) {
+                        self.look_to_end(&state)?;
+                    }
                     self.write(&value)?;
                 }
                 Op::EmitLiteral(id) => {
@@ -569,7 +590,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                             found => found.map(Value::of_node).transpose()?,
                         },
                         Source::Plain(iter) => iter.next(world)?,
-                        Source::Shared(state) => state.borrow_mut().advance(world)?,
+                        Source::Shared(state) => state.borrow_mut().take(world)?,
                     };
                     match next {
                         Some(item) => {
@@ -586,29 +607,32 @@ impl<'w, 'a> Vm<'w, 'a> {
                         run.has_passed = true;
                     }
                 }
-                Op::LoopEnd => {
-                    self.loops.pop();
-                    world.end_passes();
-                }
+                Op::LoopEnd => _ = self.end_loop(),
                 Op::JumpIfPassed(target) => {
-                    world.end_passes();
-                    if self.loops.pop().is_some_and(|run| run.has_passed) {
+                    if self.end_loop() {
                         self.pc = target as usize;
                     }
                 }
-                Op::BeginCollect => self.collections.push(Vec::new()),
-                Op::Collect => {
-                    let item = self.pop();
-                    if let Some(collection) = self.collections.last_mut() {
-                        if collection.len() == collection.capacity() {
-                            world.meter.check(collection.len() * 2 * size_of::<Value<'a>>())?;
-                        }
-                        collection.push(item);
+                Op::JumpIfTested(target) => {
+                    if let Some(LoopRun { source: Source::Shared(state), .. }) = self.loops.last()
+                        && !state.borrow().is_testing()
+                    {
+                        self.pc = target as usize;
                     }
                 }
-                Op::EndCollect => {
-                    let items = self.collections.pop().unwrap_or_default();
-                    self.stack.push(Value::list(world, items)?);
+                Op::LoopSkip(start) => {
+                    self.stack.pop();
+                    if let Some(run) = self.loops.last_mut() {
+                        run.passes -= 1;
+                    }
+                    self.pc = start as usize;
+                }
+                Op::LoopPass => {
+                    if let (Some(LoopRun { source: Source::Shared(state), .. }), Some(item)) =
+                        (self.loops.last(), self.stack.last())
+                    {
+                        state.borrow_mut().pass(item);
+                    }
                 }
                 Op::Unpack(count) => {
                     let value = self.pop();
@@ -631,8 +655,9 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::CallGeneration(routine) => {
                     let end = CallEnd::Generation { shown: self.shown(), start: self.sink.len() };
                     self.begin(routine, self.frame, 0, Outcome::Written, end)?;
+                    self.pass_nothing(routine)?;
                 }
-                Op::CallBlock(routine) => self.begin(routine, 0, 0, Outcome::Written, CallEnd::Nothing)?,
+                Op::CallBlock(routine) => self.begin(routine, self.frame, 0, Outcome::Written, CallEnd::Nothing)?,
                 Op::SetAttribute(name) => {
                     let namespace = self.pop();
                     let value = self.pop();
@@ -732,6 +757,9 @@ impl<'w, 'a> Vm<'w, 'a> {
         let world = self.world;
         let site = self.program.loops[site as usize];
         let value = self.pop();
+        if let Some(state) = with_test(&value) {
+            self.look_to_end(&state)?;
+        }
         let iter = Iter::new(world, &value)?;
         let source = match site.slot {
             None => Source::Plain(iter),
@@ -743,7 +771,8 @@ impl<'w, 'a> Vm<'w, 'a> {
                     recursion = Some((routine, self.frames[self.frame as usize].parent));
                     self.keep_frames(self.frames[self.frame as usize].parent);
                 }
-                let state: SharedLoop<'a> = Rc::new(RefCell::new(LoopState::new(&value, iter, depth, recursion)));
+                let test = site.test.map(|routine| (routine, self.frame));
+                let state: SharedLoop<'a> = Rc::new(RefCell::new(LoopState::new(&value, iter, depth, recursion, test)));
                 self.slots[slot as usize] = Value::Loop(Rc::clone(&state));
                 Source::Shared(state)
             }
@@ -751,6 +780,20 @@ impl<'w, 'a> Vm<'w, 'a> {
         self.loops.push(LoopRun { source, passes: 0, has_passed: false });
         world.begin_passes(site.at);
         Ok(())
+    }
+
+    /// Whether a pass came to its end.
+    fn end_loop(&mut self) -> bool {
+        self.world.end_passes();
+        let Some(run) = self.loops.pop() else { return false };
+        if let Source::Shared(state) = &run.source
+            && Rc::strong_count(state) > 2
+            && state.borrow().test.is_some()
+        {
+            // More than its own variable names the loop, and it may be asked to look ahead later.
+            self.keep_frames(self.frame);
+        }
+        run.has_passed
     }
 
     fn keep_frames(&mut self, from: u32) {

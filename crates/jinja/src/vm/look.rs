@@ -1,0 +1,81 @@
+//! Loops with a test go through their items one by one, as jinja2's generators do: what `loop` tells of the items to come has to be
+//! found by running the test on them, in the midst of a step.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::call::Outcome;
+use super::{CallEnd, SharedLoop, Vm};
+use crate::error::{Fault, LimitKind, Res};
+use crate::value::Value;
+
+/// So many tests may run inside each other: each takes the machine's own stack.
+const MOST_LOOKS: usize = 20;
+
+/// The loop that a value is, if its next items have still to pass a test.
+#[inline]
+pub(super) fn with_test<'a>(value: &Value<'a>) -> Option<SharedLoop<'a>> {
+    match value {
+        Value::Loop(state) if state.try_borrow().is_ok_and(|state| state.test.is_some()) => Some(Rc::clone(state)),
+        _ => None,
+    }
+}
+
+impl<'a> Vm<'_, 'a> {
+    /// Looks as far ahead as an attribute of `loop` needs.
+    #[cold]
+    pub(super) fn look_for(&mut self, state: &SharedLoop<'a>, attribute: &str) -> Res<()> {
+        match attribute {
+            "last" | "nextitem" => self.look_ahead(state),
+            "length" | "revindex" | "revindex0" => self.look_to_end(state),
+            _ => Ok(()),
+        }
+    }
+
+    fn look_ahead(&mut self, state: &SharedLoop<'a>) -> Res<()> {
+        if !state.borrow().knows_next() {
+            let next = self.next_passing(state)?;
+            state.borrow_mut().set_next(next);
+        }
+        Ok(())
+    }
+
+    /// Tests all items.
+    #[cold]
+    pub(super) fn look_to_end(&mut self, state: &SharedLoop<'a>) -> Res<()> {
+        let mut rest = VecDeque::new();
+        while let Some(item) = self.next_passing(state)? {
+            if rest.len() == rest.capacity() {
+                self.world.meter.check(rest.len() * 2 * size_of::<Value<'a>>())?;
+            }
+            rest.push_back(item);
+        }
+        state.borrow_mut().set_rest(rest);
+        Ok(())
+    }
+
+    fn next_passing(&mut self, state: &SharedLoop<'a>) -> Res<Option<Value<'a>>> {
+        let Some((routine, frame)) = state.borrow().test else { return Ok(None) };
+        if state.borrow().is_testing() {
+            return Err(Fault::value("generator already executing"));
+        }
+        loop {
+            self.world.step()?;
+            let next = state.borrow_mut().take_untested(self.world)?;
+            let Some(item) = next else { return Ok(None) };
+            if self.looks >= MOST_LOOKS {
+                return Err(Fault::limit(LimitKind::Recursion, MOST_LOOKS));
+            }
+            self.begin(routine, frame, 0, Outcome::Written, CallEnd::Test)?;
+            self.stack.push(item);
+            self.looks += 1;
+            self.run()?;
+            self.looks -= 1;
+            state.borrow_mut().end_test();
+            let item = self.stack.pop();
+            if self.stack.pop().is_some_and(|value| value.is_true(self.world)) {
+                return Ok(item);
+            }
+        }
+    }
+}
