@@ -54,10 +54,15 @@ pub(crate) fn title_char(c: char, out: &mut String) {
 /// `str.title`: every letter behind something that has no case begins a word.
 pub(crate) fn title(text: &str, was_cased: &mut bool) -> String {
     let mut out = String::with_capacity(text.len());
+    let lowered = lower(text);
+    let mut lowered = lowered.chars();
     for c in text.chars() {
+        // What a sigma becomes depends on its neighbours.
+        let small = lowered.by_ref().take(c.to_lowercase().len());
         if *was_cased {
-            out.extend(c.to_lowercase());
+            out.extend(small);
         } else {
+            small.for_each(drop);
             title_char(c, &mut out);
         }
         *was_cased = is_cased(c);
@@ -67,13 +72,23 @@ pub(crate) fn title(text: &str, was_cased: &mut bool) -> String {
 
 /// `str.swapcase`
 pub(crate) fn swap(text: &str) -> String {
-    text.chars()
-        .flat_map(|c| {
-            let swapped: String =
-                if c.is_uppercase() { c.to_lowercase().collect() } else { c.to_uppercase().collect() };
-            swapped.chars().collect::<Vec<_>>()
-        })
-        .collect()
+    let mut out = String::with_capacity(text.len());
+    let lowered = lower(text);
+    let mut lowered = lowered.chars();
+    for c in text.chars() {
+        let small = lowered.by_ref().take(c.to_lowercase().len());
+        if c.is_uppercase() {
+            out.extend(small);
+            continue;
+        }
+        small.for_each(drop);
+        if c.is_lowercase() {
+            out.extend(c.to_uppercase());
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 /// Whether a character is upper, lower or title case.

@@ -95,6 +95,7 @@ fn dict<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Dict<'a>> {
                 }
             }
         }
+        [Value::Undefined(absence)] => return Err(absence.fault()),
         [pairs] => {
             let mut iter = Iter::new(world, pairs)?;
             while let Some(pair) = iter.next(world)? {

@@ -147,7 +147,6 @@ fn round<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     if !is_number(value) {
         return Err(Fault::type_error(format!("type {} doesn't define __round__ method", value.kind())));
     }
-    let scale = |value: f64, places: i64| value * 10f64.powi(places.clamp(-400, 400) as i32);
     match method {
         "common" => match value {
             Value::Float(value) => Ok(Value::Float(round_float(*value, precision))),
@@ -155,12 +154,17 @@ fn round<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             _ => round_int(world, value, precision),
         },
         "ceil" | "floor" => {
-            let scaled = scale(to_float(value)?, precision);
+            if !matches!(value, Value::Float(_)) && precision >= 0 {
+                return to_float(value).map(Value::Float);
+            }
+            let power: f64 = format!("1e{}", precision.clamp(-400, 400)).parse().unwrap_or(f64::NAN);
+            let scaled = to_float(value)? * power;
             if !scaled.is_finite() {
                 return Err(Fault::value("cannot convert float infinity to integer"));
             }
             let whole = if method == "ceil" { scaled.ceil() } else { scaled.floor() };
-            Ok(Value::Float(whole / 10f64.powi(precision.clamp(-400, 400) as i32)))
+            // Python's are integers there, which have no -0.
+            Ok(Value::Float((whole + 0.0) / power))
         }
         _ => Err(Fault::type_error("method must be common, ceil or floor")),
     }

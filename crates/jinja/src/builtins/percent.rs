@@ -263,9 +263,10 @@ fn whole(value: &Value<'_>, conversion: char) -> Res<BigInt> {
         }
         Value::Float(_) => Err(Fault::type_error(format!("%{conversion} format: an integer is required, not float"))),
         value if is_number(value) => Ok(crate::value::compare::big(value)),
-        Value::Undefined(absence) => Err(absence.fault()),
+        Value::Undefined(absence) if matches!(conversion, 'd' | 'i' | 'u') => Err(absence.fault()),
         other => {
-            Err(Fault::type_error(format!("%{conversion} format: a real number is required, not {}", other.kind())))
+            let what = if matches!(conversion, 'd' | 'i' | 'u') { "a real number" } else { "an integer" };
+            Err(Fault::type_error(format!("%{conversion} format: {what} is required, not {}", other.kind())))
         }
     }
 }

@@ -28,8 +28,11 @@ fn sorted<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<Value<'a>
             for index in 0..value.size(world).unwrap_or(0) {
                 entries.extend(value.entry_at(world, index)?);
             }
-            let entries = sort(entries, |left, right| {
-                Ok(order(world, "<", &left.0, &right.0, 0)? == Some(std::cmp::Ordering::Less))
+            let entries = sort(entries, |left, right| match order(world, "<", &left.0, &right.0, 0) {
+                Ok(order) => Ok(order == Some(std::cmp::Ordering::Less)),
+                // pprint: keys that have no order are ordered by the names of their types.
+                Err(fault) if fault.kind() == crate::ErrorKind::Type => Ok(left.0.kind() < right.0.kind()),
+                Err(fault) => Err(fault),
             })?;
             let mut dict = Dict::new(world)?;
             for (key, value) in entries {

@@ -1,7 +1,8 @@
 //! `wordwrap`: Python's `textwrap`.
 
-use super::{Args, FilterFn, flag, int_arg, strings};
+use super::{Args, FilterFn, flag, html, int_arg, strings};
 use crate::error::{Fault, Res};
+use crate::lexer::is_space;
 use crate::value::builder::Builder;
 use crate::value::text::Str;
 use crate::value::{Value, char_count};
@@ -42,10 +43,17 @@ fn word_wrap<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             if index > 0 {
                 builder.push_str(&wrap_string)?;
             }
-            builder.push_range(text, text.range_of(wrapped))?;
+            let range = text.range_of(wrapped);
+            if wrap_string.is_markup() {
+                let part = text.slice(world, range)?.with_markup(world, false)?;
+                builder.push_str(&html::escape(world, &part)?)?;
+            } else {
+                builder.push_range(text, range)?;
+            }
         }
     }
-    builder.finish_as(text.is_markup()).map(Value::Str)
+    // jinja2: what is wrapped is as safe as what joins its lines.
+    builder.finish_as(wrap_string.is_markup()).map(Value::Str)
 }
 
 /// Whether a text has more characters than that; it is not looked at further.
@@ -53,7 +61,7 @@ fn is_longer(text: &str, characters: usize) -> bool {
     text.char_indices().nth(characters).is_some()
 }
 
-/// textwrap's white space is ASCII's.
+/// What textwrap cuts at is ASCII's white space; what it drops at the ends of lines is all.
 fn is_blank(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ')
 }
@@ -65,7 +73,7 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
     chunks.reverse();
     let mut lines: Vec<&str> = Vec::new();
     while !chunks.is_empty() {
-        if !lines.is_empty() && chunks.last().is_some_and(|chunk| chunk.chars().all(is_blank)) {
+        if !lines.is_empty() && chunks.last().is_some_and(|chunk| chunk.chars().all(is_space)) {
             chunks.pop();
         }
         let mut line: Vec<&str> = Vec::new();
@@ -78,6 +86,7 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
             line.push(chunk);
             chunks.pop();
         }
+        let mut is_full = false;
         if let Some(chunk) = chunks.last().copied()
             && is_longer(chunk, width)
         {
@@ -101,12 +110,14 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
                 if at > 0 {
                     line.push(&chunk[..at]);
                 }
+                is_full = at == 0;
             } else if line.is_empty() {
                 line.push(chunk);
                 chunks.pop();
             }
         }
-        if line.last().is_some_and(|chunk| chunk.chars().all(is_blank)) {
+        // textwrap: the part of a long word that fits is the end of the line, though it be empty.
+        if !is_full && line.last().is_some_and(|chunk| chunk.chars().all(is_space)) {
             line.pop();
         }
         if let (Some(first), Some(last)) = (line.first(), line.last()) {

@@ -8,9 +8,24 @@ pub(crate) fn repr(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
-    let scientific = format!("{value:e}");
+    let mut scientific = format!("{value:e}");
+    let count = scientific.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let mut is_tie = false;
+    if count >= 16 {
+        // Where two are as short and as near, Python takes the even one.
+        let even = format!("{value:.*e}", count - 1);
+        is_tie = even != scientific && even.parse() == Ok(value);
+        if is_tie {
+            scientific = even;
+        }
+    }
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
+    if is_tie && (-4..16).contains(&exponent) {
+        let decimals = (count as i32 - 1 - exponent).max(0) as usize;
+        let plain = format!("{value:.decimals$}");
+        return if plain.contains('.') { plain } else { plain + ".0" };
+    }
     if (-4..16).contains(&exponent) {
         let plain = format!("{value}");
         return if plain.contains('.') { plain } else { plain + ".0" };
@@ -68,12 +83,13 @@ fn general_form(value: f64, precision: usize, keeps_zeros: bool) -> String {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
     };
+    let pointed = |text: String| if keeps_zeros && !text.contains('.') { text + "." } else { text };
     if exponent < -4 || exponent >= precision as i32 {
         let digits = scientific.split_once('e').map_or(scientific.as_str(), |(digits, _)| digits).to_owned();
-        return with_exponent(&trim(digits), exponent, 'e');
+        return with_exponent(&pointed(trim(digits)), exponent, 'e');
     }
     let decimals = (precision as i32 - 1 - exponent).max(0) as usize;
-    trim(format!("{value:.decimals$}"))
+    pointed(trim(format!("{value:.decimals$}")))
 }
 
 #[cfg(test)]
@@ -94,6 +110,9 @@ mod tests {
             (5e-324, "5e-324"),
             (1.7976931348623157e308, "1.7976931348623157e+308"),
             (123456789.125, "123456789.125"),
+            // Two texts of 17 digits are equally near.
+            (6600041648207619.0 / 374.0, "17647170182373.312"),
+            (-3201591764474734.0 / 193.0, "-16588558365154.062"),
         ];
         for (value, text) in cases {
             assert_eq!(repr(value), text);
@@ -108,5 +127,7 @@ mod tests {
         assert_eq!(format(100000.0, Style::General, 6, false, false), "100000");
         assert_eq!(format(1000000.0, Style::General, 6, false, false), "1e+06");
         assert_eq!(format(0.5, Style::General, 6, false, true), "0.500000");
+        assert_eq!(format(255.0, Style::General, 3, false, true), "255.");
+        assert_eq!(format(1e10, Style::General, 1, false, true), "1.e+10");
     }
 }

@@ -167,21 +167,35 @@ fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Res<Value<'a>> {
     if divisor_is_zero {
         return Err(Fault::value("division by zero"));
     }
-    if let (Value::Big(_), _) | (_, Value::Big(_)) = (left, right)
-        && !matches!(left, Value::Float(_))
-        && !matches!(right, Value::Float(_))
-    {
+    // A float holds integers up to there exactly, and the quotient of two such is rounded correctly.
+    let is_exact = |value: &Value<'_>| match value {
+        Value::Int(value) => value.unsigned_abs() <= 1 << 53,
+        Value::Big(_) => false,
+        _ => true,
+    };
+    let has_float = matches!(left, Value::Float(_)) || matches!(right, Value::Float(_));
+    if !(has_float || is_exact(left) && is_exact(right)) {
         return big_quotient(&big(left), &big(right)).map(Value::Float);
     }
     Ok(Value::Float(to_float(left)? / to_float(right)?))
 }
 
-/// The quotient of two large integers, which may be small.
+/// The quotient of two large integers, which may be small, rounded correctly.
 fn big_quotient(left: &BigInt, right: &BigInt) -> Res<f64> {
     let shift = 66 + right.bits() as i64 - left.bits() as i64;
-    let quotient = if shift > 0 { (left << shift as usize) / right } else { left / (right << (-shift) as usize) };
+    let (left, right) = if shift > 0 {
+        (left << shift as usize, right.clone())
+    } else {
+        (left.clone(), right << shift.unsigned_abs() as usize)
+    };
+    let mut quotient = &left / &right;
+    if !quotient.bit(0) && &quotient * &right != left {
+        // What was cut off still decides between two floats that are equally near.
+        quotient += if quotient.sign() == Sign::Minus { -1 } else { 1 };
+    }
     let float = big_to_float(&quotient)?;
-    let scaled = float * 2f64.powi((-shift).clamp(-2000, 2000) as i32);
+    let power = (-shift).clamp(-2000, 2000) as i32;
+    let scaled = float * 2f64.powi(power / 2) * 2f64.powi(power - power / 2);
     if scaled.is_infinite() {
         return Err(Fault::value("integer division result too large for a float"));
     }
@@ -204,8 +218,11 @@ fn floats(op: BinaryOp, left: f64, right: f64) -> Res<f64> {
         BinaryOp::Mod => float_mod(left, right),
         BinaryOp::FloorDiv => {
             // CPython's float_divmod
-            let rest = float_mod(left, right);
-            let quotient = (left - rest) / right;
+            let rest = left % right;
+            let mut quotient = (left - rest) / right;
+            if rest != 0.0 && (right < 0.0) != (rest < 0.0) {
+                quotient -= 1.0;
+            }
             let floored = quotient.floor();
             if quotient == 0.0 {
                 return Ok(0f64.copysign(left / right));
