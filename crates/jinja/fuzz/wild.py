@@ -11,7 +11,7 @@ FILTERS = (
     "sort(reverse=true) sort(attribute='role') batch(2) slice(2) batch(3,'f') groupby('role') wordcount truncate(5) "
     "truncate(8,true,'') center(9) striptags urlencode forceescape round(1) round(1,'floor') int(3) float(1.5) attr('role') "
     "count xmlattr trim('a') unique(attribute='role') format(1) format('z') wordwrap(7) filesizeformat sum(start=1) "
-    "min(attribute='role') list|first string|length pprint map('trim') map('length') map('default','k') select('odd') "
+    "min(attribute='role') list|first tojson|length pprint map('trim') map('length') map('default','k') select('odd') "
     "map(attribute=0) map('first') dictsort(by='value') dictsort(true) sort(case_sensitive=true) replace('l','L',1)"
 ).split(" ")
 FILTERS = [f for f in re.findall(r"[a-z_]+(?:\([^)]*\)+)?(?:\|[a-z]+)?", " ".join(FILTERS)) if f]

@@ -65,10 +65,14 @@ fn range<'a>(args: Args<'_, 'a>) -> Res<Value<'a>> {
     if !args.names.is_empty() {
         return Err(Fault::type_error("range() takes no keyword arguments"));
     }
+    let index = |value: &Value<'a>| match value {
+        Value::Undefined(_) => Err(Fault::type_error("'Undefined' object cannot be interpreted as an integer")),
+        value => number::index(value),
+    };
     let (start, stop, step) = match args.all_positional() {
-        [stop] => (0, number::index(stop)?, 1),
-        [start, stop] => (number::index(start)?, number::index(stop)?, 1),
-        [start, stop, step] => (number::index(start)?, number::index(stop)?, number::index(step)?),
+        [stop] => (0, index(stop)?, 1),
+        [start, stop] => (index(start)?, index(stop)?, 1),
+        [start, stop, step] => (index(start)?, index(stop)?, index(step)?),
         other => return Err(Fault::type_error(format!("range expected 1 to 3 arguments, got {}", other.len()))),
     };
     if step == 0 {

@@ -4,7 +4,6 @@ use num_bigint::BigInt;
 
 use super::{Args, FilterFn, flag, int_arg};
 use crate::error::{Fault, LimitKind, Res};
-use crate::lexer::is_space;
 use crate::limits::INTEGER_DIGITS;
 use crate::value::number::{float_to_int, is_number, of_big, to_float};
 use crate::value::text::Str;
@@ -34,9 +33,9 @@ fn ascii_digits(text: &str) -> std::borrow::Cow<'_, str> {
     text.chars().map(digit).collect::<String>().into()
 }
 
-/// What Python's `int()` reads from a text.
+/// What Python's `int()` reads from a text; unlike `str.strip`, it knows no U+001C to U+001F.
 pub(crate) fn parse_int<'a>(text: &str, base: u32) -> Res<Option<Value<'a>>> {
-    let text = &*ascii_digits(text.trim_matches(is_space));
+    let text = &*ascii_digits(text.trim_matches(char::is_whitespace));
     let (is_negative, digits) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
@@ -71,7 +70,7 @@ pub(crate) fn parse_int<'a>(text: &str, base: u32) -> Res<Option<Value<'a>>> {
 
 /// What Python's `float()` reads from a text.
 fn parse_float(text: &str) -> Option<f64> {
-    let text = &*ascii_digits(text.trim_matches(is_space));
+    let text = &*ascii_digits(text.trim_matches(char::is_whitespace));
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_word = ["inf", "infinity", "nan"].iter().any(|word| unsigned.eq_ignore_ascii_case(word));
     let has_digit = unsigned.starts_with(|c: char| c.is_ascii_digit() || c == '.');

@@ -103,8 +103,10 @@ fn indent<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     };
     let plain = text.plain();
     let mut lines = strings::lines(plain, false);
-    // jinja2 adds a line break before it splits: a break at the end opens one more line.
-    if plain.is_empty() || plain.ends_with(|c| strings::lines(&format!("a{c}b"), false).len() > 1) {
+    // jinja2 adds a line feed before it splits: a break at the end opens one more line, but that of a carriage return, which the
+    // line feed completes.
+    let is_open = |c: char| c != '\r' && strings::lines(c.encode_utf8(&mut [0; 4]), false).concat().is_empty();
+    if plain.is_empty() || plain.ends_with(is_open) {
         lines.push(&plain[plain.len()..]);
     }
     world.work(lines.len().saturating_mul(indent.plain().len()).saturating_add(plain.len()))?;
