@@ -39,9 +39,9 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Limits {
         Limits {
-            source_bytes: 1 << 20,
+            source_bytes: 1 << 18,
             nesting: 150,
-            instructions: 5_000_000,
+            instructions: 4_000_000,
             output_bytes: 16 << 20,
             live_bytes: 24 << 20,
             recursion: 200,
@@ -58,11 +58,15 @@ pub(crate) const INTEGER_DIGITS: usize = 4300;
 /// Items of one `range`, as the sandbox has it.
 pub(crate) const MAX_RANGE: usize = 100_000;
 
-/// Counts the bytes of values that are alive.
+/// Counts the bytes of values that are alive, and holds the fuel that is left.
 #[derive(Debug)]
 pub(crate) struct Meter {
     live: Cell<usize>,
     most: usize,
+    /// Fuel, but for what the running machine has taken in advance.
+    fuel: Cell<u64>,
+    /// What there was of it, in steps, for messages.
+    instructions: u64,
     /// Buffers in which strings were put together, to be used again.
     buffers: RefCell<Vec<(String, Vec<Run>)>>,
 }
@@ -71,8 +75,29 @@ pub(crate) struct Meter {
 pub(crate) const KEPT_BYTES: usize = 64 << 10;
 
 impl Meter {
-    pub(crate) fn new(most: usize) -> Meter {
-        Meter { live: Cell::new(0), most, buffers: RefCell::default() }
+    pub(crate) fn new(most: usize, fuel: u64, instructions: u64) -> Meter {
+        Meter { live: Cell::new(0), most, fuel: Cell::new(fuel), instructions, buffers: RefCell::default() }
+    }
+
+    /// Uses fuel.
+    pub(crate) fn burn(&self, fuel: u64) -> Res<()> {
+        match self.fuel.get().checked_sub(fuel) {
+            Some(left) => {
+                self.fuel.set(left);
+                Ok(())
+            }
+            None => {
+                self.fuel.set(0);
+                Err(Fault::limit(LimitKind::Instructions, self.instructions))
+            }
+        }
+    }
+
+    /// Takes fuel, or what is left of it.
+    pub(crate) fn take_fuel(&self, most: u64) -> u64 {
+        let taken = self.fuel.get().min(most);
+        self.fuel.set(self.fuel.get() - taken);
+        taken
     }
 
     pub(crate) fn take_buffers(&self) -> (String, Vec<Run>) {

@@ -412,11 +412,11 @@ fn number_aligned<'a>(
     if let Some(separator) = spec.grouping {
         if align == '=' && fill == '0' {
             // Zeros are grouped too.
+            world.work(spec.width)?;
             let mut count = digits.len();
-            while fixed + count + (count - 1) / group < spec.width {
+            while fixed + count + count.saturating_sub(1) / group < spec.width {
                 count += 1;
             }
-            world.work(count)?;
             digits = "0".repeat(count - digits.len()) + &digits;
         }
         digits = grouped(&digits, separator, group);

@@ -54,21 +54,22 @@ fn no_args(name: &str, args: Args<'_, '_>) -> Res<()> {
     args.bind::<0>(name, []).map(|_| ())
 }
 
-fn view<'a>(args: Args<'_, 'a>, kind: ViewKind, name: &str) -> Res<Value<'a>> {
+fn view<'a>(world: &World<'a>, args: Args<'_, 'a>, kind: ViewKind, name: &str) -> Res<Value<'a>> {
     no_args(name, args)?;
+    world.work(128)?;
     Ok(Value::View(Rc::new(View { dict: args.subject().clone(), kind })))
 }
 
-fn items<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    view(args, ViewKind::Items, "items")
+fn items<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    view(world, args, ViewKind::Items, "items")
 }
 
-fn keys<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    view(args, ViewKind::Keys, "keys")
+fn keys<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    view(world, args, ViewKind::Keys, "keys")
 }
 
-fn values<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    view(args, ViewKind::Values, "values")
+fn values<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+    view(world, args, ViewKind::Values, "values")
 }
 
 fn get<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
@@ -131,14 +132,18 @@ fn index<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     Err(Fault::value(format!("{} is not in list", wanted.to_repr(world)?.plain())))
 }
 
-fn bit_length<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+fn bit_length<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     no_args("bit_length", args)?;
-    Ok(Value::Int(crate::value::compare::big(args.subject()).bits() as i64))
+    let number = crate::value::compare::big(args.subject());
+    world.work(number.bits() as usize / 4)?;
+    Ok(Value::Int(number.bits() as i64))
 }
 
-fn bit_count<'a>(_: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
+fn bit_count<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     no_args("bit_count", args)?;
-    let ones: u32 = crate::value::compare::big(args.subject()).iter_u64_digits().map(u64::count_ones).sum();
+    let number = crate::value::compare::big(args.subject());
+    world.work(number.bits() as usize / 4)?;
+    let ones: u32 = number.iter_u64_digits().map(u64::count_ones).sum();
     Ok(Value::Int(ones.into()))
 }
 

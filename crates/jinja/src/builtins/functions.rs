@@ -48,12 +48,18 @@ impl Function {
 
     pub(crate) fn call<'a>(self, world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         match self {
-            Function::Range => range(args),
+            Function::Range => {
+                world.work(128)?;
+                range(args)
+            }
             Function::Dict => Ok(dict(world, args)?.into_value()),
             Function::DictFromKeys => from_keys(world, args),
             Function::Lipsum => Err(Fault::unsupported("`lipsum` is random, and rendering is not")),
             Function::Cycler => cycler(world, args),
-            Function::Joiner => joiner(args),
+            Function::Joiner => {
+                world.work(256)?;
+                joiner(args)
+            }
             Function::Namespace => namespace(world, args),
             Function::RaiseException => raise_exception(world, args),
             Function::StrftimeNow => strftime_now(world, args),
@@ -141,6 +147,7 @@ fn cycler<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     if items.is_empty() {
         return Err(Fault::value("at least one item has to be provided"));
     }
+    world.work(384)?;
     let items = Value::tuple(world, items.to_vec())?;
     Ok(Value::Cycler(Rc::new(Cycler { items, position: Cell::new(0) })))
 }
@@ -186,7 +193,7 @@ fn strftime_now<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     };
     // The longest directive gives 24 characters for two.
     world.meter.check(format.plain().len().saturating_mul(13))?;
-    world.work(format.plain().len())?;
+    world.work(format.plain().len().saturating_mul(128))?;
     Ok(Value::Str(Str::made(world, clock.now().format(format.plain()))?))
 }
 

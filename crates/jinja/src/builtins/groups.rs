@@ -21,8 +21,10 @@ fn group_by<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         let key = path.get(world, item, default)?;
         if is_case_sensitive { Ok(key) } else { ignore_case(world, key) }
     };
-    let mut keyed = Vec::new();
-    for item in collect(world, args.subject())? {
+    let items = collect(world, args.subject())?;
+    super::sequences::check_keyed(world, items.len(), 3)?;
+    let mut keyed = Vec::with_capacity(items.len());
+    for item in items {
         keyed.push((vec![key_of(&item)?], item));
     }
     let mut groups: Vec<(Value<'a>, Vec<Value<'a>>)> = Vec::new();
@@ -59,6 +61,7 @@ fn dict_sort<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         return Err(Fault::type_error(format!("'{}' object has no attribute 'items'", dict.kind())));
     }
     let is_case_sensitive = flag(world, case_sensitive, false);
+    super::sequences::check_keyed(world, dict.size(world).unwrap_or(0), 3)?;
     let mut keyed = Vec::new();
     for index in 0..dict.size(world).unwrap_or(0) {
         world.work(64)?;
@@ -76,6 +79,7 @@ pub(super) fn iterator<'a>(world: &World<'a>, name: &'static str, items: Vec<Val
     use crate::value::iter::{Generator, GeneratorState};
     let depth = 1 + items.iter().map(Value::depth).max().unwrap_or(0);
     world.check_depth(depth)?;
-    let state = GeneratorState::Running { items: items.into(), end: None };
+    world.work(512)?;
+    let state = GeneratorState::running(world, items, None)?;
     Ok(Value::Generator(Rc::new(Generator { state: state.into(), depth, name })))
 }

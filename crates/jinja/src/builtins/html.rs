@@ -26,6 +26,7 @@ pub(crate) fn escape<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<'a>> {
     let mut builder = Builder::new(world);
     world.work(text.plain().len())?;
     for part in text.all_parts() {
+        world.work(32)?;
         let mut from = 0;
         for (at, c) in part.text.char_indices() {
             let entity = match c {
@@ -36,6 +37,7 @@ pub(crate) fn escape<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<'a>> {
                 '\'' => "&#39;",
                 _ => continue,
             };
+            world.work(32)?;
             builder.push_marked(&part.text[from..at], part.origin.forward(from), part.mark)?;
             builder.push_marked(entity, part.origin.changed(), part.mark)?;
             from = at + 1;
@@ -65,7 +67,8 @@ fn strip_tags<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("striptags", [])?;
     let text = args.subject().to_str(world)?;
     let plain = text.plain();
-    world.work(plain.len() * 4)?;
+    world.work(plain.len() * 8)?;
+    super::strings::check_parts(world, plain, |c| c == '<')?;
     // Comments first, then tags, as markupsafe does; each is cut to what is kept.
     let mut kept: Vec<std::ops::Range<usize>> = std::iter::once(0..plain.len()).collect();
     for (open, close) in [("<!--", "-->"), ("<", ">")] {
@@ -129,6 +132,7 @@ fn xml_attributes<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let mut out = Builder::new(world);
     let mut is_first = !flag(world, auto_space, true);
     for index in 0..dict.size(world).unwrap_or(0) {
+        world.work(64)?;
         let Some((key, value)) = dict.entry_at(world, index)? else { continue };
         if matches!(value, Value::None | Value::Undefined(_)) {
             continue;

@@ -125,7 +125,7 @@ fn write_node<'a>(
             end_items(out, layout, depth)?;
             out.push_engine("]")
         }
-        InputValue::Dict if layout.sorts_keys => write_dict(world, out, &Value::of_node(found)?, layout, depth),
+        InputValue::Dict if layout.sorts_keys => write_dict(world, out, &Value::of_node(world, found)?, layout, depth),
         InputValue::Dict => {
             let length = world.inputs.len(node);
             if length == 0 {
@@ -146,7 +146,7 @@ fn write_node<'a>(
         InputValue::Null => out.push_engine("null"),
         InputValue::Bool(true) => out.push_engine("true"),
         InputValue::Bool(false) => out.push_engine("false"),
-        InputValue::Number(_) => write(world, out, &Value::of_node(found)?, layout, depth),
+        InputValue::Number(_) => write(world, out, &Value::of_node(world, found)?, layout, depth),
     }
 }
 
@@ -279,7 +279,7 @@ fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is
             let end = (0..=rest.len().min(8192)).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());
             let (now, later) = rest.split_at(end);
             let escaped = escaped(now, is_ascii);
-            world.work(escaped.len())?;
+            world.work(escaped.len() + 32)?;
             out.push_marked(&escaped, part.origin.changed(), part.mark)?;
             rest = later;
         }
@@ -305,7 +305,7 @@ fn escaped(text: &str, is_ascii: bool) -> String {
             b'\n' => escaped.push_str("\\n"),
             _ => {
                 let c = text[at..].chars().next().unwrap_or_default();
-                escaped.push_str(&escape(c));
+                escape(c, &mut escaped);
                 from = at + c.len_utf8();
                 continue;
             }
@@ -316,15 +316,21 @@ fn escaped(text: &str, is_ascii: bool) -> String {
     escaped
 }
 
-fn escape(c: char) -> String {
+fn escape(c: char, out: &mut String) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     match c {
-        '"' => "\\\"".to_owned(),
-        '\\' => "\\\\".to_owned(),
-        '\n' => "\\n".to_owned(),
-        '\r' => "\\r".to_owned(),
-        '\t' => "\\t".to_owned(),
-        '\x0c' => "\\f".to_owned(),
-        '\x08' => "\\b".to_owned(),
-        c => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
+        '"' => out.push_str("\\\""),
+        '\\' => out.push_str("\\\\"),
+        '\n' => out.push_str("\\n"),
+        '\r' => out.push_str("\\r"),
+        '\t' => out.push_str("\\t"),
+        '\x0c' => out.push_str("\\f"),
+        '\x08' => out.push_str("\\b"),
+        c => {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                out.push_str("\\u");
+                out.extend([12, 8, 4, 0].map(|shift| char::from(HEX[usize::from(*unit >> shift & 15)])));
+            }
+        }
     }
 }

@@ -135,7 +135,7 @@ impl<'a> Lazy<'a> {
             Work::Filter { mut call } => {
                 let mut iter = Iter::new(world, &source)?;
                 while let Some(item) = iter.next(world)? {
-                    world.work(64)?;
+                    world.work(192)?;
                     push(out, call.filter(world, item)?)?;
                 }
             }
@@ -202,7 +202,7 @@ impl<'a> Lazy<'a> {
                 let mut seen: HashMap<u64, Vec<Value<'a>>> = HashMap::new();
                 let mut iter = Iter::new(world, &source)?;
                 while let Some(item) = iter.next(world)? {
-                    world.work(128)?;
+                    world.work(256)?;
                     let key = path.get(world, &item, None)?;
                     let key = if is_case_sensitive { key } else { ignore_case(world, key)? };
                     let known = seen.entry(hash(world, &key, 0)?).or_default();
@@ -227,7 +227,7 @@ impl<'a> Lazy<'a> {
 }
 
 fn seen_bytes(count: usize) -> usize {
-    count * (size_of::<Value<'_>>() * 2 + 64)
+    count * (size_of::<Value<'_>>() * 6 + 64)
 }
 
 /// An attribute path as filters take it: `name`, `name.0.other`, or an index.

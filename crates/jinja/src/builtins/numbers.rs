@@ -13,6 +13,9 @@ use crate::vm::World;
 pub(super) const FILTERS: &[(&str, FilterFn)] =
     &[("int", int), ("float", float), ("abs", abs), ("round", round), ("filesizeformat", file_size)];
 
+/// A longer text is not read as an integer, not even if it is mostly blank.
+const MOST_BYTES: usize = 1 << 16;
+
 fn abs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("abs", [])?;
     match args.subject() {
@@ -101,7 +104,11 @@ fn int<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         },
         value if is_number(value) => operate::positive(value),
         Value::Str(text) => {
-            world.work(text.plain().len() * 8)?;
+            if text.plain().len() > MOST_BYTES {
+                return Err(Fault::limit(LimitKind::Integer, INTEGER_DIGITS));
+            }
+            let length = text.plain().len();
+            world.work(length * (8 + length / 32))?;
             let base = int_arg(base, 10)?;
             let base = u32::try_from(base).ok().filter(|base| *base == 0 || (2..=36).contains(base));
             let read = match base {
@@ -148,7 +155,10 @@ fn round<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     }
     match method {
         "common" => match value {
-            Value::Float(value) => Ok(Value::Float(round_float(*value, precision))),
+            Value::Float(value) => {
+                world.work(64 + precision.clamp(0, 320) as usize * 16)?;
+                Ok(Value::Float(round_float(*value, precision)))
+            }
             _ if precision >= 0 => operate::positive(value),
             _ => round_int(world, value, precision),
         },

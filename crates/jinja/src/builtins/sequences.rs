@@ -145,8 +145,10 @@ fn sort_filter<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
         other => paths.push(Path::new(world, other)?),
     }
-    let mut keyed = Vec::new();
-    for item in collect(world, args.subject())? {
+    let items = collect(world, args.subject())?;
+    check_keyed(world, items.len(), paths.len())?;
+    let mut keyed = Vec::with_capacity(items.len());
+    for item in items {
         let mut key = Vec::with_capacity(paths.len());
         for path in &paths {
             let part = path.get(world, &item, None)?;
@@ -158,6 +160,11 @@ fn sort_filter<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     Value::list(world, items)
 }
 
+/// Whether so many items can be given keys, asked before it is done.
+pub(super) fn check_keyed(world: &World<'_>, items: usize, parts: usize) -> Res<()> {
+    world.check_items(items.saturating_mul(4 + parts))
+}
+
 /// Python's `sorted` by keys: each a list, whose parts are asked for equality first, or the only part itself.
 pub(super) fn sorted<'a>(
     world: &World<'a>,
@@ -165,7 +172,6 @@ pub(super) fn sorted<'a>(
     is_list: bool,
     is_reversed: bool,
 ) -> Res<Vec<Value<'a>>> {
-    world.check_items(keyed.len() * 3)?;
     // A reversed sort keeps the order of equal items: sort backwards, then turn.
     if is_reversed {
         keyed.reverse();
@@ -226,6 +232,7 @@ fn attr<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [name] = args.bind("attr", ["name"])?;
     let name = str_arg(needed("attr", "name", name)?)?.plain();
     let value = args.subject();
+    world.work(name.len() * 4)?;
     if name.contains(is_space) {
         return subscript::attribute_named(world, &Value::None, name);
     }

@@ -49,25 +49,26 @@ pub(super) const METHODS: &[Method] = &[
     Method::new("swapcase", swapcase),
     Method::new("casefold", casefold),
     Method::new("format_map", braces::format_map),
-    Method::new("isalnum", |_, args| is(args, |text| all(text, char::is_alphanumeric))),
-    Method::new("isalpha", |_, args| is(args, |text| all(text, is_letter))),
-    Method::new("isascii", |_, args| is(args, str::is_ascii)),
-    Method::new("isdecimal", |_, args| is(args, |text| all(text, is_decimal))),
-    Method::new("isdigit", |_, args| is(args, |text| all(text, is_digit))),
-    Method::new("isidentifier", |_, args| is(args, is_identifier)),
-    Method::new("islower", |_, args| is(args, is_lower)),
-    Method::new("isnumeric", |_, args| is(args, |text| all(text, char::is_numeric))),
-    Method::new("isprintable", |_, args| is(args, |text| text.chars().all(is_printable))),
-    Method::new("isspace", |_, args| is(args, |text| all(text, is_space))),
-    Method::new("istitle", |_, args| is(args, is_title)),
-    Method::new("isupper", |_, args| is(args, is_upper)),
+    Method::new("isalnum", |world, args| is(world, args, |text| all(text, char::is_alphanumeric))),
+    Method::new("isalpha", |world, args| is(world, args, |text| all(text, is_letter))),
+    Method::new("isascii", |world, args| is(world, args, str::is_ascii)),
+    Method::new("isdecimal", |world, args| is(world, args, |text| all(text, is_decimal))),
+    Method::new("isdigit", |world, args| is(world, args, |text| all(text, is_digit))),
+    Method::new("isidentifier", |world, args| is(world, args, is_identifier)),
+    Method::new("islower", |world, args| is(world, args, is_lower)),
+    Method::new("isnumeric", |world, args| is(world, args, |text| all(text, char::is_numeric))),
+    Method::new("isprintable", |world, args| is(world, args, |text| text.chars().all(is_printable))),
+    Method::new("isspace", |world, args| is(world, args, |text| all(text, is_space))),
+    Method::new("istitle", |world, args| is(world, args, is_title)),
+    Method::new("isupper", |world, args| is(world, args, is_upper)),
     Method::new("maketrans", maketrans),
     Method::new("translate", translate),
     Method::new("encode", |_, _| Err(Fault::unsupported("byte strings are not supported"))),
 ];
 
-fn is<'a>(args: Args<'_, 'a>, holds: impl Fn(&str) -> bool) -> Res<Value<'a>> {
+fn is<'a>(world: &World<'a>, args: Args<'_, 'a>, holds: impl Fn(&str) -> bool) -> Res<Value<'a>> {
     args.bind::<0>("method", [])?;
+    world.work(args.subject_str()?.plain().len() * 4)?;
     Ok(Value::Bool(holds(args.subject_str()?.plain())))
 }
 
@@ -163,7 +164,7 @@ pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&V
             let chars = str_arg(chars)?.plain();
             if chars.len() > 16 {
                 // Each character of the text may be sought among all of them.
-                world.work(plain.len().saturating_mul(chars.len() / 16))?;
+                world.work(plain.len().saturating_mul(chars.len() / 4))?;
             }
             cut_ends(plain, ends, |c| chars.contains(c))
         }
@@ -171,7 +172,7 @@ pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&V
     if kept.len() == plain.len() {
         return Ok(text.clone());
     }
-    world.work(plain.len() - kept.len())?;
+    world.work((plain.len() - kept.len()) * 4)?;
     text.slice(world, text.range_of(kept))
 }
 
@@ -234,8 +235,10 @@ fn split_from<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Valu
     world.work(plain.len())?;
     let most = usize::try_from(int_arg(most, -1)?).unwrap_or(usize::MAX);
     let parts: Vec<&str> = match separator {
-        None | Some(Value::None) if from == Ends::Left => split_space(plain, most),
-        None | Some(Value::None) => rsplit_space(plain, most),
+        None | Some(Value::None) => {
+            check_parts(world, plain, is_space)?;
+            if from == Ends::Left { split_space(plain, most) } else { rsplit_space(plain, most) }
+        }
         Some(separator) => {
             let separator = str_arg(separator)?.plain();
             if separator.is_empty() {
@@ -244,6 +247,7 @@ fn split_from<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Valu
             if most == 0 {
                 vec![plain]
             } else {
+                world.work(separator.len() * 6)?;
                 let pieces = plain.matches(separator).count().min(most) + 1;
                 world.check_items(pieces * 2)?;
                 let most = most.saturating_add(1);
@@ -260,11 +264,21 @@ fn split_from<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Valu
     slices(world, text, &parts)
 }
 
+/// Whether there is room for the parts of a text around characters of a kind, asked before they are looked for.
+pub(super) fn check_parts(world: &World<'_>, text: &str, is_border: impl Fn(char) -> bool) -> Res<()> {
+    world.work(text.len() * 2)?;
+    let borders = text.chars().filter(|c| is_border(*c)).count();
+    world.work((borders + 1) * 32)?;
+    world.meter.check((borders + 1).saturating_mul(2 * size_of::<&str>()))
+}
+
 /// Pieces of a string as a list of strings.
 fn slices<'a>(world: &World<'a>, text: &Str<'a>, parts: &[&str]) -> Res<Value<'a>> {
     world.check_items(parts.len())?;
     let mut items = Vec::with_capacity(parts.len());
+    let each = if let Str::Slice(_) = text { 32 } else { 128 };
     for part in parts {
+        world.work(each)?;
         items.push(Value::Str(text.slice(world, text.range_of(part))?));
     }
     Value::list(world, items)
@@ -303,6 +317,11 @@ fn rsplit_space(text: &str, most: usize) -> Vec<&str> {
     parts
 }
 
+/// Whether there is room for a text's lines.
+pub(super) fn check_lines(world: &World<'_>, text: &str) -> Res<()> {
+    check_parts(world, text, is_line_break)
+}
+
 fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c' | '\x1d' | '\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -326,8 +345,7 @@ pub(crate) fn lines(text: &str, keeps_breaks: bool) -> Vec<&str> {
 fn splitlines<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [keeps_breaks] = args.bind("splitlines", ["keepends"])?;
     let text = args.subject_str()?;
-    world.work(text.plain().len())?;
-    world.check_items(text.plain().matches(is_line_break).count() + 1)?;
+    check_lines(world, text.plain())?;
     slices(world, text, &lines(text.plain(), flag(world, keeps_breaks, false)))
 }
 
@@ -359,11 +377,16 @@ fn starts_or_ends<'a>(
     let [wanted, start, end] = args.bind(name, ["prefix", "start", "end"])?;
     let wanted = needed(name, "prefix", wanted)?;
     let text = args.subject_str()?.plain();
+    if start.is_some() || end.is_some() {
+        world.work(text.len() * 2)?;
+    }
     let Some(window) = window(text, start, end)? else { return Ok(Value::Bool(false)) };
     let text = &text[window];
+    let compared = |part: &str| if part.len() > 256 { world.work(part.len().min(text.len())) } else { Ok(()) };
     if let Value::Tuple(list) = wanted {
         for item in &list.items {
             world.work(64)?;
+            compared(str_arg(item)?.plain())?;
             if holds(text, str_arg(item)?.plain()) {
                 return Ok(Value::Bool(true));
             }
@@ -371,7 +394,10 @@ fn starts_or_ends<'a>(
         return Ok(Value::Bool(false));
     }
     match wanted {
-        Value::Str(wanted) => Ok(Value::Bool(holds(text, wanted.plain()))),
+        Value::Str(wanted) => {
+            compared(wanted.plain())?;
+            Ok(Value::Bool(holds(text, wanted.plain())))
+        }
         other => {
             Err(Fault::type_error(format!("{name} first arg must be str or a tuple of str, not {}", other.kind())))
         }
@@ -402,7 +428,7 @@ pub(crate) fn replace_text<'a>(
 ) -> Res<Str<'a>> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let plain = text.plain();
-    world.work(plain.len())?;
+    world.work(plain.len() + old.plain().len() * 4)?;
     let new = if text.is_markup() { super::html::escape(world, new)? } else { new.clone() };
     if !old.is_empty() && !plain.contains(old.plain()) || most == 0 {
         return Ok(text.clone());
@@ -413,6 +439,7 @@ pub(crate) fn replace_text<'a>(
         // Between all characters and at both ends.
         let mut done = 0;
         for (at, c) in plain.char_indices() {
+            world.work(32)?;
             if done < most {
                 world.work(64 + new.weight())?;
                 builder.push_str(&new)?;
@@ -467,7 +494,7 @@ fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn mapped<'a>(world: &World<'a>, args: Args<'_, 'a>, change: impl Fn(&str) -> String) -> Res<Value<'a>> {
     args.bind::<0>("method", [])?;
     let text = args.subject_str()?;
-    world.work(text.plain().len() * 4)?;
+    world.work(text.plain().len() * 6)?;
     text.map(world, change).map(Value::Str)
 }
 
@@ -490,7 +517,7 @@ fn swapcase<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn title<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("title", [])?;
     let text = args.subject_str()?;
-    world.work(text.plain().len())?;
+    world.work(text.plain().len() * 16)?;
     let mut was_cased = false;
     text.map(world, |part| case::title(part, &mut was_cased)).map(Value::Str)
 }
@@ -502,7 +529,7 @@ fn capitalize<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 
 /// The first character large, all others small.
 pub(crate) fn capitalize_text<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<'a>> {
-    world.work(text.plain().len())?;
+    world.work(text.plain().len() * 6)?;
     let mut is_first = true;
     text.map(world, |part| {
         let mut out = String::with_capacity(part.len());
@@ -517,10 +544,11 @@ pub(crate) fn capitalize_text<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<
     })
 }
 
-fn search<'a>(args: Args<'_, 'a>, name: &str, from: Ends) -> Res<Option<i64>> {
+fn search<'a>(world: &World<'a>, args: Args<'_, 'a>, name: &str, from: Ends) -> Res<Option<i64>> {
     let [wanted, start, end] = args.bind(name, ["sub", "start", "end"])?;
     let wanted = str_arg(needed(name, "sub", wanted)?)?.plain();
     let text = args.subject_str()?.plain();
+    world.work(text.len() * 2 + wanted.len() * 4)?;
     let Some(window) = window(text, start, end)? else { return Ok(None) };
     let inside = &text[window.clone()];
     let found = if from == Ends::Left { inside.find(wanted) } else { inside.rfind(wanted) };
@@ -528,30 +556,26 @@ fn search<'a>(args: Args<'_, 'a>, name: &str, from: Ends) -> Res<Option<i64>> {
 }
 
 fn find<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    world.work(args.subject_str()?.plain().len())?;
-    Ok(Value::Int(search(args, "find", Ends::Left)?.unwrap_or(-1)))
+    Ok(Value::Int(search(world, args, "find", Ends::Left)?.unwrap_or(-1)))
 }
 
 fn rfind<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    world.work(args.subject_str()?.plain().len())?;
-    Ok(Value::Int(search(args, "rfind", Ends::Right)?.unwrap_or(-1)))
+    Ok(Value::Int(search(world, args, "rfind", Ends::Right)?.unwrap_or(-1)))
 }
 
 fn index<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    world.work(args.subject_str()?.plain().len())?;
-    search(args, "index", Ends::Left)?.map(Value::Int).ok_or_else(|| Fault::value("substring not found"))
+    search(world, args, "index", Ends::Left)?.map(Value::Int).ok_or_else(|| Fault::value("substring not found"))
 }
 
 fn rindex<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    world.work(args.subject_str()?.plain().len())?;
-    search(args, "rindex", Ends::Right)?.map(Value::Int).ok_or_else(|| Fault::value("substring not found"))
+    search(world, args, "rindex", Ends::Right)?.map(Value::Int).ok_or_else(|| Fault::value("substring not found"))
 }
 
 fn count<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [wanted, start, end] = args.bind("count", ["sub", "start", "end"])?;
     let wanted = str_arg(needed("count", "sub", wanted)?)?.plain();
     let text = args.subject_str()?.plain();
-    world.work(text.len())?;
+    world.work(text.len() * 4 + wanted.len() * 4)?;
     let Some(window) = window(text, start, end)? else { return Ok(Value::Int(0)) };
     let inside = &text[window];
     Ok(Value::length(if wanted.is_empty() { char_count(inside) + 1 } else { inside.matches(wanted).count() }))
@@ -562,7 +586,7 @@ fn partition_at<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Va
     let separator = str_arg(needed("partition", "sep", separator)?)?;
     let text = args.subject_str()?;
     let plain = text.plain();
-    world.work(plain.len())?;
+    world.work(plain.len() * 2 + separator.plain().len() * 4)?;
     if separator.is_empty() {
         return Err(Fault::value("empty separator"));
     }
@@ -594,6 +618,7 @@ fn removeprefix<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [prefix] = args.bind("removeprefix", ["prefix"])?;
     let prefix = str_arg(needed("removeprefix", "prefix", prefix)?)?;
     let text = args.subject_str()?;
+    world.work(prefix.plain().len())?;
     let start = if text.plain().starts_with(prefix.plain()) { prefix.plain().len() } else { 0 };
     text.slice(world, start..text.plain().len()).map(Value::Str)
 }
@@ -602,6 +627,7 @@ fn removesuffix<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [suffix] = args.bind("removesuffix", ["suffix"])?;
     let suffix = str_arg(needed("removesuffix", "suffix", suffix)?)?;
     let text = args.subject_str()?;
+    world.work(suffix.plain().len())?;
     let end = text.plain().len() - if text.plain().ends_with(suffix.plain()) { suffix.plain().len() } else { 0 };
     text.slice(world, 0..end).map(Value::Str)
 }
@@ -676,6 +702,7 @@ fn zfill<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [width] = args.bind("zfill", ["width"])?;
     let width = super::functions::size_arg(Some(needed("zfill", "width", width)?), 0)?;
     let text = args.subject_str()?;
+    world.work(text.plain().len())?;
     let missing = width.saturating_sub(char_count(text.plain()));
     let sign = usize::from(text.plain().starts_with(['+', '-']));
     let digits = text.slice(world, sign..text.plain().len())?;
@@ -690,6 +717,7 @@ fn expandtabs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [size] = args.bind("expandtabs", ["tabsize"])?;
     let size = super::functions::size_arg(size, 8)?;
     let text = args.subject_str()?;
+    world.work(text.plain().len().saturating_mul(24))?;
     let tabs = text.plain().matches('\t').count();
     world.meter.check(tabs.saturating_mul(size).saturating_add(text.plain().len()))?;
     world.work(tabs.saturating_mul(size).saturating_add(text.plain().len()))?;

@@ -120,12 +120,16 @@ fn divisible_by<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
 
 fn lower<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
     args.bind::<0>("lower", [])?;
-    Ok(super::strings::is_lower(args.subject().to_str(world)?.plain()))
+    let text = args.subject().to_str(world)?;
+    world.work(text.plain().len() * 4)?;
+    Ok(super::strings::is_lower(text.plain()))
 }
 
 fn upper<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
     args.bind::<0>("upper", [])?;
-    Ok(super::strings::is_upper(args.subject().to_str(world)?.plain()))
+    let text = args.subject().to_str(world)?;
+    world.work(text.plain().len() * 4)?;
+    Ok(super::strings::is_upper(text.plain()))
 }
 
 fn same_as<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {

@@ -38,7 +38,7 @@ fn trim<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn mapped<'a>(world: &World<'a>, args: Args<'_, 'a>, name: &str, change: impl Fn(&str) -> String) -> Res<Value<'a>> {
     args.bind::<0>(name, [])?;
     let text = subject(world, args)?;
-    world.work(text.plain().len() * 4)?;
+    world.work(text.plain().len() * 6)?;
     text.map(world, change).map(Value::Str)
 }
 
@@ -62,7 +62,7 @@ fn replace<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn title<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("title", [])?;
     let text = subject(world, args)?;
-    world.work(text.plain().len())?;
+    world.work(text.plain().len() * 12)?;
     let mut is_start = true;
     let changed = text.map(world, |part| {
         let mut out = String::with_capacity(part.len());
@@ -102,6 +102,7 @@ fn indent<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
     };
     let plain = text.plain();
+    strings::check_lines(world, plain)?;
     let mut lines = strings::lines(plain, false);
     // jinja2 adds a line feed before it splits: a break at the end opens one more line, but that of a carriage return, which the
     // line feed completes.
@@ -191,7 +192,7 @@ fn truncate<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn word_count<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("wordcount", [])?;
     let text = subject(world, args)?;
-    world.work(text.plain().len())?;
+    world.work(text.plain().len() * 4)?;
     let words = text.plain().split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
     Ok(Value::length(words.count()))
 }

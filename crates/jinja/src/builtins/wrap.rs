@@ -32,7 +32,10 @@ fn word_wrap<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     };
     let (break_long, on_hyphens) = (flag(world, break_long, true), flag(world, on_hyphens, true));
     let plain = text.plain();
-    world.work(plain.len() * 8)?;
+    world.work(plain.len() * 16)?;
+    strings::check_lines(world, plain)?;
+    // Words, the blanks between them, and what stands around hyphens.
+    strings::check_parts(world, plain, |c| is_blank(c) || c == '-')?;
     let mut builder = Builder::new(world);
     for (index, line) in strings::lines(plain, false).into_iter().enumerate() {
         if index > 0 {

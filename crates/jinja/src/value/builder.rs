@@ -17,6 +17,8 @@ pub(crate) struct Builder<'a> {
     single: Option<Slice<'a>>,
     charge: Charge,
     charged: usize,
+    /// Bytes that fuel was used for.
+    burnt: usize,
     /// The pass of a loop in which new pieces are written.
     mark: MarkId,
 }
@@ -33,6 +35,7 @@ impl<'a> Builder<'a> {
             single: None,
             charge: Charge::none(&world.meter),
             charged: 0,
+            burnt: 0,
             mark: world.current_mark(),
         }
     }
@@ -79,6 +82,9 @@ impl<'a> Builder<'a> {
         if needed >= u32::MAX as usize {
             return Err(Fault::limit(LimitKind::Memory, u32::MAX));
         }
+        // Whatever is written costs fuel by the byte, here where it costs little to count.
+        self.charge.meter().burn((needed - self.burnt) as u64)?;
+        self.burnt = needed;
         if self.text.capacity() == 0 {
             (self.text, self.runs) = self.charge.meter().take_buffers();
         }

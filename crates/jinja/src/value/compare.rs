@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 
-use num_bigint::BigInt;
+use num_bigint::{BigInt, Sign};
 
 use super::iter::Iter;
 use super::{Value, ViewKind};
@@ -39,7 +39,10 @@ pub(crate) fn equal<'a>(world: &World<'a>, left: &Value<'a>, right: &Value<'a>, 
     world.check_depth(depth)?;
     Ok(match (left, right) {
         (Value::None, Value::None) | (Value::Undefined(_), Value::Undefined(_)) => true,
-        _ if is_number(left) && is_number(right) => order_numbers(left, right) == Some(Ordering::Equal),
+        _ if is_number(left) && is_number(right) => {
+            world.work(big_bytes(left).min(big_bytes(right)))?;
+            order_numbers(left, right) == Some(Ordering::Equal)
+        }
         (Value::Tuple(left), Value::Tuple(right)) => {
             if left.items.len() != right.items.len() {
                 return Ok(false);
@@ -141,7 +144,10 @@ pub(crate) fn order<'a>(
             // The order of UTF-8 is that of code points.
             Ok(Some(left.plain().cmp(right.plain())))
         }
-        _ if is_number(left) && is_number(right) => Ok(order_numbers(left, right)),
+        _ if is_number(left) && is_number(right) => {
+            world.work(big_bytes(left).min(big_bytes(right)))?;
+            Ok(order_numbers(left, right))
+        }
         _ if (left.is_list() && right.is_list()) || matches!((left, right), (Value::Tuple(_), Value::Tuple(_))) => {
             let (left_len, right_len) = (left.size(world).unwrap_or(0), right.size(world).unwrap_or(0));
             for index in 0..left_len.min(right_len) {
@@ -171,11 +177,24 @@ fn order_numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     if let (Some(left), Some(right)) = (exact(left), exact(right)) {
         return Some(left.cmp(&right));
     }
+    let sign = |value: &BigInt| if value.sign() == Sign::Minus { Ordering::Less } else { Ordering::Greater };
     match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
+        (Value::Big(left), Value::Big(right)) => Some(left.cmp(right)),
+        // What fits 64 bits is never kept as a large integer.
+        (Value::Big(left), Value::Int(_) | Value::Bool(_)) => Some(sign(left)),
+        (Value::Int(_) | Value::Bool(_), Value::Big(right)) => Some(sign(right).reverse()),
         (Value::Float(left), right) => order_float(*left, &big(right)),
         (left, Value::Float(right)) => order_float(*right, &big(left)).map(Ordering::reverse),
         (left, right) => Some(big(left).cmp(&big(right))),
+    }
+}
+
+/// What a large integer takes, in bytes.
+fn big_bytes(value: &Value<'_>) -> usize {
+    match value {
+        Value::Big(value) => (value.bits() / 8) as usize,
+        _ => 0,
     }
 }
 
@@ -204,7 +223,7 @@ pub(crate) fn contains<'a>(world: &World<'a>, container: &Value<'a>, item: &Valu
     match container {
         Value::Str(text) => match item {
             Value::Str(part) => {
-                world.work(text.plain().len())?;
+                world.work(text.plain().len() + part.plain().len())?;
                 Ok(text.plain().contains(part.plain()))
             }
             other => {
@@ -221,9 +240,8 @@ pub(crate) fn contains<'a>(world: &World<'a>, container: &Value<'a>, item: &Valu
             Value::Int(_) | Value::Bool(_) => {
                 let wanted =
                     if let Value::Int(value) = item { *value } else { i64::from(matches!(item, Value::Bool(true))) };
-                let distance = wanted - range.start;
-                let is_step = distance % range.step == 0;
-                Ok(is_step && usize::try_from(distance / range.step).is_ok_and(|at| at < range.len))
+                let (distance, step) = (i128::from(wanted) - i128::from(range.start), i128::from(range.step));
+                Ok(distance % step == 0 && usize::try_from(distance / step).is_ok_and(|at| at < range.len))
             }
             _ => Ok(false),
         },
@@ -268,7 +286,10 @@ pub(crate) fn hash<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<
             Some(whole) if value.fract() == 0.0 => (2u8, whole).hash(&mut hasher),
             _ => (3u8, value.to_bits()).hash(&mut hasher),
         },
-        Value::Big(value) => (2u8, &**value).hash(&mut hasher),
+        Value::Big(big) => {
+            world.work(big_bytes(value))?;
+            (2u8, &**big).hash(&mut hasher);
+        }
         Value::None => 4u8.hash(&mut hasher),
         Value::Undefined(_) | Value::Missing => 5u8.hash(&mut hasher),
         Value::Tuple(list) => {

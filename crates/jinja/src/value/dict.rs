@@ -22,6 +22,7 @@ pub(crate) struct Dict<'a> {
 
 impl<'a> Dict<'a> {
     pub(crate) fn new(world: &World<'a>) -> Res<Dict<'a>> {
+        world.work(192)?;
         Ok(Dict {
             entries: Vec::new(),
             places: None,
@@ -108,7 +109,9 @@ impl<'a> Dict<'a> {
             self.charge.resize(size_of::<Dict<'a>>() + doubled * (size_of::<(Value<'a>, Value<'a>)>() + 48))?;
         }
         let at = self.entries.len() as u32;
+        world.work(64)?;
         if let Some(places) = &mut self.places {
+            world.work(128)?;
             places.entry(hash(world, &key, 0)?).or_default().push(at);
         }
         self.entries.push((key, value));

@@ -57,16 +57,31 @@ pub(crate) fn format(value: f64, style: Style, precision: usize, is_upper: bool,
     } else if value.is_infinite() {
         "inf".to_owned()
     } else {
+        // No float has more digits than that; Rust takes no larger precision than 16 bits hold.
+        let digits = precision.min(MOST_DIGITS);
+        let zeros = "0".repeat(precision - digits);
         match style {
             Style::Fixed => {
-                let text = format!("{value:.precision$}");
+                let text = format!("{value:.digits$}") + &zeros;
                 if keeps_zeros && precision == 0 { text + "." } else { text }
             }
-            Style::Exponent => exponent_form(value, precision, keeps_zeros),
-            Style::General => general_form(value, precision.max(1), keeps_zeros),
+            Style::Exponent => insert_zeros(exponent_form(value, digits, keeps_zeros), &zeros),
+            Style::General if keeps_zeros => insert_zeros(general_form(value, digits.max(1), true), &zeros),
+            Style::General => general_form(value, digits.max(1), false),
         }
     };
     if is_upper { text.to_uppercase() } else { text }
+}
+
+/// More than the digits of any float.
+const MOST_DIGITS: usize = 1100;
+
+fn insert_zeros(text: String, zeros: &str) -> String {
+    match text.split_once('e') {
+        _ if zeros.is_empty() => text,
+        Some((digits, exponent)) => format!("{digits}{zeros}e{exponent}"),
+        None => text + zeros,
+    }
 }
 
 fn exponent_form(value: f64, precision: usize, keeps_point: bool) -> String {
@@ -127,6 +142,8 @@ mod tests {
         assert_eq!(format(100000.0, Style::General, 6, false, false), "100000");
         assert_eq!(format(1000000.0, Style::General, 6, false, false), "1e+06");
         assert_eq!(format(0.5, Style::General, 6, false, true), "0.500000");
+        assert_eq!(format(1.5, Style::Fixed, 70_000, false, false).len(), 70_002);
+        assert!(format(1.5, Style::Exponent, 70_000, false, false).ends_with("000e+00"));
         assert_eq!(format(255.0, Style::General, 3, false, true), "255.");
         assert_eq!(format(1e10, Style::General, 1, false, true), "1.e+10");
     }

@@ -4,9 +4,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::text::Str;
 use super::{InputItems, Value, ViewKind};
 use crate::builtins::lazy::Lazy;
 use crate::error::{Fault, LimitKind, Res};
+use crate::limits::Charge;
 use std::any::Any;
 
 use crate::vm::World;
@@ -48,20 +50,29 @@ pub(crate) struct Generator<'a> {
 
 pub(crate) enum GeneratorState<'a> {
     Waiting(Lazy<'a>),
-    Running { items: VecDeque<Value<'a>>, end: Option<Fault> },
+    Running { items: VecDeque<Value<'a>>, end: Option<Fault>, _charge: Charge },
+}
+
+impl<'a> GeneratorState<'a> {
+    pub(crate) fn running(world: &World<'a>, items: Vec<Value<'a>>, end: Option<Fault>) -> Res<GeneratorState<'a>> {
+        let charge = Charge::new(&world.meter, items.capacity() * size_of::<Value<'a>>())?;
+        Ok(GeneratorState::Running { items: items.into(), end, _charge: charge })
+    }
 }
 
 impl<'a> Generator<'a> {
     pub(crate) fn value(world: &World<'a>, name: &'static str, lazy: Lazy<'a>) -> Res<Value<'a>> {
         let depth = lazy.depth() + 1;
         world.check_depth(depth)?;
+        // What a generator takes is not counted as memory, so that fuel has to bound it.
+        world.work(512)?;
         Ok(Value::Generator(Rc::new(Generator { state: RefCell::new(GeneratorState::Waiting(lazy)), depth, name })))
     }
 
     pub(crate) fn next(&self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         let mut state = self.state.try_borrow_mut().map_err(|_| Fault::value("generator already executing"))?;
         if let GeneratorState::Waiting(_) = *state {
-            let waiting = std::mem::replace(&mut *state, GeneratorState::Running { items: VecDeque::new(), end: None });
+            let waiting = std::mem::replace(&mut *state, GeneratorState::running(world, Vec::new(), None)?);
             if let GeneratorState::Waiting(lazy) = waiting {
                 let (items, end) = lazy.run(world);
                 if let Some(fault) = &end
@@ -69,11 +80,11 @@ impl<'a> Generator<'a> {
                 {
                     return Err(end.unwrap_or_else(|| Fault::value("")));
                 }
-                *state = GeneratorState::Running { items: items.into(), end };
+                *state = GeneratorState::running(world, items, end)?;
             }
         }
         match &mut *state {
-            GeneratorState::Running { items, end } => match (items.pop_front(), end.take()) {
+            GeneratorState::Running { items, end, .. } => match (items.pop_front(), end.take()) {
                 (Some(item), fault) => {
                     *end = fault;
                     Ok(Some(item))
@@ -117,7 +128,7 @@ impl<'a> Iter<'a> {
     #[inline]
     pub(crate) fn next(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         match self {
-            Iter::InputList(items) => items.take_first(world).map(Value::of_node).transpose(),
+            Iter::InputList(items) => items.take_first(world).map(|found| Value::of_node(world, found)).transpose(),
             Iter::Items { of, kind, next, len } => {
                 if *next >= *len {
                     return Ok(None);
@@ -143,6 +154,9 @@ impl<'a> Iter<'a> {
                 let Some(c) = of.plain()[*next..].chars().next() else { return Ok(None) };
                 let range = *next..*next + c.len_utf8();
                 *next = range.end;
+                if let Str::Joined(_) = of {
+                    world.work(64)?;
+                }
                 // Python: what iterates over safe HTML gets ordinary characters.
                 Ok(Some(Value::Str(of.slice(world, range)?.with_markup(world, false)?)))
             }

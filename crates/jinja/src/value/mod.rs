@@ -250,7 +250,8 @@ pub(crate) struct Range {
 
 impl Range {
     pub(crate) fn get(&self, index: usize) -> i64 {
-        self.start + self.step * index as i64
+        // The product alone may be too large for 64 bits; what is asked for is not.
+        self.start.wrapping_add(self.step.wrapping_mul(index as i64))
     }
 }
 
@@ -283,19 +284,26 @@ impl<'a> Value<'a> {
     /// A value of the caller's.
     #[inline]
     pub(crate) fn of(world: &World<'a>, node: &'a dyn Any) -> Res<Value<'a>> {
-        Value::of_node(world.inputs.look(node))
+        Value::of_node(world, world.inputs.look(node))
     }
 
     /// The same of one that was looked at already.
     #[inline]
-    pub(crate) fn of_node(InputNode { node, value, tag }: InputNode<'a>) -> Res<Value<'a>> {
+    pub(crate) fn of_node(world: &World<'a>, InputNode { node, value, tag }: InputNode<'a>) -> Res<Value<'a>> {
         Ok(match value {
             InputValue::Str(text) => Value::Str(Str::input(text, tag)),
             InputValue::Dict => Value::InputDict(node, tag),
             InputValue::List => Value::InputList(node, tag),
             InputValue::Null => Value::None,
             InputValue::Bool(value) => Value::Bool(value),
-            InputValue::Number(spelling) => number::parse_json(spelling)?,
+            InputValue::Number(spelling) => {
+                if spelling.len() > 18 {
+                    world.work(
+                        spelling.len().saturating_mul(4 + spelling.len().min(crate::limits::INTEGER_DIGITS) / 32),
+                    )?;
+                }
+                number::parse_json(spelling)?
+            }
         })
     }
 
@@ -437,8 +445,12 @@ impl<'a> Value<'a> {
     #[inline]
     pub(crate) fn item_at(&self, world: &World<'a>, index: usize) -> Res<Option<Value<'a>>> {
         Ok(match self {
-            Value::InputList(list, _) => world.inputs.look_at(*list, index).map(Value::of_node).transpose()?,
-            Value::InputPart(part) => part.items.get(world, index).map(Value::of_node).transpose()?,
+            Value::InputList(list, _) => {
+                world.inputs.look_at(*list, index).map(|found| Value::of_node(world, found)).transpose()?
+            }
+            Value::InputPart(part) => {
+                part.items.get(world, index).map(|found| Value::of_node(world, found)).transpose()?
+            }
             Value::List(list) | Value::Tuple(list) => list.items.get(index).cloned(),
             Value::Range(range) => (index < range.len).then(|| Value::Int(range.get(index))),
             _ => None,
@@ -461,6 +473,7 @@ impl<'a> List<'a> {
     pub(crate) fn new(world: &World<'a>, items: Vec<Value<'a>>) -> Res<List<'a>> {
         let depth = 1 + items.iter().map(Value::depth).max().unwrap_or(0);
         world.check_depth(depth)?;
+        world.work(64)?;
         let charge = Charge::new(&world.meter, items.capacity() * size_of::<Value<'a>>() + size_of::<List<'a>>())?;
         Ok(List { items, depth, is_group: false, _charge: charge })
     }

@@ -114,6 +114,8 @@ pub(crate) fn arithmetic<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, 
         }
     }
     if op == BinaryOp::Div {
+        let bits = |value: &Value<'_>| if let Value::Big(value) = value { value.bits() } else { 64 };
+        world.work((bits(left).max(bits(right)) / 4 * (bits(right) / 64 + 1)) as usize)?;
         return divide(left, right);
     }
     if matches!(left, Value::Float(_)) || matches!(right, Value::Float(_)) {
@@ -257,7 +259,8 @@ fn bigs<'a>(world: &World<'a>, op: BinaryOp, left: BigInt, right: BigInt) -> Res
     };
     check(left.bits())?;
     check(right.bits())?;
-    world.work((left.bits() / 8 * (right.bits() / 64 + 1)) as usize)?;
+    // The result is memory that is not counted as such, so that fuel has to bound it.
+    world.work((left.bits().max(right.bits()) + left.bits() / 8 * (right.bits() / 64 + 1)) as usize)?;
     let value = match op {
         BinaryOp::Add => left + right,
         BinaryOp::Sub => left - right,
@@ -292,7 +295,8 @@ fn bigs<'a>(world: &World<'a>, op: BinaryOp, left: BigInt, right: BigInt) -> Res
             if !is_unit {
                 check(left.bits().saturating_sub(1).saturating_mul(u64::from(exponent)))?;
             }
-            world.work((limit / 8) as usize)?;
+            let bits = left.bits().saturating_mul(u64::from(exponent));
+            world.work((bits.min(limit) / 8 * (bits.min(limit) / 64 + 1)) as usize)?;
             left.pow(exponent)
         }
         BinaryOp::Div => return Err(Fault::new(ErrorKind::Type, "division of integers gives a float")),

@@ -59,7 +59,10 @@ pub(crate) fn write_repr<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &V
             world.work(value.bits() as usize)?;
             out.push(&number::big_digits(value)?, ENGINE)
         }
-        Value::Float(value) => out.push(&float::repr(*value), ENGINE),
+        Value::Float(value) => {
+            world.work(64)?;
+            out.push(&float::repr(*value), ENGINE)
+        }
         Value::Str(text) if text.is_markup() => {
             out.push("Markup(", ENGINE)?;
             write_quoted(world, out, text)?;
@@ -153,10 +156,11 @@ fn write_dict<'a>(world: &World<'a>, out: &mut Builder<'a>, dict: &Value<'a>, de
 /// A string in quotes; quotes and escapes have the origin of what they stand beside or for.
 fn write_quoted<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>) -> Res<()> {
     let plain = text.plain();
-    world.work(plain.len())?;
+    world.work(plain.len() * 4)?;
     let quote = if plain.contains('\'') && !plain.contains('"') { "\"" } else { "'" };
     out.push(quote, text.origin_at(0).changed())?;
     for part in text.all_parts() {
+        world.work(32)?;
         let mut escaped = String::with_capacity(part.text.len());
         for c in part.text.chars() {
             match c {
@@ -166,7 +170,11 @@ fn write_quoted<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>) ->
                 '\t' => escaped.push_str("\\t"),
                 '\'' if quote == "'" => escaped.push_str("\\'"),
                 ' '..='~' => escaped.push(c),
-                c if is_printable(c) => escaped.push(c),
+                c if c.is_alphanumeric() => escaped.push(c),
+                c if is_printable(c) => {
+                    world.work(64)?;
+                    escaped.push(c);
+                }
                 c if (c as u32) < 0x100 => escaped.push_str(&format!("\\x{:02x}", c as u32)),
                 c if (c as u32) < 0x10000 => escaped.push_str(&format!("\\u{:04x}", c as u32)),
                 c => escaped.push_str(&format!("\\U{:08x}", c as u32)),

@@ -49,7 +49,7 @@ impl<'a> Value<'a> {
 
 #[inline]
 fn input_get<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<Value<'a>>> {
-    input_node(world, dict, key)?.map(Value::of_node).transpose()
+    input_node(world, dict, key)?.map(|found| Value::of_node(world, found)).transpose()
 }
 
 /// The value of a key of a dict of the caller's.
@@ -95,6 +95,7 @@ pub(crate) fn attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &'a str)
 
 /// `a.name` where the name is not written in the template.
 pub(crate) fn attribute_named<'a>(world: &World<'a>, value: &Value<'a>, name: &str) -> Res<Value<'a>> {
+    world.work(128)?;
     match own_attribute(world, value, name)? {
         Found::Value(found) => Ok(found),
         Found::Unsafe => Ok(unsafe_undefined(value, name)),
@@ -106,10 +107,17 @@ pub(crate) fn attribute_named<'a>(world: &World<'a>, value: &Value<'a>, name: &s
 }
 
 fn no_attribute<'a>(value: &Value<'a>, name: &str) -> Value<'a> {
+    let name = short(name);
     Value::Undefined(Absence::Words(Rc::from(format!("'{}' has no attribute '{name}'", value.type_name().described()))))
 }
 
+/// A name as messages show it: a value keeps its message, so that a long one would be memory that nobody counts.
+fn short(name: &str) -> &str {
+    name.char_indices().nth(200).map_or(name, |(at, _)| &name[..at])
+}
+
 fn unsafe_undefined<'a>(value: &Value<'a>, name: &str) -> Value<'a> {
+    let name = short(name);
     let message = format!("access to attribute '{name}' of '{}' object is unsafe.", value.kind());
     Value::Undefined(Absence::UnsafeWords(Rc::from(message)))
 }
@@ -146,14 +154,16 @@ pub(crate) fn item<'a>(world: &World<'a>, value: &Value<'a>, key: &Value<'a>) ->
     }
     if let Value::Str(name) = key {
         let name = name.plain();
+        world.work(128)?;
         return Ok(match own_attribute(world, value, name)? {
             Found::Value(found) => found,
             Found::Unsafe => unsafe_undefined(value, name),
             Found::Nothing => no_attribute(value, name),
         });
     }
+    world.work(256)?;
     let key = key.to_repr(world)?;
-    let words = format!("{} has no element {}", value.type_name().described(), key.plain());
+    let words = format!("{} has no element {}", value.type_name().described(), short(key.plain()));
     Ok(Value::Undefined(Absence::Words(Rc::from(words))))
 }
 
@@ -198,6 +208,7 @@ pub(crate) fn own_attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &str
         });
     }
     if let Some(method) = methods::find(value, name) {
+        world.work(128)?;
         return Ok(if method.is_unsafe() { Found::Unsafe } else { Found::Value(bind(value.clone(), method)) });
     }
     if is_dunder(name) {
@@ -427,14 +438,15 @@ fn slice_string<'a>(
         builder.push(&turned, slice.origin.changed())?;
         return builder.finish();
     }
-    let offsets: Vec<usize> = plain.char_indices().map(|(at, _)| at).collect();
-    world.meter.check(offsets.len() * 8)?;
+    world.meter.check(length * size_of::<usize>())?;
+    let mut offsets = Vec::with_capacity(length);
+    offsets.extend(plain.char_indices().map(|(at, _)| at));
     let mut builder = super::builder::Builder::new(world);
     for at in 0..count {
         let index = (start + step.saturating_mul(at as i64)) as usize;
         let end = offsets.get(index + 1).copied().unwrap_or(plain.len());
         builder.push_range(text, offsets[index]..end)?;
-        world.work(16)?;
+        world.work(64)?;
     }
     builder.finish_as(text.is_markup())
 }

@@ -161,6 +161,7 @@ impl<'a> Str<'a> {
     pub(crate) fn map(&self, world: &World<'a>, mut change: impl FnMut(&str) -> String) -> Res<Str<'a>> {
         let mut builder = Builder::new(world);
         for part in self.all_parts() {
+            world.work(32)?;
             let changed = change(part.text);
             world.work(changed.len())?;
             let origin = if changed == part.text { part.origin } else { part.origin.changed() };

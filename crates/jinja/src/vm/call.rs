@@ -82,7 +82,10 @@ impl<'w, 'a> Vm<'w, 'a> {
         let store = &mut self.frames[call.frame as usize];
         let mut slots = std::mem::take(&mut self.slots);
         if store.is_kept {
-            store._charge = Some(Charge::new(&self.world.meter, slots.len() * size_of::<Value<'a>>())?);
+            store._charge = Some(Charge::new(
+                &self.world.meter,
+                slots.len() * size_of::<Value<'a>>() + size_of::<FrameStore<'a>>() + 32,
+            )?);
             store.slots = slots;
         } else {
             slots.clear();
@@ -204,18 +207,20 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
         let mut names = Vec::new();
         for index in 0..keywords.size(world).unwrap_or(0) {
+            world.work(32)?;
             let Some((name, value)) = keywords.entry_at(world, index)? else { continue };
             match name {
                 Value::Str(crate::value::text::Str::Slice(slice)) => names.push(slice.text),
                 // The names of parameters are in the program; what is not there can only be caught as a keyword.
-                Value::Str(text) => match self.program.names.iter().find(|name| ***name == *text.plain()) {
-                    Some(name) => names.push(name),
-                    None => {
+                Value::Str(text) => {
+                    world.work(self.program.names.len() * 4)?;
+                    let Some(name) = self.program.names.iter().find(|name| ***name == *text.plain()) else {
                         return Err(Fault::unsupported(
                             "a computed keyword argument that no macro of the template has",
                         ));
-                    }
-                },
+                    };
+                    names.push(name);
+                }
                 _ => return Err(Fault::type_error("keywords must be strings")),
             }
             self.stack.push(value);
@@ -242,6 +247,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let mut rest: Option<Dict<'a>> = None;
         let mut caller = None;
         for (name, value) in self.keyword_names[names].iter().zip(arguments) {
+            world.work(routine.params.len() * 2)?;
             let place = routine.params.iter().position(|param| program.name(*param) == *name);
             match place {
                 Some(at) if at >= count => slots.push((routine.param_slots[at], value)),
@@ -302,7 +308,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// A macro as a value: the frames around it are kept as long as the rendering lasts.
-    pub(super) fn make_macro(&mut self, routine: u32) {
+    pub(super) fn make_macro(&mut self, routine: u32) -> Res<()> {
         let mut frame = self.frame;
         loop {
             let store = &mut self.frames[frame as usize];
@@ -312,6 +318,8 @@ impl<'w, 'a> Vm<'w, 'a> {
             store.is_kept = true;
             frame = store.parent;
         }
+        self.world.work(64)?;
         self.stack.push(Value::Macro(Rc::new(Macro { routine, frame: self.frame, depth: 0 })));
+        Ok(())
     }
 }

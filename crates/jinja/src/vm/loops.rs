@@ -36,6 +36,8 @@ pub(crate) struct LoopState<'a> {
     /// The next item, where it was looked at already; `Some(None)` is the end.
     after: Option<Option<Value<'a>>>,
     depth0: u32,
+    /// Values inside values, at most: the items change, and what holds the loop does not look again.
+    depth_of_values: u32,
     /// Where [`World::changed`] keeps what `loop.changed` was called with last.
     changed: Option<usize>,
     /// The routine and the outer frame of a recursive loop.
@@ -70,6 +72,8 @@ impl<'a> LoopState<'a> {
             current: Value::Missing,
             after: None,
             depth0,
+            // What filters make of the items of a generator is at most so much deeper.
+            depth_of_values: of.depth() + 5,
             changed: None,
             recursion,
             test,
@@ -86,9 +90,7 @@ impl<'a> LoopState<'a> {
     }
 
     pub(crate) fn depth_of_values(&self) -> u32 {
-        let next = self.after.as_ref().and_then(Option::as_ref).map_or(0, Value::depth);
-        let items = self.items.as_ref().map_or(0, Value::depth);
-        1 + self.before.depth().max(self.current.depth()).max(next).max(items)
+        self.depth_of_values
     }
 
     /// The next item, which becomes the current one.

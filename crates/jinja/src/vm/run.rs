@@ -93,7 +93,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                         InputValue::List => self.stack.push(Value::InputList(found.node, found.tag)),
                         InputValue::Null => self.stack.push(Value::None),
                         InputValue::Bool(value) => self.stack.push(Value::Bool(value)),
-                        InputValue::Number(_) => self.stack.push(Value::of_node(*found)?),
+                        InputValue::Number(_) => self.stack.push(Value::of_node(self.world, *found)?),
                     }
                     return Ok(());
                 }
@@ -152,7 +152,10 @@ impl<'w, 'a> Vm<'w, 'a> {
             Value::Str(text) => self.sink.push_str(self.world, text),
             Value::Undefined(_) | Value::Missing => Ok(()),
             Value::Int(number) => self.sink.push_engine(self.world, &number.to_string()),
-            Value::Float(number) => self.sink.push_engine(self.world, &float::repr(*number)),
+            Value::Float(number) => {
+                self.world.work(64)?;
+                self.sink.push_engine(self.world, &float::repr(*number))
+            }
             other => {
                 let text = other.to_str(self.world)?;
                 self.sink.push_str(self.world, &text)
@@ -349,18 +352,24 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::EqualsStack(id) => {
                     let value = self.pop();
-                    let holds = matches!(&value, Value::Str(text) if text.plain() == self.literals[id as usize]);
+                    let holds = self.is_literal(&value, id)?;
                     self.decide(ops, holds);
                 }
                 Op::EqualsField(field, id) => {
                     let wanted = self.literals[id as usize];
+                    if wanted.len() > 256 {
+                        world.work(wanted.len())?;
+                    }
                     let holds = match self.question(field) {
                         // A method that a literal may name is no string.
                         Some(question) => matches!(
                             question.ask(world),
                             Some(InputNode { value: InputValue::Str(text), .. }) if text == wanted
                         ),
-                        None => matches!(self.field(field)?, Value::Str(text) if text.plain() == wanted),
+                        None => {
+                            let value = self.field(field)?;
+                            self.is_literal(&value, id)?
+                        }
                     };
                     self.decide(ops, holds);
                 }
@@ -587,7 +596,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                                 self.stack.push(Value::InputDict(node, tag));
                                 continue;
                             }
-                            found => found.map(Value::of_node).transpose()?,
+                            found => found.map(|found| Value::of_node(world, found)).transpose()?,
                         },
                         Source::Plain(iter) => iter.next(world)?,
                         Source::Shared(state) => state.borrow_mut().take(world)?,
@@ -638,7 +647,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let value = self.pop();
                     self.unpack(&value, count as usize)?;
                 }
-                Op::MakeMacro(routine) => self.make_macro(routine),
+                Op::MakeMacro(routine) => self.make_macro(routine)?,
                 Op::IfGiven(slot, target) => {
                     if !matches!(self.slots[slot as usize], Value::Missing) {
                         self.pc = target as usize;
@@ -691,6 +700,14 @@ impl<'w, 'a> Vm<'w, 'a> {
             return Ok(found);
         }
         subscript::item(self.world, value, &Value::Str(Str::Slice(self.literal(id))))
+    }
+
+    fn is_literal(&self, value: &Value<'a>, id: u32) -> Res<bool> {
+        let (Value::Str(text), wanted) = (value, self.literals[id as usize]) else { return Ok(false) };
+        if wanted.len() > 256 {
+            self.world.work(wanted.len())?;
+        }
+        Ok(text.plain() == wanted)
     }
 
     /// Calls the method of a name of the value below the arguments.
@@ -764,6 +781,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         let source = match site.slot {
             None => Source::Plain(iter),
             Some(slot) => {
+                world.work(256)?;
                 let mut depth = 0;
                 let mut recursion = None;
                 if let (Some(routine), Some(call)) = (site.routine, self.calls.last()) {
@@ -884,7 +902,7 @@ fn is_input_true<'a>(world: &super::World<'a>, found: &InputNode<'a>) -> Res<boo
         InputValue::Bool(value) => value,
         InputValue::Null => false,
         InputValue::List | InputValue::Dict => world.inputs.len(found.node) > 0,
-        InputValue::Number(_) => Value::of_node(*found)?.is_true(world),
+        InputValue::Number(_) => Value::of_node(world, *found)?.is_true(world),
     })
 }
 

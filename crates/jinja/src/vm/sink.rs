@@ -51,7 +51,7 @@ impl<'a> Sink<'a> {
             text: String::new(),
             runs: Vec::new(),
             most: 0,
-            charge: Charge::none(&std::rc::Rc::new(crate::limits::Meter::new(0))),
+            charge: Charge::none(&std::rc::Rc::new(crate::limits::Meter::new(0, 0, 0))),
             charged_runs: 0,
         })
     }

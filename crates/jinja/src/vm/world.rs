@@ -24,8 +24,6 @@ pub(crate) struct World<'a> {
     interrupted: Option<&'a dyn Fn() -> bool>,
     /// Fuel until the next look at the deadline.
     chunk: Cell<u64>,
-    /// Fuel behind that.
-    left: Cell<u64>,
     namespaces: RefCell<Vec<Dict<'a>>>,
     /// What `loop.changed` was called with last, loop by loop.
     pub(crate) changed: RefCell<Vec<Value<'a>>>,
@@ -49,6 +47,9 @@ struct Pass {
 /// What a step costs in fuel; a byte that an operation walks over costs 1.
 const STEP: u64 = 16;
 
+/// What a mark costs in fuel.
+const MARK: u64 = 128;
+
 /// How much fuel is burnt between two looks at the deadline.
 const CHUNK: u64 = 4096 * STEP;
 
@@ -56,16 +57,16 @@ impl<'a> World<'a> {
     pub(crate) fn new(program: &'a Program, inputs: &'a dyn Inputs, environment: &'a Environment<'a>) -> World<'a> {
         let limits = &environment.limits;
         let fuel = limits.instructions.saturating_mul(STEP);
-        let chunk = fuel.min(CHUNK);
+        let meter = Meter::new(limits.live_bytes, fuel, limits.instructions);
+        let chunk = meter.take_fuel(CHUNK);
         World {
             limits,
-            meter: Rc::new(Meter::new(limits.live_bytes)),
+            meter: Rc::new(meter),
             clock: environment.clock,
             program,
             inputs,
             interrupted: environment.interrupted,
             chunk: Cell::new(chunk),
-            left: Cell::new(fuel - chunk),
             namespaces: RefCell::default(),
             changed: RefCell::default(),
             marks: RefCell::default(),
@@ -118,17 +119,21 @@ impl<'a> World<'a> {
         if self.interrupted.is_some_and(|interrupted| interrupted()) {
             return Err(Fault::limit(LimitKind::Deadline, 0));
         }
-        let available = self.chunk.get() + self.left.get();
-        if available < fuel {
-            self.chunk.set(0);
-            self.left.set(0);
-            return Err(Fault::limit(LimitKind::Instructions, self.limits.instructions));
-        }
-        let available = available - fuel;
-        let chunk = available.min(CHUNK);
-        self.chunk.set(chunk);
-        self.left.set(available - chunk);
+        let wanted = fuel - self.chunk.replace(0);
+        self.meter.burn(wanted)?;
+        self.chunk.set(self.meter.take_fuel(CHUNK));
         Ok(())
+    }
+
+    /// Uses fuel where no error can be told; once there is none left, the next step fails.
+    fn spend(&self, fuel: u64) {
+        let chunk = self.chunk.get();
+        if chunk >= fuel {
+            self.chunk.set(chunk - fuel);
+        } else {
+            self.chunk.set(0);
+            self.meter.take_fuel(fuel - chunk);
+        }
     }
 
     pub(crate) fn new_namespace(&self, attributes: Dict<'a>) -> Res<Value<'a>> {
@@ -227,6 +232,8 @@ impl<'a> World<'a> {
         let mut outer = known.map_or(MarkId(0), |at| passes[at].id);
         for pass in passes.iter_mut().skip(known.map_or(0, |at| at + 1)) {
             if let Some(item) = pass.item {
+                // Marks are not counted as memory: there can only be as many as fuel pays for.
+                self.spend(MARK);
                 marks.push(Mark { outer, loop_at: pass.loop_at, item, index: pass.index });
                 pass.id = MarkId(marks.len() as u32);
                 outer = pass.id;
@@ -243,6 +250,7 @@ impl<'a> World<'a> {
             if next == outer {
                 return true;
             }
+            self.spend(4);
             next = marks[next.0 as usize - 1].outer;
         }
         false

@@ -9,10 +9,12 @@ use std::path::PathBuf;
 use rolecall_conversation::json::Json;
 use rolecall_jinja::Tag;
 
+pub mod attacks;
 /// Cases in files, as the whole workspace has them.
 #[path = "../../../testkit/src/fixture.rs"]
 pub mod fixture;
 mod json_inputs;
+pub mod usage;
 
 pub use json_inputs::JsonInputs;
 
