@@ -409,12 +409,13 @@ fn number_aligned<'a>(
     let fill = spec.fill.unwrap_or(if spec.has_zeros { '0' } else { ' ' });
     let fixed = sign.len() + prefix.len() + rest.len();
     let mut digits = digits.to_owned();
-    if let Some(separator) = spec.grouping {
+    // Infinity and NaN have no digits that could be grouped.
+    if let Some(separator) = spec.grouping.filter(|_| !digits.is_empty()) {
         if align == '=' && fill == '0' {
             // Zeros are grouped too.
             world.work(spec.width)?;
             let mut count = digits.len();
-            while fixed + count + count.saturating_sub(1) / group < spec.width {
+            while fixed + count + (count - 1) / group < spec.width {
                 count += 1;
             }
             digits = "0".repeat(count - digits.len()) + &digits;

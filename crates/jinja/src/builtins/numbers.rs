@@ -1,5 +1,7 @@
 //! Filters over numbers.
 
+use std::cmp::Ordering;
+
 use num_bigint::BigInt;
 
 use super::{Args, FilterFn, flag, int_arg};
@@ -156,8 +158,12 @@ fn round<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     match method {
         "common" => match value {
             Value::Float(value) => {
-                world.work(64 + precision.clamp(0, 320) as usize * 16)?;
-                Ok(Value::Float(round_float(*value, precision)))
+                world.work(64 + precision.clamp(-320, 320).unsigned_abs() as usize * 32)?;
+                let rounded = round_float(*value, precision);
+                if rounded.is_infinite() && value.is_finite() {
+                    return Err(Fault::value("rounded value too large to represent"));
+                }
+                Ok(Value::Float(rounded))
             }
             _ if precision >= 0 => operate::positive(value),
             _ => round_int(world, value, precision),
@@ -190,11 +196,16 @@ fn round_float(value: f64, places: i64) -> f64 {
     if places >= 0 {
         return format!("{value:.*}", places as usize).parse().unwrap_or(value);
     }
-    let unit = 10f64.powi(-places as i32);
-    let quotient = value / unit;
-    let rounded = quotient.round();
-    let rounded = if (quotient - quotient.trunc()).abs() == 0.5 { 2.0 * (quotient / 2.0).round() } else { rounded };
-    rounded * unit
+    let Some(whole) = float_to_int(value.abs().trunc()) else { return value };
+    let unit = BigInt::from(10).pow(places.unsigned_abs() as u32);
+    let (quotient, rest) = (&whole / &unit, &whole % &unit);
+    let twice: BigInt = &rest + &rest;
+    let is_up = match twice.cmp(&unit) {
+        Ordering::Equal => value.fract() != 0.0 || quotient.bit(0),
+        order => order == Ordering::Greater,
+    };
+    let rounded = (quotient + i32::from(is_up)) * unit;
+    rounded.to_string().parse::<f64>().unwrap_or(value).copysign(value)
 }
 
 fn round_int<'a>(world: &World<'a>, value: &Value<'a>, places: i64) -> Res<Value<'a>> {

@@ -710,7 +710,7 @@ fn zfill<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let mut builder = Builder::new(world);
     builder.push_range(text, 0..sign)?;
     builder.push_str(&padded)?;
-    builder.finish().map(Value::Str)
+    builder.finish_as(text.is_markup()).map(Value::Str)
 }
 
 fn expandtabs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
@@ -736,7 +736,7 @@ fn expandtabs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             }
         }
     }
-    builder.finish().map(Value::Str)
+    builder.finish_as(text.is_markup()).map(Value::Str)
 }
 
 fn maketrans<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
@@ -795,5 +795,5 @@ fn translate<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             Some(_) => return Err(Fault::type_error("character mapping must return integer, None or str")),
         }
     }
-    builder.finish().map(Value::Str)
+    builder.finish_as(text.is_markup()).map(Value::Str)
 }

@@ -76,7 +76,8 @@ fn title<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
         out
     })?;
-    Ok(Value::Str(changed))
+    // jinja2 joins the words anew, and they are no safe HTML any more.
+    changed.with_markup(world, false).map(Value::Str)
 }
 
 fn capitalize<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {

@@ -130,52 +130,68 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
     lines
 }
 
-/// Words, white space, and the parts of words around hyphens.
+/// Words, white space, and the parts of words around hyphens: textwrap's `wordsep_re`.
 fn chunks(text: &str, on_hyphens: bool) -> Vec<&str> {
     let mut chunks = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
+    let mut from = 0;
+    while let Some(first) = text[from..].chars().next() {
         let is_space = is_blank(first);
-        let end = rest.find(|c| is_blank(c) != is_space).unwrap_or(rest.len());
-        let (chunk, behind) = rest.split_at(end);
-        if is_space || !on_hyphens {
-            chunks.push(chunk);
+        let end = if is_space || !on_hyphens {
+            text[from..].find(|c| is_blank(c) != is_space).map_or(text.len(), |at| from + at)
         } else {
-            split_hyphens(chunk, &mut chunks);
-        }
-        rest = behind;
+            word_end(text, from)
+        };
+        chunks.push(&text[from..end]);
+        from = end;
     }
     chunks
 }
 
-/// A word is cut behind a hyphen that stands between letters, and around dashes of two or more.
-fn split_hyphens<'t>(word: &'t str, chunks: &mut Vec<&'t str>) {
-    let is_letter = |c: char| c.is_alphabetic() || c == '_';
-    let characters: Vec<(usize, char)> = word.char_indices().collect();
-    let mut from = 0;
-    let mut at = 0;
-    while at < characters.len() {
-        if characters[at].1 != '-' {
-            at += 1;
-            continue;
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+fn is_letter(c: Option<char>) -> bool {
+    c.is_some_and(|c| is_word(c) && strings::decimal_value(c).is_none())
+}
+
+/// What a dash may stand behind.
+fn is_word_or_mark(c: Option<char>) -> bool {
+    c.is_some_and(|c| is_word(c) || matches!(c, '!' | '"' | '\'' | '&' | '.' | ',' | '?'))
+}
+
+/// Where two or more hyphens end that have a word behind them.
+fn dash_end(text: &str, at: usize) -> Option<usize> {
+    let behind = text[at..].trim_start_matches('-');
+    let end = text.len() - behind.len();
+    (end - at >= 2 && behind.starts_with(is_word)).then_some(end)
+}
+
+/// Where the part of a word ends that begins there: at white space, behind a hyphen between letters, around a dash.
+fn word_end(text: &str, from: usize) -> usize {
+    let mut before = [None; 3];
+    for (place, c) in before.iter_mut().zip(text[..from].chars().rev()) {
+        *place = Some(c);
+    }
+    for (at, c) in text[from..].char_indices() {
+        let at = from + at;
+        if is_blank(c) {
+            return at;
         }
-        let run = characters[at..].iter().take_while(|(_, c)| *c == '-').count();
-        let offset = |index: usize| characters.get(index).map_or(word.len(), |(at, _)| *at);
-        let letter_at = |index: usize| characters.get(index).is_some_and(|(_, c)| is_letter(*c));
-        if run >= 2 {
-            let is_between = at > 0 && characters.get(at + run).is_some_and(|(_, c)| c.is_alphanumeric() || *c == '_');
-            if is_between && offset(at) > from {
-                chunks.push(&word[from..offset(at)]);
-                chunks.push(&word[offset(at)..offset(at + run)]);
-                from = offset(at + run);
+        let [last, second, third] = before;
+        if c == '-' {
+            let mut ahead = text[at + 1..].chars();
+            let next = [ahead.next(), ahead.next(), ahead.next()];
+            let is_between = is_letter(last) && (is_letter(second) || (second == Some('-') && is_letter(third)));
+            let goes_on = is_letter(next[0]) && (is_letter(next[1]) || (next[1] == Some('-') && is_letter(next[2])));
+            if at > from && is_between && goes_on {
+                return at + 1;
             }
-        } else if at >= 2 && letter_at(at - 1) && letter_at(at - 2) && letter_at(at + 1) && letter_at(at + 2) {
-            chunks.push(&word[from..offset(at + 1)]);
-            from = offset(at + 1);
+            if let (true, Some(end)) = (is_word_or_mark(last), dash_end(text, at)) {
+                return if at == from { end } else { at };
+            }
         }
-        at += run;
+        before = [Some(c), last, second];
     }
-    if from < word.len() {
-        chunks.push(&word[from..]);
-    }
+    text.len()
 }
