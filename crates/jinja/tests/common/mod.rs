@@ -1,6 +1,6 @@
 //! What the tests of this crate share: JSON as input, and the reference files beside the project.
 
-#![allow(dead_code, reason = "each test uses its own part")]
+#![allow(dead_code, unused_imports, reason = "each test uses its own part")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::collections::HashMap;
