@@ -86,7 +86,7 @@ impl Array {
 }
 
 impl Value {
-    fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             Value::Unsigned(_) | Value::Signed(_) => "a whole number",
             Value::Float(_) => "a real number",

@@ -382,7 +382,7 @@ fn a_wrong_value_is_named_with_its_key() {
             Problem::NoSuchToken { id: 0, count: 0 },
         ),
         (
-            r#"{"tokenizer.ggml.bos_token_id": -1}"#,
+            r#"{"tokenizer.ggml.bos_token_id": -2}"#,
             "tokenizer.ggml.bos_token_id",
             kind("a whole number from 0 on", "a whole number"),
         ),
@@ -391,8 +391,12 @@ fn a_wrong_value_is_named_with_its_key() {
         assert_eq!(wrong(metadata), (key.to_owned(), problem), "{metadata}");
     }
     // The number for no token.
-    let none = bytes_of(r#"{"tokenizer.ggml.bos_token_id": 4294967295}"#);
-    assert_eq!(ModelTemplates::from_gguf(&mut read(&none).unwrap(), "x".as_ref()).unwrap().tokens, []);
+    for none in ["4294967295", "-1"] {
+        let none = bytes_of(&format!(r#"{{"tokenizer.ggml.bos_token_id": {none}}}"#));
+        assert_eq!(ModelTemplates::from_gguf(&mut read(&none).unwrap(), "x".as_ref()).unwrap().tokens, []);
+    }
+    let adds = bytes_of(r#"{"tokenizer.ggml.add_bos_token": true}"#);
+    assert_eq!(ModelTemplates::from_gguf(&mut read(&adds).unwrap(), "x".as_ref()).unwrap().adds_bos, Some(true));
 }
 
 #[test]

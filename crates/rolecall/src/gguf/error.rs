@@ -80,10 +80,6 @@ impl Error {
         Error::Damaged(Flaw { key: String::new(), offset, problem })
     }
 
-    pub(crate) fn of_problem(key: &str, problem: Problem) -> Error {
-        Error::at(0, problem).of_key(key)
-    }
-
     pub(super) fn of_key(self, key: &str) -> Error {
         match self {
             Error::Damaged(flaw) => Error::Damaged(Flaw { key: key.to_owned(), ..flaw }),

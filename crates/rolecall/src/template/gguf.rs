@@ -1,6 +1,6 @@
 //! The chat templates and special tokens in the metadata of a GGUF file.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 use std::path::Path;
 
@@ -53,15 +53,18 @@ impl ModelTemplates {
 }
 
 /// The names of the templates beside the default one, each once.
-fn names<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<BTreeSet<String>, Error> {
-    let mut names = BTreeSet::new();
+fn names<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<String>, Error> {
+    let mut names = Vec::new();
     let Some(elements) = gguf.elements(NAMES)? else { return Ok(names) };
     let found = elements.len();
     if found > MOST_NAMES {
         return Err(gguf.error_at(NAMES, Problem::TooMany { what: "templates", found, most: MOST_NAMES }));
     }
     for name in elements.texts() {
-        names.insert(name?.1);
+        let (_, name) = name?;
+        if !names.contains(&name) {
+            names.push(name);
+        }
     }
     Ok(names)
 }
@@ -79,6 +82,7 @@ fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, Str
     }
     let mut found = Vec::new();
     let mut count = 0;
+    let mut wrong = None;
     if let Some(elements) = gguf.elements(TOKENS)?.filter(|_| !wanted.is_empty()) {
         count = elements.len();
         let last = wanted.keys().next_back().copied().unwrap_or(0);
@@ -88,12 +92,19 @@ fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, Str
             let Some(named) = wanted.remove(&id) else { continue };
             let text = match token {
                 Value::Text(bytes) => String::from_utf8(bytes).map_err(|_| Problem::NotUtf8),
-                _ => Err(Problem::WrongKind { expected: "a text", found: "something else" }),
+                other => Err(Problem::WrongKind { expected: "a text", found: other.kind() }),
             };
-            let key = named.first().map_or(TOKENS, |(key, _)| key);
-            let text = text.map_err(|problem| Error::of_problem(key, problem))?;
-            found.extend(named.into_iter().map(|(_, name)| (name.to_owned(), text.clone())));
+            match text {
+                Ok(text) => found.extend(named.into_iter().map(|(_, name)| (name.to_owned(), text.clone()))),
+                Err(problem) => {
+                    wrong = Some(problem);
+                    break;
+                }
+            }
         }
+    }
+    if let Some(problem) = wrong {
+        return Err(gguf.error_at(TOKENS, problem));
     }
     match wanted.into_iter().next() {
         Some((id, named)) => {
