@@ -75,6 +75,8 @@ pub struct Segment<'a> {
     pub origin: Origin,
     /// Where they begin in the prompt, in bytes.
     pub start: usize,
+    /// Whether they were made while rendering: a number, the braces of a printed value.
+    pub is_made: bool,
 }
 
 impl Segment<'_> {
@@ -83,7 +85,7 @@ impl Segment<'_> {
     pub fn may_hold_controls(&self) -> bool {
         match &self.origin {
             Origin::Message { field, .. } if field == "role" => !matches!(Role::from_name(self.text), Role::Other(_)),
-            origin => *origin == Origin::Format,
+            origin => *origin == Origin::Format && !self.is_made,
         }
     }
 }
@@ -182,13 +184,19 @@ impl Prompt {
             text: piece.text,
             origin: self.origin(piece.source),
             start: piece.start,
+            is_made: piece.source == sources::MADE,
         })
     }
 
     /// The pieces of a part of the prompt, cut at its ends.
     pub fn segments_in(&self, range: Range<usize>) -> impl Iterator<Item = Segment<'_>> {
         let inside = self.text.pieces_in(range).filter(|piece| !piece.text.is_empty());
-        inside.map(|piece| Segment { text: piece.text, origin: self.origin(piece.source), start: piece.start })
+        inside.map(|piece| Segment {
+            text: piece.text,
+            origin: self.origin(piece.source),
+            start: piece.start,
+            is_made: piece.source == sources::MADE,
+        })
     }
 
     /// What wrote the byte at this offset.
