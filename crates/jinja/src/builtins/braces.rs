@@ -363,23 +363,7 @@ fn float_aligned<'a>(world: &World<'a>, out: &mut Builder<'a>, spec: &Spec, numb
         Some(_) => float::format(number, Style::General, precision, is_upper, spec.is_alternate),
         None => match spec.precision {
             None => float::repr(number.abs()),
-            Some(precision) => {
-                // Like `g`, but with a digit behind the point.
-                let text = float::format(number, Style::General, precision, false, spec.is_alternate);
-                let needs_point = number.is_finite() && !text.contains(['.', 'e']);
-                if needs_point
-                    && text.len() >= precision.max(1)
-                    && precision > 0
-                    && text.len() > 1
-                    && precision <= text.len()
-                {
-                    float::format(number, Style::Exponent, precision - 1, false, false)
-                } else if needs_point {
-                    text + ".0"
-                } else {
-                    text
-                }
-            }
+            Some(precision) => float::format(number, Style::Short, precision, false, spec.is_alternate),
         },
     };
     let split = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

@@ -47,6 +47,8 @@ pub(crate) enum Style {
     Exponent,
     /// `%g`
     General,
+    /// Like `%g`, but with a digit behind the point, for which there must be room.
+    Short,
 }
 
 /// The digits of a float without its sign, as C's `printf` writes them. `keeps_zeros` is C's `#`.
@@ -66,8 +68,13 @@ pub(crate) fn format(value: f64, style: Style, precision: usize, is_upper: bool,
                 if keeps_zeros && precision == 0 { text + "." } else { text }
             }
             Style::Exponent => insert_zeros(exponent_form(value, digits, keeps_zeros), &zeros),
-            Style::General if keeps_zeros => insert_zeros(general_form(value, digits.max(1), true), &zeros),
-            Style::General => general_form(value, digits.max(1), false),
+            Style::General | Style::Short => {
+                let digits = digits.max(1);
+                let most = digits as i32 - i32::from(style == Style::Short);
+                let text = general_form(value, digits, keeps_zeros, most);
+                let text = if keeps_zeros { insert_zeros(text, &zeros) } else { text };
+                if style == Style::Short && !text.contains(['.', 'e']) { text + ".0" } else { text }
+            }
         }
     };
     if is_upper { text.to_uppercase() } else { text }
@@ -91,7 +98,8 @@ fn exponent_form(value: f64, precision: usize, keeps_point: bool) -> String {
     with_exponent(&format!("{digits}{point}"), exponent.parse().unwrap_or(0), 'e')
 }
 
-fn general_form(value: f64, precision: usize, keeps_zeros: bool) -> String {
+/// Without an exponent as long as that is below `most`.
+fn general_form(value: f64, precision: usize, keeps_zeros: bool, most: i32) -> String {
     let scientific = format!("{value:.*e}", precision - 1);
     let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);
     let trim = |text: String| match text.contains('.') && !keeps_zeros {
@@ -99,7 +107,7 @@ fn general_form(value: f64, precision: usize, keeps_zeros: bool) -> String {
         false => text,
     };
     let pointed = |text: String| if keeps_zeros && !text.contains('.') { text + "." } else { text };
-    if exponent < -4 || exponent >= precision as i32 {
+    if exponent < -4 || exponent >= most {
         let digits = scientific.split_once('e').map_or(scientific.as_str(), |(digits, _)| digits).to_owned();
         return with_exponent(&pointed(trim(digits)), exponent, 'e');
     }
