@@ -173,6 +173,9 @@ impl Compiler {
     /// The global that an expression names.
     fn global_name(&mut self, expr: &Expr) -> Option<u32> {
         let ExprKind::Name(name) = expr.kind else { return None };
+        if self.program.name(name.0) == "self" {
+            return None;
+        }
         match self.scopes.find(self.frame, name).map(|ident| self.scopes.storage(ident)) {
             Some(Storage::Global(global)) => Some(global),
             Some(Storage::Slot { .. }) => None,

@@ -279,6 +279,12 @@ impl Compiler {
                 0 => self.emit(Op::Slot(slot, name.0)),
                 up => self.emit(Op::Outer(up, slot as u16, name.0)),
             },
+            // jinja2: where nothing sets it, it is the template itself, whatever the context has.
+            _ if self.program.name(name.0) == "self" => {
+                let message = "`self`, which gives the blocks of a template by name, is not supported";
+                let message = self.message(message.to_owned());
+                self.emit(Op::Refuse(message))
+            }
             Some(Storage::Global(global)) => self.emit(Op::Global(global)),
             Some(Storage::Unknown) | None => {
                 let global = self.global(name);

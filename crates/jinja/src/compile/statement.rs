@@ -117,7 +117,7 @@ impl Compiler {
     }
 
     /// A message among the names.
-    fn message(&mut self, message: String) -> u32 {
+    pub(super) fn message(&mut self, message: String) -> u32 {
         self.program.names.push(message.into());
         self.program.names.len() as u32 - 1
     }
