@@ -23,7 +23,7 @@ from wild import Wild
 CONTEXTS = 3
 
 # What Python prints with an address in it, or by the name of a class that only it has.
-UNSTABLE = re.compile(r" at 0x[0-9a-f]+|<(generator|list_reverse|built-in|function|bound|list_reverse|Undefined|reversed|range_iter|dict_\w*iter|Template|jinja2|__main__|oracle|namespace)|object at|<Namespace|<Macro|<method|complex|\dj\)", re.I)
+UNSTABLE = re.compile(r" at 0x[0-9a-f]+|0x[0-9a-z]{10,}|<(generator|list_reverse|built-in|function|bound|list_reverse|Undefined|reversed|range_iter|dict_\w*iter|Template|jinja2|__main__|oracle|namespace)|object at|<Namespace|<Macro|<method|complex|\dj\)", re.I)
 
 
 def same(ours, theirs):

@@ -82,8 +82,15 @@ fn computed(setup: &str, expression: &str) -> Attack {
     repeated(setup, &format!("{{% set x = {expression} %}}"))
 }
 
+/// All names of a capital and another letter, with commas between.
+fn short_names() -> String {
+    let letters = || ('A'..='Z').chain('a'..='z');
+    let names = ('A'..='Z').flat_map(|first| letters().map(move |second| format!("{first}{second}")));
+    names.collect::<Vec<_>>().join(",")
+}
+
 pub fn attacks() -> Vec<Attack> {
-    use ErrorKind::{Syntax, Type, Undefined};
+    use ErrorKind::{Syntax, Type, Undefined, Unsupported};
     use LimitKind::{Depth, Instructions, Integer, Loop, Memory, Nesting, Recursion, Source};
     let nested = |open: &str, close: &str, times: usize| format!("{}1{}", open.repeat(times), close.repeat(times));
     let doubled = |body: &str| {
@@ -497,6 +504,7 @@ pub fn attacks() -> Vec<Attack> {
         ((0..4_000).map(|n| format!("{{% macro a{n}() %}}{{% endmacro %}}")).collect(), End::Text),
         ((0..140).map(|n| format!("{{% with b{n} = 1 %}}")).collect::<String>() + &"{{ c }}".repeat(20_000) + &"{% endwith %}".repeat(140), End::Text),
         ((0..140).map(|n| format!("{{% for b{n} in [1] %}}")).collect::<String>() + &"{{ loop.index }}".repeat(10_000) + &"{% endfor %}".repeat(140), End::Text),
+        (format!("{{%for {} in x%}}{{%endfor%}}", short_names()).repeat(49), End::Error(Unsupported)),
         (format!("{{{{ [{}] }}}}", "1,".repeat(100_000)), End::Text),
         (format!("{{{{ {{{}}} }}}}", "1:1,".repeat(50_000)), End::Text),
         (format!("{{{{ a{} }}}}", " ~ a".repeat(50_000)), End::Text),
