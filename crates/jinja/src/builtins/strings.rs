@@ -119,7 +119,15 @@ fn is_digit(c: char) -> bool {
 }
 
 fn is_identifier(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(|c| c.is_alphanumeric() || c == '_')
+    let goes_on = |c: char| c.is_alphanumeric() || c == '_' || is_combining(c);
+    text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(goes_on)
+}
+
+/// The marks that stand over letters of many scripts; those of single scripts are letters to Rust, or not known here.
+fn is_combining(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}' | '\u{1ab0}'..='\u{1aff}'
+        | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20f0}' | '\u{3099}'..='\u{309a}' | '\u{fe00}'..='\u{fe0f}'
+        | '\u{fe20}'..='\u{fe2f}')
 }
 
 pub(crate) fn is_lower(text: &str) -> bool {
