@@ -137,7 +137,9 @@ fn xml_attributes<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         if matches!(value, Value::None | Value::Undefined(_)) {
             continue;
         }
-        let key = key.to_soft_str(world)?;
+        let Value::Str(key) = &key else {
+            return Err(Fault::type_error(format!("expected string or bytes-like object, got '{}'", key.kind())));
+        };
         if key.plain().contains(|c: char| c.is_ascii_whitespace() || matches!(c, '\x0b' | '/' | '>' | '=')) {
             return Err(Fault::value(format!("Invalid character in attribute name: '{}'", key.plain())));
         }
@@ -145,7 +147,7 @@ fn xml_attributes<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             out.push(" ", Origin::Engine)?;
         }
         is_first = false;
-        out.push_str(&escape(world, &key)?)?;
+        out.push_str(&escape(world, key)?)?;
         out.push("=\"", Origin::Engine)?;
         out.push_str(&escape(world, &value.to_soft_str(world)?)?)?;
         out.push("\"", Origin::Engine)?;

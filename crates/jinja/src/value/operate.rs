@@ -3,7 +3,7 @@
 use super::builder::Builder;
 use super::number::{arithmetic, is_number};
 use super::text::Str;
-use super::{Value, number};
+use super::{Value, ViewKind, number};
 use crate::builtins::{html, percent};
 use crate::error::{Fault, Res};
 use crate::parser::ast::BinaryOp;
@@ -56,6 +56,9 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
             }
             _ => "+",
         },
+        BinaryOp::Sub if matches!(left, Value::View(view) if view.kind != ViewKind::Values) => {
+            return Err(Fault::unsupported("sets are not supported"));
+        }
         BinaryOp::Sub => "-",
         BinaryOp::Mul => match (left, right) {
             (items, other) | (other, items) if items.is_list() || matches!(items, Value::Str(_) | Value::Tuple(_)) => {
