@@ -41,7 +41,7 @@ impl Default for Limits {
         Limits {
             source_bytes: 1 << 18,
             nesting: 150,
-            instructions: 4_000_000,
+            instructions: 3_000_000,
             output_bytes: 16 << 20,
             live_bytes: 24 << 20,
             recursion: 200,

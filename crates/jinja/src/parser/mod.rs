@@ -47,6 +47,9 @@ const KNOWN_NAMES: [&str; 4] = ["loop", "caller", "varargs", "kwargs"];
 /// Names are looked for one by one; no template that is meant to be read has so many.
 const MOST_NAMES: usize = 4096;
 
+/// Parameters of one macro, which are looked for in the same way.
+const MOST_PARAMETERS: usize = 1000;
+
 pub(crate) mod known {
     use super::ast::NameId;
 

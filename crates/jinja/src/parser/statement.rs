@@ -1,8 +1,8 @@
 //! Text, `{{ }}` and `{% %}`.
 
 use super::ast::{ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
-use super::{Parsed, Parser, known};
-use crate::error::Fault;
+use super::{MOST_PARAMETERS, Parsed, Parser, known};
+use crate::error::{ErrorKind, Fault, LimitKind};
 use crate::lexer::{Kind, Op};
 
 impl Parser<'_> {
@@ -202,6 +202,10 @@ impl Parser<'_> {
                 self.expect_op(Op::Comma)?;
             }
             let param = self.expect_name()?;
+            if signature.params.len() == MOST_PARAMETERS {
+                let message = format!("more than {MOST_PARAMETERS} parameters");
+                return Err((Fault::new(ErrorKind::Limit(LimitKind::Source), message), self.at() as usize));
+            }
             if signature.params.contains(&param) {
                 return Err(self.fail(format!("parameter `{}` is there twice", self.names[param.0 as usize])));
             }

@@ -131,7 +131,7 @@ pub fn attacks() -> Vec<Attack> {
         ("{{ 'a'|indent(10**9, true) }}".into(), End::Limit(Memory)),
         ("{{ [1]|tojson(indent=10**9) }}".into(), End::Budget),
         ("{{ [1]|batch(10**9, 1)|list }}".into(), End::Limit(Instructions)),
-        ("{{ (['a' * 1000] * 10000)|join('b' * 10000) }}".into(), End::Limit(Memory)),
+        ("{{ (['a' * 1000] * 10000)|join('b' * 10000) }}".into(), End::Budget),
         ("{{ range(10**9) }}".into(), End::Limit(Loop)),
         ("{{ 10**(10**10) }}".into(), End::Limit(Integer)),
         ("{{ 10 ** 5000 }}".into(), End::Limit(Integer)),
@@ -172,7 +172,7 @@ pub fn attacks() -> Vec<Attack> {
         ("{#".repeat(100_000), End::Error(Syntax)),
         ("{% raw %}".to_owned() + &"{% endra".repeat(30_000), End::Error(Syntax)),
         // Many small things.
-        ("{% for i in range(100000) %}{% for j in range(5) %}a{% endfor %}{% endfor %}".into(), End::Text),
+        ("{% for i in range(100000) %}{% for j in range(3) %}a{% endfor %}{% endfor %}".into(), End::Text),
         ("{% for i in range(100000) %}{% for j in range(100) %}{% set n = namespace(a=1) %}{% endfor %}{% endfor %}".into(), End::Budget),
         (format!("{{{{ '{{0{}}}'.format(1) }}}}", ".a".repeat(100_000)), End::Error(Undefined)),
         ("{{ {[1]: 2} }}".into(), End::Error(Type)),
@@ -487,16 +487,17 @@ pub fn attacks() -> Vec<Attack> {
         ("{% set ns = namespace(l=[1]) %}{% for i in range(100000) %}{% for x in [1, ns.l] if true %}{% if loop.first %}{% set ns.l = [loop] %}{% endif %}{{ loop.last }}{% endfor %}{% endfor %}".into(), End::Limit(Depth)),
         ("{{ ('9' * 10000000)|int }}".into(), End::Limit(Integer)),
         // Large sources.
+        (format!("{{% macro f({}) %}}{{% endmacro %}}", (0..1_001).map(|n| format!("a{n}")).collect::<Vec<_>>().join(",")), End::Limit(Source)),
         ((0..20_000).map(|n| format!("{{{{ a{n} }}}}")).collect(), End::Limit(Source)),
         ((0..4_000).map(|n| format!("{{% set a{n} = 1 %}}")).collect(), End::Text),
         ((0..4_000).map(|n| format!("{{% set a{n} = 1 %}}")).collect::<String>() + &"{{ a3999 }}".repeat(15_000), End::Text),
         ((0..4_000).map(|n| format!("{{{{ a{n} }}}}")).collect::<String>() + &"{{ a3999 }}".repeat(15_000), End::Text),
         ((0..400).map(|n| format!("{{% if a{n} %}}{{% set b{n} = 1 %}}{{% endif %}}")).collect::<String>().repeat(14), End::Text),
-        (format!("{{% macro f({}) %}}{{% endmacro %}}", (0..4_000).map(|n| format!("a{n}")).collect::<Vec<_>>().join(", ")).repeat(8), End::Text),
+        (format!("{{% macro f({}) %}}{{% endmacro %}}", (0..1_000).map(|n| format!("a{n}")).collect::<Vec<_>>().join(", ")).repeat(40), End::Text),
         (
             format!(
                 "{{% macro f({0}) %}}{{% endmacro %}}{{% for i in range(1000) %}}{{{{ f({0}) }}}}{{% endfor %}}",
-                (0..4_000).map(|n| format!("a{n}=1")).collect::<Vec<_>>().join(", ")
+                (0..1_000).map(|n| format!("a{n}=1")).collect::<Vec<_>>().join(", ")
             ),
             End::Budget,
         ),
