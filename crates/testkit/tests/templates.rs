@@ -71,6 +71,15 @@ fn of_the_last_reply_alone_no_other_mark_is_learned() {
 }
 
 #[test]
+fn a_text_that_comes_in_two_pieces_is_one_messages() {
+    let template = ChatTemplate::compile("<{{ messages[0].content }}|{{ messages[0].content }}>", Vec::new());
+    let conversation = conversation(r#"[{"role": "user", "content": "a"}]"#, object! {});
+    let prompt = render_template(&conversation, &template.expect("it is Jinja"), &TemplateOptions::default());
+    let turns = prompt.expect("it renders").turns().iter().map(|turn| (turn.start, turn.message)).collect::<Vec<_>>();
+    assert_eq!(turns, [(0, None), (1, Some(0)), (4, None)]);
+}
+
+#[test]
 fn nothing_to_learn_is_refused() {
     let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "loss": false}]"#;
     let conversation = conversation(messages, complete());

@@ -16,7 +16,7 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
     let mut ends: Vec<(usize, Source)> = Vec::with_capacity(output.pieces().size_hint().0);
     let mut turns: Vec<Turn> = Vec::with_capacity(conversation.messages.len() + 2);
     // Neighbouring pieces of one input are one.
-    let mut last: Option<(jinja::Tag, Source)> = None;
+    let mut last: Option<(jinja::Tag, Source, Option<usize>)> = None;
     // Neighbouring pieces have one mark.
     let mut pass: (jinja::MarkId, Option<usize>) = Default::default();
     for piece in output.pieces().take_while(|piece| piece.start < end) {
@@ -26,12 +26,15 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
         let mut message = pass.1;
         let source = match piece.origin {
             jinja::Origin::Input { tag, .. } => match last {
-                Some((same, source)) if same == tag => source,
+                Some((same, source, said_by)) if same == tag => {
+                    message = message.or(said_by);
+                    source
+                }
                 _ => match inputs.add_origin(tag, &mut origins) {
                     Some((number, said_by)) => {
                         message = message.or(said_by);
                         let source = sources::beyond(0, number);
-                        last = Some((tag, source));
+                        last = Some((tag, source, said_by));
                         source
                     }
                     None => sources::FORMAT,
