@@ -5,8 +5,6 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 use rolecall::{Bos, CallForm, DateTime, LossPolicy, RuleMode};
 
-use crate::template::read_time;
-
 /// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
 #[derive(Debug, Parser)]
 #[command(name = "rolecall", version, after_help = include_str!("../help/rolecall.txt"))]
@@ -269,7 +267,7 @@ pub struct OwnTemplate {
     #[arg(long, value_enum, value_name = "HOW", requires = "template")]
     pub tool_calls: Option<CallsArg>,
     /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
-    #[arg(long, value_name = "TIME", requires = "template", value_parser = read_time)]
+    #[arg(long, value_name = "TIME", requires = "template")]
     pub now: Option<DateTime>,
 }
 

@@ -80,7 +80,7 @@ impl Templates {
             }
         }
         let now = match text_of(request, "now")? {
-            Some(now) => Some(read_time(now).map_err(|_| wrong_type("now", TIME, &now.into()))?),
+            Some(now) => Some(now.parse().map_err(|_| wrong_type("now", TIME, &now.into()))?),
             None => clock(),
         };
         Ok(Some(Templates::new(model, None, now)))
@@ -131,25 +131,4 @@ pub fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
 fn clock() -> Option<DateTime> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
     DateTime::from_unix(i64::try_from(since.as_secs()).ok()?)
-}
-
-/// Reads `2026-11-21` or `2026-11-21T12:34:56`.
-pub fn read_time(text: &str) -> Result<DateTime, String> {
-    let (date, time) = text.split_once('T').unwrap_or((text, "00:00:00"));
-    let numbers: Option<Vec<u32>> =
-        date.splitn(3, '-').chain(time.splitn(3, ':')).map(|number| number.parse().ok()).collect();
-    match numbers.as_deref() {
-        Some([year @ 1..=9999, month @ 1..=12, day @ 1..=31, hour @ 0..=23, minute @ 0..=59, second @ 0..=59]) => {
-            Ok(DateTime {
-                year: *year as i32,
-                month: *month,
-                day: *day,
-                hour: *hour,
-                minute: *minute,
-                second: *second,
-                microsecond: 0,
-            })
-        }
-        _ => Err(format!("expected {TIME}")),
-    }
 }

@@ -1,3 +1,6 @@
+use std::fmt;
+use std::str::FromStr;
+
 /// Says what time it is, for `strftime_now`.
 pub trait Clock {
     /// The local time.
@@ -53,6 +56,60 @@ const MONTHS: [&str; 12] = [
     "December",
 ];
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+
+/// `2026-11-21`, `2026-11-21T12:34` or `2026-11-21T12:34:56`.
+///
+/// ```
+/// use rolecall_jinja::DateTime;
+/// let time: DateTime = "2026-11-21T12:34:56".parse()?;
+/// assert_eq!((time.year, time.day, time.second), (2026, 21, 56));
+/// assert!("2026-02-30".parse::<DateTime>().is_err());
+/// # Ok::<(), rolecall_jinja::NotATime>(())
+/// ```
+impl FromStr for DateTime {
+    type Err = NotATime;
+
+    fn from_str(text: &str) -> Result<DateTime, NotATime> {
+        let (date, time) = text.split_once('T').unwrap_or((text, "00:00"));
+        let numbers = |text: &str, sign: char| -> Option<Vec<u32>> {
+            let digits = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+            text.split(sign).map(|part| part.parse().ok().filter(|_| digits(part))).collect()
+        };
+        let (date, time) = numbers(date, '-').zip(numbers(time, ':')).ok_or(NotATime)?;
+        let (&[year @ 1..=9999, month @ 1..=12, day], &[hour @ 0..=23, minute @ 0..=59, ref rest @ ..]) =
+            (date.as_slice(), time.as_slice())
+        else {
+            return Err(NotATime);
+        };
+        let second = match *rest {
+            [] => 0,
+            [second @ 0..=59] => second,
+            _ => return Err(NotATime),
+        };
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let days = match month {
+            2 => 28 + u32::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        match (1..=days).contains(&day) {
+            true => Ok(DateTime { year: year as i32, month, day, hour, minute, second, microsecond: 0 }),
+            false => Err(NotATime),
+        }
+    }
+}
+
+/// A text that is no time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotATime;
+
+impl fmt::Display for NotATime {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("expected a time like 2026-11-21 or 2026-11-21T12:34:56")
+    }
+}
+
+impl std::error::Error for NotATime {}
 
 impl DateTime {
     /// The time, in UTC, of so many seconds after the beginning of 1970; none beyond the years 1 to 9999, which are

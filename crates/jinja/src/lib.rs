@@ -20,7 +20,7 @@ mod value;
 mod vm;
 
 pub use analysis::{Analysis, Comparison, Constant, FunctionCall, Path, Read, Spot, Step, Test, Use};
-pub use clock::{Clock, DateTime};
+pub use clock::{Clock, DateTime, NotATime};
 pub use error::{Call, Error, ErrorKind, LimitKind, Place};
 pub use input::{Context, Input, InputEntry, InputNode, InputValue, Inputs, Tag};
 pub use limits::Limits;

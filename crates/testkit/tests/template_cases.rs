@@ -2,7 +2,7 @@
 //! The case may give `options`: `{"calls": "as-wanted", "now": "2026-11-21T12:34:56", "tokens": {"bos_token": "<s>"}}`.
 
 use rolecall::{
-    CallForm, ChatTemplate, Conversation, DateTime, Json, Prompt, RenderError, TemplateOptions, json, render_template,
+    CallForm, ChatTemplate, Conversation, Json, Prompt, RenderError, TemplateOptions, json, render_template,
 };
 use rolecall_testkit::Fixture;
 
@@ -35,7 +35,7 @@ fn run(template: &str, request: &str, options: &Json) -> Result<Prompt, String> 
         Some("as-wanted") => CallForm::AsWanted,
         _ => CallForm::AsGiven,
     };
-    let now = option("now").and_then(Json::as_str).map(|text| read_time(text).expect("`now` is a time"));
+    let now = option("now").and_then(Json::as_str).map(|text| text.parse().expect("`now` is a time"));
     let options = TemplateOptions { now, calls, ..TemplateOptions::default() };
     render_template(&conversation, &template, &options).map_err(|error| told(&error))
 }
@@ -50,21 +50,4 @@ fn told(error: &RenderError) -> String {
         text.push_str(&format!("\nat {place}"));
     }
     text
-}
-
-/// `2026-11-21T12:34:56`
-fn read_time(text: &str) -> Option<DateTime> {
-    let numbers: Option<Vec<u32>> = text.split(['-', 'T', ':']).map(|number| number.parse().ok()).collect();
-    match numbers?.as_slice() {
-        [year, month, day, hour, minute, second] => Some(DateTime {
-            year: i32::try_from(*year).ok()?,
-            month: *month,
-            day: *day,
-            hour: *hour,
-            minute: *minute,
-            second: *second,
-            microsecond: 0,
-        }),
-        _ => None,
-    }
 }

@@ -29,7 +29,7 @@ impl Shared {
     /// Takes a line that is no vector: the meta line, or a case.
     pub fn take(&mut self, row: &Object) {
         match text(row, "kind") {
-            "meta" => self.now = read_time(text(row, "strftime_now")),
+            "meta" => self.now = text(row, "strftime_now").parse().ok(),
             _ => drop(self.cases.insert(text(row, "id").to_owned(), row.clone())),
         }
     }
@@ -127,20 +127,4 @@ fn read_index(folder: &Path) -> HashMap<String, Vec<(String, String)>> {
         tokens.insert(text(entry, "file").to_owned(), named.collect());
     }
     tokens
-}
-
-/// `2026-11-21T12:34:56`
-fn read_time(text: &str) -> Option<DateTime> {
-    let mut numbers = text.split(['-', 'T', ':']).map(|number| number.parse::<u32>().ok());
-    let mut next = || numbers.next().flatten();
-    let year = i32::try_from(next()?).ok()?;
-    Some(DateTime {
-        year,
-        month: next()?,
-        day: next()?,
-        hour: next()?,
-        minute: next()?,
-        second: next()?,
-        microsecond: 0,
-    })
 }
