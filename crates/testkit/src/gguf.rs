@@ -1,7 +1,10 @@
 //! Writes the metadata of GGUF files, for tests.
 
-use rolecall::Json;
+use std::io::Cursor;
+
+use rolecall::gguf::{Error, Flaw, Gguf};
 use rolecall::json::Object;
+use rolecall::{Json, json};
 
 /// A GGUF file of version 3 without tensors: texts, bools, whole numbers (32 bits), real numbers (32 bits) and lists of these,
 /// in which the first item decides the type.
@@ -16,6 +19,27 @@ pub fn write_gguf(metadata: &Object) -> Vec<u8> {
         push_value(&mut bytes, value);
     }
     bytes
+}
+
+/// The same of metadata that is written as JSON.
+pub fn gguf_of(metadata: &str) -> Vec<u8> {
+    match json::parse(metadata) {
+        Ok(Json::Object(object)) => write_gguf(&object),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads a file's bytes.
+pub fn read_gguf(bytes: &[u8]) -> Result<Gguf<Cursor<&[u8]>>, Error> {
+    Gguf::read(Cursor::new(bytes))
+}
+
+/// What is wrong with a file; that it cannot be read fails the test.
+pub fn flaw_of(error: Error) -> Flaw {
+    match error {
+        Error::Damaged(flaw) => flaw,
+        Error::Unreadable(error) => panic!("{error}"),
+    }
 }
 
 fn kind_of(value: &Json) -> u32 {

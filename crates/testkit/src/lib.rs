@@ -15,7 +15,7 @@ mod report;
 mod toy;
 
 pub use fixture::Fixture;
-pub use gguf::write_gguf;
+pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
 pub use report::{Report, Verdict};
 pub use toy::Toy;

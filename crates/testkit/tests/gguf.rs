@@ -2,11 +2,8 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use std::io::Cursor;
-
-use rolecall::gguf::{Error, Flaw, Gguf, Problem, Value};
-use rolecall::{Json, json};
-use rolecall_testkit::write_gguf;
+use rolecall::gguf::{Error, Flaw, Problem, Value};
+use rolecall_testkit::{flaw_of, gguf_of, read_gguf};
 
 const MODEL: &str = r#"{
     "general.architecture": "tiny",
@@ -26,28 +23,10 @@ const MODEL: &str = r#"{
     "nested": [[1, 2], [3]]
 }"#;
 
-fn bytes_of(metadata: &str) -> Vec<u8> {
-    match json::parse(metadata) {
-        Ok(Json::Object(object)) => write_gguf(&object),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn read(bytes: &[u8]) -> Result<Gguf<Cursor<&[u8]>>, Error> {
-    Gguf::read(Cursor::new(bytes))
-}
-
-fn flaw(error: Error) -> Flaw {
-    match error {
-        Error::Damaged(flaw) => flaw,
-        Error::Unreadable(error) => panic!("{error}"),
-    }
-}
-
 #[test]
 fn values_are_read_by_key_and_arrays_element_by_element() {
-    let bytes = bytes_of(MODEL);
-    let mut gguf = read(&bytes).unwrap();
+    let bytes = gguf_of(MODEL);
+    let mut gguf = read_gguf(&bytes).unwrap();
     assert_eq!(gguf.text("general.name").unwrap(), Some("Tiny Chat"));
     assert_eq!(gguf.text("general.nothing").unwrap(), None);
     assert_eq!(gguf.number("tokenizer.ggml.eos_token_id").unwrap(), Some(2));
@@ -122,7 +101,7 @@ fn a_hostile_file_is_refused_before_anything_is_made_of_it() {
         ),
     ];
     for (bytes, key, offset, problem) in cases {
-        let found = flaw(read(&bytes).unwrap_err());
+        let found = flaw_of(read_gguf(&bytes).unwrap_err());
         assert_eq!(found, Flaw { key: key.to_owned(), offset, problem });
     }
 }
@@ -130,30 +109,33 @@ fn a_hostile_file_is_refused_before_anything_is_made_of_it() {
 #[test]
 fn a_key_that_comes_twice_and_text_that_is_none_are_refused() {
     let twice = {
-        let mut bytes = bytes_of(r#"{"a": 1}"#);
+        let mut bytes = gguf_of(r#"{"a": 1}"#);
         let entry = bytes[24..].to_vec();
         bytes.extend(entry);
         bytes[16] = 2;
         bytes
     };
-    assert_eq!(flaw(read(&twice).unwrap_err()), Flaw { key: "a".into(), offset: 41, problem: Problem::KeyTwice });
-    let mut bytes = bytes_of(r#"{"general.name": "x", "list": ["y"]}"#);
+    assert_eq!(
+        flaw_of(read_gguf(&twice).unwrap_err()),
+        Flaw { key: "a".into(), offset: 41, problem: Problem::KeyTwice }
+    );
+    let mut bytes = gguf_of(r#"{"general.name": "x", "list": ["y"]}"#);
     for letter in [b'x', b'y'] {
         let at = bytes.iter().rposition(|byte| *byte == letter).unwrap();
         bytes[at] = 0xff;
     }
-    let mut gguf = read(&bytes).unwrap();
-    let name = flaw(gguf.text("general.name").unwrap_err());
+    let mut gguf = read_gguf(&bytes).unwrap();
+    let name = flaw_of(gguf.text("general.name").unwrap_err());
     assert_eq!((name.key.as_str(), name.problem), ("general.name", Problem::NotUtf8));
-    let list = flaw(gguf.texts("list").unwrap_err());
+    let list = flaw_of(gguf.texts("list").unwrap_err());
     assert_eq!((list.key.as_str(), list.problem), ("list", Problem::NotUtf8));
 }
 
 #[test]
 fn every_cut_and_every_changed_byte_is_an_error_or_a_file() {
-    let bytes = bytes_of(MODEL);
+    let bytes = gguf_of(MODEL);
     let use_it = |bytes: &[u8]| -> Result<(), Error> {
-        let mut gguf = read(bytes)?;
+        let mut gguf = read_gguf(bytes)?;
         let keys: Vec<String> = gguf.keys().map(str::to_owned).collect();
         for key in keys {
             let _ = (gguf.text(&key), gguf.number(&key), gguf.flag(&key));
@@ -165,14 +147,14 @@ fn every_cut_and_every_changed_byte_is_an_error_or_a_file() {
     assert!(use_it(&bytes).is_ok());
     for end in 0..bytes.len() {
         let error = use_it(&bytes[..end]).expect_err("it is cut short");
-        assert!(flaw(error).offset <= end as u64);
+        assert!(flaw_of(error).offset <= end as u64);
     }
     for at in 0..bytes.len() {
         for value in [0, 1, 9, 0x7f, 0x80, 0xff, bytes[at] ^ 1] {
             let mut changed = bytes.clone();
             changed[at] = value;
             if let Err(error) = use_it(&changed) {
-                assert!(flaw(error).offset <= bytes.len() as u64);
+                assert!(flaw_of(error).offset <= bytes.len() as u64);
             }
         }
     }

@@ -3,14 +3,13 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::fs;
-use std::io::Cursor;
 use std::path::PathBuf;
 
-use rolecall::gguf::{Error, Flaw, Gguf, Problem};
+use rolecall::Json;
+use rolecall::gguf::Problem;
 use rolecall::model::FileError;
 use rolecall::template::{ModelTemplates, load};
-use rolecall::{Json, json};
-use rolecall_testkit::write_gguf;
+use rolecall_testkit::{flaw_of, gguf_of, read_gguf};
 
 const GGUF: &str = r#"{
     "general.architecture": "tiny",
@@ -341,8 +340,8 @@ fn a_template_is_chosen_as_transformers_chooses() {
 
 #[test]
 fn templates_and_special_tokens_are_found() {
-    let bytes = bytes_of(GGUF);
-    let templates = ModelTemplates::from_gguf(&mut read(&bytes).unwrap(), "tiny.gguf".as_ref()).unwrap();
+    let bytes = gguf_of(GGUF);
+    let templates = ModelTemplates::from_gguf(&mut read_gguf(&bytes).unwrap(), "tiny.gguf".as_ref()).unwrap();
     let named: Vec<(&str, &str)> =
         templates.templates.iter().map(|template| (template.name.as_str(), template.source.as_str())).collect();
     assert_eq!(named, [("default", "{{ bos_token }}default"), ("tool_use", "tools"), ("rag", "rag")]);
@@ -356,8 +355,8 @@ fn templates_and_special_tokens_are_found() {
 #[test]
 fn a_wrong_value_is_named_with_its_key() {
     let wrong = |metadata: &str| {
-        let bytes = bytes_of(metadata);
-        let flaw = flaw(ModelTemplates::from_gguf(&mut read(&bytes).unwrap(), "x".as_ref()).unwrap_err());
+        let bytes = gguf_of(metadata);
+        let flaw = flaw_of(ModelTemplates::from_gguf(&mut read_gguf(&bytes).unwrap(), "x".as_ref()).unwrap_err());
         assert!(flaw.offset > 24, "{flaw:?}");
         (flaw.key, flaw.problem)
     };
@@ -392,43 +391,25 @@ fn a_wrong_value_is_named_with_its_key() {
     }
     // The number for no token.
     for none in ["4294967295", "-1"] {
-        let none = bytes_of(&format!(r#"{{"tokenizer.ggml.bos_token_id": {none}}}"#));
-        assert_eq!(ModelTemplates::from_gguf(&mut read(&none).unwrap(), "x".as_ref()).unwrap().tokens, []);
+        let none = gguf_of(&format!(r#"{{"tokenizer.ggml.bos_token_id": {none}}}"#));
+        assert_eq!(ModelTemplates::from_gguf(&mut read_gguf(&none).unwrap(), "x".as_ref()).unwrap().tokens, []);
     }
-    let adds = bytes_of(r#"{"tokenizer.ggml.add_bos_token": true}"#);
-    assert_eq!(ModelTemplates::from_gguf(&mut read(&adds).unwrap(), "x".as_ref()).unwrap().adds_bos, Some(true));
+    let adds = gguf_of(r#"{"tokenizer.ggml.add_bos_token": true}"#);
+    assert_eq!(ModelTemplates::from_gguf(&mut read_gguf(&adds).unwrap(), "x".as_ref()).unwrap().adds_bos, Some(true));
 }
 
 #[test]
 fn a_changed_byte_of_a_gguf_file_is_an_error_or_changes_what_is_read() {
-    let bytes = bytes_of(GGUF);
+    let bytes = gguf_of(GGUF);
     for at in 0..bytes.len() {
         for value in [0, 1, 9, 0x7f, 0xff] {
             let mut changed = bytes.clone();
             changed[at] = value;
-            let templates = read(&changed).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, "x".as_ref()));
+            let templates = read_gguf(&changed).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, "x".as_ref()));
             if let Err(error) = templates {
-                assert!(flaw(error).offset <= bytes.len() as u64);
+                assert!(flaw_of(error).offset <= bytes.len() as u64);
             }
         }
-    }
-}
-
-fn bytes_of(metadata: &str) -> Vec<u8> {
-    match json::parse(metadata) {
-        Ok(Json::Object(object)) => write_gguf(&object),
-        other => panic!("{other:?}"),
-    }
-}
-
-fn read(bytes: &[u8]) -> Result<Gguf<Cursor<&[u8]>>, Error> {
-    Gguf::read(Cursor::new(bytes))
-}
-
-fn flaw(error: Error) -> Flaw {
-    match error {
-        Error::Damaged(flaw) => flaw,
-        Error::Unreadable(error) => panic!("{error}"),
     }
 }
 
