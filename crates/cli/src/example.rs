@@ -3,6 +3,17 @@
 use rolecall::{Conversation, Format, Options, Prompt, render};
 use rolecall_conversation::Error;
 
+use crate::explain::{Explained, View, draw_terminal};
+use crate::paint::Paint;
+
+/// An example of what a format's turns look like; or why even the plainest conversation is refused.
+pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Result<String, rolecall::Error> {
+    let (conversation, prompt) = fill_example(format)?;
+    let explained =
+        Explained { conversation: &conversation, format, prompt: &prompt, encoded: None, added: &[], loss: None };
+    Ok(draw_terminal(&View::new(explained), paint, width))
+}
+
 /// The richest of a few conversations that the format does not refuse, with its prompt; or why even the plainest is refused.
 pub fn fill_example(format: &Format) -> Result<(Conversation, Prompt), rolecall::Error> {
     let mut last = None;

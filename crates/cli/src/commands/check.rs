@@ -2,9 +2,9 @@ use rolecall::{Format, Json, Slot, object};
 
 use crate::args::Check;
 use crate::diagnostic::{Diagnostic, Place, Severity};
-use crate::example::fill_example;
+use crate::example::draw_example;
 use crate::exit::Exit;
-use crate::explain::{Explained, View, counted, draw_terminal};
+use crate::explain::counted;
 use crate::failure::{Failure, count_of_mistakes, diagnostics_of_format, json_of_mistakes};
 use crate::files;
 use crate::output::Output;
@@ -49,18 +49,8 @@ fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), F
         counted(layouts, "layout"),
         counted(format.controls.len(), "control token")
     ))?;
-    match fill_example(format) {
-        Ok((conversation, prompt)) => {
-            let explained = Explained {
-                conversation: &conversation,
-                format,
-                prompt: &prompt,
-                encoded: None,
-                added: &[],
-                loss: None,
-            };
-            output.write(&draw_terminal(&View::new(explained), paint, output.width))
-        }
+    match draw_example(format, paint, output.width) {
+        Ok(example) => output.write(&example),
         Err(error) => {
             output.show(&Diagnostic {
                 severity: Severity::Warning,

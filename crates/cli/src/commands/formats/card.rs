@@ -4,8 +4,7 @@ use rolecall::{Format, answer, json};
 
 use super::facts::rules_of;
 use super::setting::{Setting, settings_of};
-use crate::example::fill_example;
-use crate::explain::{Explained, View, draw_terminal};
+use crate::example::draw_example;
 use crate::paint::{Paint, Style};
 use crate::table;
 use crate::visible;
@@ -30,18 +29,8 @@ pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
         push_section(&mut out, paint, heading, rows);
     }
     out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "example")));
-    match fill_example(format) {
-        Ok((conversation, prompt)) => {
-            let explained = Explained {
-                conversation: &conversation,
-                format,
-                prompt: &prompt,
-                encoded: None,
-                added: &[],
-                loss: None,
-            };
-            out.push_str(&draw_terminal(&View::new(explained), paint, width));
-        }
+    match draw_example(format, paint, width) {
+        Ok(example) => out.push_str(&example),
         Err(error) => out.push_str(&format!("  none: {}\n", visible::escape(&error.to_string()))),
     }
     out
