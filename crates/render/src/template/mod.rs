@@ -73,9 +73,25 @@ pub enum CallForm {
 }
 
 impl ChatTemplate {
-    /// Compiles a template.
+    /// The variables that every template is given, beside special tokens and switches.
+    pub const GIVEN: [&'static str; 4] = ["messages", "tools", "documents", "add_generation_prompt"];
+
+    /// Compiles a template within the usual limits.
     pub fn compile(source: &str, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Error> {
-        let program = jinja::Template::compile(source, &Limits::default()).map_err(in_template)?;
+        ChatTemplate::compile_within(source, tokens, &Limits::default())
+    }
+
+    /// Compiles a template that may be as large, and as deep, as the limits say.
+    ///
+    /// ```
+    /// use rolecall_render::{ChatTemplate, Limits};
+    /// let mut limits = Limits::default();
+    /// limits.source_bytes = 10;
+    /// let refused = ChatTemplate::compile_within("{{ messages }}", Vec::new(), &limits).unwrap_err();
+    /// assert_eq!(refused.code(), "limit-source");
+    /// ```
+    pub fn compile_within(source: &str, tokens: Vec<(String, String)>, limits: &Limits) -> Result<ChatTemplate, Error> {
+        let program = jinja::Template::compile(source, limits).map_err(in_template)?;
         Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default() })
     }
 

@@ -2,6 +2,7 @@
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
+use rolecall_render::ChatTemplate;
 
 use super::ModelTemplates;
 use crate::model::Damage;
@@ -11,9 +12,6 @@ const USUAL: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "p
 
 /// A model's own tokens, by name; under the second key some configs of transformers 5 have them.
 const OWN: [&str; 2] = ["model_specific_special_tokens", "extra_special_tokens"];
-
-/// What a template has from the conversation: no token may stand in its place.
-const TAKEN: [&str; 4] = ["messages", "tools", "documents", "add_generation_prompt"];
 
 /// A token as tokenizer files write it: a text, or an object with its `content`.
 pub(crate) fn token_of(value: &Json) -> Option<&str> {
@@ -101,7 +99,8 @@ impl ModelTemplates {
                 let expected = "an object of tokens by name";
                 let wrong = || Damage::WrongType { field, expected, found: value.kind() };
                 let text = token_of(value).ok_or_else(wrong)?;
-                if !TAKEN.contains(&name) {
+                // No token may stand in the place of what the conversation gives.
+                if !ChatTemplate::GIVEN.contains(&name) {
                     self.set_token(name, text.to_owned());
                 }
             }

@@ -21,9 +21,6 @@ pub struct Switch {
 /// Switches that are tried out.
 const MOST_TRIED: usize = 12;
 
-/// What transformers hands to every template.
-const GIVEN: [&str; 4] = ["messages", "tools", "documents", "add_generation_prompt"];
-
 pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &Probe<'_>) -> Vec<Switch> {
     let mut switches: Vec<Switch> = Vec::new();
     for read in &program.reads {
@@ -33,7 +30,7 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
         let assigned = program.assigned.iter().find(|(assigned, _)| assigned == name);
         let is_own = assigned.is_some_and(|(_, first)| first.offset < spot.offset);
         let is_token = name.ends_with("_token") || template.tokens.iter().any(|(token, _)| token == name);
-        if is_own || is_token || GIVEN.contains(&name.as_str()) {
+        if is_own || is_token || ChatTemplate::GIVEN.contains(&name.as_str()) {
             continue;
         }
         match switches.iter_mut().find(|switch| switch.name == *name) {
