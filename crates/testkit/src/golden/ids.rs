@@ -69,8 +69,8 @@ fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Toke
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::Skipped("the vector expects nothing");
     };
-    // Flagged special or not: what the row calls control tokens are those that are flagged or that the template has.
-    let protected: Vec<u32> =
+    // What a row calls control tokens are those that are flagged special, or that its template has.
+    let unflagged: Vec<u32> =
         tokenizer.added_tokens().iter().filter(|token| !token.special).map(|token| token.id).collect();
     let encoder = match Encoder::new(Arc::from([]), tokenizer) {
         Ok(encoder) => encoder,
@@ -94,7 +94,7 @@ fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Toke
     Verdict::compare(text(expected, "prompt"), prompt.text())
         .and(|| same("ids", safe.ids()))
         .and(|| {
-            if lets_more_through(expected, &safe.control_ids(), &protected) {
+            if lets_more_through(expected, &safe.control_ids(), &unflagged) {
                 Verdict::Excused(MORE)
             } else {
                 same("control_ids", safe.control_ids())
