@@ -101,16 +101,17 @@ fn a_continued_message_is_open_even_where_others_say_the_same() {
 /// transformers cuts at the last place where its mark stands, whoever wrote it.
 #[test]
 fn a_mark_in_another_text_is_text() {
+    // The texts printed behind the message have the mark at the very place where the message's own has it.
     let source = "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ documents[0].text }}{{ messages[1].note }}";
     let template = ChatTemplate::compile(source, Vec::new()).expect("it is Jinja");
     let mark = "CONTINUE_FINAL_MESSAGE_TAG ";
     let messages = json::parse(&format!(
-        r#"[{{"role": "user", "content": "a{mark}"}}, {{"role": "assistant", "content": "b{mark}b", "note": "{mark}"}}]"#
+        r#"[{{"role": "user", "content": "a{mark}"}}, {{"role": "assistant", "content": "b{mark}b", "note": "b{mark}b{mark}"}}]"#
     ));
     let conversation = Conversation::from_json(
         object! {
             "messages" => messages.expect("it is JSON"),
-            "documents" => Json::Array(vec![object! { "text" => mark }.into()]),
+            "documents" => Json::Array(vec![object! { "text" => format!("b{mark}b{mark}") }.into()]),
             "continue_final_message" => true,
         }
         .into(),
