@@ -70,6 +70,12 @@ pub trait Inputs {
         None
     }
 
+    /// How the keys, strings, numbers and words in a list or dict are spelled in the JSON text that it was read from, in
+    /// their order there: `tojson` then writes them so. None: it writes them as Python does.
+    fn spellings<'a>(&'a self, _node: &'a dyn Any) -> Option<&'a [String]> {
+        None
+    }
+
     /// All that is asked about a value. There is no need to write this or the next two: they are here, with the reader's
     /// own type, so that the several questions of a look-up are one call.
     fn look<'a>(&'a self, node: &'a dyn Any) -> InputNode<'a> {

@@ -5,10 +5,12 @@ use std::collections::HashMap;
 
 mod parse;
 mod place;
+mod spellings;
 mod write;
 
 pub use parse::{ParseError, parse};
 pub use place::{Step, key_span, span};
+pub use spellings::spellings;
 pub use write::{Layout, write, write_at, write_string};
 
 /// A JSON value.

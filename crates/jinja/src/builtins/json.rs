@@ -3,7 +3,7 @@
 use super::{Args, FilterFn, flag, str_arg};
 use crate::error::{Fault, Res};
 use crate::input::{InputNode, InputValue, Tag};
-use crate::output::Origin;
+use crate::output::{Offset, Origin};
 use crate::value::builder::Builder;
 use crate::value::compare::{order, sort};
 use crate::value::text::Str;
@@ -75,7 +75,7 @@ fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout
         }
         Value::Float(value) => out.push(&float_text(*value), ENGINE),
         Value::InputDict(node, _) | Value::InputList(node, _) => {
-            write_node(world, out, world.inputs.look(*node), layout, depth)
+            write_node(world, out, world.inputs.look(*node), &mut None, layout, depth)
         }
         Value::List(_) | Value::InputPart(_) | Value::Tuple(_) => {
             let length = value.size(world).unwrap_or(0);
@@ -97,17 +97,33 @@ fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout
     }
 }
 
+/// How what is still to be written is spelled, if the caller says so.
+type Spellings<'a> = Option<std::slice::Iter<'a, String>>;
+
 /// A value of the caller's, where it lies.
 fn write_node<'a>(
     world: &World<'a>,
     out: &mut Builder<'a>,
     found: InputNode<'a>,
+    spellings: &mut Spellings<'a>,
     layout: &Layout<'a>,
     depth: u32,
 ) -> Res<()> {
     world.work(64)?;
     world.check_depth(depth)?;
     let InputNode { node, value, tag } = found;
+    let mut own = None;
+    let spellings = match value {
+        InputValue::List | InputValue::Dict if spellings.is_none() && !layout.is_ascii => {
+            own = world.inputs.spellings(node).map(<[String]>::iter);
+            &mut own
+        }
+        InputValue::List | InputValue::Dict => spellings,
+        _ => match spellings.as_mut().and_then(Iterator::next) {
+            Some(spelling) => return write_spelled(world, out, spelling, tag),
+            None => &mut own,
+        },
+    };
     match value {
         InputValue::Str(text) => write_input(world, out, text, tag, layout.is_ascii),
         InputValue::List => {
@@ -119,7 +135,7 @@ fn write_node<'a>(
             for index in 0..length {
                 begin_item(out, layout, depth, index)?;
                 if let Some(item) = world.inputs.look_at(node, index) {
-                    write_node(world, out, item, layout, depth + 1)?;
+                    write_node(world, out, item, spellings, layout, depth + 1)?;
                 }
             }
             end_items(out, layout, depth)?;
@@ -135,9 +151,12 @@ fn write_node<'a>(
             for index in 0..length {
                 begin_item(out, layout, depth, index)?;
                 if let Some(entry) = world.inputs.entry(node, index) {
-                    write_input(world, out, entry.key, entry.key_tag, layout.is_ascii)?;
+                    match spellings.as_mut().and_then(Iterator::next) {
+                        Some(spelling) => write_spelled(world, out, spelling, entry.key_tag)?,
+                        None => write_input(world, out, entry.key, entry.key_tag, layout.is_ascii)?,
+                    }
                     out.push_str(&layout.behind_key)?;
-                    write_node(world, out, world.inputs.look(entry.value), layout, depth + 1)?;
+                    write_node(world, out, world.inputs.look(entry.value), spellings, layout, depth + 1)?;
                 }
             }
             end_items(out, layout, depth)?;
@@ -148,6 +167,12 @@ fn write_node<'a>(
         InputValue::Bool(false) => out.push_engine("false"),
         InputValue::Number(_) => write(world, out, &Value::of_node(world, found)?, layout, depth),
     }
+}
+
+/// What the caller's own JSON text has there, character by character.
+fn write_spelled<'a>(world: &World<'a>, out: &mut Builder<'a>, spelling: &str, tag: Tag) -> Res<()> {
+    world.work(spelling.len() * 2)?;
+    out.push(spelling, Origin::Input { tag, offset: Offset::UNKNOWN })
 }
 
 fn write_input<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &'a str, tag: Tag, is_ascii: bool) -> Res<()> {

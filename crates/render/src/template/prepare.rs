@@ -28,6 +28,8 @@ pub(super) struct Inputs<'a> {
     documents: Range<u32>,
     /// What fields of messages are called that the message has under another name, in ascending order of their values.
     aliases: Vec<(u32, &'static str)>,
+    /// How what is in them is spelled, of values that were read from JSON text, in ascending order.
+    spelled: Vec<(u32, &'a [String])>,
 }
 
 /// What the engine is lent of a value: its number, which 4 G values do not exceed.
@@ -96,6 +98,7 @@ impl<'a> Inputs<'a> {
             tools: 0..0,
             documents: 0..0,
             aliases: Vec::new(),
+            spelled: Vec::new(),
         };
         let messages = conversation.messages.iter().map(|message| Shape::ClosedDict(message.as_object()));
         let messages = inputs.push_all(messages);
@@ -104,7 +107,12 @@ impl<'a> Inputs<'a> {
         }
         inputs.open(messages.end, Tagged::Each);
         inputs.said = inputs.next();
+        for spelled in adapted.spelled() {
+            let arguments = inputs.arguments(spelled.message, spelled.call);
+            inputs.spelled.extend(arguments.map(|at| (at, spelled.spellings.as_slice())));
+        }
         let rest = inputs.next();
+        inputs.spelled.sort_by_key(|(at, _)| *at);
         inputs.set_list("messages", Some(messages));
         let tools = conversation.tools.as_ref();
         inputs.tools = inputs.push_all(tools.into_iter().flatten().map(|tool| match tool {
@@ -294,6 +302,24 @@ impl<'a> Inputs<'a> {
         }
     }
 
+    /// The arguments of a message's call.
+    fn arguments(&self, message: usize, call: usize) -> Option<u32> {
+        let calls = self.entry_of(self.values.get(message)?, "tool_calls")?;
+        let Shape::List(calls) = calls.shape else { return None };
+        let call = self.children(calls).get(call)?;
+        // `{"name": .., "arguments": ..}` comes without a shell around it, too.
+        let function = self.entry_of(call, "function").unwrap_or(call);
+        self.entry_of(function, "arguments").map(|arguments| arguments.handle.0)
+    }
+
+    #[inline]
+    fn entry_of(&self, dict: &Value<'a>, key: &str) -> Option<&Value<'a>> {
+        match dict.shape {
+            Shape::Dict(entries) => self.children(entries).iter().find(|value| value.key == key),
+            _ => None,
+        }
+    }
+
     #[inline]
     fn find(&self, node: &dyn Any) -> Option<&Value<'a>> {
         self.values.get(node.downcast_ref::<Handle>()?.0 as usize)
@@ -314,10 +340,7 @@ impl<'a> Inputs<'a> {
 
     #[inline]
     fn value_of(&self, dict: &dyn Any, key: &str) -> Option<&Value<'a>> {
-        match self.find(dict)?.shape {
-            Shape::Dict(entries) => self.children(entries).iter().find(|value| value.key == key),
-            _ => None,
-        }
+        self.entry_of(self.find(dict)?, key)
     }
 }
 
@@ -413,6 +436,15 @@ impl rolecall_jinja::Inputs for Inputs<'_> {
         let Shape::Dict(entries) = found.shape else { return None };
         let entry = self.children(entries).get(index)?;
         Some(InputEntry { key: entry.key, key_tag: found.tag(), value: &entry.handle })
+    }
+
+    fn spellings<'n>(&'n self, node: &'n dyn Any) -> Option<&'n [String]> {
+        if self.spelled.is_empty() {
+            return None;
+        }
+        let at = self.find(node)?.handle.0;
+        let found = self.spelled.binary_search_by_key(&at, |(spelled, _)| *spelled).ok()?;
+        Some(self.spelled[found].1)
     }
 
     // A value that was found needs not be found again for what else is asked about it.

@@ -5,8 +5,10 @@ use super::super::ArgumentForm;
 
 /// Gives the arguments of a call a form: no arguments are an empty object, JSON text becomes an object or an object JSON
 /// text. (That text is JSON was seen when the message was read.)
-pub(super) fn adapt(call: &mut Json, form: ArgumentForm) {
-    let Json::Object(call) = call else { return };
+///
+/// Back comes how the text of what is now an object spells what is in it.
+pub(super) fn adapt(call: &mut Json, form: ArgumentForm) -> Option<Vec<String>> {
+    let Json::Object(call) = call else { return None };
     match call.get_mut("function") {
         Some(Json::Object(function)) => adapt_function(function, form),
         // `{"name": .., "arguments": ..}` without a shell around it
@@ -14,7 +16,8 @@ pub(super) fn adapt(call: &mut Json, form: ArgumentForm) {
     }
 }
 
-fn adapt_function(function: &mut Object, form: ArgumentForm) {
+fn adapt_function(function: &mut Object, form: ArgumentForm) -> Option<Vec<String>> {
+    let mut spellings = None;
     let empty = || match form {
         ArgumentForm::String => Json::from("{}"),
         ArgumentForm::Mapping | ArgumentForm::Either => Json::Object(Object::new()),
@@ -23,11 +26,16 @@ fn adapt_function(function: &mut Object, form: ArgumentForm) {
         (None | Some(Json::Null), _) => empty(),
         (Some(Json::String(text)), _) if text.trim().is_empty() => empty(),
         (Some(Json::String(text)), ArgumentForm::Mapping) => match Arguments::Text(text).to_object() {
-            Ok(object) => Json::Object(object),
-            Err(_) => return,
+            Ok(object) => {
+                let object = Json::Object(object);
+                spellings = json::spellings(&object, text);
+                object
+            }
+            Err(_) => return None,
         },
         (Some(value @ Json::Object(_)), ArgumentForm::String) => Json::from(json::write(value, &Layout::default())),
-        _ => return,
+        _ => return None,
     };
     function.insert("arguments", adapted);
+    spellings
 }

@@ -14,6 +14,14 @@ use super::analysis::WantedCalls;
 #[derive(Default)]
 pub(super) struct Adapted {
     values: HashMap<(usize, &'static str), Json>,
+    spelled: Vec<Spelled>,
+}
+
+/// How the JSON text spells what is in a call's arguments, which were made an object.
+pub(super) struct Spelled {
+    pub message: usize,
+    pub call: usize,
+    pub spellings: Vec<String>,
 }
 
 /// All keys whose values may be replaced.
@@ -22,6 +30,11 @@ const KEYS: [&str; 3] = ["content", "tool_calls", "tool_call_id"];
 impl Adapted {
     pub fn replace(&mut self, message: usize, key: &'static str, value: Json) {
         self.values.insert((message, key), value);
+    }
+
+    /// What arguments are spelled like, where they came as text and are an object now.
+    pub fn spelled(&self) -> &[Spelled] {
+        &self.spelled
     }
 
     /// What a message has under a name instead of its own value.
@@ -42,7 +55,10 @@ pub(super) fn adapt_calls(conversation: &Conversation, wanted: WantedCalls, adap
         if let Some(Json::Array(calls)) = object.get("tool_calls") {
             let mut changed = calls.clone();
             if let Some(form) = wanted.arguments {
-                changed.iter_mut().for_each(|call| arguments::adapt(call, form));
+                for (at, call) in changed.iter_mut().enumerate() {
+                    let spellings = arguments::adapt(call, form);
+                    adapted.spelled.extend(spellings.map(|spellings| Spelled { message: index, call: at, spellings }));
+                }
             }
             if let Some(ids) = &mut ids {
                 changed.iter_mut().for_each(|call| ids.adapt(call));
