@@ -38,6 +38,20 @@ enum Work<'a> {
     Unique { path: Path<'a>, is_case_sensitive: bool },
 }
 
+impl Work<'_> {
+    /// What Python calls the generator when it prints it.
+    fn python_name(&self) -> &'static str {
+        match self {
+            Work::Attribute { .. } | Work::Filter { .. } | Work::Refuse(_) => "generator object sync_do_map",
+            Work::Select { .. } => "generator object select_or_reject",
+            Work::Items => "generator object do_items",
+            Work::Batch { .. } => "generator object do_batch",
+            Work::Slice { .. } => "generator object sync_do_slice",
+            Work::Unique { .. } => "generator object sync_do_unique",
+        }
+    }
+}
+
 /// A filter or test with its further arguments.
 struct Call<'a> {
     name: String,
@@ -280,7 +294,7 @@ pub(crate) fn ignore_case<'a>(world: &World<'a>, value: Value<'a>) -> Res<Value<
 }
 
 fn lazy<'a>(world: &World<'a>, args: Args<'_, 'a>, work: Work<'a>) -> Res<Value<'a>> {
-    Generator::value(world, "generator", Lazy { source: args.subject().clone(), work })
+    Generator::value(world, work.python_name(), Lazy { source: args.subject().clone(), work })
 }
 
 fn map<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {

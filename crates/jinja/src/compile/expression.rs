@@ -6,7 +6,7 @@ use super::scope::Storage;
 use crate::builtins;
 use crate::builtins::methods::MethodSite;
 use crate::parser::Parsed;
-use crate::parser::ast::{Args, CompareOp, Expr, ExprKind, NameId};
+use crate::parser::ast::{Args, BinaryOp, CompareOp, Expr, ExprKind, NameId};
 
 impl Compiler {
     pub(super) fn expr(&mut self, expr: &Expr) -> Parsed<()> {
@@ -113,6 +113,13 @@ impl Compiler {
             ExprKind::Sum(items) => {
                 self.checked_chain(items)?;
                 self.emit(Op::JoinChain(items.len() as u32))
+            }
+            // jinja2 writes a negative constant into Python code without brackets, where `**` binds more tightly.
+            ExprKind::Binary(BinaryOp::Pow, left, right) if negated(left).is_some() && !is_constant(right) => {
+                self.expr(negated(left).unwrap_or(left))?;
+                self.expr(right)?;
+                self.emit(Op::Binary(BinaryOp::Pow));
+                self.emit(Op::Negative)
             }
             ExprKind::Binary(op, left, right) => {
                 self.expr(left)?;
@@ -593,5 +600,26 @@ impl Compiler {
             self.emit(Op::TestSpread(test));
         }
         Ok(())
+    }
+}
+
+/// The number that a constant is the negative of, as far as it is written so.
+fn negated(expr: &Expr) -> Option<&Expr> {
+    let ExprKind::Negative(number) = &expr.kind else { return None };
+    match number.kind {
+        ExprKind::Int(0) => None,
+        ExprKind::Int(_) | ExprKind::BigInt(_) | ExprKind::Float(_) => Some(number),
+        _ => None,
+    }
+}
+
+/// Whether jinja2 computes an expression when it compiles; of those that are numbers.
+fn is_constant(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Int(_) | ExprKind::BigInt(_) | ExprKind::Float(_) | ExprKind::Bool(_) => true,
+        ExprKind::Negative(node) | ExprKind::Positive(node) | ExprKind::Not(node) => is_constant(node),
+        ExprKind::Sum(items) => items.iter().all(is_constant),
+        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        _ => false,
     }
 }

@@ -2,7 +2,7 @@
 
 use super::builder::Builder;
 use super::text::Str;
-use super::{Value, float, number};
+use super::{BoundMethod, Value, float, number};
 use crate::error::Res;
 use crate::lexer::is_space;
 use crate::output::Origin;
@@ -42,6 +42,9 @@ impl<'a> Value<'a> {
         builder.finish()
     }
 }
+
+/// What stands for the address that Python prints, which is never the same.
+const ADDRESS: &str = "0x7f0000000000";
 
 const ENGINE: Origin = Origin::Engine;
 
@@ -119,9 +122,11 @@ pub(crate) fn write_repr<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &V
             out.push(&format!("<LoopContext {}/{length}>", state.index0() + 1), ENGINE)
         }
         Value::Function(function) => out.push(&format!("<function {}>", function.name()), ENGINE),
-        Value::Method(method) => out.push(&format!("<built-in method {}>", method.method.name), ENGINE),
-        // Python prints an address behind it, which is never the same.
-        Value::Generator(generator) => out.push(&format!("<{} object>", generator.name), ENGINE),
+        Value::Method(method) => {
+            let BoundMethod { receiver, method } = &**method;
+            out.push(&format!("<built-in method {} of {} object at {ADDRESS}>", method.name, receiver.kind()), ENGINE)
+        }
+        Value::Generator(generator) => out.push(&format!("<{} at {ADDRESS}>", generator.name), ENGINE),
         Value::Cycler(_) => out.push("<jinja2.utils.Cycler object>", ENGINE),
         Value::Joiner(_) => out.push("<jinja2.utils.Joiner object>", ENGINE),
     }
