@@ -1,14 +1,13 @@
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_format::{Control, ControlId, InText};
 use rolecall_render::{Prompt, Run};
 
 use crate::binding::{bind, find};
+use crate::markers::Markers;
 use crate::reference::{Split, SplitRun, split_text};
-use crate::tokenizer::{AddedToken, Place, Token};
+use crate::tokenizer::{Place, Token};
 use crate::{Encoded, EncodedToken, Error, Tokenizer};
 
 /// Encodes prompts of one format with one tokenizer. Made once, shared by threads.
@@ -51,26 +50,14 @@ pub struct Encoder {
     controls: Arc<[Control]>,
     /// The id of each control token that the tokenizer has.
     ids: Vec<Option<u32>>,
-    /// Finds added tokens in the format's own text.
-    added: Option<AhoCorasick>,
-    /// White space that a token takes: before it, and behind it.
-    strips: HashMap<u32, (bool, bool)>,
+    markers: Markers,
 }
 
 impl Encoder {
     /// Binds a format's control tokens to a tokenizer; refused where they do not fit.
     pub fn new(controls: Arc<[Control]>, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
         let ids = bind(&controls, tokenizer.as_ref())?;
-        let texts: Vec<&str> = tokenizer.added_tokens().iter().map(|token| token.text.as_str()).collect();
-        let strips = tokenizer.added_tokens().iter().filter(|token| token.lstrip || token.rstrip);
-        Ok(Encoder {
-            strips: strips.map(|token| (token.id, (token.lstrip, token.rstrip))).collect(),
-            // A set too large to search for is not searched for; no tokenizer file comes near.
-            added: AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts).ok(),
-            controls,
-            ids,
-            tokenizer,
-        })
+        Ok(Encoder { markers: Markers::new(tokenizer.as_ref()), controls, ids, tokenizer })
     }
 
     /// The tokenizer.
@@ -86,7 +73,9 @@ impl Encoder {
                 Run::Control { text, id, start } => {
                     pieces.push(Piece::Control(self.id(id)?, start..start + text.len()))
                 }
-                Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces),
+                Run::Text { text, start } => {
+                    self.split_literals(prompt, start..start + text.len(), &mut pieces)?;
+                }
             }
         }
         self.encode_pieces(prompt.text(), pieces)
@@ -152,25 +141,19 @@ impl Encoder {
     }
 
     /// Cuts a run at the added tokens that the format's own text spells.
-    fn split_literals(&self, prompt: &Prompt, run: Range<usize>, pieces: &mut Vec<Piece>) {
+    fn split_literals(&self, prompt: &Prompt, run: Range<usize>, pieces: &mut Vec<Piece>) -> Result<(), Error> {
         let mut from = run.start;
-        if let Some(added) = &self.added {
-            for stretch in format_stretches(prompt, &run) {
-                let known = self.tokenizer.added_tokens();
-                for found in added.find_iter(&prompt.text()[stretch.clone()]) {
-                    let token: &AddedToken = &known[found.pattern().as_usize()];
-                    let span = stretch.start + found.start()..stretch.start + found.end();
-                    if from < span.start {
-                        pieces.push(Piece::Text(from..span.start));
-                    }
-                    from = span.end;
-                    pieces.push(Piece::Control(token.id, span));
-                }
+        for marker in self.markers.find(prompt, &run, self.tokenizer.as_ref())? {
+            if from < marker.span.start {
+                pieces.push(Piece::Text(from..marker.span.start));
             }
+            from = marker.span.end;
+            pieces.push(Piece::Control(marker.id, marker.span));
         }
         if from < run.end {
             pieces.push(Piece::Text(from..run.end));
         }
+        Ok(())
     }
 
     fn encode_pieces(&self, text: &str, pieces: Vec<Piece>) -> Result<Encoded, Error> {
@@ -202,11 +185,11 @@ impl Encoder {
 
     /// A text without the white space that the tokens beside it take, as the reference cuts it.
     fn stripped(&self, text: &str, mut span: Range<usize>, pieces: &[Piece], at: usize) -> Range<usize> {
-        if self.strips.is_empty() {
+        if !self.markers.any_strips() {
             return span;
         }
         let neighbour = |at: Option<usize>| match pieces.get(at?)? {
-            Piece::Control(id, _) => self.strips.get(id).copied(),
+            Piece::Control(id, _) => Some(self.markers.strips(*id)),
             Piece::Text(_) => None,
         };
         if neighbour(at.checked_sub(1)).is_some_and(|(_, behind)| behind) {
@@ -230,20 +213,4 @@ impl Encoder {
 enum Piece {
     Control(u32, Range<usize>),
     Text(Range<usize>),
-}
-
-/// The stretches of a run in which control tokens may be found.
-fn format_stretches(prompt: &Prompt, run: &Range<usize>) -> Vec<Range<usize>> {
-    let mut stretches: Vec<Range<usize>> = Vec::new();
-    for segment in prompt.segments_in(run.clone()) {
-        if !segment.may_hold_controls() {
-            continue;
-        }
-        let span = segment.start..segment.start + segment.text.len();
-        match stretches.last_mut() {
-            Some(last) if last.end == span.start => last.end = span.end,
-            _ => stretches.push(span),
-        }
-    }
-    stretches
 }

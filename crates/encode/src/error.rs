@@ -24,6 +24,16 @@ pub enum Error {
         /// The id that the tokenizer gives.
         found: u32,
     },
+    /// The prompt needs a control token that neither format nor template wrote as such: a role that only this message
+    /// has, a number, or a filter is part of its text.
+    BuiltControl {
+        /// The token's text.
+        token: String,
+        /// Its id in the tokenizer.
+        id: u32,
+        /// Where it begins in the prompt, in bytes.
+        start: usize,
+    },
     /// The tokenizer failed.
     Tokenizer(tokenizer::Error),
 }
@@ -34,6 +44,7 @@ impl Error {
         match self {
             Error::MissingControl { .. } => "missing_control_token",
             Error::WrongControlId { .. } => "wrong_control_id",
+            Error::BuiltControl { .. } => "built_control_token",
             Error::Tokenizer(error) => error.code(),
         }
     }
@@ -43,6 +54,11 @@ impl Error {
         match self {
             Error::MissingControl { .. } | Error::WrongControlId { .. } => {
                 "use the tokenizer of a model of this format, or the format of this tokenizer's model".into()
+            }
+            Error::BuiltControl { .. } => {
+                "use roles that everybody knows, or a template that writes the token itself; \
+                                           the reference encoding takes it as it is"
+                    .into()
             }
             Error::Tokenizer(_) => {
                 "give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()
@@ -64,6 +80,11 @@ impl fmt::Display for Error {
             Error::WrongControlId { token, expected, found } => {
                 write!(f, "control token `{token}` has id {found} in the tokenizer, the format says {expected}")
             }
+            Error::BuiltControl { token, id, start } => write!(
+                f,
+                "the template puts control token `{token}` (id {id}) together at byte {start} of the prompt, out of more \
+                 than its own text"
+            ),
             Error::Tokenizer(error) => write!(f, "{error}"),
         }
     }

@@ -7,6 +7,7 @@ mod binding;
 mod encoded;
 mod encoder;
 mod error;
+mod markers;
 mod reference;
 pub mod tokenizer;
 

@@ -10,8 +10,8 @@ pub const FORMAT: Source = Source(0);
 /// An empty piece where the tokenizer is called anew.
 pub const SEAM: Source = Source(1);
 
-/// Text that was made while rendering and is nobody's: a number, the braces of a printed value. The number may be the
-/// user's, so that it holds no part of a control token.
+/// Text that was made while rendering and is nobody's: a number, the braces of a printed value, what a filter made of a
+/// template's literal. The number may be the user's, so that it holds no part of a control token.
 pub const MADE: Source = Source(2);
 
 const FIRST_CONTROL: u32 = 3;

@@ -13,6 +13,7 @@ mod plan;
 mod prompt;
 mod role;
 mod template;
+mod trust;
 mod write;
 
 use rolecall_conversation::Conversation;
@@ -29,6 +30,7 @@ pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Support,
     Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template, render_template,
 };
+pub use trust::Trust;
 
 /// Renders a conversation as the model family of the format was trained to read it.
 ///

@@ -102,6 +102,11 @@ impl Origins {
         self.entries.len() - 1
     }
 
+    /// Whether a number is that of a message's role.
+    pub fn is_role(&self, number: usize) -> bool {
+        matches!(self.entries.get(number), Some(Entry::Role(_)))
+    }
+
     pub fn get(&self, number: usize) -> Option<Origin> {
         let of_message =
             |message: u32, field| Origin::Message { message: message as usize, field: Cow::Borrowed(field) };

@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rolecall_conversation::{Place, Role};
+use rolecall_conversation::Place;
 use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Source, Text};
 
@@ -75,19 +75,8 @@ pub struct Segment<'a> {
     pub origin: Origin,
     /// Where they begin in the prompt, in bytes.
     pub start: usize,
-    /// Whether they were made while rendering: a number, the braces of a printed value.
+    /// Whether they were made while rendering: a number, the braces of a printed value, what a filter made of a literal.
     pub is_made: bool,
-}
-
-impl Segment<'_> {
-    /// Whether control tokens may be found in it: the format or template wrote it, or it is the name of a role that
-    /// everybody knows, of which some templates make tokens (`'<|' + role + '|>'`). A role of any other name is text.
-    pub fn may_hold_controls(&self) -> bool {
-        match &self.origin {
-            Origin::Message { field, .. } if field == "role" => !matches!(Role::from_name(self.text), Role::Other(_)),
-            origin => *origin == Origin::Format && !self.is_made,
-        }
-    }
 }
 
 /// What the tokenizer sees: a control token, or all text up to the next one.

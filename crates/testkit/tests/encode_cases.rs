@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use rolecall::json::{self, Layout, Object};
 use rolecall::{
-    Bos, Conversation, Encoded, Encoder, Error, Format, Json, Message, Options, Prompt, Registry, Request, RuleMode,
-    render, tokenizer,
+    Bos, ChatTemplate, Conversation, Encoded, Encoder, Error, Format, Json, Message, Options, Prompt, Registry,
+    Request, RuleMode, TemplateOptions, render, render_template, tokenizer,
 };
 use rolecall_testkit::{Fixture, Toy};
 
@@ -30,18 +30,28 @@ fn check(case: &mut Fixture, registry: &Registry) {
     let place = case.path.display().to_string();
     let request = Request::from_text(case.needed("request")).unwrap_or_else(|error| panic!("{place}: {error}"));
     let name = request.format.as_deref().unwrap_or_default();
-    let format = registry.get(name).unwrap_or_else(|| panic!("{place}: no format `{name}`"));
+    let nameless = Format::new("template");
+    let template =
+        case.section("template").map(|source| template(source).unwrap_or_else(|why| panic!("{place}: {why}")));
+    let format = match &template {
+        Some(_) => &nameless,
+        None => registry.get(name).unwrap_or_else(|| panic!("{place}: no format `{name}`")),
+    };
     let options = case.section("options").map(options).unwrap_or_default();
     let toy = case.section("tokenizer").map_or_else(|| Toy::of(format), |changes| toy(format, changes)).marking_calls();
-    let prompt = render(&request.conversation, format, &options).unwrap_or_else(|error| panic!("{place}: {error}"));
+    let prompt = match &template {
+        Some(template) => render_template(&request.conversation, template, &TemplateOptions::default()),
+        None => render(&request.conversation, format, &options),
+    };
+    let prompt = prompt.unwrap_or_else(|error| panic!("{place}: {error}"));
     let encoder = match Encoder::new(Arc::clone(&format.controls), Arc::new(toy.clone())).map_err(Error::from) {
         Ok(encoder) => encoder,
-        Err(error) => {
-            let help = error.help().unwrap_or_default();
-            return case.expect("error", &format!("code: {}\nmessage: {error}\nhelp: {help}", error.code()));
-        }
+        Err(error) => return case.expect("error", &told(&error)),
     };
-    let safe = encoder.encode(&prompt).unwrap_or_else(|error| panic!("{place}: {error}"));
+    let safe = match encoder.encode(&prompt).map_err(Error::from) {
+        Ok(safe) => safe,
+        Err(error) => return case.expect("error", &told(&error)),
+    };
     let reference = encoder.encode_reference(&prompt).unwrap_or_else(|error| panic!("{place}: {error}"));
     case.expect("encoded", &shown(&safe, &prompt, &toy));
     // Where the reference does the same there is nothing to tell.
@@ -49,6 +59,15 @@ fn check(case: &mut Fixture, registry: &Registry) {
     if differs || case.section("reference").is_some() {
         case.expect("reference", &shown(&reference, &prompt, &toy));
     }
+}
+
+fn told(error: &Error) -> String {
+    let help = error.help().unwrap_or_default();
+    format!("code: {}\nmessage: {error}\nhelp: {help}", error.code())
+}
+
+fn template(source: &str) -> Result<ChatTemplate, String> {
+    ChatTemplate::compile(source, Vec::new()).map_err(|error| error.to_string())
 }
 
 /// `{"bos"?: "leave", "rules"?: "reference", "options"?: {..}}`
@@ -65,7 +84,8 @@ fn options(text: &str) -> Options {
     }
 }
 
-/// `{"with"?: [TEXT..], "without"?: [TEXT..], "ids"?: {TEXT: ID}, "lstrip"?: [TEXT..], "rstrip"?: [TEXT..]}`
+/// `{"with"?: [TEXT..], "without"?: [TEXT..], "ids"?: {TEXT: ID}, "lstrip"?: [TEXT..], "rstrip"?: [TEXT..],
+/// "single_word"?: [TEXT..]}`
 fn toy(format: &Format, text: &str) -> Toy {
     let mut toy = Toy::of(format);
     for (key, value) in object(text).iter() {
@@ -82,6 +102,7 @@ fn toy(format: &Format, text: &str) -> Toy {
                 "without" => toy.without(text),
                 "lstrip" => toy.changed(text, |token| token.lstrip = true),
                 "rstrip" => toy.changed(text, |token| token.rstrip = true),
+                "single_word" => toy.changed(text, |token| token.single_word = true),
                 other => panic!("unknown: {other}"),
             };
         }

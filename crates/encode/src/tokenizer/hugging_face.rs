@@ -10,7 +10,9 @@ mod plain;
 mod post_processor;
 mod prefix_space;
 
-use tokenizers::{Model, Normalizer, OffsetType, PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
+use tokenizers::{
+    Model, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, PreTokenizerWrapper,
+};
 
 use self::file::File;
 use self::forgery::Forgery;
@@ -135,6 +137,20 @@ impl Tokenizer for HuggingFace {
         let added = self.tokenizer.get_added_vocabulary();
         let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
         self.encode(text, run, place, |word| self.tokenizer.get_model().tokenize(word), out)
+    }
+
+    fn normalizes(&self) -> bool {
+        self.tokenizer.get_normalizer().is_some()
+    }
+
+    fn find_added(&self, text: &str, out: &mut Vec<Token>) -> Result<(), Error> {
+        let added = self.tokenizer.get_added_vocabulary();
+        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
+        for (_, span, tokens) in run.get_splits(OffsetReferential::Original, OffsetType::Byte) {
+            let found = tokens.iter().flatten().map(|token| Token::covering(token.id, span, text));
+            out.extend(found.filter(|token| self.protected.iter().any(|added| added.id == token.id)));
+        }
+        Ok(())
     }
 
     fn added_tokens(&self) -> &[AddedToken] {

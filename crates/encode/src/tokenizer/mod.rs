@@ -30,6 +30,17 @@ pub trait Tokenizer: Send + Sync {
     /// Every token that plain text must never become, ordered by id. An id may stand here under two spellings.
     fn added_tokens(&self) -> &[AddedToken];
 
+    /// Whether text is normalized before those added tokens are looked for that are flagged so. What such text spells,
+    /// only [`Tokenizer::find_added`] knows.
+    fn normalizes(&self) -> bool {
+        false
+    }
+
+    /// Those of `added_tokens` that the reference finds in a text. It is asked where the tokenizer normalizes.
+    fn find_added(&self, _text: &str, _out: &mut Vec<Token>) -> Result<(), Error> {
+        Ok(())
+    }
+
     /// The id of the token with exactly this text, added tokens included.
     fn token_id(&self, text: &str) -> Option<u32>;
 

@@ -426,7 +426,8 @@ fn replace<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     replace_text(world, args.subject_str()?, str_arg(old)?, str_arg(new)?, int_arg(count, -1)?).map(Value::Str)
 }
 
-/// Python's replace: what stays keeps its origin, what comes instead has its own.
+/// Python's replace: what stays keeps its origin, what comes instead has its own, as changed by the filter where an input
+/// says at which places.
 pub(crate) fn replace_text<'a>(
     world: &World<'a>,
     text: &Str<'a>,
@@ -441,6 +442,16 @@ pub(crate) fn replace_text<'a>(
     if !old.is_empty() && !plain.contains(old.plain()) || most == 0 {
         return Ok(text.clone());
     }
+    let new = if text.all_parts().any(|part| matches!(part.origin, Origin::Input { .. })) {
+        // The input says where it comes in, and how often.
+        let mut moved = Builder::new(world);
+        for part in new.all_parts() {
+            moved.push_marked(part.text, part.origin.changed(), part.mark)?;
+        }
+        moved.finish_as(new.is_markup())?
+    } else {
+        new
+    };
     let mut builder = Builder::new(world);
     let mut from = 0;
     if old.is_empty() {

@@ -40,8 +40,9 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
                     None => sources::FORMAT,
                 },
             },
-            jinja::Origin::Literal { .. } => sources::FORMAT,
-            jinja::Origin::Engine => sources::MADE,
+            jinja::Origin::Literal { offset, .. } if offset.get().is_some() => sources::FORMAT,
+            // A literal that a filter changed is no longer what the template says.
+            jinja::Origin::Literal { .. } | jinja::Origin::Engine => sources::MADE,
         };
         if turns.last().is_none_or(|turn| turn.message != message) {
             if message.is_some() && turns.len() > 1 && turns.last().is_some_and(|turn| turn.message.is_none()) {

@@ -1,0 +1,94 @@
+//! Added tokens are found in a template's own text as the reference finds them, whatever their flags and the normalizer.
+#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+
+use std::sync::Arc;
+
+use rolecall::tokenizer::HuggingFace;
+use rolecall::{ChatTemplate, Conversation, Encoder, Message, TemplateOptions, render_template};
+
+/// What a normalizer may do to a text and to the tokens in it.
+const NORMALIZERS: [&str; 5] = [
+    "null",
+    r#"{"type": "Lowercase"}"#,
+    r#"{"type": "NFKC"}"#,
+    r#"{"type": "Replace", "pattern": {"String": "_"}, "content": " "}"#,
+    r#"{"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "_"}, {"type": "Replace", "pattern": {"String": " "}, "content": "_"}]}"#,
+];
+
+/// How a template writes the token: as it is, between words, white space and others, and in a normalized spelling.
+const TEMPLATES: [&str; 8] = [
+    "<a>{{ m.content }}<b>",
+    "x<a> {{ m.content }} <b>y",
+    "<a> \n<b>{{ m.content }}<a><a>",
+    "<A>{{ m.content }}<B>",
+    "\u{ff1c}a\u{ff1e}{{ m.content }}<b>",
+    "_<a>_{{ m.content }}_<b>_",
+    "<a>c{{ m.content }}<b>c",
+    "<a{{ m.content }}b>",
+];
+
+const CONTENTS: [&str; 5] = ["hi", " hi ", "\n", "", "a_b"];
+
+#[test]
+fn flags_and_normalizers_do_as_in_the_reference() {
+    let (mut compared, mut differ) = (0, Vec::new());
+    for normalizer in NORMALIZERS {
+        for flags in 0..64_u32 {
+            // What a neighbour is, is judged by the text as it is: COMPATIBILITY.md.
+            let looks_beside = [flags & 0b1 != 0 && flags & 0b1110 != 0, flags & 0b10000 != 0 && flags & 0b101000 != 0];
+            if normalizer.contains("Replace") && looks_beside.contains(&true) {
+                continue;
+            }
+            let tokenizer = tokenizer(normalizer, flags);
+            let encoder = Encoder::new(Arc::from([]), tokenizer).unwrap_or_else(|error| panic!("{error}"));
+            for source in TEMPLATES {
+                let source = format!("{{% for m in messages %}}{source}{{% endfor %}}");
+                let template = ChatTemplate::compile(&source, Vec::new()).expect("it is Jinja");
+                for content in CONTENTS {
+                    let conversation = Conversation::new(vec![Message::user(content), Message::user("z")]);
+                    let prompt = render_template(&conversation, &template, &TemplateOptions::default());
+                    let prompt = prompt.unwrap_or_else(|error| panic!("{error}"));
+                    let safe = encoder.encode(&prompt).unwrap_or_else(|error| panic!("{error}"));
+                    let reference = encoder.encode_reference(&prompt).unwrap_or_else(|error| panic!("{error}"));
+                    let place = format!("{normalizer} {flags:06b} {source} {content:?}");
+                    if safe.ids() != reference.ids() {
+                        differ.push(format!("{place}: {:?}, the reference {:?}", safe.ids(), reference.ids()));
+                    }
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(compared, 8 * 5 * (3 * 64 + 2 * 23));
+    assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ[..differ.len().min(40)].join("\n"));
+}
+
+/// Every letter is a token, and two more are added: their flags are the bits.
+fn tokenizer(normalizer: &str, flags: u32) -> Arc<HuggingFace> {
+    let bit = |at: u32| flags & 1 << at != 0;
+    let added = |id: u32, text: &str, [normalized, lstrip, rstrip, single_word]: [bool; 4]| {
+        format!(
+            r#"{{"id": {id}, "content": "{text}", "special": {}, "normalized": {normalized}, "lstrip": {lstrip}, "rstrip": {rstrip}, "single_word": {single_word}}}"#,
+            id == 20
+        )
+    };
+    let letters = "<>abcghixyzABn_ \n\u{ff1c}\u{ff1e}\u{2581}";
+    let vocab: Vec<String> = letters
+        .chars()
+        .enumerate()
+        .map(|(id, letter)| {
+            format!(
+                "{}: {id}",
+                rolecall::json::write(&letter.to_string().as_str().into(), &rolecall::json::Layout::default())
+            )
+        })
+        .collect();
+    let json = format!(
+        r#"{{"added_tokens": [{}, {}], "normalizer": {normalizer}, "pre_tokenizer": null,
+            "model": {{"type": "BPE", "vocab": {{{}}}, "merges": []}}}}"#,
+        added(20, "<a>", [bit(0), bit(1), bit(2), bit(3)]),
+        added(21, "<b>", [bit(4), bit(5), false, bit(3)]),
+        vocab.join(", ")
+    );
+    Arc::new(HuggingFace::from_bytes(json.as_bytes(), None).unwrap_or_else(|error| panic!("{error}\n{json}")))
+}
