@@ -42,6 +42,10 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
                 return Err(absence.fault());
             }
             let Some(dict) = Some(values).filter(|values| values.is_mapping()) else {
+                if values.is_list() {
+                    // A list passes for a mapping until it is asked for the key.
+                    key_name(plain, at)?;
+                }
                 return Err(Fault::type_error("format requires a mapping"));
             };
             let (end, name) = key_name(plain, at)?;

@@ -9,6 +9,17 @@ use crate::parser::Parsed;
 use crate::parser::ast::{Args, BinaryOp, CompareOp, Expr, ExprKind, NameId};
 
 impl Compiler {
+    /// Whether jinja2 computes an expression when it compiles.
+    fn is_constant(&self, expr: &Expr) -> bool {
+        let mut is_constant = match &expr.kind {
+            ExprKind::Name(_) | ExprKind::Call(..) | ExprKind::Filter(None, ..) => false,
+            ExprKind::Filter(Some(_), name, _) => !OF_CONTEXT.contains(&self.program.name(name.0)),
+            _ => true,
+        };
+        expr.kind.for_each_child(&mut |child| is_constant = is_constant && self.is_constant(child));
+        is_constant
+    }
+
     pub(super) fn expr(&mut self, expr: &Expr) -> Parsed<()> {
         let outer = std::mem::replace(&mut self.at, expr.at);
         let result = self.expr_at(expr);
@@ -115,7 +126,7 @@ impl Compiler {
                 self.emit(Op::JoinChain(items.len() as u32))
             }
             // jinja2 writes a negative constant into Python code without brackets, where `**` binds more tightly.
-            ExprKind::Binary(BinaryOp::Pow, left, right) if negated(left).is_some() && !is_constant(right) => {
+            ExprKind::Binary(BinaryOp::Pow, left, right) if negated(left).is_some() && !self.is_constant(right) => {
                 self.expr(negated(left).unwrap_or(left))?;
                 self.expr(right)?;
                 self.emit(Op::Binary(BinaryOp::Pow));
@@ -613,13 +624,5 @@ fn negated(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Whether jinja2 computes an expression when it compiles; of those that are numbers.
-fn is_constant(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Int(_) | ExprKind::BigInt(_) | ExprKind::Float(_) | ExprKind::Bool(_) => true,
-        ExprKind::Negative(node) | ExprKind::Positive(node) | ExprKind::Not(node) => is_constant(node),
-        ExprKind::Sum(items) => items.iter().all(is_constant),
-        ExprKind::Binary(_, left, right) => is_constant(left) && is_constant(right),
-        _ => false,
-    }
-}
+/// Filters that jinja2 hands the variables of the render to, so that it cannot compute them earlier.
+const OF_CONTEXT: [&str; 6] = ["map", "select", "reject", "selectattr", "rejectattr", "random"];

@@ -19,6 +19,10 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
             // str.__mod__ takes the undefined value as an argument like any other.
             return percent::format(world, format, right).map(Value::Str);
         }
+        (BinaryOp::Mul, Value::Str(text), Value::Undefined(_)) if text.is_markup() => {
+            // Markup has a `*` of its own, which does not ask the other side.
+            return Err(Fault::type_error("'Undefined' object cannot be interpreted as an integer"));
+        }
         (_, Value::Undefined(absence), _) | (_, _, Value::Undefined(absence)) => {
             // For `list + undefined` too: list.__add__ refuses, then Undefined.__radd__ raises.
             return Err(absence.fault());
