@@ -1,8 +1,12 @@
+use crate::special::Note;
+
 /// Token ids of a prompt, each with the bytes that it stands for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// The tokens in order.
     pub tokens: Vec<EncodedToken>,
+    /// What may be wrong at the ends of the prompt.
+    pub notes: Vec<Note>,
 }
 
 /// One token of a prompt.
@@ -29,7 +33,7 @@ impl Encoded {
     /// ```
     /// use rolecall_encode::{Encoded, EncodedToken};
     /// let token = |id| EncodedToken { id, start: 0, end: 1, control: false };
-    /// let mut encoded = Encoded { tokens: vec![token(1), token(2)] };
+    /// let mut encoded = Encoded { tokens: vec![token(1), token(2)], ..Encoded::default() };
     /// encoded.cut(1);
     /// assert_eq!(encoded.ids(), [1]);
     /// ```

@@ -1,4 +1,3 @@
-use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall_format::{Control, ControlId, InText};
@@ -6,7 +5,9 @@ use rolecall_render::{Prompt, Run};
 
 use crate::binding::{bind, find};
 use crate::markers::Markers;
+use crate::pieces::Piece;
 use crate::reference::{Split, SplitRun, split_text};
+use crate::special::{AddSpecial, surround};
 use crate::tokenizer::{Place, Token};
 use crate::{Encoded, EncodedToken, Error, Tokenizer};
 
@@ -50,14 +51,22 @@ pub struct Encoder {
     controls: Arc<[Control]>,
     /// The id of each control token that the tokenizer has.
     ids: Vec<Option<u32>>,
-    markers: Markers,
+    pub(crate) markers: Markers,
+    pub(crate) add: AddSpecial,
 }
 
 impl Encoder {
     /// Binds a format's control tokens to a tokenizer; refused where they do not fit.
     pub fn new(controls: Arc<[Control]>, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
         let ids = bind(&controls, tokenizer.as_ref())?;
-        Ok(Encoder { markers: Markers::new(tokenizer.as_ref()), controls, ids, tokenizer })
+        Ok(Encoder { markers: Markers::new(tokenizer.as_ref()), add: AddSpecial::default(), controls, ids, tokenizer })
+    }
+
+    /// The same encoder, which puts the tokenizer's own BOS and EOS around a prompt or does not.
+    #[must_use]
+    pub fn adding(mut self, add: AddSpecial) -> Encoder {
+        self.add = add;
+        self
     }
 
     /// The tokenizer.
@@ -67,18 +76,11 @@ impl Encoder {
 
     /// Encodes a prompt: control tokens only where the format wrote them, text between them in one run.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
-        let mut pieces = Vec::new();
-        for run in prompt.runs() {
-            match run {
-                Run::Control { text, id, start } => {
-                    pieces.push(Piece::Control(self.id(id)?, start..start + text.len()))
-                }
-                Run::Text { text, start } => {
-                    self.split_literals(prompt, start..start + text.len(), &mut pieces)?;
-                }
-            }
-        }
-        self.encode_pieces(prompt.text(), pieces)
+        let pieces = self.pieces(prompt, 0)?;
+        let mut encoded = Encoded::default();
+        self.encode_pieces(prompt.text(), &pieces, &mut encoded)?;
+        surround(&mut encoded, prompt, self.tokenizer(), self.add);
+        Ok(encoded)
     }
 
     /// Encodes control tokens and texts that the caller has put together: each text is one run, and nothing in it is
@@ -91,7 +93,7 @@ impl Encoder {
             match run {
                 Run::Control { text, id, .. } => {
                     joined.push_str(text);
-                    pieces.push(Piece::Control(self.id(id)?, start..joined.len()));
+                    pieces.push(Piece::Control(self.control_id(id)?, start..joined.len()));
                 }
                 Run::Text { text, .. } => {
                     joined.push_str(text);
@@ -99,7 +101,9 @@ impl Encoder {
                 }
             }
         }
-        self.encode_pieces(&joined, pieces)
+        let mut encoded = Encoded::default();
+        self.encode_pieces(&joined, &pieces, &mut encoded)?;
+        Ok(encoded)
     }
 
     /// Encodes a prompt as the reference does: text that spells a control token becomes it, forged or not.
@@ -110,19 +114,22 @@ impl Encoder {
         if !pieced {
             let mut tokens = Vec::new();
             self.tokenizer.encode_reference(text, Place::Start, &mut tokens)?;
-            return Ok(Encoded { tokens: tokens.into_iter().map(|token| self.marked(token)).collect() });
+            let tokens = tokens.into_iter().map(|token| self.marked(token)).collect();
+            let mut encoded = Encoded { tokens, ..Encoded::default() };
+            surround(&mut encoded, prompt, self.tokenizer(), self.add);
+            return Ok(encoded);
         }
         let mut pieces = Vec::new();
         for run in prompt.runs() {
             match run {
                 Run::Control { text, id, start } => {
-                    pieces.push(Piece::Control(self.id(id)?, start..start + text.len()))
+                    pieces.push(Piece::Control(self.control_id(id)?, start..start + text.len()))
                 }
                 Run::Text { text, start } => {
                     for run in split_text(text, &self.controls, None, Split::Published) {
                         pieces.push(match run {
                             SplitRun::Control { id, span } => {
-                                Piece::Control(self.id(id)?, span.start + start..span.end + start)
+                                Piece::Control(self.control_id(id)?, span.start + start..span.end + start)
                             }
                             SplitRun::Text { span } => Piece::Text(span.start + start..span.end + start),
                         });
@@ -130,34 +137,24 @@ impl Encoder {
                 }
             }
         }
-        self.encode_pieces(text, pieces)
+        let mut encoded = Encoded::default();
+        self.encode_pieces(text, &pieces, &mut encoded)?;
+        surround(&mut encoded, prompt, self.tokenizer(), self.add);
+        Ok(encoded)
     }
 
-    fn id(&self, control: ControlId) -> Result<u32, Error> {
+    pub(crate) fn control_id(&self, control: ControlId) -> Result<u32, Error> {
         match self.ids.get(control.0) {
             Some(Some(id)) => Ok(*id),
             _ => find(&self.controls[control.0], self.tokenizer.as_ref()),
         }
     }
 
-    /// Cuts a run at the added tokens that the format's own text spells.
-    fn split_literals(&self, prompt: &Prompt, run: Range<usize>, pieces: &mut Vec<Piece>) -> Result<(), Error> {
-        let mut from = run.start;
-        for marker in self.markers.find(prompt, &run, self.tokenizer.as_ref())? {
-            if from < marker.span.start {
-                pieces.push(Piece::Text(from..marker.span.start));
-            }
-            from = marker.span.end;
-            pieces.push(Piece::Control(marker.id, marker.span));
+    /// Encodes pieces behind what is encoded already.
+    pub(crate) fn encode_pieces(&self, text: &str, pieces: &[Piece], encoded: &mut Encoded) -> Result<(), Error> {
+        if encoded.tokens.is_empty() {
+            encoded.tokens.reserve(text.len() / 3);
         }
-        if from < run.end {
-            pieces.push(Piece::Text(from..run.end));
-        }
-        Ok(())
-    }
-
-    fn encode_pieces(&self, text: &str, pieces: Vec<Piece>) -> Result<Encoded, Error> {
-        let mut encoded = Encoded { tokens: Vec::with_capacity(text.len() / 3) };
         let mut tokens = Vec::new();
         for (at, piece) in pieces.iter().enumerate() {
             match piece {
@@ -165,7 +162,7 @@ impl Encoder {
                     encoded.tokens.push(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
                 }
                 Piece::Text(span) => {
-                    let span = self.stripped(text, span.clone(), &pieces, at);
+                    let span = self.stripped(text, span.clone(), pieces, at);
                     let place = if at == 0 { Place::Start } else { Place::Inside };
                     tokens.clear();
                     if !span.is_empty() {
@@ -180,26 +177,7 @@ impl Encoder {
                 }
             }
         }
-        Ok(encoded)
-    }
-
-    /// A text without the white space that the tokens beside it take, as the reference cuts it.
-    fn stripped(&self, text: &str, mut span: Range<usize>, pieces: &[Piece], at: usize) -> Range<usize> {
-        if !self.markers.any_strips() {
-            return span;
-        }
-        let neighbour = |at: Option<usize>| match pieces.get(at?)? {
-            Piece::Control(id, _) => Some(self.markers.strips(*id)),
-            Piece::Text(_) => None,
-        };
-        if neighbour(at.checked_sub(1)).is_some_and(|(_, behind)| behind) {
-            let slice = &text[span.clone()];
-            span.start += slice.len() - slice.trim_start().len();
-        }
-        if neighbour(Some(at + 1)).is_some_and(|(before, _)| before) {
-            span.end = span.start + text[span.clone()].trim_end().len();
-        }
-        span
+        Ok(())
     }
 
     fn marked(&self, token: Token) -> EncodedToken {
@@ -208,9 +186,4 @@ impl Encoder {
             || self.tokenizer.added_tokens().iter().any(|added| added.id == token.id && added.special);
         EncodedToken { id: token.id, start: token.start, end: token.end, control }
     }
-}
-
-enum Piece {
-    Control(u32, Range<usize>),
-    Text(Range<usize>),
 }

@@ -34,6 +34,20 @@ pub enum Error {
         /// Where it begins in the prompt, in bytes.
         start: usize,
     },
+    /// An id that the tokenizer does not have.
+    UnknownId {
+        /// The id.
+        id: u32,
+        /// How many tokens there are.
+        size: usize,
+    },
+    /// A token whose text depends on what stands beside it, so that it cannot be decoded alone.
+    NoBytes {
+        /// Its id.
+        id: u32,
+        /// How the tokenizer spells it.
+        text: String,
+    },
     /// The tokenizer failed.
     Tokenizer(tokenizer::Error),
 }
@@ -45,6 +59,8 @@ impl Error {
             Error::MissingControl { .. } => "missing_control_token",
             Error::WrongControlId { .. } => "wrong_control_id",
             Error::BuiltControl { .. } => "built_control_token",
+            Error::UnknownId { .. } => "unknown_id",
+            Error::NoBytes { .. } => "token_without_bytes",
             Error::Tokenizer(error) => error.code(),
         }
     }
@@ -60,6 +76,8 @@ impl Error {
                                            the reference encoding takes it as it is"
                     .into()
             }
+            Error::UnknownId { .. } => "use the tokenizer that the ids are of".into(),
+            Error::NoBytes { .. } => "ids of word pieces cannot be decoded without loss".into(),
             Error::Tokenizer(_) => {
                 "give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()
             }
@@ -85,6 +103,8 @@ impl fmt::Display for Error {
                 "the template puts control token `{token}` (id {id}) together at byte {start} of the prompt, out of more \
                  than its own text"
             ),
+            Error::UnknownId { id, size } => write!(f, "the tokenizer has no id {id}: it has {size} tokens"),
+            Error::NoBytes { id, text } => write!(f, "token {id} (`{text}`) has no bytes of its own"),
             Error::Tokenizer(error) => write!(f, "{error}"),
         }
     }

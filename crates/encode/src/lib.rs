@@ -4,15 +4,24 @@
 //! Start reading at [`Encoder`].
 
 mod binding;
+mod decode;
 mod encoded;
 mod encoder;
 mod error;
+mod growing;
+mod lost;
 mod markers;
+mod pieces;
 mod reference;
+mod special;
 pub mod tokenizer;
 
+pub use decode::{DecodeStream, Decoder};
 pub use encoded::{Encoded, EncodedToken};
 pub use encoder::Encoder;
 pub use error::Error;
+pub use growing::Growing;
+pub use lost::Lost;
 pub use reference::{Split, SplitRun, split_text};
+pub use special::{AddSpecial, Note};
 pub use tokenizer::Tokenizer;

@@ -32,6 +32,8 @@ pub(crate) struct Plan<'a> {
     pub infills: bool,
     /// About how many bytes the prompt will have.
     pub bytes: usize,
+    /// Whether the model is to go on with the prompt.
+    pub open: bool,
 }
 
 /// A layout and what fills it.
@@ -173,6 +175,7 @@ impl<'a> Planner<'a> {
                 interpreter: tools.contains(&Tool::CodeInterpreter),
                 readings: Vec::new(),
                 bytes: 0,
+                open: false,
             },
             round: 0,
             offer: functions.then_some(Offer { tools, message: None }),
@@ -340,9 +343,11 @@ impl<'a> Planner<'a> {
     fn close(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         self.check_rest(conversation)?;
         if conversation.continue_final_message || self.stays_open(conversation) {
+            self.plan.open = true;
             return self.cut(conversation);
         }
-        self.bare(if self.speakers.generates(conversation) { Slot::Generate } else { Slot::End });
+        self.plan.open = self.speakers.generates(conversation);
+        self.bare(if self.plan.open { Slot::Generate } else { Slot::End });
         Ok(())
     }
 

@@ -3,10 +3,10 @@ use std::sync::Arc;
 
 use rolecall_conversation::Place;
 use rolecall_format::{Control, ControlId, Generation, Slot, sources};
-use rolecall_text::{Source, Text};
+use rolecall_text::{Piece, Source, Text};
 
-use crate::Origin;
 use crate::origin::Origins;
+use crate::{Origin, Trust};
 
 /// A rendered conversation: its text, where every byte came from, and how the model is to go on.
 ///
@@ -35,6 +35,8 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// What the format has no place for and left out, as its maker's code does.
     pub dropped: Vec<Dropped>,
+    /// Whether the model is to go on with it: it ends with a generation prompt, or inside a message.
+    pub open: bool,
     /// What a template marks as the model's own words, in bytes; a format marks none.
     pub generated: Vec<Range<usize>>,
 }
@@ -109,6 +111,17 @@ impl Prompt {
     /// The prompt as one string, without a copy.
     pub fn into_text(self) -> String {
         self.text.into_plain()
+    }
+
+    /// The prompt without the token that opens it, where the format or template wrote this one there: for an engine or a
+    /// tokenizer that adds it by itself.
+    #[must_use]
+    pub fn without_bos(self, bos: &str) -> Prompt {
+        let written = |end| self.stretches(0..end).iter().all(|(_, trust)| *trust == Trust::Written);
+        match !bos.is_empty() && self.text().starts_with(bos) && written(bos.len()) {
+            true => self.behind(bos.len()),
+            false => self,
+        }
     }
 
     /// The control tokens that the format may emit.
@@ -204,7 +217,27 @@ impl Prompt {
     /// The prompt as the tokenizer sees it: control tokens, and between them text in one run (cut where the maker's
     /// code calls its tokenizer anew).
     pub fn runs(&self) -> Runs<'_> {
-        Runs { prompt: self, pieces: self.text.pieces().peekable() }
+        self.runs_from(0)
+    }
+
+    /// The same from one byte on, where a piece begins.
+    pub fn runs_from(&self, start: usize) -> Runs<'_> {
+        Runs { prompt: self, pieces: self.text.pieces_from(start).peekable() }
+    }
+
+    /// How many bytes two prompts of one format have in common at their start, written by the same.
+    pub fn same_as(&self, other: &Prompt) -> usize {
+        let mut pieces = self.text.pieces().zip(other.text.pieces());
+        let is_same = |(ours, theirs): &(Piece<'_>, Piece<'_>)| {
+            ours.text == theirs.text
+                && ours.source == theirs.source
+                && self.trust(ours) == other.trust(theirs)
+                && ours.text.len() == theirs.text.len()
+        };
+        match pieces.find(|pair| !is_same(pair)) {
+            Some((ours, _)) => ours.start,
+            None => self.text.len().min(other.text.len()),
+        }
     }
 }
 

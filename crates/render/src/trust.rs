@@ -36,7 +36,7 @@ impl Prompt {
         stretches
     }
 
-    fn trust(&self, piece: &Piece<'_>) -> Trust {
+    pub(crate) fn trust(&self, piece: &Piece<'_>) -> Trust {
         match sources::read(piece.source, self.controls.len()) {
             _ if piece.source == sources::MADE => Trust::Built,
             None | Some(Ok(_)) => Trust::Written,

@@ -65,6 +65,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         controls: Arc::clone(&format.controls),
         generation,
         dropped: plan.dropped,
+        open: plan.open,
         generated: Vec::new(),
     }
 }

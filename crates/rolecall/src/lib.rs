@@ -36,7 +36,10 @@ pub use error::Error;
 pub use rolecall_conversation::{
     Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
 };
-pub use rolecall_encode::{Encoded, EncodedToken, Encoder, Split, SplitRun, Tokenizer, split_text};
+pub use rolecall_encode::{
+    AddSpecial, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Growing, Lost, Note, Split, SplitRun, Tokenizer,
+    split_text,
+};
 pub use rolecall_format::{
     Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, Generation, Identity, Layout,
     LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved, codec, load,
@@ -47,8 +50,8 @@ pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{
     ArgumentForm, Bos, BosUse, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm,
     Limits, LossPolicy, Options, Origin, Prompt, RuleMode, Run, Segment, Support, Switch, TemplateAnalysis,
-    TemplateError, TemplateOptions, Turn, WantedCalls, analyze_template, extend, jinja, loss_spans, new_turn, render,
-    render_template,
+    TemplateError, TemplateOptions, Trust, Turn, WantedCalls, analyze_template, extend, jinja, loss_spans, new_turn,
+    render, render_template,
 };
 pub use rolecall_text::{Source, Text};
 

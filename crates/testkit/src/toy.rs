@@ -161,6 +161,17 @@ impl Tokenizer for Toy {
         &self.added
     }
 
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let byte = u8::try_from(id.wrapping_sub(Toy::BYTES)).ok();
+        let added = self.added.iter().find(|token| token.id == id);
+        match (added, byte) {
+            (Some(token), _) => out.extend_from_slice(token.text.as_bytes()),
+            (None, Some(byte)) => out.push(byte),
+            (None, None) => return id == Toy::CALL,
+        }
+        true
+    }
+
     fn token_id(&self, text: &str) -> Option<u32> {
         let added = self.added.iter().find(|token| token.text == text).map(|token| token.id);
         added.or(match text.as_bytes() {

@@ -113,6 +113,16 @@ impl Text {
         Pieces { text: self, next: 0, start: 0 }
     }
 
+    /// The pieces from a byte on, the first one cut there; it lies on a character border. Empty pieces right before it are
+    /// left out.
+    pub fn pieces_from(&self, start: usize) -> Pieces<'_> {
+        let next = match start {
+            0 => 0,
+            start => self.ends.partition_point(|&(end, _)| end <= start),
+        };
+        Pieces { text: self, next, start: start.min(self.characters.len()) }
+    }
+
     /// The pieces that touch a range, cut at its ends; none where the range does not lie on character borders.
     pub fn pieces_in(&self, range: Range<usize>) -> impl Iterator<Item = Piece<'_>> {
         let next = self.ends.partition_point(|&(end, _)| end <= range.start);

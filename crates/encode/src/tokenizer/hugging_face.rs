@@ -9,6 +9,7 @@ mod normalizer;
 mod plain;
 mod post_processor;
 mod prefix_space;
+mod spelling;
 
 use tokenizers::{
     Model, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, PreTokenizerWrapper,
@@ -17,6 +18,7 @@ use tokenizers::{
 use self::file::File;
 use self::forgery::Forgery;
 use self::plain::PlainTokens;
+use self::spelling::Spelling;
 use super::config::Config;
 use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 
@@ -44,6 +46,10 @@ pub struct HuggingFace {
     plain: PlainTokens,
     protected: Vec<AddedToken>,
     kind: Kind,
+    spelling: Spelling,
+    prefix_at_start: bool,
+    prefix_inside: bool,
+    bos: Option<u32>,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
 }
@@ -53,6 +59,7 @@ impl HuggingFace {
     pub fn from_bytes(json: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
         let mut file = File::from_bytes(json)?;
         let config = Config::from_bytes(config)?;
+        let spelling = file.spelling;
         let (unknown, byte_fallback, kind) = (file.unknown, file.byte_fallback, file.kind);
         let around = post_processor::tokens_around(&file.post_processor);
         let mut added = file.added_tokens.clone();
@@ -81,7 +88,24 @@ impl HuggingFace {
                 (id_of(&config.bos).filter(|_| bos == Some(true)), id_of(&config.eos).filter(|_| eos == Some(true)))
             }
         };
-        Ok(Self { inside, forgery, plain, protected, kind, adds_bos, adds_eos, tokenizer })
+        let bos = adds_bos.or_else(|| id_of(&config.bos));
+        let prefix_at_start = prefix_space::adds(tokenizer.get_normalizer(), tokenizer.get_pre_tokenizer());
+        let pre_tokenizer = inside.as_ref().or(tokenizer.get_pre_tokenizer());
+        let prefix_inside = prefix_space::adds(tokenizer.get_normalizer(), pre_tokenizer);
+        Ok(Self {
+            inside,
+            forgery,
+            plain,
+            protected,
+            kind,
+            spelling,
+            prefix_at_start,
+            prefix_inside,
+            bos,
+            adds_bos,
+            adds_eos,
+            tokenizer,
+        })
     }
 
     /// Splits off nothing but the added tokens that are text, then normalizes.
@@ -166,12 +190,31 @@ impl Tokenizer for HuggingFace {
         added.get(&id).map(|token| token.content.clone()).or_else(|| self.tokenizer.get_model().id_to_token(id))
     }
 
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        if let Some(added) = self.tokenizer.get_added_vocabulary().get_added_tokens_decoder().get(&id) {
+            out.extend_from_slice(added.content.as_bytes());
+            return true;
+        }
+        self.tokenizer.get_model().id_to_token(id).is_some_and(|text| self.spelling.write(&text, out))
+    }
+
+    fn prefix_space(&self, place: Place) -> bool {
+        match place {
+            Place::Start => self.prefix_at_start,
+            Place::Inside => self.prefix_inside,
+        }
+    }
+
     fn vocabulary_size(&self) -> usize {
         self.tokenizer.get_vocab_size(true)
     }
 
     fn kind(&self) -> Kind {
         self.kind
+    }
+
+    fn bos(&self) -> Option<u32> {
+        self.bos
     }
 
     fn adds_bos(&self) -> Option<u32> {

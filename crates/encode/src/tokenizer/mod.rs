@@ -4,6 +4,7 @@
 //! Start reading at the trait `Tokenizer`, below.
 
 mod added;
+mod cached;
 mod config;
 mod error;
 mod hugging_face;
@@ -13,6 +14,7 @@ mod sentencepiece;
 mod tests;
 
 pub use added::AddedToken;
+pub use cached::{CacheCounts, Cached};
 pub use error::Error;
 pub use hugging_face::HuggingFace;
 pub use sentencepiece::SentencePiece;
@@ -47,11 +49,26 @@ pub trait Tokenizer: Send + Sync {
     /// The text of a token, spelled in the tokenizer's own alphabet.
     fn token_text(&self, id: u32) -> Option<String>;
 
+    /// Appends the bytes that a token stands for in a text, the first space of a text among them even where the tokenizer
+    /// put it there itself (see [`Tokenizer::prefix_space`]). False where there is no such token, or where its bytes are
+    /// not its own: a word piece, say, has a space before it or has none by what stands before it.
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool;
+
+    /// Whether the tokenizer puts a space before a text at a place, which is none of its bytes.
+    fn prefix_space(&self, _place: Place) -> bool {
+        false
+    }
+
     /// How many tokens there are, added ones included.
     fn vocabulary_size(&self) -> usize;
 
     /// What algorithm this is, for reports.
     fn kind(&self) -> Kind;
+
+    /// The token that opens a text, whether or not the tokenizer adds it by itself.
+    fn bos(&self) -> Option<u32> {
+        self.adds_bos()
+    }
 
     /// The token that the reference puts before every prompt by itself, if any.
     fn adds_bos(&self) -> Option<u32>;

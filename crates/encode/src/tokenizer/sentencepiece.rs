@@ -37,6 +37,7 @@ pub struct SentencePiece {
     /// Texts of the config's added tokens, which may name a piece anew.
     named: HashMap<u32, String>,
     prefix_inside: bool,
+    bos: Option<u32>,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
 }
@@ -88,6 +89,7 @@ impl SentencePiece {
             named.iter().find(|(_, name)| *name == text).map(|(&id, _)| id).or_else(|| model.piece_id(text))
         };
         Ok(Self {
+            bos: id_of(&config.bos),
             adds_bos: id_of(&config.bos).filter(|_| config.add_bos == Some(true)),
             adds_eos: id_of(&config.eos).filter(|_| config.add_eos == Some(true)),
             prefix_inside: config.legacy != Some(false),
@@ -184,6 +186,21 @@ impl Tokenizer for SentencePiece {
         self.named.get(&id).cloned().or_else(piece)
     }
 
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        let byte = self.model.byte_pieces.as_ref().and_then(|pieces| pieces.iter().position(|piece| *piece == id));
+        if let Some(byte) = byte.and_then(|byte| u8::try_from(byte).ok()) {
+            out.push(byte);
+            return true;
+        }
+        let Some(text) = self.token_text(id) else { return false };
+        out.extend_from_slice(text.replace('\u{2581}', " ").as_bytes());
+        true
+    }
+
+    fn prefix_space(&self, place: Place) -> bool {
+        self.normalizer.adds_prefix(self.prefix_at(place))
+    }
+
     fn vocabulary_size(&self) -> usize {
         let beyond = self.named.keys().filter(|&&id| id as usize >= self.model.pieces.len()).count();
         self.model.pieces.len() + beyond
@@ -194,6 +211,10 @@ impl Tokenizer for SentencePiece {
             Encoder::Bpe(_) => Kind::SentencePieceBpe,
             Encoder::Unigram(_) => Kind::SentencePieceUnigram,
         }
+    }
+
+    fn bos(&self) -> Option<u32> {
+        self.bos
     }
 
     fn adds_bos(&self) -> Option<u32> {

@@ -14,7 +14,7 @@ use std::sync::{Arc, OnceLock};
 use rolecall_conversation::Conversation;
 use rolecall_jinja as jinja;
 
-use crate::{Error, Prompt};
+use crate::{Bos, Error, Prompt};
 
 use adapt::{Adapted, adapt_calls};
 use prepare::Inputs;
@@ -59,6 +59,8 @@ pub struct TemplateOptions {
     pub kwargs: rolecall_conversation::json::Object,
     /// The form in which the template is given tool calls.
     pub calls: CallForm,
+    /// Who writes the token that opens the prompt: left to a tokenizer, what the template wrote of it is taken off.
+    pub bos: Bos,
 }
 
 /// The form in which a template is given tool calls.
@@ -129,7 +131,12 @@ pub fn render_template(
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
-    Ok(finish::prompt(conversation, &inputs, output, end))
+    let prompt = finish::prompt(conversation, &inputs, output, end);
+    let opening = template.tokens.iter().find(|(name, _)| name == "bos_token" && options.bos == Bos::LeaveToTokenizer);
+    Ok(match opening {
+        Some((_, bos)) => prompt.without_bos(bos),
+        None => prompt,
+    })
 }
 
 fn run<'a>(

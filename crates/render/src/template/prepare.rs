@@ -30,6 +30,8 @@ pub(super) struct Inputs<'a> {
     aliases: Vec<(u32, &'static str)>,
     /// How what is in them is spelled, of values that were read from JSON text, in ascending order.
     spelled: Vec<(u32, &'a [String])>,
+    /// Whether the template is to end with a generation prompt.
+    pub generates: bool,
 }
 
 /// What the engine is lent of a value: its number, which 4 G values do not exceed.
@@ -99,6 +101,7 @@ impl<'a> Inputs<'a> {
             documents: 0..0,
             aliases: Vec::new(),
             spelled: Vec::new(),
+            generates: false,
         };
         let messages = conversation.messages.iter().map(|message| Shape::ClosedDict(message.as_object()));
         let messages = inputs.push_all(messages);
@@ -125,6 +128,7 @@ impl<'a> Inputs<'a> {
         inputs.set_list("documents", documents.map(|_| inputs.documents.clone()));
         let usual = conversation.messages.last().is_none_or(|last| last.role_as_spelled() != "assistant");
         let generates = conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message;
+        inputs.generates = generates;
         inputs.set("add_generation_prompt", Shape::Bool(generates));
         for (name, token) in &template.tokens {
             inputs.set(name, Shape::Text(token));

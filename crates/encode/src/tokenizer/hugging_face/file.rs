@@ -14,6 +14,7 @@ use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
 use super::super::{AddedToken, Error, Kind};
 use super::normalizer::check_normalizer;
+use super::spelling::Spelling;
 
 /// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
 const LARGEST_ID: u32 = i32::MAX as u32;
@@ -28,6 +29,7 @@ pub(super) struct File {
     pub unknown: Option<u32>,
     pub byte_fallback: bool,
     pub kind: Kind,
+    pub spelling: Spelling,
     pub normalizer: Option<NormalizerWrapper>,
     pub pre_tokenizer: Option<PreTokenizerWrapper>,
     model: ModelWrapper,
@@ -42,12 +44,18 @@ impl File {
         check_pre_tokenizer(&raw.pre_tokenizer)?;
         let byte_level = mentions_byte_level(&raw.normalizer) || mentions_byte_level(&raw.pre_tokenizer);
         let ReadModel { model, unknown, byte_fallback, kind } = read_model(raw_model, byte_level)?;
+        let has_affixes = match &model {
+            ModelWrapper::BPE(bpe) => bpe.continuing_subword_prefix.is_some() || bpe.end_of_word_suffix.is_some(),
+            _ => false,
+        };
+        let spelling = Spelling::of(kind, &raw.normalizer, &raw.pre_tokenizer, byte_fallback, has_affixes);
         Ok(Self {
             added_tokens: raw.added_tokens.into_iter().map(AddedToken::from).collect(),
             post_processor: raw.post_processor,
             unknown,
             byte_fallback,
             kind,
+            spelling,
             normalizer: read_part("normalizer", raw.normalizer)?,
             pre_tokenizer: read_part("pre_tokenizer", raw.pre_tokenizer)?,
             model,

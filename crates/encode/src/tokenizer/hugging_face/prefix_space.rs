@@ -11,6 +11,28 @@ pub(super) fn inside(pre_tokenizer: &PreTokenizerWrapper) -> Option<PreTokenizer
     clear_first_prefix(&mut inside).then_some(inside)
 }
 
+/// Whether a space is put before a text that has none.
+pub(super) fn adds(normalizer: Option<&NormalizerWrapper>, pre_tokenizer: Option<&PreTokenizerWrapper>) -> bool {
+    normalizer.is_some_and(prepends) || pre_tokenizer.is_some_and(puts_space_before)
+}
+
+fn prepends(normalizer: &NormalizerWrapper) -> bool {
+    match normalizer {
+        NormalizerWrapper::Prepend(prepend) => prepend.prepend == ESCAPED_SPACE.to_string(),
+        NormalizerWrapper::Sequence(sequence) => sequence.as_ref().iter().any(prepends),
+        _ => false,
+    }
+}
+
+fn puts_space_before(pre_tokenizer: &PreTokenizerWrapper) -> bool {
+    match pre_tokenizer {
+        PreTokenizerWrapper::Metaspace(metaspace) => metaspace.prepend_scheme != PrependScheme::Never,
+        PreTokenizerWrapper::ByteLevel(byte_level) => byte_level.add_prefix_space,
+        PreTokenizerWrapper::Sequence(sequence) => sequence.as_ref().iter().any(puts_space_before),
+        _ => false,
+    }
+}
+
 fn clear_first_prefix(pre_tokenizer: &mut PreTokenizerWrapper) -> bool {
     match pre_tokenizer {
         PreTokenizerWrapper::Metaspace(metaspace) if metaspace.prepend_scheme == PrependScheme::First => {

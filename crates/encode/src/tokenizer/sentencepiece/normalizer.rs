@@ -42,6 +42,11 @@ impl Normalizer {
         })
     }
 
+    /// Whether a space is put before a text.
+    pub fn adds_prefix(&self, prefix: Prefix) -> bool {
+        self.add_dummy_prefix && prefix == Prefix::AsTheModelSays && !self.whitespace_as_suffix
+    }
+
     /// sentencepiece: `Normalizer::Normalize`; text in `matched` stays as it is.
     pub fn normalize(&self, text: &str, matched: &Trie, prefix: Prefix) -> Normalized {
         let mut out =

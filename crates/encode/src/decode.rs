@@ -1,0 +1,133 @@
+//! Ids become text again.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::tokenizer::Place;
+use crate::{Error, Tokenizer};
+
+/// Turns ids into the bytes that they stand for, control tokens into their text.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rolecall_encode::Decoder;
+/// use rolecall_encode::tokenizer::HuggingFace;
+/// let json = br#"{
+///   "added_tokens": [{"id": 2, "content": "<end>", "special": true,
+///                     "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
+///   "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": false},
+///   "model": {"type": "BPE", "vocab": {"\u2581a": 0, "b": 1}, "merges": []}
+/// }"#;
+/// let decoder = Decoder::new(Arc::new(HuggingFace::from_bytes(json, None)?));
+/// // The space before the first word is the tokenizer's own.
+/// assert_eq!(decoder.decode(&[0, 1, 0, 2])?, "ab a<end>".as_bytes());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Decoder {
+    tokenizer: Arc<dyn Tokenizer>,
+    markers: HashSet<u32>,
+}
+
+impl Decoder {
+    /// A decoder for the ids of a tokenizer.
+    pub fn new(tokenizer: Arc<dyn Tokenizer>) -> Decoder {
+        // Pieces that are bytes spelled as text stand among the protected ones: they are text.
+        let is_marker = |id: &u32, text: &str| {
+            let mut bytes = Vec::new();
+            !tokenizer.token_bytes(*id, &mut bytes) || bytes == text.as_bytes()
+        };
+        let added = tokenizer.added_tokens().iter();
+        let markers = added.filter(|token| is_marker(&token.id, &token.text)).map(|token| token.id).collect();
+        Decoder { tokenizer, markers }
+    }
+
+    /// The bytes of ids that begin a prompt. Bytes of a character that is cut are given as they are.
+    pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>, Error> {
+        let mut bytes = Vec::with_capacity(ids.len() * 4);
+        let mut place = Some(Place::Start);
+        for id in ids {
+            self.push(*id, &mut place, &mut bytes)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Reads ids one by one, as a model says them behind its prompt.
+    pub fn stream(&self) -> DecodeStream<'_> {
+        // A tokenizer's own space stands where a text begins; what goes on behind a prompt begins none.
+        DecodeStream { decoder: self, place: None, bytes: Vec::new() }
+    }
+
+    /// Whether an id is that of a control token, or another that text never becomes.
+    pub fn is_marker(&self, id: u32) -> bool {
+        self.markers.contains(&id)
+    }
+
+    /// Appends the bytes of an id; the place is where a text begins with it, if one does.
+    fn push(&self, id: u32, place: &mut Option<Place>, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };
+        if self.markers.contains(&id) {
+            bytes.extend_from_slice(self.tokenizer.token_text(id).ok_or_else(unknown)?.as_bytes());
+            *place = Some(Place::Inside);
+            return Ok(());
+        }
+        let start = bytes.len();
+        if !self.tokenizer.token_bytes(id, bytes) {
+            let text = self.tokenizer.token_text(id).ok_or_else(unknown)?;
+            return Err(Error::NoBytes { id, text });
+        }
+        let begins = place.take().is_some_and(|place| self.tokenizer.prefix_space(place));
+        if begins && bytes.get(start) == Some(&b' ') {
+            bytes.remove(start);
+        }
+        Ok(())
+    }
+}
+
+/// What a model says, id by id: each character once, whole, as soon as it is complete.
+pub struct DecodeStream<'a> {
+    decoder: &'a Decoder,
+    place: Option<Place>,
+    /// What is not a whole character yet.
+    bytes: Vec<u8>,
+}
+
+impl DecodeStream<'_> {
+    /// The same at the start of a text, where some tokenizers put a space of their own.
+    #[must_use]
+    pub fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Takes the next id and gives the text that is complete now. Bytes that can never become a character are U+FFFD.
+    pub fn push(&mut self, id: u32) -> Result<String, Error> {
+        self.decoder.push(id, &mut self.place, &mut self.bytes)?;
+        let mut text = String::new();
+        let mut from = 0;
+        loop {
+            match std::str::from_utf8(&self.bytes[from..]) {
+                Ok(rest) => {
+                    text.push_str(rest);
+                    from = self.bytes.len();
+                    break;
+                }
+                Err(error) => {
+                    let whole = from + error.valid_up_to();
+                    text.push_str(std::str::from_utf8(&self.bytes[from..whole]).unwrap_or_default());
+                    from = whole;
+                    // More bytes may complete it.
+                    let Some(wrong) = error.error_len() else { break };
+                    text.push('\u{fffd}');
+                    from += wrong;
+                }
+            }
+        }
+        self.bytes.drain(..from);
+        Ok(text)
+    }
+
+    /// What is left when the model stops in the middle of a character.
+    pub fn finish(self) -> String {
+        String::from_utf8_lossy(&self.bytes).into_owned()
+    }
+}

@@ -1,0 +1,71 @@
+//! What a tokenizer itself loses of a prompt.
+
+use std::ops::Range;
+
+use rolecall_render::Prompt;
+
+use crate::tokenizer::Place;
+use crate::{Decoder, Encoded, Error};
+
+/// A part of a prompt that its ids do not give back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Its bytes in the prompt.
+    pub span: Range<usize>,
+    /// What the ids give instead.
+    pub instead: String,
+}
+
+impl Encoded {
+    /// Where the ids give other bytes than the prompt has: a tokenizer that normalizes, does not know a character, or takes
+    /// white space into a token loses it. Nothing is lost where the list is empty.
+    pub fn lost(&self, prompt: &Prompt, decoder: &Decoder) -> Result<Vec<Lost>, Error> {
+        let mut lost = Vec::new();
+        let mut at = 0;
+        let mut run: Vec<u32> = Vec::new();
+        let mut place = Place::Start;
+        for token in &self.tokens {
+            if !token.control {
+                run.push(token.id);
+                continue;
+            }
+            compare(prompt, at..token.start.max(at), &run, place, decoder, &mut lost)?;
+            run.clear();
+            place = Place::Inside;
+            at = token.end.max(at);
+        }
+        compare(prompt, at..prompt.text().len(), &run, place, decoder, &mut lost)?;
+        Ok(lost)
+    }
+}
+
+/// Compares a run with what its ids give.
+fn compare(
+    prompt: &Prompt,
+    span: Range<usize>,
+    ids: &[u32],
+    place: Place,
+    decoder: &Decoder,
+    lost: &mut Vec<Lost>,
+) -> Result<(), Error> {
+    let text = &prompt.text()[span.clone()];
+    let mut stream = decoder.stream().at(place);
+    let mut back = String::with_capacity(text.len());
+    for id in ids {
+        back.push_str(&stream.push(*id)?);
+    }
+    back.push_str(&stream.finish());
+    if back == text {
+        return Ok(());
+    }
+    let same = |pairs: &mut dyn Iterator<Item = (char, char)>| -> usize {
+        pairs.take_while(|(ours, theirs)| ours == theirs).map(|(same, _)| same.len_utf8()).sum()
+    };
+    let before = same(&mut text.chars().zip(back.chars()));
+    let behind = same(&mut text[before..].chars().rev().zip(back[before..].chars().rev()));
+    lost.push(Lost {
+        span: span.start + before..span.end - behind,
+        instead: back[before..back.len() - behind].to_owned(),
+    });
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! What a prompt is made of for a tokenizer: control tokens, and the text between them.
+
+use std::ops::Range;
+
+use rolecall_render::{Prompt, Run};
+
+use crate::{Encoder, Error};
+
+/// A control token by its id, or a run of text that is encoded in one call; with the bytes that it takes.
+pub(crate) enum Piece {
+    Control(u32, Range<usize>),
+    Text(Range<usize>),
+}
+
+impl Encoder {
+    /// The pieces of a prompt from one of its bytes on, which a control token begins at or the prompt itself.
+    pub(crate) fn pieces(&self, prompt: &Prompt, from: usize) -> Result<Vec<Piece>, Error> {
+        let mut pieces = Vec::new();
+        for run in prompt.runs_from(from) {
+            match run {
+                Run::Control { text, id, start } => {
+                    pieces.push(Piece::Control(self.control_id(id)?, start..start + text.len()));
+                }
+                Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces)?,
+            }
+        }
+        Ok(pieces)
+    }
+
+    /// Cuts a run at the added tokens that the format's or template's own text spells.
+    fn split_literals(&self, prompt: &Prompt, run: Range<usize>, pieces: &mut Vec<Piece>) -> Result<(), Error> {
+        let mut from = run.start;
+        for marker in self.markers.find(prompt, &run, self.tokenizer())? {
+            if from < marker.span.start {
+                pieces.push(Piece::Text(from..marker.span.start));
+            }
+            from = marker.span.end;
+            pieces.push(Piece::Control(marker.id, marker.span));
+        }
+        if from < run.end {
+            pieces.push(Piece::Text(from..run.end));
+        }
+        Ok(())
+    }
+
+    /// A text without the white space that the tokens beside it take, as the reference cuts it.
+    pub(crate) fn stripped(&self, text: &str, mut span: Range<usize>, pieces: &[Piece], at: usize) -> Range<usize> {
+        if !self.markers.any_strips() {
+            return span;
+        }
+        let neighbour = |at: Option<usize>| match pieces.get(at?)? {
+            Piece::Control(id, _) => Some(self.markers.strips(*id)),
+            Piece::Text(_) => None,
+        };
+        if neighbour(at.checked_sub(1)).is_some_and(|(_, behind)| behind) {
+            let slice = &text[span.clone()];
+            span.start += slice.len() - slice.trim_start().len();
+        }
+        if neighbour(Some(at + 1)).is_some_and(|(before, _)| before) {
+            span.end = span.start + text[span.clone()].trim_end().len();
+        }
+        span
+    }
+}

@@ -1,0 +1,94 @@
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::super::Kind;
+
+/// How a vocabulary spells the bytes of its tokens.
+#[derive(Clone, Copy)]
+pub(super) enum Spelling {
+    /// A character for each byte.
+    ByteLevel,
+    /// As they are; a space may be escaped, and bytes without a token may be spelled `<0x0A>`.
+    Text { escapes_spaces: bool, byte_fallback: bool },
+    /// Together with the token before it: word pieces.
+    None,
+}
+
+const ESCAPED_SPACE: char = '\u{2581}';
+
+impl Spelling {
+    /// What the parts of a file say. A sequence of words that a decoder joins by spaces has no spelling.
+    pub fn of(
+        kind: Kind,
+        normalizer: &Value,
+        pre_tokenizer: &Value,
+        byte_fallback: bool,
+        has_affixes: bool,
+    ) -> Spelling {
+        match kind {
+            Kind::ByteLevelBpe => Spelling::ByteLevel,
+            Kind::WordPiece | Kind::WordLevel => Spelling::None,
+            _ if has_affixes => Spelling::None,
+            _ => Spelling::Text {
+                escapes_spaces: [normalizer, pre_tokenizer].into_iter().any(escapes_spaces),
+                byte_fallback,
+            },
+        }
+    }
+
+    /// Appends the bytes of a token; false if they are not its own.
+    pub fn write(self, token: &str, out: &mut Vec<u8>) -> bool {
+        match self {
+            Spelling::None => return false,
+            Spelling::ByteLevel => {
+                let first = out.len();
+                for character in token.chars() {
+                    let Some(byte) = BYTES.get(character as usize).copied().flatten() else {
+                        // A token that is not spelled in bytes, as added ones are.
+                        out.truncate(first);
+                        out.extend_from_slice(token.as_bytes());
+                        return true;
+                    };
+                    out.push(byte);
+                }
+            }
+            Spelling::Text { byte_fallback: true, .. } if byte_of(token).is_some() => out.extend(byte_of(token)),
+            Spelling::Text { escapes_spaces: true, .. } => {
+                let mut letter = [0; 4];
+                for character in token.chars() {
+                    let character = if character == ESCAPED_SPACE { ' ' } else { character };
+                    out.extend_from_slice(character.encode_utf8(&mut letter).as_bytes());
+                }
+            }
+            Spelling::Text { .. } => out.extend_from_slice(token.as_bytes()),
+        }
+        true
+    }
+}
+
+/// The byte of a token such as `<0x0A>`.
+fn byte_of(token: &str) -> Option<u8> {
+    let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
+    (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
+}
+
+fn escapes_spaces(part: &Value) -> bool {
+    let nested = ["normalizers", "pretokenizers"].map(|key| part[key].as_array());
+    part["type"] == "Metaspace"
+        || (part["type"] == "Replace" && part["content"] == ESCAPED_SPACE.to_string())
+        || nested.into_iter().flatten().flatten().any(escapes_spaces)
+}
+
+/// GPT-2: printable bytes are themselves, the others come from U+0100 on in their order.
+static BYTES: LazyLock<[Option<u8>; 0x180]> = LazyLock::new(|| {
+    let mut bytes = [None; 0x180];
+    let mut next = 0x100;
+    for byte in 0..=u8::MAX {
+        let is_printable = matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
+        let character = if is_printable { usize::from(byte) } else { next };
+        next += usize::from(!is_printable);
+        bytes[character] = Some(byte);
+    }
+    bytes
+});
