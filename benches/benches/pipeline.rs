@@ -1,0 +1,160 @@
+//! The whole way, JSON → ids, beside what a Rust server does without us (minijinja, then the `tokenizers` crate), and what a
+//! conversation costs that was there before and has one message more.
+//!
+//!     cargo bench -p rolecall-benches --bench pipeline [-- FOLDER]
+//!
+//! FOLDER holds a tokenizer.json that has `<|im_start|>` and `<|im_end|>`; without one it is ../shared/tokenizers/qwen3 beside the
+//! project.
+
+use std::cell::Cell;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::Serde;
+use rolecall::tokenizer::{self, Cached};
+use rolecall::{ChatTemplate, Conversation, Encoder, Growing, Json, Prompt, TemplateOptions, json, render_template};
+use rolecall_benches::{Runner, race};
+
+/// ChatML, written for this benchmark.
+const TEMPLATE: &str = include_str!("templates/plain.jinja");
+
+fn main() {
+    let folder = std::env::args().skip(1).find(|arg| !arg.starts_with("--")).map_or_else(
+        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/tokenizers/qwen3")),
+        PathBuf::from,
+    );
+    let Ok(file) = std::fs::read(folder.join("tokenizer.json")) else {
+        println!("no tokenizer.json in {}: nothing is measured", folder.display());
+        return;
+    };
+    let mut peer = tokenizers::Tokenizer::from_bytes(&file).expect("the peer reads it");
+    peer.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
+    println!(
+        "{:<9} {:>7} {:>6}  {:>9} {:>9} {:>9} {:>8}   {:>9} {:>9} {:>8} {:>8}",
+        "messages",
+        "bytes",
+        "ids",
+        "peer",
+        "rolecall",
+        "× faster",
+        "encode",
+        "cached",
+        "growing",
+        "% cached",
+        "% grown"
+    );
+    for messages in [3, 200] {
+        measure(&folder, &peer, messages);
+    }
+    println!(
+        "\ntimes in µs, medians; peer: minijinja and `tokenizers` from a parsed JSON value to ids; rolecall: the same way, each id"
+    );
+    println!(
+        "with its span; encode: of that the ids alone. cached: ids of a prompt of which all but the last message was encoded"
+    );
+    println!(
+        "before, by a tokenizer with a cache; growing: the same by a conversation that keeps its ids; %: of encode"
+    );
+}
+
+fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usize) {
+    let text = conversation(messages, 0);
+    let value: serde_json::Value = serde_json::from_str(&text).expect("valid JSON");
+    let mut environment = minijinja::Environment::new();
+    environment
+        .set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("a valid syntax"));
+    environment.add_template("t", TEMPLATE).expect("a valid template");
+    let compiled = environment.get_template("t").expect("it was added");
+    let by_peer = || {
+        let prompt = compiled.render(minijinja::Value::from(Serde(&value))).expect("it renders");
+        peer.encode(prompt, false).expect("it encodes").get_ids().to_vec()
+    };
+
+    let template = ChatTemplate::compile(TEMPLATE, Vec::new()).expect("a valid template");
+    let tokenizer: Arc<dyn tokenizer::Tokenizer> = Arc::from(tokenizer::load(folder).expect("it loads"));
+    let encoder = Arc::new(Encoder::new(Arc::from([]), Arc::clone(&tokenizer)).expect("it fits"));
+    let render = |text: &str| -> Prompt {
+        let conversation = Conversation::from_json(json::parse(text).expect("valid JSON")).expect("a conversation");
+        render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders")
+    };
+    let parsed: Json = json::parse(&text).expect("valid JSON");
+    let by_us = |value: Json| {
+        let conversation = Conversation::from_json(value).expect("a conversation");
+        let prompt = render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders");
+        encoder.encode(&prompt).expect("it encodes")
+    };
+    let prompt = render(&text);
+    let ids = encoder.encode(&prompt).expect("it encodes").ids();
+    assert_eq!(by_peer(), ids, "the two give other ids");
+
+    let before = render(&conversation(messages - 1, 0));
+    let turn = Cell::new(0);
+    let next = || {
+        turn.set(turn.get() + 1);
+        render(&conversation(messages, turn.get()))
+    };
+    let cached = Encoder::new(Arc::from([]), Arc::new(Cached::new(tokenizer, 64 << 20))).expect("it fits");
+    cached.encode(&before).expect("it encodes");
+    let grown = || {
+        let mut growing = Growing::new(Arc::clone(&encoder));
+        growing.encode(before.clone()).expect("it encodes");
+        (growing, next())
+    };
+    let times = race(vec![
+        Runner::new("peer", by_peer),
+        Runner::with_input("rolecall", || parsed.clone(), by_us),
+        Runner::new("encode", || encoder.encode(&prompt).expect("it encodes")),
+        Runner::with_input("cached", next, |prompt| cached.encode(&prompt).expect("it encodes")),
+        Runner::with_input("growing", grown, |(mut growing, prompt)| {
+            growing.encode(prompt).expect("it encodes");
+            growing
+        }),
+    ]);
+    let micros: Vec<f64> = times.iter().map(|(_, time)| time.as_nanos() as f64 / 1000.0).collect();
+    println!(
+        "{messages:<9} {:>7} {:>6}  {:>9.1} {:>9.1} {:>9.1} {:>8.1}   {:>9.1} {:>9.1} {:>8.1} {:>8.1}",
+        prompt.text().len(),
+        ids.len(),
+        micros[0],
+        micros[1],
+        micros[0] / micros[1],
+        micros[2],
+        micros[3],
+        micros[4],
+        micros[3] / micros[2] * 100.0,
+        micros[4] / micros[2] * 100.0,
+    );
+}
+
+/// Messages of about fifty words each, no two alike, some not ASCII; the last one says a number, to be a new one.
+fn conversation(messages: usize, last: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(7);
+    let turns: Vec<String> = (0..messages)
+        .map(|turn| {
+            let role = match turn {
+                0 => "system",
+                turn if turn % 2 == 1 => "user",
+                _ => "assistant",
+            };
+            let words: Vec<String> = (0..50).map(|_| word(&mut random)).collect();
+            let number = if turn + 1 == messages { format!("{last} ") } else { String::new() };
+            format!(r#"{{"role": "{role}", "content": "{number}{}."}}"#, words.join(" "))
+        })
+        .collect();
+    format!(r#"{{"messages": [{}], "add_generation_prompt": true}}"#, turns.join(", "))
+}
+
+/// A word of syllables, as many languages have them; each eighth is Chinese or has a mark, each tenth a number.
+fn word(random: &mut fastrand::Rng) -> String {
+    const SYLLABLES: [&str; 20] = [
+        "the", "con", "ver", "sa", "tion", "of", "to", "ken", "model", "in", "re", "as", "ter", "al", "ing", "er", "y",
+        "un", "play", "ed",
+    ];
+    match random.u32(0..40) {
+        0..4 => random.u32(0..100_000).to_string(),
+        4..7 => (0..random.usize(2..6)).map(|_| char::from_u32(random.u32(0x4e00..0x5e00)).unwrap_or('的')).collect(),
+        7..9 => "naïve—café".to_owned(),
+        _ => (0..random.usize(1..4)).map(|_| SYLLABLES[random.usize(..SYLLABLES.len())]).collect(),
+    }
+}
