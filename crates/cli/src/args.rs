@@ -29,6 +29,7 @@ pub enum Color {
 pub enum Verb {
     Render(Render),
     Encode(Encode),
+    Decode(Decode),
     Explain(Explain),
     Formats(Formats),
     Diff(Diff),
@@ -68,6 +69,24 @@ pub struct Encode {
     /// Keep so many ids at most, and so much of the loss mask: what is behind is cut off, as trainers do
     #[arg(long, value_name = "IDS")]
     pub max_length: Option<usize>,
+}
+
+/// Print the text of token ids, each character as soon as it is complete
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/decode.txt"))]
+pub struct Decode {
+    /// The ids, with anything but digits between them: `[1, 2]`, `1 2`, one a line; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    /// The tokenizer that the ids are of: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
+    #[arg(long, value_name = "FILE|DIR")]
+    pub tokenizer: PathBuf,
+    /// The ids go on behind a prompt, as a model's answer does: no space of the tokenizer's own stands before them
+    #[arg(long)]
+    pub answer: bool,
+    /// Leave control tokens out
+    #[arg(long)]
+    pub skip_special: bool,
 }
 
 /// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token edges
@@ -376,7 +395,7 @@ impl Verb {
             Verb::Diff(diff) => diff.json,
             Verb::Check(check) => check.json,
             Verb::Template(template) => template.json,
-            Verb::Completions(_) => false,
+            Verb::Decode(_) | Verb::Completions(_) => false,
         }
     }
 }

@@ -23,6 +23,8 @@ pub enum Failure {
     Refused { refusal: Refusal, source: Source },
     /// A prompt cannot be encoded with the tokenizer of this path.
     Misfit { tokenizer: String, error: Error },
+    /// What stands where a token id was expected.
+    NotAnId { path: String, line: usize, found: String },
     /// A format file has mistakes.
     FormatFile { source: Source, error: LoadError },
     /// The command line names a format that is not there.
@@ -49,6 +51,7 @@ impl Failure {
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
             Failure::Refused { .. }
             | Failure::Misfit { .. }
+            | Failure::NotAnId { .. }
             | Failure::FormatFile { .. }
             | Failure::Tokenizer { .. }
             | Failure::ModelFile(_)
@@ -66,6 +69,7 @@ impl Failure {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
             Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
             Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
+            Failure::NotAnId { path, line, .. } => Place::Named(format!("{path}, line {line}")),
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
             Failure::NoTemplate { path, .. } => Place::Named(path.clone()),
             Failure::UnknownFormat { .. } => Place::Named("command line".into()),
@@ -111,6 +115,7 @@ impl Failure {
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
             Failure::Misfit { error, .. } => error.code(),
+            Failure::NotAnId { .. } => "not_an_id",
             Failure::FormatFile { .. } => "bad_format",
             Failure::UnknownFormat { .. } => "unknown_format",
             Failure::Tokenizer { error, .. } => error.code(),
@@ -133,6 +138,7 @@ impl Failure {
             }
             Failure::Refused { refusal, .. } => refusal.to_string(),
             Failure::Misfit { error, .. } => error.to_string(),
+            Failure::NotAnId { found, .. } => format!("expected a token id, found `{found}`"),
             Failure::FormatFile { source, error } => {
                 format!("{} in the format file `{}`", count_of_mistakes(error), source.name)
             }
@@ -151,6 +157,7 @@ impl Failure {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => error.help().into_iter().collect(),
+            Failure::NotAnId { .. } => vec!["give ids with blanks, commas or line breaks between them".into()],
             Failure::UnknownFormat { name, near } => {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }

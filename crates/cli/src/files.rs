@@ -18,6 +18,12 @@ pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// The failure of a file, or of standard input, that cannot be read.
+pub fn unreadable_file(path: &Path, error: &io::Error) -> Failure {
+    let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
+    Failure::Unreadable { path: name, why: said(error) }
+}
+
 /// Reads a whole text from a file, or from standard input.
 pub fn read_text(path: &Path) -> Result<Source, Failure> {
     let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };

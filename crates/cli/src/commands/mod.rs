@@ -2,6 +2,7 @@
 
 mod check;
 mod completions;
+mod decode;
 mod diff;
 mod encode;
 mod explain;
@@ -25,6 +26,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
     match verb {
         Verb::Render(args) => render::run(args, output),
         Verb::Encode(args) => encode::run(args, output),
+        Verb::Decode(args) => decode::run(args, output),
         Verb::Explain(args) => explain::run(args, output),
         Verb::Formats(args) => formats::run(args, output),
         Verb::Diff(args) => diff::run(args, output),

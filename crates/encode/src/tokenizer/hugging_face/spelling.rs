@@ -18,7 +18,7 @@ pub(super) enum Spelling {
 const ESCAPED_SPACE: char = '\u{2581}';
 
 impl Spelling {
-    /// What the parts of a file say. A sequence of words that a decoder joins by spaces has no spelling.
+    /// What the parts of a file say.
     pub fn of(
         kind: Kind,
         normalizer: &Value,
@@ -28,7 +28,7 @@ impl Spelling {
     ) -> Spelling {
         match kind {
             Kind::ByteLevelBpe => Spelling::ByteLevel,
-            Kind::WordPiece | Kind::WordLevel => Spelling::None,
+            Kind::WordPiece => Spelling::None,
             _ if has_affixes => Spelling::None,
             _ => Spelling::Text {
                 escapes_spaces: [normalizer, pre_tokenizer].into_iter().any(escapes_spaces),

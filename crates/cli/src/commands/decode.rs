@@ -1,0 +1,57 @@
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::{fs, io};
+
+use rolecall::tokenizer::Place;
+use rolecall::{Decoder, Error};
+
+use crate::args::Decode;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+
+pub fn run(args: &Decode, output: &Output) -> Result<Exit, Failure> {
+    let decoder = Decoder::new(files::load_tokenizer(&args.tokenizer)?);
+    let path = args.input.as_deref().unwrap_or(Path::new("-"));
+    let mut stream = decoder.stream();
+    if !args.answer {
+        stream = stream.at(Place::Start);
+    }
+    let misfit = |error: Error| Failure::Misfit { tokenizer: args.tokenizer.display().to_string(), error };
+    for (number, line) in open(path)?.lines().enumerate() {
+        let line = line.map_err(|error| files::unreadable_file(path, &error))?;
+        let mut text = String::new();
+        for id in ids(&line, number + 1, path)? {
+            if !args.skip_special || !decoder.is_marker(id) {
+                text.push_str(&stream.push(id).map_err(|error| misfit(error.into()))?);
+            }
+        }
+        // What is complete is shown before the next line is there.
+        output.write(&text)?;
+    }
+    output.write(&stream.finish())?;
+    Ok(Exit::Good)
+}
+
+fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
+    if files::is_stdin(path) {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let file = fs::File::open(path).map_err(|error| files::unreadable_file(path, &error))?;
+    Ok(Box::new(BufReader::new(file)))
+}
+
+/// The ids of a line.
+fn ids(line: &str, number: usize, path: &Path) -> Result<Vec<u32>, Failure> {
+    let between = |character: char| character.is_whitespace() || matches!(character, ',' | '[' | ']');
+    let words = line.split(between).filter(|word| !word.is_empty());
+    let read = |word: &str| {
+        word.parse().map_err(|_| Failure::NotAnId {
+            path: if files::is_stdin(path) { "<stdin>".into() } else { path.display().to_string() },
+            line: number,
+            found: word.chars().take(40).collect(),
+        })
+    };
+    words.map(read).collect()
+}
