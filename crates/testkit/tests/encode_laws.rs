@@ -146,7 +146,7 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
         let encoder = Arc::new(Encoder::new(Arc::clone(&format.controls), toy).unwrap().adding(AddSpecial::Missing));
         let mut growing = Growing::new(Arc::clone(&encoder));
-        for seed in 0..10 {
+        for seed in 0..4 {
             let prompt = generated(format, seed);
             for end in (0..=prompt.text().len()).filter(|end| end % 7 == 0 || *end == prompt.text().len()) {
                 let Some(part) = prompt.up_to(end) else { continue };
@@ -156,7 +156,7 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
             }
         }
     }
-    assert!(kept > 100_000, "only {kept} tokens were kept");
+    assert!(kept > 50_000, "only {kept} tokens were kept");
     for real in reals() {
         let encoder = Arc::new(Encoder::new(Arc::from([]), Arc::clone(&real.tokenizer)).unwrap());
         let mut growing = Growing::new(Arc::clone(&encoder));
@@ -192,7 +192,9 @@ fn a_cache_changes_no_id_and_keeps_its_limit() {
                     scope.spawn(move || {
                         let mut rng = Rng::with_seed(thread);
                         for _ in 0..40 {
-                            let texts: Vec<&str> = (0..4).map(|_| rng.choice(TEXTS).unwrap()).collect();
+                            let number = rng.u32(0..5000).to_string();
+                            let mut texts: Vec<&str> = (0..4).map(|_| rng.choice(TEXTS).unwrap()).collect();
+                            texts.push(&number);
                             let prompt = prompt_of(template, &texts);
                             assert_eq!(encoder.encode(&prompt).unwrap(), plain.encode(&prompt).unwrap(), "{texts:?}");
                         }
@@ -203,6 +205,41 @@ fn a_cache_changes_no_id_and_keeps_its_limit() {
             assert!(counts.bytes <= bytes, "{}: {counts:?} of {bytes}", real.name);
             assert!(counts.misses > 0 && (bytes < 1 << 20 || counts.hits > counts.misses), "{}: {counts:?}", real.name);
         }
+    }
+}
+
+#[test]
+fn a_cache_knows_the_start_of_a_prompt_from_its_inside() {
+    let json = br#"{"added_tokens": [],
+        "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": false},
+        "model": {"type": "BPE", "vocab": {"\u2581": 0, "a": 1}, "merges": []}}"#;
+    let cached = Cached::new(Arc::new(HuggingFace::from_bytes(json, None).unwrap()), 1 << 20);
+    for (place, expected) in [(tokenizer::Place::Start, [0, 1].as_slice()), (tokenizer::Place::Inside, &[1])] {
+        for _ in 0..2 {
+            let mut tokens = Vec::new();
+            cached.encode_ordinary("a", place, &mut tokens).unwrap();
+            assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), expected);
+        }
+    }
+    assert_eq!((cached.counts().hits, cached.counts().misses), (2, 2));
+}
+
+/// What stands behind a token can change whether it is one, and who wrote a text whether it may be one.
+#[test]
+fn what_changes_behind_a_token_is_seen_where_a_conversation_grows() {
+    let toy = Toy::of(&Format::new("toy")).with("[go]").with("<|user|>");
+    let toy = toy.changed("[go]", |token| (token.single_word, token.lstrip) = (true, true));
+    let encoder = Arc::new(Encoder::new(Arc::from([]), Arc::new(toy)).unwrap());
+    let mut growing = Growing::new(Arc::clone(&encoder));
+    let said = "{% for m in messages %}x [go]{{ m.content }}{% endfor %}";
+    let role = "{% for m in messages %}<|{{ m.role }}|>{% endfor %}";
+    let content = "{% for m in messages %}<|{{ m.content }}|>{% endfor %}";
+    for (source, text) in
+        [(said, " b"), (said, "b"), (said, " c"), (content, "user"), (role, "user"), (content, "user")]
+    {
+        let prompt = prompt_of(&ChatTemplate::compile(source, Vec::new()).unwrap(), &[text, text, text]);
+        let whole = encoder.encode(&prompt).unwrap();
+        assert_eq!(growing.encode(prompt).unwrap(), &whole, "{source} {text:?}");
     }
 }
 
