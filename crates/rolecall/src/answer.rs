@@ -1,8 +1,9 @@
 //! Answers as JSON: one shape for the command line, the server and Python.
 
+use std::fmt::Write;
 use std::ops::Range;
 
-use rolecall_conversation::json::{Number, Object};
+use rolecall_conversation::json::{Layout, Number, Object, write_into, write_string};
 use rolecall_conversation::{Json, object};
 use rolecall_encode::Encoded;
 use rolecall_format::Generation;
@@ -10,6 +11,136 @@ use rolecall_render::{Origin, Prompt};
 
 use crate::Error;
 use crate::model::{Evidence, Identified, Model};
+
+/// What an answer is made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer<'a> {
+    /// The request's own name.
+    pub id: Option<&'a Json>,
+    /// The rendered conversation.
+    pub prompt: &'a Prompt,
+    /// Its ids, where they were asked for.
+    pub encoded: Option<&'a Encoded>,
+    /// The bytes that a loss may touch, where they were asked for.
+    pub loss: Option<&'a [Range<usize>]>,
+}
+
+/// Writes the answer of [`of_prompt`], [`of_encoded`] or [`of_training`] behind a text, without a space: the same text, for
+/// whoever answers so many that the values between are too dear.
+///
+/// ```
+/// use rolecall::answer::{self, Answer};
+/// use rolecall::{Conversation, Json, Message, Options, Registry, json, render};
+/// let registry = Registry::builtin();
+/// let conversation = Conversation::new(vec![Message::user("Hi")]);
+/// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
+/// let id = Json::from(7);
+/// let mut text = String::new();
+/// answer::write(&mut text, &Answer { id: Some(&id), prompt: &prompt, encoded: None, loss: None });
+/// assert_eq!(text, json::write(&answer::of_prompt(Some(&id), &prompt), &json::Layout::compact()));
+/// # Ok::<(), rolecall::Error>(())
+/// ```
+pub fn write(text: &mut String, answer: &Answer<'_>) {
+    let Answer { id, prompt, encoded, loss } = *answer;
+    text.push('{');
+    if let Some(id) = id {
+        text.push_str("\"id\":");
+        write_into(text, id, &Layout::compact());
+        text.push(',');
+    }
+    text.push_str("\"prompt\":");
+    write_string(text, prompt.text(), false);
+    text.push_str(",\"segments\":[");
+    let mut first = true;
+    let mut write_segment = |span: Range<usize>, origin: &Origin, learned: Option<bool>| {
+        text.push_str(if std::mem::take(&mut first) { "{\"text\":" } else { ",{\"text\":" });
+        write_string(text, &prompt.text()[span], false);
+        text.push_str(",\"origin\":");
+        write_origin(text, origin);
+        text.push_str(match learned {
+            None => "}",
+            Some(true) => ",\"loss\":true}",
+            Some(false) => ",\"loss\":false}",
+        });
+    };
+    for segment in prompt.segments() {
+        let span = segment.start..segment.start + segment.text.len();
+        match loss {
+            None => write_segment(span, &segment.origin, None),
+            Some(loss) => {
+                for (span, learned) in cut(span, loss) {
+                    write_segment(span, &segment.origin, Some(learned));
+                }
+            }
+        }
+    }
+    text.push(']');
+    let mut end = Object::new();
+    insert_end(&mut end, prompt);
+    for (key, value) in end.iter() {
+        text.push(',');
+        write_string(text, key, false);
+        text.push(':');
+        write_into(text, value, &Layout::compact());
+    }
+    if let Some(encoded) = encoded {
+        write_numbers(text, "ids", encoded.tokens.iter().map(|token| token.id));
+        write_numbers(text, "control_ids", encoded.tokens.iter().filter(|token| token.control).map(|token| token.id));
+        if let Some(loss) = loss {
+            write_numbers(text, "loss_mask", loss_mask(encoded, loss).map(u32::from));
+        }
+    }
+    text.push('}');
+}
+
+/// Whether each id carries loss; one that straddles a border does.
+pub fn loss_mask(encoded: &Encoded, loss: &[Range<usize>]) -> impl Iterator<Item = bool> {
+    encoded
+        .tokens
+        .iter()
+        .map(|token| first_behind(loss, token.start).first().is_some_and(|span| span.start < token.end))
+}
+
+fn write_origin(text: &mut String, origin: &Origin) {
+    match origin {
+        Origin::Control(_) => text.push_str("\"control\""),
+        Origin::Format => text.push_str("\"format\""),
+        // Most segments are a message's.
+        Origin::Message { message, field } => {
+            let _ = write!(text, "{{\"message\":{message},\"field\":");
+            write_string(text, field, false);
+            text.push('}');
+        }
+        other => write_into(text, &of_origin(other), &Layout::compact()),
+    }
+}
+
+/// `,"key":[1,2]`
+fn write_numbers(text: &mut String, key: &str, numbers: impl Iterator<Item = u32>) {
+    let _ = write!(text, ",\"{key}\":[");
+    let mut digits = [0; 10];
+    for (at, number) in numbers.enumerate() {
+        if at > 0 {
+            text.push(',');
+        }
+        text.push_str(decimal(number, &mut digits));
+    }
+    text.push(']');
+}
+
+/// A number's digits; the standard library's way to them is several times slower.
+fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    std::str::from_utf8(&digits[at..]).unwrap_or_default()
+}
 
 /// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "dropped"?}`
 ///
@@ -52,10 +183,7 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
         }
         answer.insert("segments", Json::Array(segments));
         if let Some(encoded) = encoded {
-            let learned = |token: &rolecall_encode::EncodedToken| {
-                first_behind(loss, token.start).first().is_some_and(|span| span.start < token.end)
-            };
-            let mask = encoded.tokens.iter().map(|token| Json::from(i64::from(learned(token)))).collect();
+            let mask = loss_mask(encoded, loss).map(|learned| Json::from(i64::from(learned))).collect();
             answer.insert("loss_mask", Json::Array(mask));
         }
     }
@@ -188,6 +316,12 @@ fn prompt_object(id: Option<&Json>, prompt: &Prompt) -> Object {
     let mut answer = with_id(id);
     answer.insert("prompt", Json::from(prompt.text()));
     answer.insert("segments", Json::Array(segments.collect()));
+    insert_end(&mut answer, prompt);
+    answer
+}
+
+/// What stands behind the segments.
+fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("stop", Json::Array(prompt.stops().into_iter().map(Json::from).collect()));
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
     answer.insert("generation", of_generation(&prompt.generation));
@@ -203,7 +337,6 @@ fn prompt_object(id: Option<&Json>, prompt: &Prompt) -> Object {
         });
         answer.insert("dropped", Json::Array(dropped.collect()));
     }
-    answer
 }
 
 fn with_id(id: Option<&Json>) -> Object {

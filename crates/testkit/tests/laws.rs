@@ -4,14 +4,18 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::panic::catch_unwind;
+use std::sync::Arc;
 
 use fastrand::Rng;
+use rolecall::answer::{self, Answer};
 use rolecall::json::{self, Layout};
 use rolecall::{
-    Bos, Codec, Conversation, Field, Format, Json, Message, Op, Options, Origin, Own, Place, Prompt, Registry, Role,
-    RuleMode, Run, Slot, codec, render,
+    Bos, Codec, Conversation, Encoder, Field, Format, Json, Message, Op, Options, Origin, Own, Place, Prompt, Registry,
+    Role, RuleMode, Run, Slot, codec, render,
 };
+use rolecall_testkit::Toy;
 use rolecall_testkit::generate::{self, Generated, Spot};
 
 /// Conversations for each format.
@@ -71,6 +75,35 @@ fn sample(format: &Format, seed: u64, rules: RuleMode) -> Sample<'_> {
         )
     });
     Sample { format, seed, generated, conversation, prompt, spots }
+}
+
+#[test]
+fn an_answer_written_at_once_is_the_answer_as_a_value() {
+    for_each(RuleMode::Enforce, |sample| {
+        let (prompt, id) = (&sample.prompt, Json::from("\u{1}\"7\\é"));
+        let encoder = Encoder::new(Arc::clone(&sample.format.controls), Arc::new(Toy::of(sample.format)));
+        let encoded = encoder.and_then(|encoder| encoder.encode(prompt)).unwrap_or_else(|error| panic!("{error}"));
+        let spans = prompt.segments().map(|segment| segment.start..segment.start + segment.text.len());
+        let loss: Vec<Range<usize>> = spans.step_by(3).collect();
+        let written = |encoded, loss| {
+            let mut text = String::new();
+            answer::write(&mut text, &Answer { id: Some(&id), prompt, encoded, loss });
+            text
+        };
+        let as_text = |value: Json| json::write(&value, &Layout::compact());
+        let id = Some(&id);
+        assert_eq!(written(None, None), as_text(answer::of_prompt(id, prompt)), "{}", sample.shown());
+        assert_eq!(
+            written(Some(&encoded), None),
+            as_text(answer::of_encoded(id, prompt, &encoded)),
+            "{}",
+            sample.shown()
+        );
+        for encoded in [None, Some(&encoded)] {
+            let value = answer::of_training(id, prompt, encoded, &loss);
+            assert_eq!(written(encoded, Some(&loss)), as_text(value), "{}", sample.shown());
+        }
+    });
 }
 
 #[test]

@@ -11,7 +11,7 @@ mod write;
 pub use parse::{ParseError, parse};
 pub use place::{Step, key_span, span};
 pub use spellings::spellings;
-pub use write::{Layout, write, write_at, write_string};
+pub use write::{Layout, write, write_at, write_into, write_string};
 
 /// A JSON value.
 ///

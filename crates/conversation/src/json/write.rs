@@ -46,10 +46,31 @@ pub fn write_at(value: &Json, layout: &Layout, level: usize) -> String {
     text
 }
 
+/// Writes the value behind a text.
+///
+/// ```
+/// use rolecall_conversation::json::{Layout, parse, write_into};
+/// let mut text = String::from("id: ");
+/// write_into(&mut text, &parse("[1, 2]")?, &Layout::compact());
+/// assert_eq!(text, "id: [1,2]");
+/// # Ok::<(), rolecall_conversation::json::ParseError>(())
+/// ```
+pub fn write_into(text: &mut String, value: &Json, layout: &Layout) {
+    value_into(text, value, layout, 0);
+}
+
 /// A string in quotes, escaped as Python's `json.dumps` does.
 pub fn write_string(text: &mut String, string: &str, ascii: bool) {
     text.push('"');
-    for character in string.chars() {
+    let mut rest = string;
+    // What needs no escape is copied in runs.
+    while let Some(at) =
+        rest.bytes().position(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\') || (ascii && byte >= 0x7f))
+    {
+        let (plain, special) = rest.split_at(at);
+        text.push_str(plain);
+        let Some(character) = special.chars().next() else { break };
+        rest = &special[character.len_utf8()..];
         match character {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
@@ -67,6 +88,7 @@ pub fn write_string(text: &mut String, string: &str, ascii: bool) {
             c => text.push(c),
         }
     }
+    text.push_str(rest);
     text.push('"');
 }
 
