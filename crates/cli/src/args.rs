@@ -1,9 +1,12 @@
 //! What can be asked for on the command line. The comments here are the help that people read.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use rolecall::{Bos, CallForm, DateTime, LossPolicy, RuleMode};
+
+use crate::batch::Kind;
 
 /// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
 #[derive(Debug, Parser)]
@@ -69,6 +72,8 @@ pub struct Encode {
     /// Keep so many ids at most, and so much of the loss mask: what is behind is cut off, as trainers do
     #[arg(long, value_name = "IDS")]
     pub max_length: Option<usize>,
+    #[command(flatten)]
+    pub file: BatchFile,
 }
 
 /// Print the text of token ids, each character as soon as it is complete
@@ -214,7 +219,7 @@ pub struct Completions {
 }
 
 /// A conversation and how it is rendered.
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct Chat {
     /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
@@ -299,6 +304,56 @@ pub struct Batch {
     /// Read one JSON object a line and answer each with one, in order; errors are lines too
     #[arg(long)]
     pub jsonl: bool,
+    /// How many threads answer the lines [default: one a core]
+    #[arg(long, value_name = "N", requires = "jsonl")]
+    pub threads: Option<NonZeroUsize>,
+    /// Say how far it is even where standard error is no terminal
+    #[arg(long, requires = "jsonl", conflicts_with = "quiet")]
+    pub progress: bool,
+    /// Do not say how far it is
+    #[arg(long, requires = "jsonl")]
+    pub quiet: bool,
+}
+
+/// A batch in a file of its own.
+#[derive(Debug, clap::Args)]
+pub struct BatchFile {
+    /// Write the answers to --jsonl into a file, which is there when all are in it
+    #[arg(long, value_name = "FILE", requires = "jsonl")]
+    pub output: Option<PathBuf>,
+    /// What to write: JSON lines, an Arrow stream or Parquet, with the columns of docs/batches.md [default: as the file is
+    /// called]
+    #[arg(long, value_enum, value_name = "KIND", requires = "output")]
+    pub to: Option<KindArg>,
+    /// Write the prompts' text into Arrow and Parquet files too
+    #[arg(long, requires = "output")]
+    pub with_text: bool,
+    /// Go on with a run that was interrupted, if there was one
+    #[arg(long, requires = "output", conflicts_with = "force")]
+    pub resume: bool,
+    /// Replace the file, and what an interrupted run has left
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// How often is written down how far the run is, in milliseconds; tests make it often
+    #[arg(long, hide = true, default_value_t = 2000)]
+    pub journal_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum KindArg {
+    Jsonl,
+    Arrow,
+    Parquet,
+}
+
+impl KindArg {
+    pub fn kind(self) -> Kind {
+        match self {
+            KindArg::Jsonl => Kind::Jsonl,
+            KindArg::Arrow => Kind::Arrow,
+            KindArg::Parquet => Kind::Parquet,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

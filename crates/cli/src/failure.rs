@@ -7,6 +7,7 @@ use rolecall::model::{FileError, Unidentified};
 use rolecall::template::NoChoice;
 use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
 
+use crate::batch::Problem;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::locate::locate;
@@ -39,13 +40,23 @@ pub enum Failure {
     NoTemplate { path: String, why: NoChoice },
     /// No format can be chosen for a model without a guess.
     NoFormatFor(Unidentified),
+    /// A batch cannot be written to this file.
+    Output { path: String, problem: Problem },
+    /// A batch's file does not say by its name what it is to hold.
+    UnknownKind { path: String },
+    /// Lines of a batch were read and not answered, which is a mistake of this program.
+    LostLines { input: String, behind: u64 },
 }
 
 impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
-            Failure::Unreadable { .. } | Failure::Unwritable(_) => Exit::Unreadable,
+            Failure::Unreadable { .. }
+            | Failure::Unwritable(_)
+            | Failure::Output { .. }
+            | Failure::LostLines { .. } => Exit::Unreadable,
             Failure::UnknownFormat { .. }
+            | Failure::UnknownKind { .. }
             | Failure::NoTemplate { .. }
             | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
@@ -73,6 +84,9 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
             Failure::NoTemplate { path, .. } => Place::Named(path.clone()),
             Failure::UnknownFormat { .. } => Place::Named("command line".into()),
+            Failure::UnknownKind { .. } => Place::Named("command line, --output".into()),
+            Failure::Output { path, .. } => Place::Named(path.clone()),
+            Failure::LostLines { input, behind } => Place::Named(format!("{input}, behind line {behind}")),
             _ => Place::Nowhere,
         };
         let help = self.help();
@@ -122,6 +136,9 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.code(),
             Failure::NoTemplate { why, .. } => why.code(),
             Failure::NoFormatFor(unidentified) => unidentified.code(),
+            Failure::Output { problem, .. } => problem.code(),
+            Failure::LostLines { .. } => "lost_lines",
+            Failure::UnknownKind { .. } => "unknown_kind",
         }
     }
 
@@ -149,6 +166,9 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.to_string(),
             Failure::NoTemplate { why, .. } => why.to_string(),
             Failure::NoFormatFor(unidentified) => unidentified.to_string(),
+            Failure::Output { problem, .. } => problem.to_string(),
+            Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
+            Failure::LostLines { .. } => "a line was not answered: rolecall has a mistake".into(),
         }
     }
 
@@ -168,6 +188,11 @@ impl Failure {
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => unidentified.help(),
+            Failure::Output { problem, .. } => vec![problem.help().into()],
+            Failure::UnknownKind { .. } => {
+                vec!["name it .jsonl, .arrow or .parquet, or say `--to jsonl`, `--to arrow` or `--to parquet`".into()]
+            }
+            Failure::LostLines { .. } => vec!["please report it with the line that comes next".into()],
         }
     }
 }
@@ -223,7 +248,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::NoLossNoTurn => Field::field("chat_template"),
-        Refusal::NotUtf8(_) => return Place::Named(source.name.clone()),
+        Refusal::NotUtf8(_) | Refusal::TooLong { .. } => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;
             return Place::Span(source, offset..offset + 1);

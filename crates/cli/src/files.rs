@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rolecall::model::{FileError, Model, ModelFolder, read_folder};
@@ -43,7 +43,7 @@ pub fn read_text(path: &Path) -> Result<Source, Failure> {
 }
 
 /// Opens a file to be read line by line; standard input where none is named.
-pub fn open(path: Option<&Path>) -> Result<Box<dyn Read>, Failure> {
+pub fn open(path: Option<&Path>) -> Result<Box<dyn Read + Send>, Failure> {
     match path {
         Some(path) if !is_stdin(path) => {
             // A folder can be opened on some systems, and then not be read.
@@ -60,20 +60,64 @@ pub fn open(path: Option<&Path>) -> Result<Box<dyn Read>, Failure> {
     }
 }
 
-/// The built-in formats, with those of a folder.
-pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
-    let mut registry = rolecall::registry();
-    let Some(folder) = folder else { return Ok(registry) };
-    let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
+/// The bytes of a file, or of the one that standard input is; none where that has no end yet.
+pub fn size(path: Option<&Path>) -> Option<u64> {
+    let metadata = match path {
+        Some(path) => fs::metadata(path).ok()?,
+        None => stdin_metadata()?,
+    };
+    metadata.is_file().then_some(metadata.len())
+}
+
+#[cfg(unix)]
+fn stdin_metadata() -> Option<fs::Metadata> {
+    use std::os::fd::AsFd;
+    fs::File::from(io::stdin().as_fd().try_clone_to_owned().ok()?).metadata().ok()
+}
+
+#[cfg(not(unix))]
+fn stdin_metadata() -> Option<fs::Metadata> {
+    None
+}
+
+/// The files that a tokenizer is read from, and those beside it that say more of it.
+pub fn tokenizer_files(path: &Path) -> Vec<PathBuf> {
+    let (folder, file) = match path.is_dir() {
+        true => (path, None),
+        false => (path.parent().unwrap_or(Path::new("")), Some(path.to_path_buf())),
+    };
+    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    let speaks_of_it = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let begins = ["tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "spiece", "sentencepiece"];
+        path.is_file() && begins.iter().any(|begin| name.starts_with(begin))
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(speaks_of_it).chain(file).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// The .toml files of a folder.
+pub fn format_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
-    for entry in fs::read_dir(folder).map_err(unreadable)? {
-        let path = entry.map_err(unreadable)?.path();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
         if path.extension().is_some_and(|extension| extension == "toml") {
             paths.push(path);
         }
     }
     paths.sort();
-    for path in paths {
+    Ok(paths)
+}
+
+/// The built-in formats, with those of a folder.
+pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
+    let mut registry = rolecall::registry();
+    let Some(folder) = folder else { return Ok(registry) };
+    let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
+    for path in format_files(folder).map_err(unreadable)? {
         registry.replace(load_format(&path)?);
     }
     Ok(registry)
@@ -169,7 +213,7 @@ fn unreadable(error: FileError) -> Result<Failure, FileError> {
 }
 
 /// What the system says, in lower case and without its error number.
-fn said(error: &io::Error) -> String {
+pub fn said(error: &io::Error) -> String {
     let text = match error.kind() {
         io::ErrorKind::NotFound => return "there is no such file or folder".into(),
         io::ErrorKind::IsADirectory => return "it is a folder".into(),

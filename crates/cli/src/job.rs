@@ -1,28 +1,30 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use rolecall::answer::Answer;
 use rolecall::tokenizer::AddedToken;
 use rolecall::{
-    Bos, CallForm, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry, Request,
-    RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    Bos, CallForm, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry,
+    Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
 use crate::args::{CallsArg, Chat, LossArg, OwnTemplate};
+use crate::batch::{Row, Rows};
 use crate::failure::Failure;
 use crate::files;
 use crate::refusal::Refusal;
 use crate::source::Source;
-use crate::template::Templates;
+use crate::template::{Compiled, Templates};
 
 /// What all conversations of a run share: the formats, and what the command line says.
 pub struct Job {
     registry: Registry,
     format: Option<String>,
-    templates: Option<Rc<Templates>>,
+    templates: Option<Arc<Templates>>,
     /// How templates are given tool calls.
     tool_calls: CallForm,
     options: Options,
@@ -33,6 +35,9 @@ pub struct Job {
     nameless: Format,
     /// Whose text a training loss may touch, where that is asked for.
     pub loss: Option<LossPolicy>,
+    /// The time that templates are told where nothing else is said, in seconds: one for the whole run.
+    pub clock: i64,
+    compiled: Compiled,
 }
 
 /// A conversation with all that is needed to render it.
@@ -40,7 +45,8 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
-    templates: Option<(Rc<Templates>, CallForm)>,
+    templates: Option<(Arc<Templates>, CallForm)>,
+    job: &'a Job,
     new_turn: bool,
 }
 
@@ -49,6 +55,29 @@ impl Asked<'_> {
     pub fn loss(&self, prompt: &Prompt, policy: LossPolicy) -> Result<Vec<Range<usize>>, Refusal> {
         let spans = loss_spans(prompt, &self.request.conversation, self.format, policy);
         spans.map_err(|error| Error::from(error).into())
+    }
+
+    /// Adds the answer to a batch, with the loss where it is asked for.
+    pub fn add_to(
+        &self,
+        rows: &mut Rows,
+        number: u64,
+        prompt: &Prompt,
+        encoded: Option<&Encoded>,
+    ) -> Result<(), Refusal> {
+        let loss = self.job.loss.map(|policy| self.loss(prompt, policy)).transpose()?;
+        match (&mut *rows, encoded) {
+            (Rows::Lines(text), _) => {
+                answer::write(text, &Answer { id: self.request.id.as_ref(), prompt, encoded, loss: loss.as_deref() });
+                Ok(())
+            }
+            (Rows::Columns { .. }, Some(encoded)) => {
+                let mask = loss.map(|loss| answer::loss_mask(encoded, &loss).collect()).unwrap_or_default();
+                rows.push(&Row { number, request: &self.request, prompt, encoded, mask })
+            }
+            // Only ids are written to columns.
+            (Rows::Columns { .. }, None) => Ok(()),
+        }
     }
 
     /// The answer as JSON, with the loss where it is asked for.
@@ -71,7 +100,7 @@ impl Job {
     /// A run that may take a template in place of a format.
     pub fn with_template(chat: &Chat, own: &OwnTemplate, tokenizer: Option<&Path>) -> Result<Job, Failure> {
         let path = own.template.as_deref();
-        let templates = path.map(|path| Templates::load(path, own, chat, tokenizer).map(Rc::new)).transpose()?;
+        let templates = path.map(|path| Templates::load(path, own, chat, tokenizer).map(Arc::new)).transpose()?;
         let nameless = Format::new(path.map_or("chat_template".into(), |path| path.display().to_string()));
         let tool_calls = own.tool_calls.map_or(CallForm::default(), CallsArg::form);
         Ok(Job { templates, tool_calls, nameless, ..Job::from_args(chat, tokenizer)? })
@@ -101,6 +130,8 @@ impl Job {
             continue_final_message: chat.continue_final_message,
             new_turn: chat.new_turn,
             nameless: Format::new("chat_template"),
+            clock: clock(),
+            compiled: Compiled::default(),
         })
     }
 
@@ -113,18 +144,18 @@ impl Job {
         }
         request.conversation.continue_final_message |= self.continue_final_message;
         let options = self.options_of(&request)?;
-        let own = Templates::of_request(&request)?;
+        let own = Templates::of_request(&request, &self.compiled)?;
         if own.is_some() && (self.loss.is_some() || self.new_turn) {
             return Err(Refusal::NoLossNoTurn);
         }
         let templates = match (own, &request.format) {
-            (Some(own), _) => Some(Rc::new(own)),
+            (Some(own), _) => Some(Arc::new(own)),
             (None, None) => self.templates.clone(),
             (None, Some(_)) => None,
         };
         if let Some(templates) = templates {
             let templates = Some((templates, self.tool_calls));
-            return Ok(Asked { request, format: &self.nameless, options, templates, new_turn: false });
+            return Ok(Asked { request, format: &self.nameless, options, templates, job: self, new_turn: false });
         }
         // A name only: an input must not choose files to be read.
         let name = request.format.as_deref().or(self.format.as_deref()).ok_or(Refusal::NoFormat)?;
@@ -133,7 +164,12 @@ impl Job {
             near: self.registry.suggest(name).map(str::to_owned),
         })?;
         let format = if self.loss.is_some() { format.for_training() } else { format };
-        Ok(Asked { request, format, options, templates: None, new_turn: self.new_turn })
+        Ok(Asked { request, format, options, templates: None, job: self, new_turn: self.new_turn })
+    }
+
+    /// What the answers depend on besides the arguments and the tokenizer, in one text.
+    pub fn made_of(&self) -> String {
+        self.templates.as_ref().map_or(String::new(), |templates| templates.made_of())
     }
 
     fn options_of(&self, request: &Request) -> Result<Options, Refusal> {
@@ -175,7 +211,8 @@ impl Job {
 impl Asked<'_> {
     pub fn render(&self) -> Result<Prompt, Refusal> {
         if let Some((templates, calls)) = &self.templates {
-            return templates.render(&self.request, &self.options, *calls);
+            let clock = DateTime::from_unix(self.job.clock);
+            return templates.render(&self.request, &self.options, *calls, clock);
         }
         let prompt = render(&self.request.conversation, self.format, &self.options)?;
         Ok(if self.new_turn { new_turn(&prompt, self.format) } else { prompt })
@@ -217,32 +254,39 @@ fn use_own_tokens(registry: &mut Registry, chat: &Chat, tokenizer: Option<&Path>
     }
 }
 
-/// A tokenizer, bound to each format that comes up.
+/// A tokenizer, bound to each format that comes up; shared by threads.
 pub struct Encoders {
     path: String,
     tokenizer: Arc<dyn Tokenizer>,
     reference: bool,
     max_length: Option<usize>,
-    by_format: HashMap<String, Encoder>,
+    by_format: RwLock<HashMap<String, Arc<Encoder>>>,
 }
 
 impl Encoders {
     pub fn load(path: &Path, reference: bool, max_length: Option<usize>) -> Result<Encoders, Failure> {
         let tokenizer = files::load_tokenizer(path)?;
-        Ok(Encoders { path: path.display().to_string(), tokenizer, reference, max_length, by_format: HashMap::new() })
+        let path = path.display().to_string();
+        Ok(Encoders { path, tokenizer, reference, max_length, by_format: RwLock::default() })
     }
 
-    pub fn encode(&mut self, format: &Format, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
-        if !self.by_format.contains_key(&format.name) {
-            let encoder = Encoder::new(Arc::clone(&format.controls), Arc::clone(&self.tokenizer))?;
-            self.by_format.insert(format.name.clone(), encoder);
-        }
-        let encoder = &self.by_format[&format.name];
+    pub fn encode(&self, format: &Format, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
+        let encoder = self.encoder(format)?;
         let mut encoded = if self.reference { encoder.encode_reference(prompt) } else { encoder.encode(prompt) }?;
         if let Some(length) = self.max_length {
             encoded.cut(length);
         }
         Ok(encoded)
+    }
+
+    fn encoder(&self, format: &Format) -> Result<Arc<Encoder>, rolecall_encode::Error> {
+        let known = self.by_format.read().unwrap_or_else(PoisonError::into_inner).get(&format.name).cloned();
+        if let Some(encoder) = known {
+            return Ok(encoder);
+        }
+        let encoder = Arc::new(Encoder::new(Arc::clone(&format.controls), Arc::clone(&self.tokenizer))?);
+        let mut by_format = self.by_format.write().unwrap_or_else(PoisonError::into_inner);
+        Ok(Arc::clone(by_format.entry(format.name.clone()).or_insert(encoder)))
     }
 
     /// The tokens that plain text must never become.
@@ -251,7 +295,7 @@ impl Encoders {
     }
 
     /// The same, with the tokenizer's path in the failure.
-    pub fn encode_one(&mut self, format: &Format, prompt: &Prompt) -> Result<Encoded, Failure> {
+    pub fn encode_one(&self, format: &Format, prompt: &Prompt) -> Result<Encoded, Failure> {
         let encoded = self.encode(format, prompt);
         encoded.map_err(|error| Failure::Misfit { tokenizer: self.path.clone(), error: error.into() })
     }
@@ -278,4 +322,10 @@ fn unknown_value(key: &str, known: &'static str, found: &str) -> Refusal {
 pub fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Refusal {
     let problem = Problem::WrongType { expected, found: found.kind() };
     rolecall_conversation::Error { place: Place::field(field), problem }.into()
+}
+
+/// The machine's time, which is UTC: the standard library knows no zones.
+fn clock() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or_default()
 }

@@ -24,6 +24,12 @@ pub enum Refusal {
     NoLossNoTurn,
     /// The input is not UTF-8 from this byte on.
     NotUtf8(usize),
+    /// A line or a prompt is longer than columns take.
+    TooLong {
+        what: &'static str,
+        bytes: usize,
+        most: usize,
+    },
 }
 
 impl Refusal {
@@ -36,6 +42,7 @@ impl Refusal {
             Refusal::NoChoice(why) => why.code(),
             Refusal::NoLossNoTurn => "no_loss_no_turn",
             Refusal::NotUtf8(_) => "not_utf8",
+            Refusal::TooLong { .. } => "too_long",
         }
     }
 
@@ -56,6 +63,7 @@ impl Refusal {
                 vec!["render it without these, or name a format in place of `chat_template`".into()]
             }
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
+            Refusal::TooLong { .. } => vec!["write JSON lines, which may be of any length, or cut it".into()],
         }
     }
 
@@ -109,6 +117,9 @@ impl fmt::Display for Refusal {
                 f.write_str("`chat_template` says neither what carries loss nor where a new turn begins")
             }
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
+            Refusal::TooLong { what, bytes, most } => {
+                write!(f, "the {what} has {bytes} bytes, a row of Arrow or Parquet at most {most}")
+            }
         }
     }
 }

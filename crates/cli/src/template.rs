@@ -1,10 +1,8 @@
 //! A model's own chat templates, where the command line or a request asks for one in place of a format.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
 use std::path::Path;
-use std::rc::Rc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall::json::Object;
 use rolecall::template::{ModelTemplates, NamedTemplate};
@@ -22,22 +20,44 @@ use crate::source::Source;
 
 const TIME: &str = "a time like 2026-11-21 or 2026-11-21T12:34:56";
 
+/// How many templates are kept compiled: requests that all carry another one do not fill the memory.
+const KEPT: usize = 64;
+
 /// The templates of a model, each compiled when it is first asked for.
 #[derive(Debug)]
 pub struct Templates {
     model: ModelTemplates,
-    /// Those that were asked for, by name.
-    compiled: RefCell<HashMap<String, Result<Rc<ChatTemplate>, RenderError>>>,
+    compiled: Compiled,
     /// The one that is to be taken for requests that name none.
     name: Option<String>,
     now: Option<DateTime>,
 }
 
-impl Templates {
-    fn new(model: ModelTemplates, name: Option<String>, now: Option<DateTime>) -> Templates {
-        Templates { model, compiled: RefCell::default(), name, now }
-    }
+/// Compiled templates by their content, shared by threads and by all requests of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Compiled(Arc<RwLock<HashMap<Content, Outcome>>>);
 
+/// A template's text, and the special tokens that it may name.
+type Content = (String, Vec<(String, String)>);
+type Outcome = Result<Arc<ChatTemplate>, RenderError>;
+
+impl Compiled {
+    fn compile(&self, source: &str, tokens: &[(String, String)]) -> Outcome {
+        let content = (source.to_owned(), tokens.to_owned());
+        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&content) {
+            return known.clone();
+        }
+        let outcome = ChatTemplate::compile(source, tokens.to_owned()).map(Arc::new);
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(content, outcome.clone());
+        outcome
+    }
+}
+
+impl Templates {
     /// The templates that the command line names. What is wrong with the one that all requests take is said at once.
     pub fn load(path: &Path, own: &OwnTemplate, chat: &Chat, tokenizer: Option<&Path>) -> Result<Templates, Failure> {
         let mut model = files::load_templates(path)?;
@@ -55,7 +75,8 @@ impl Templates {
         if let Some(token) = &chat.eos_token {
             model.set_token("eos_token", token.clone());
         }
-        let templates = Templates::new(model, own.template_name.clone(), own.now.or_else(clock));
+        let templates =
+            Templates { model, compiled: Compiled::default(), name: own.template_name.clone(), now: own.now };
         if templates.name.is_some() || templates.model.templates.len() == 1 {
             templates.choose(templates.name.as_deref(), false).map_err(|refusal| match refusal {
                 Refusal::NoChoice(why) => Failure::NoTemplate { path: path.display().to_string(), why },
@@ -67,7 +88,7 @@ impl Templates {
     }
 
     /// The templates that a request carries as `chat_template`, with its `bos_token`, `eos_token` and `now`.
-    pub fn of_request(request: &Request) -> Result<Option<Templates>, Refusal> {
+    pub fn of_request(request: &Request, compiled: &Compiled) -> Result<Option<Templates>, Refusal> {
         let Some(carried) = request.other.get("chat_template").filter(|carried| !carried.is_null()) else {
             return Ok(None);
         };
@@ -81,26 +102,37 @@ impl Templates {
         }
         let now = match text_of(request, "now")? {
             Some(now) => Some(now.parse().map_err(|_| wrong_type("now", TIME, &now.into()))?),
-            None => clock(),
+            None => None,
         };
-        Ok(Some(Templates::new(model, None, now)))
+        Ok(Some(Templates { model, compiled: compiled.clone(), name: None, now }))
     }
 
     /// Renders a request through the template that is meant for it; the one that its `chat_template_name` names wins.
-    pub fn render(&self, request: &Request, options: &Options, calls: CallForm) -> Result<Prompt, Refusal> {
+    /// `clock` is the time where nothing else says one.
+    pub fn render(
+        &self,
+        request: &Request,
+        options: &Options,
+        calls: CallForm,
+        clock: Option<DateTime>,
+    ) -> Result<Prompt, Refusal> {
         let name = text_of(request, "chat_template_name")?.or(self.name.as_deref());
         let (named, template) = self.choose(name, request.conversation.tools.is_some())?;
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = options.choices.iter().map(|(name, text)| (name.clone(), value(text))).collect();
-        let options = TemplateOptions { now: self.now, kwargs, calls, ..TemplateOptions::default() };
+        let options = TemplateOptions { now: self.now.or(clock), kwargs, calls, ..TemplateOptions::default() };
         render_template(&request.conversation, &template, &options).map_err(|error| refused(named, error))
     }
 
-    fn choose(&self, name: Option<&str>, has_tools: bool) -> Result<(&NamedTemplate, Rc<ChatTemplate>), Refusal> {
+    /// All that its prompts depend on, in one text.
+    pub fn made_of(&self) -> String {
+        format!("{:?}", (&self.model.templates, &self.model.tokens))
+    }
+
+    fn choose(&self, name: Option<&str>, has_tools: bool) -> Result<(&NamedTemplate, Arc<ChatTemplate>), Refusal> {
         let named = self.model.choose(name, has_tools).map_err(Refusal::NoChoice)?;
-        let compile = || ChatTemplate::compile(&named.source, self.model.tokens.clone()).map(Rc::new);
-        let compiled = self.compiled.borrow_mut().entry(named.name.clone()).or_insert_with(compile).clone();
+        let compiled = self.compiled.compile(&named.source, &self.model.tokens);
         compiled.map(|template| (named, template)).map_err(|error| refused(named, error))
     }
 }
@@ -125,10 +157,4 @@ pub fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
         RenderError::Template { error, message } => Refusal::Template { source: as_source(named), error, message },
         error => Error::from(error).into(),
     }
-}
-
-/// The machine's time, which is UTC: the standard library knows no zones.
-fn clock() -> Option<DateTime> {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).ok()?;
-    DateTime::from_unix(i64::try_from(since.as_secs()).ok()?)
 }

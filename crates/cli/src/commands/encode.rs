@@ -1,24 +1,23 @@
+use std::path::Path;
+use std::time::Duration;
+
 use super::{read_input, warn_of_dropped, warn_of_reference};
-use crate::args::Encode;
-use crate::batch::answer_lines;
+use crate::args::{Encode, KindArg};
+use crate::batch::{Begin, Journal, Kind, Plan, Target, Wanted, answer_lines, beside, digest_of, kind_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::files;
 use crate::job::{Encoders, Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let job = Job::with_template(&args.chat, &args.own, Some(&args.tokenizer))?;
-    let mut encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.max_length)?;
+    let encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.max_length)?;
     if args.reference_encoding {
         warn_of_reference(output);
     }
     if args.batch.jsonl {
-        return answer_lines(args.chat.input.as_deref(), output, |text| {
-            let asked = job.read(text)?;
-            let prompt = asked.render()?;
-            let encoded = encoders.encode(asked.format, &prompt)?;
-            asked.answer(&prompt, Some(&encoded), job.loss)
-        });
+        return run_batch(args, job, encoders, output);
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
@@ -32,4 +31,63 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
         output.write(&format!("{}\n", ids.join(" ")))?;
     }
     Ok(Exit::Good)
+}
+
+fn run_batch(args: &Encode, mut job: Job, encoders: Encoders, output: &Output) -> Result<Exit, Failure> {
+    let target = args.file.output.as_deref().map(|path| target_of(args, path)).transpose()?;
+    // A run that goes on tells its templates the same time.
+    let resumed = target.as_ref().filter(|target| target.begin == Begin::Resume);
+    let resumed = resumed.and_then(|target| Journal::load(&beside(&target.path, ".resume")).ok().flatten());
+    job.clock = resumed.map_or(job.clock, |journal| journal.clock);
+    let made_of = target.as_ref().map_or_else(Vec::new, |target| made_of(args, target, &job));
+    let plan = Plan {
+        input: args.chat.input.as_deref(),
+        options: &args.batch,
+        target,
+        journal: Journal { made_of, clock: job.clock, ..Journal::default() },
+    };
+    answer_lines(plan, output, move |line, rows| {
+        let asked = job.read(line.text)?;
+        let prompt = asked.render()?;
+        let encoded = encoders.encode(asked.format, &prompt)?;
+        asked.add_to(rows, line.number, &prompt, Some(&encoded))?;
+        Ok(encoded.tokens.len() as u64)
+    })
+}
+
+fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
+    let kind = args.file.to.map(KindArg::kind).or_else(|| kind_of(path));
+    let kind = kind.ok_or_else(|| Failure::UnknownKind { path: path.display().to_string() })?;
+    Ok(Target {
+        path: path.to_path_buf(),
+        kind,
+        wanted: Wanted { mask: args.chat.for_training.is_some(), text: args.file.with_text },
+        begin: match (args.file.resume, args.file.force) {
+            (true, _) => Begin::Resume,
+            (_, true) => Begin::Replace,
+            _ => Begin::Fresh,
+        },
+        often: Duration::from_millis(args.file.journal_ms),
+    })
+}
+
+/// What the rows depend on: a run goes on where all of it is the same.
+fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
+    let kind = match target.kind {
+        Kind::Jsonl => "jsonl",
+        Kind::Arrow => "arrow",
+        Kind::Parquet => "parquet",
+    };
+    let chat = crate::args::Chat { input: None, ..args.chat.clone() };
+    let arguments = format!("{:?}", (chat, &args.own, args.reference_encoding, args.max_length, args.file.with_text));
+    let mut formats: Vec<_> = args.chat.format.iter().map(|format| Path::new(format).to_path_buf()).collect();
+    formats.extend(args.chat.formats.iter().filter_map(|folder| files::format_files(folder).ok()).flatten());
+    vec![
+        ("version of rolecall".into(), env!("CARGO_PKG_VERSION").into()),
+        ("kind of output".into(), kind.into()),
+        ("set of arguments".into(), arguments),
+        ("tokenizer".into(), digest_of(&files::tokenizer_files(&args.tokenizer))),
+        ("format file".into(), digest_of(&formats)),
+        ("chat template".into(), job.made_of()),
+    ]
 }

@@ -8,14 +8,14 @@ use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let job = Job::with_template(&args.chat, &args.own, args.tokenizer.as_deref())?;
-    let mut encoders =
+    let encoders =
         args.tokenizer.as_deref().map(|path| Encoders::load(path, args.reference_encoding, None)).transpose()?;
     if args.reference_encoding {
         warn_of_reference(output);
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
-    let encoded = encoders.as_mut().map(|encoders| encoders.encode_one(asked.format, &prompt)).transpose()?;
+    let encoded = encoders.as_ref().map(|encoders| encoders.encode_one(asked.format, &prompt)).transpose()?;
     let loss = job.loss.map(|policy| asked.loss(&prompt, policy)).transpose();
     let loss = loss.map_err(|refusal| refused(refusal, &source))?;
     let view = View::new(Explained {

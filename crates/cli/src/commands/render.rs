@@ -1,6 +1,6 @@
 use super::{read_input, warn_of_dropped};
 use crate::args::Render;
-use crate::batch::answer_lines;
+use crate::batch::{Journal, Plan, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::job::{Job, refused, render_one};
@@ -9,9 +9,11 @@ use crate::output::Output;
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
     let job = Job::with_template(&args.chat, &args.own, None)?;
     if args.batch.jsonl {
-        return answer_lines(args.chat.input.as_deref(), output, |text| {
-            let asked = job.read(text)?;
-            asked.answer(&asked.render()?, None, job.loss)
+        let plan =
+            Plan { input: args.chat.input.as_deref(), options: &args.batch, target: None, journal: Journal::default() };
+        return answer_lines(plan, output, move |line, rows| {
+            let asked = job.read(line.text)?;
+            asked.add_to(rows, line.number, &asked.render()?, None).map(|()| 0)
         });
     }
     let source = read_input(&args.chat)?;

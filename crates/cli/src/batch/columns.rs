@@ -1,0 +1,250 @@
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::{
+    ArrayRef, Int32Array, ListArray, RecordBatch, StringArray, StructArray, UInt8Array, UInt32Array, UInt64Array,
+};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
+use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
+use rolecall::{Encoded, Json, Prompt, Request, json};
+
+use super::Wanted;
+use super::origins::{OriginRun, origin_runs};
+use crate::refusal::Refusal;
+
+/// The most bytes of a line or a prompt: what a block holds then stays far below the 2 GiB of a column of text.
+pub const LONGEST: usize = 256 << 20;
+
+/// Bytes after which rows are written out, even if their block has more.
+const FULL: usize = 64 << 20;
+
+/// What is written of a conversation.
+pub struct Row<'a> {
+    pub number: u64,
+    pub request: &'a Request,
+    pub prompt: &'a Prompt,
+    pub encoded: &'a Encoded,
+    /// One a token, where it was asked for.
+    pub mask: Vec<bool>,
+}
+
+/// Rows column by column. A row without ids has an error in their place.
+pub struct Columns {
+    wanted: Wanted,
+    rows: Vec<u64>,
+    names: StringBuilder,
+    there: BooleanBufferBuilder,
+    id_ends: Vec<i32>,
+    ids: Vec<u32>,
+    mask: Vec<u8>,
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+    origin_ends: Vec<i32>,
+    origins: Origins,
+    texts: StringBuilder,
+    codes: StringBuilder,
+    messages: StringBuilder,
+    bytes: usize,
+}
+
+#[derive(Default)]
+struct Origins {
+    starts: Vec<u32>,
+    ends: Vec<u32>,
+    kinds: StringBuilder,
+    indices: Vec<Option<i32>>,
+    roles: StringBuilder,
+    fields: StringBuilder,
+}
+
+/// The columns that there are; docs/batches.md says what they hold.
+pub fn schema(wanted: Wanted) -> SchemaRef {
+    let mut fields = vec![
+        Field::new("row", DataType::UInt64, false),
+        Field::new("id", DataType::Utf8, true),
+        Field::new("ids", list_of(DataType::UInt32), true),
+        Field::new("spans", list_of(DataType::Struct(span_fields())), true),
+        Field::new("origins", list_of(DataType::Struct(origin_fields())), true),
+    ];
+    if wanted.mask {
+        fields.insert(3, Field::new("loss_mask", list_of(DataType::UInt8), true));
+    }
+    if wanted.text {
+        fields.push(Field::new("prompt", DataType::Utf8, true));
+    }
+    fields.push(Field::new("error", DataType::Struct(error_fields()), true));
+    Arc::new(Schema::new(fields))
+}
+
+fn list_of(item: DataType) -> DataType {
+    DataType::List(Arc::new(Field::new("item", item, false)))
+}
+
+fn span_fields() -> Fields {
+    Fields::from(vec![Field::new("start", DataType::UInt32, false), Field::new("end", DataType::UInt32, false)])
+}
+
+fn origin_fields() -> Fields {
+    Fields::from(vec![
+        Field::new("start", DataType::UInt32, false),
+        Field::new("end", DataType::UInt32, false),
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("index", DataType::Int32, true),
+        Field::new("role", DataType::Utf8, true),
+        Field::new("field", DataType::Utf8, true),
+    ])
+}
+
+fn error_fields() -> Fields {
+    Fields::from(vec![Field::new("code", DataType::Utf8, false), Field::new("message", DataType::Utf8, false)])
+}
+
+impl Columns {
+    pub fn new(wanted: Wanted) -> Columns {
+        Columns {
+            wanted,
+            rows: Vec::new(),
+            names: StringBuilder::new(),
+            there: BooleanBufferBuilder::new(0),
+            id_ends: vec![0],
+            ids: Vec::new(),
+            mask: Vec::new(),
+            starts: Vec::new(),
+            ends: Vec::new(),
+            origin_ends: vec![0],
+            origins: Origins::default(),
+            texts: StringBuilder::new(),
+            codes: StringBuilder::new(),
+            messages: StringBuilder::new(),
+            bytes: 0,
+        }
+    }
+
+    /// Adds a conversation.
+    pub fn push(&mut self, row: &Row<'_>) -> Result<(), Refusal> {
+        let text = row.prompt.text();
+        if text.len() > LONGEST {
+            return Err(Refusal::TooLong { what: "prompt", bytes: text.len(), most: LONGEST });
+        }
+        self.open_row(row.number, row.request.id.as_ref(), true);
+        self.ids.extend(row.encoded.tokens.iter().map(|token| token.id));
+        // No prompt is so long that they would not fit.
+        self.starts.extend(row.encoded.tokens.iter().map(|token| token.start as u32));
+        self.ends.extend(row.encoded.tokens.iter().map(|token| token.end as u32));
+        self.mask.extend(row.mask.iter().map(|learned| u8::from(*learned)));
+        for run in origin_runs(row.prompt, row.encoded, &row.request.conversation) {
+            self.origins.push(&run);
+        }
+        if self.wanted.text {
+            self.texts.append_value(text);
+        }
+        self.codes.append_null();
+        self.messages.append_null();
+        self.close_row();
+        self.bytes += text.len() + 13 * row.encoded.tokens.len();
+        Ok(())
+    }
+
+    /// Adds what is wrong with a line.
+    pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
+        self.open_row(number, id, false);
+        self.texts.append_null();
+        self.codes.append_value(refusal.code());
+        let message = refusal.to_string();
+        self.messages.append_value(&message);
+        self.close_row();
+        self.bytes += message.len();
+    }
+
+    fn open_row(&mut self, number: u64, id: Option<&Json>, there: bool) {
+        self.rows.push(number);
+        self.there.append(there);
+        match id {
+            None => self.names.append_null(),
+            Some(Json::String(text)) => self.names.append_value(text),
+            Some(other) => self.names.append_value(json::write(other, &json::Layout::compact())),
+        }
+    }
+
+    fn close_row(&mut self) {
+        self.id_ends.push(self.ids.len() as i32);
+        self.origin_ends.push(self.origins.starts.len() as i32);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Whether it is time to write the rows out.
+    pub fn is_full(&self) -> bool {
+        self.bytes >= FULL
+    }
+
+    /// The rows as Arrow has them.
+    pub fn into_batch(mut self) -> Result<RecordBatch, ArrowError> {
+        let there = self.there.finish();
+        let nulls = Some(NullBuffer::new(there.clone()));
+        let failed = NullBuffer::new(!&there);
+        let ids_of = |item: DataType, values: ArrayRef| {
+            list(&self.id_ends, Field::new("item", item, false), values, nulls.clone())
+        };
+        let spans = vec![numbers(self.starts), numbers(self.ends)];
+        let spans = StructArray::try_new(span_fields(), spans, None)?;
+        let mut columns: Vec<ArrayRef> = vec![
+            Arc::new(UInt64Array::from(self.rows)),
+            Arc::new(self.names.finish()),
+            ids_of(DataType::UInt32, numbers(self.ids))?,
+            ids_of(DataType::Struct(span_fields()), Arc::new(spans))?,
+        ];
+        let origins = self.origins.into_array()?;
+        let item = Field::new("item", DataType::Struct(origin_fields()), false);
+        columns.push(list(&self.origin_ends, item, Arc::new(origins), nulls.clone())?);
+        if self.wanted.mask {
+            columns.insert(3, ids_of(DataType::UInt8, Arc::new(UInt8Array::from(self.mask)))?);
+        }
+        if self.wanted.text {
+            columns.push(Arc::new(self.texts.finish()));
+        }
+        let errors: Vec<ArrayRef> = vec![under(self.codes, &failed)?, under(self.messages, &failed)?];
+        columns.push(Arc::new(StructArray::try_new(error_fields(), errors, Some(failed))?));
+        RecordBatch::try_new(schema(self.wanted), columns)
+    }
+}
+
+impl Origins {
+    fn push(&mut self, run: &OriginRun<'_>) {
+        self.starts.push(run.ids.start as u32);
+        self.ends.push(run.ids.end as u32);
+        self.kinds.append_value(run.kind);
+        self.indices.push(run.index.map(|index| index as i32));
+        self.roles.append_option(run.role);
+        self.fields.append_option(run.field.as_deref());
+    }
+
+    fn into_array(mut self) -> Result<StructArray, ArrowError> {
+        let columns: Vec<ArrayRef> = vec![
+            numbers(self.starts),
+            numbers(self.ends),
+            Arc::new(self.kinds.finish()),
+            Arc::new(Int32Array::from(self.indices)),
+            Arc::new(self.roles.finish()),
+            Arc::new(self.fields.finish()),
+        ];
+        StructArray::try_new(origin_fields(), columns, None)
+    }
+}
+
+fn numbers(values: Vec<u32>) -> ArrayRef {
+    Arc::new(UInt32Array::from(values))
+}
+
+fn list(ends: &[i32], item: Field, values: ArrayRef, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(ends.to_vec()));
+    Ok(Arc::new(ListArray::try_new(Arc::new(item), offsets, values, nulls)?))
+}
+
+/// Texts that are null exactly where the struct around them is.
+fn under(mut texts: StringBuilder, there: &NullBuffer) -> Result<ArrayRef, ArrowError> {
+    let (offsets, values, _) = texts.finish().into_parts();
+    Ok(Arc::new(StringArray::try_new(offsets, values, Some(there.clone()))?))
+}

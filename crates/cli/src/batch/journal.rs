@@ -1,0 +1,136 @@
+//! The side file of a run that writes a file: how far it is, for `--resume`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rolecall::json::{self, Layout, Object};
+use rolecall::{Json, object};
+
+use super::lines::Mark;
+use super::tally::Tally;
+
+/// How far a run is: so much of the output stands for so much of the input.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Journal {
+    /// What the output depends on, by name; another value would give another output.
+    pub made_of: Vec<(String, String)>,
+    /// The time that the run's templates are told, in seconds: it is that of the run's beginning.
+    pub clock: i64,
+    pub input: Mark,
+    /// Bytes of the output that are safely on disk.
+    pub output: u64,
+    pub tally: Tally,
+    /// Whether all of the input is in the output.
+    pub complete: bool,
+}
+
+impl Journal {
+    /// Writes it in one go: whoever reads it sees the one before or this one.
+    pub fn save(&self, path: &Path) -> io::Result<()> {
+        let fresh = beside(path, ".new");
+        let mut file = File::create(&fresh)?;
+        let text = json::write(&self.to_json(), &Layout::indented(2));
+        file.write_all(text.as_bytes()).and_then(|()| file.write_all(b"\n"))?;
+        file.sync_data()?;
+        fs::rename(&fresh, path)
+    }
+
+    /// The journal of a run that was interrupted; none where there is no such file.
+    pub fn load(path: &Path) -> io::Result<Option<Journal>> {
+        let text = match fs::read_to_string(path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let journal = json::parse(&text).ok().and_then(|value| Journal::from_json(&value));
+        journal.map(Some).ok_or_else(|| io::Error::other("it is no journal of this version of rolecall"))
+    }
+
+    /// The names of what is no longer the same.
+    pub fn differs_in(&self, now: &[(String, String)]) -> Vec<String> {
+        let value = |name: &str| self.made_of.iter().find(|(known, _)| known == name).map(|(_, value)| value);
+        let changed = now.iter().filter(|(name, text)| value(name) != Some(text));
+        changed.map(|(name, _)| name.clone()).collect()
+    }
+
+    fn to_json(&self) -> Json {
+        let made_of: Object = self.made_of.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect();
+        Json::Object(object! {
+            "made_of" => Json::Object(made_of),
+            "clock" => self.clock,
+            "input" => Json::Object(object! {
+                "bytes" => self.input.bytes as i64,
+                "lines" => self.input.lines as i64,
+                "digest" => format!("{:016x}", self.input.digest),
+            }),
+            "output" => self.output as i64,
+            "answered" => self.tally.answered as i64,
+            "tokens" => self.tally.tokens as i64,
+            "refused" => self.tally.refused as i64,
+            "refused_lines" => Json::Array(self.tally.named.iter().map(|line| Json::from(*line as i64)).collect()),
+            "complete" => Json::Bool(self.complete),
+        })
+    }
+
+    fn from_json(value: &Json) -> Option<Journal> {
+        let object = value.as_object()?;
+        let input = object.get("input")?.as_object()?;
+        let digest = u64::from_str_radix(input.get("digest")?.as_str()?, 16).ok()?;
+        let made_of = object.get("made_of")?.as_object()?;
+        let made_of = made_of.iter().map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
+        let lines = object.get("refused_lines")?.as_array()?.iter().map(as_u64);
+        Some(Journal {
+            made_of: made_of.collect::<Option<_>>()?,
+            clock: object.get("clock").and_then(|clock| match clock {
+                Json::Number(number) => number.as_i64(),
+                _ => None,
+            })?,
+            input: Mark { bytes: as_u64(input.get("bytes")?)?, lines: as_u64(input.get("lines")?)?, digest },
+            output: as_u64(object.get("output")?)?,
+            tally: Tally {
+                answered: as_u64(object.get("answered")?)?,
+                refused: as_u64(object.get("refused")?)?,
+                named: lines.collect::<Option<_>>()?,
+                tokens: as_u64(object.get("tokens")?)?,
+            },
+            complete: *object.get("complete")? == Json::Bool(true),
+        })
+    }
+}
+
+fn as_u64(value: &Json) -> Option<u64> {
+    match value {
+        Json::Number(number) => number.spelling().parse().ok(),
+        _ => None,
+    }
+}
+
+/// A file beside another one: its name and something behind it.
+pub fn beside(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_saved_is_loaded() {
+        let journal = Journal {
+            made_of: vec![("format".into(), "a".into()), ("tokenizer".into(), "b\"".into())],
+            clock: -3,
+            input: Mark { bytes: 10, lines: 2, digest: u64::MAX },
+            output: 99,
+            tally: Tally { answered: 2, refused: 1, named: vec![2], tokens: 7 },
+            complete: true,
+        };
+        assert_eq!(Journal::from_json(&journal.to_json()), Some(journal.clone()));
+        assert!(Journal::from_json(&Json::Null).is_none());
+        assert!(journal.differs_in(&journal.made_of).is_empty());
+        let other = [("format".to_owned(), "a".to_owned()), ("tokenizer".to_owned(), "c".to_owned())];
+        assert_eq!(journal.differs_in(&other), ["tokenizer"]);
+    }
+}

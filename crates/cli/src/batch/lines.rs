@@ -1,0 +1,163 @@
+use std::hash::Hasher;
+use std::io::{self, BufRead, BufReader, Read};
+
+use twox_hash::XxHash64;
+
+/// Bytes that are read at once.
+const BUFFER: usize = 256 << 10;
+
+/// Some lines of the input, the work of one thread at a time.
+#[derive(Debug, Default)]
+pub struct Block {
+    /// The number of the first line, from 1.
+    pub first: u64,
+    bytes: Vec<u8>,
+    /// Where each line ends in `bytes`.
+    ends: Vec<usize>,
+    /// Where the input is behind it.
+    pub mark: Mark,
+}
+
+/// A place in the input between two lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    pub bytes: u64,
+    pub lines: u64,
+    /// Of all bytes before it.
+    pub digest: u64,
+}
+
+/// When a block is full.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub lines: usize,
+    /// A block goes over it by one line at most.
+    pub bytes: usize,
+    /// Whether a block ends where the next read may wait: who writes the input line by line waits for the answers.
+    pub prompt: bool,
+}
+
+/// Reads the input in blocks of whole lines.
+pub struct Lines {
+    reader: BufReader<Box<dyn Read + Send>>,
+    size: Size,
+    at: u64,
+    lines: u64,
+    digest: XxHash64,
+    /// Why no more can be read; the lines before it count.
+    failed: Option<io::Error>,
+}
+
+impl Block {
+    /// Its lines as they came, each with its number.
+    pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let spans = starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end]);
+        (self.first..).zip(spans)
+    }
+}
+
+impl Lines {
+    pub fn new(input: Box<dyn Read + Send>, size: Size) -> Lines {
+        let reader = BufReader::with_capacity(BUFFER, input);
+        Lines { reader, size, at: 0, lines: 0, digest: XxHash64::with_seed(0), failed: None }
+    }
+
+    /// Goes on behind a place where an earlier run stopped; `false` where this is not the input of that run.
+    pub fn skip_to(&mut self, mark: Mark) -> io::Result<bool> {
+        let mut last = b'\n';
+        while self.at < mark.bytes {
+            let buffer = self.reader.fill_buf()?;
+            let most = usize::try_from(mark.bytes - self.at).unwrap_or(usize::MAX);
+            let taken = &buffer[..buffer.len().min(most)];
+            let [.., end] = taken else { return Ok(false) };
+            last = *end;
+            self.digest.write(taken);
+            let count = taken.len();
+            self.at += count as u64;
+            self.reader.consume(count);
+        }
+        self.lines = mark.lines;
+        // A last line without a line break may have become longer since.
+        Ok(self.digest.finish() == mark.digest && (last == b'\n' || self.reader.fill_buf()?.is_empty()))
+    }
+
+    /// The next lines; none at the end.
+    pub fn next_block(&mut self) -> io::Result<Option<Block>> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let mut block = Block { first: self.lines + 1, ..Block::default() };
+        while block.ends.len() < self.size.lines && block.bytes.len() < self.size.bytes {
+            match self.reader.read_until(b'\n', &mut block.bytes) {
+                Ok(0) => break,
+                Ok(_) => {}
+                Err(error) => {
+                    block.bytes.truncate(block.ends.last().copied().unwrap_or_default());
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+            block.ends.push(block.bytes.len());
+            if self.size.prompt && self.reader.buffer().is_empty() {
+                break;
+            }
+        }
+        if block.ends.is_empty() {
+            return self.failed.take().map_or(Ok(None), Err);
+        }
+        self.at += block.bytes.len() as u64;
+        self.lines += block.ends.len() as u64;
+        self.digest.write(&block.bytes);
+        block.mark = Mark { bytes: self.at, lines: self.lines, digest: self.digest.finish() };
+        Ok(Some(block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Size = Size { lines: 2, bytes: 100, prompt: false };
+
+    fn lines(text: &'static str) -> Lines {
+        Lines::new(Box::new(text.as_bytes()), SIZE)
+    }
+
+    fn texts(block: &Block) -> Vec<(u64, &str)> {
+        block.lines().map(|(number, line)| (number, std::str::from_utf8(line).unwrap())).collect()
+    }
+
+    #[test]
+    fn blocks_hold_whole_lines_and_count_on() {
+        let mut lines = lines("a\n\nb\r\nc");
+        assert_eq!(texts(&lines.next_block().unwrap().unwrap()), [(1, "a\n"), (2, "\n")]);
+        let block = lines.next_block().unwrap().unwrap();
+        assert_eq!(texts(&block), [(3, "b\r\n"), (4, "c")]);
+        assert_eq!((block.mark.bytes, block.mark.lines), (7, 4));
+        assert!(lines.next_block().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_mark_is_found_again_in_the_same_input_alone() {
+        let mut first = lines("a\nb\nc\nd\n");
+        let mark = first.next_block().unwrap().unwrap().mark;
+        for (text, same) in
+            [("a\nb\nc\nd\n", true), ("a\nb\nX\n", true), ("a\nb\n", true), ("a\nX\nc\n", false), ("a\n", false)]
+        {
+            assert_eq!(lines(text).skip_to(mark).unwrap(), same, "{text:?}");
+        }
+        let mut again = lines("a\nb\nc\nd\n");
+        again.skip_to(mark).unwrap();
+        let (expected, found) = (first.next_block().unwrap().unwrap(), again.next_block().unwrap().unwrap());
+        assert_eq!((texts(&expected), expected.mark), (texts(&found), found.mark));
+    }
+
+    #[test]
+    fn a_last_line_that_became_longer_is_another_input() {
+        let mut short = lines("a\nb");
+        let mark = short.next_block().unwrap().unwrap().mark;
+        assert!(lines("a\nb").skip_to(mark).unwrap());
+        assert!(!lines("a\nbc\n").skip_to(mark).unwrap());
+    }
+}

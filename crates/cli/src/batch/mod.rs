@@ -1,0 +1,310 @@
+//! In: one JSON object a line. Out: an answer for each, in order, as JSON lines or as columns, an error in its place.
+//! Between: `lines` cuts the input into blocks, `pipeline` has threads answer them, `rows` makes bytes of the answers, and
+//! they are written here or by `file`, which an interrupted run can go on with (`journal`). `progress` says how far it is.
+//! Start reading at [`answer_lines`].
+
+mod columns;
+mod file;
+mod journal;
+mod lines;
+mod origins;
+mod parquet;
+mod pipeline;
+mod progress;
+mod rows;
+mod tally;
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rolecall::Request;
+
+pub use columns::Row;
+pub use file::{Begin, Problem, Target};
+pub use journal::{Journal, beside};
+pub use rows::Rows;
+
+use crate::args;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+use crate::refusal::Refusal;
+use file::{Opened, OutputFile};
+use lines::{Block, Lines, Mark, Size};
+use pipeline::Step;
+use progress::Progress;
+use rows::Unwritten;
+use tally::Tally;
+
+/// Blocks of JSON lines are small, so that their answers come soon.
+const LINES: Size = Size { lines: 128, bytes: 128 << 10, prompt: false };
+/// A block of rows in columns is a record batch, or a row group.
+const COLUMNS: Size = Size { lines: 1000, bytes: 1 << 20, prompt: false };
+
+/// What rows are written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Jsonl,
+    Arrow,
+    Parquet,
+}
+
+/// Which columns there are besides those that always are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    pub mask: bool,
+    pub text: bool,
+}
+
+/// Where a batch comes from and where it goes.
+pub struct Plan<'a> {
+    pub input: Option<&'a Path>,
+    pub options: &'a args::Batch,
+    /// None is standard output.
+    pub target: Option<Target>,
+    /// What the answers depend on.
+    pub journal: Journal,
+}
+
+/// A line of the input without what ends it.
+#[derive(Clone, Copy)]
+pub struct Line<'a> {
+    pub number: u64,
+    pub text: &'a str,
+}
+
+/// What became of a block.
+struct Answered {
+    bytes: Vec<u8>,
+    mark: Mark,
+    tally: Tally,
+}
+
+/// Why a block has no rows.
+enum Broken {
+    Unreadable(io::Error),
+    Unwritten(Unwritten),
+}
+
+/// Answers every line that is not blank, on all threads, in order. `answer` adds a line's row and says how many tokens it has.
+pub fn answer_lines(
+    plan: Plan<'_>,
+    output: &Output,
+    answer: impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal> + Send + Sync + 'static,
+) -> Result<Exit, Failure> {
+    let path = plan.input.filter(|path| !files::is_stdin(path));
+    let name = path.map_or("<stdin>".to_owned(), |path| path.display().to_string());
+    let unreadable = |error: io::Error| Failure::Unreadable { path: name.clone(), why: files::said(&error) };
+    let input = files::open(plan.input)?;
+    let (kind, wanted) = match &plan.target {
+        Some(target) => (target.kind, target.wanted),
+        None => (Kind::Jsonl, Wanted { mask: false, text: false }),
+    };
+    let size = Size { prompt: plan.target.is_none(), ..if kind == Kind::Jsonl { LINES } else { COLUMNS } };
+    let mut lines = Lines::new(input, size);
+    let mut sink = match Sink::open(plan.target.as_ref(), plan.journal)? {
+        Ok(sink) => sink,
+        Err(tally) => return Ok(close(&tally, &name, output)),
+    };
+    let (from, mut tally) = sink.begun();
+    if from != Mark::default() && !lines.skip_to(from).map_err(unreadable)? {
+        return Err(sink.failed(Problem::OtherInput));
+    }
+    let mut progress = progress_of(plan.options, path, plan.target.is_some(), (from.bytes, tally.clone()));
+    let mut source = Some(lines);
+    let next_block = move || match source.as_mut()?.next_block() {
+        Ok(block) => block.map(Ok),
+        Err(error) => {
+            source = None;
+            Some(Err(Broken::Unreadable(error)))
+        }
+    };
+    let work = move |block: Result<Block, Broken>| answer_block(&block?, kind, wanted, &answer);
+    let mut answers = pipeline::start(threads(plan.options), next_block, work).map_err(Failure::Unwritable)?;
+    let patience = progress.as_ref().map_or(Duration::from_secs(3600), Progress::patience);
+    let mut at = from;
+    let ended = loop {
+        match answers.next(patience) {
+            Ok(Step::Done(Ok(answered))) => {
+                tally.add(&answered.tally);
+                at = answered.mark;
+                if let Err(error) = sink.write(&answered.bytes, at, &tally) {
+                    break Err(sink.unwritable(error));
+                }
+            }
+            Ok(Step::Done(Err(Broken::Unreadable(error)))) => break Err(unreadable(error)),
+            Ok(Step::Done(Err(Broken::Unwritten(Unwritten(why))))) => break Err(sink.unwritable(io::Error::other(why))),
+            Ok(Step::Late) => {}
+            Ok(Step::End) => break Ok(()),
+            Err(pipeline::Lost) => break Err(Failure::LostLines { input: name.clone(), behind: at.lines }),
+        }
+        if let Some(progress) = &mut progress {
+            progress.show(at.bytes, &tally);
+        }
+    };
+    if let Err(failure) = ended {
+        if let Some(progress) = &progress {
+            progress.clear();
+        }
+        sink.keep();
+        return Err(failure);
+    }
+    sink.finish()?;
+    if let Some(progress) = &mut progress {
+        progress.end(&tally);
+    }
+    Ok(close(&tally, &name, output))
+}
+
+/// Says which lines were refused.
+fn close(tally: &Tally, name: &str, output: &Output) -> Exit {
+    if let Some(diagnostic) = tally.diagnostic(name) {
+        output.show(&diagnostic);
+    }
+    tally.exit()
+}
+
+fn answer_block(
+    block: &Block,
+    kind: Kind,
+    wanted: Wanted,
+    answer: &impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal>,
+) -> Result<Answered, Broken> {
+    let mut rows = Rows::new(kind, wanted);
+    let mut tally = Tally::default();
+    for (number, line) in block.lines() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        tally.answered += 1;
+        let text =
+            std::str::from_utf8(line).map(|text| text.trim_start_matches('\u{feff}').trim_end_matches(['\n', '\r']));
+        let answered = match text {
+            Ok(text) => rows.admit(text.len()).and_then(|()| answer(Line { number, text }, &mut rows)),
+            Err(error) => Err(Refusal::NotUtf8(error.valid_up_to())),
+        };
+        match answered {
+            Ok(tokens) => tally.tokens += tokens,
+            Err(refusal) => {
+                tally.refuse(number);
+                rows.refuse(number, text.ok().and_then(Request::id_of).as_ref(), &refusal);
+            }
+        }
+        rows.end_row().map_err(Broken::Unwritten)?;
+    }
+    Ok(Answered { bytes: rows.into_bytes().map_err(Broken::Unwritten)?, mark: block.mark, tally })
+}
+
+fn threads(options: &args::Batch) -> NonZeroUsize {
+    options.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
+}
+
+/// How far it is, where somebody looks at it.
+fn progress_of(options: &args::Batch, input: Option<&Path>, to_file: bool, from: (u64, Tally)) -> Option<Progress> {
+    let terminal = io::stderr().is_terminal();
+    // On the terminal that shows the answers it would stand between them.
+    let apart = to_file || !io::stdout().is_terminal();
+    let wanted = options.progress || (terminal && apart && !options.quiet);
+    wanted.then(|| Progress::new(terminal, files::size(input), from))
+}
+
+/// Where the rows go.
+enum Sink {
+    Stdout(io::Stdout),
+    File { path: String, file: Box<OutputFile> },
+}
+
+impl Sink {
+    /// Opens it; a run that was complete has only its counts.
+    fn open(target: Option<&Target>, journal: Journal) -> Result<Result<Sink, Tally>, Failure> {
+        let Some(target) = target else { return Ok(Ok(Sink::Stdout(io::stdout()))) };
+        let path = target.path.display().to_string();
+        match OutputFile::open(target.clone(), journal) {
+            Ok(Opened::Open(file)) => Ok(Ok(Sink::File { path, file })),
+            Ok(Opened::Complete(tally)) => Ok(Err(tally)),
+            Err(problem) => Err(Failure::Output { path, problem }),
+        }
+    }
+
+    fn begun(&self) -> (Mark, Tally) {
+        match self {
+            Sink::Stdout(_) => Default::default(),
+            Sink::File { file, .. } => {
+                let (mark, tally) = file.begun();
+                (mark, tally.clone())
+            }
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8], mark: Mark, tally: &Tally) -> io::Result<()> {
+        match self {
+            Sink::Stdout(stdout) => {
+                let mut stdout = stdout.lock();
+                // A block ends where its reader may wait for the answers.
+                stdout.write_all(bytes).and_then(|()| stdout.flush())
+            }
+            Sink::File { file, .. } => file.write(bytes, mark, tally),
+        }
+    }
+
+    /// Keeps what there is for a later run; why there is no more is said elsewhere.
+    fn keep(&mut self) {
+        if let Sink::File { file, .. } = self {
+            let _ = file.save();
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        match self {
+            Sink::Stdout(_) => Ok(()),
+            Sink::File { path, file } => {
+                file.finish().map_err(|error| Failure::Output { path, problem: Problem::Unwritable(error) })
+            }
+        }
+    }
+
+    fn failed(&self, problem: Problem) -> Failure {
+        match self {
+            Sink::File { path, .. } => Failure::Output { path: path.clone(), problem },
+            Sink::Stdout(_) => Failure::Output { path: "<stdout>".into(), problem },
+        }
+    }
+
+    fn unwritable(&self, error: io::Error) -> Failure {
+        match self {
+            Sink::Stdout(_) => Failure::Unwritable(error),
+            Sink::File { .. } => self.failed(Problem::Unwritable(error)),
+        }
+    }
+}
+
+/// The kind of file that a name asks for.
+pub fn kind_of(path: &Path) -> Option<Kind> {
+    match path.extension()?.to_str()? {
+        "jsonl" | "ndjson" | "json" => Some(Kind::Jsonl),
+        "arrow" | "arrows" => Some(Kind::Arrow),
+        "parquet" => Some(Kind::Parquet),
+        _ => None,
+    }
+}
+
+/// A digest of files by their names, for what answers depend on.
+pub fn digest_of(files: &[impl AsRef<Path>]) -> String {
+    use std::hash::Hasher;
+    let mut hasher = twox_hash::XxHash64::with_seed(0);
+    for path in files {
+        // What cannot be read is said where it is what was asked for.
+        let Ok(bytes) = fs::read(path) else { continue };
+        let name = path.as_ref().file_name().unwrap_or_default().as_encoded_bytes();
+        for part in [name, &bytes] {
+            hasher.write_u64(part.len() as u64);
+            hasher.write(part);
+        }
+    }
+    format!("{:016x}", hasher.finish())
+}

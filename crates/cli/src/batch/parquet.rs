@@ -1,0 +1,86 @@
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::arrow::ArrowWriter;
+use parquet::column::writer::ColumnCloseResult;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::writer::SerializedFileWriter;
+
+use super::Wanted;
+use super::columns::schema;
+use super::rows::properties;
+
+/// Puts the files that stand one behind the other in `parts` together: their row groups are copied as they are.
+pub fn join(parts: &Path, joined: &Path, wanted: Wanted) -> io::Result<()> {
+    let mut parts = BufReader::new(File::open(parts)?);
+    let Some(first) = next_part(&mut parts)? else { return write_empty(joined, wanted) };
+    let metadata = read_metadata(&first)?;
+    let file = metadata.file_metadata();
+    // Among them Arrow's own schema.
+    let properties = properties().set_key_value_metadata(file.key_value_metadata().cloned()).build();
+    let out = BufWriter::new(File::create(joined)?);
+    let root = file.schema_descr().root_schema_ptr();
+    let mut writer = SerializedFileWriter::new(out, root, Arc::new(properties)).map_err(failed)?;
+    let mut part = Some((first, metadata));
+    while let Some((bytes, metadata)) = part {
+        for group in metadata.row_groups() {
+            let mut out = writer.next_row_group().map_err(failed)?;
+            for column in group.columns() {
+                let close = ColumnCloseResult {
+                    bytes_written: column.compressed_size() as u64,
+                    rows_written: group.num_rows() as u64,
+                    metadata: column.clone(),
+                    bloom_filter: None,
+                    column_index: None,
+                    offset_index: None,
+                };
+                out.append_column(&bytes, close).map_err(failed)?;
+            }
+            out.close().map_err(failed)?;
+        }
+        part = match next_part(&mut parts)? {
+            Some(bytes) => Some((bytes.clone(), read_metadata(&bytes)?)),
+            None => None,
+        };
+    }
+    let mut out = writer.into_inner().map_err(failed)?;
+    out.flush()?;
+    out.get_ref().sync_data()
+}
+
+fn write_empty(path: &Path, wanted: Wanted) -> io::Result<()> {
+    let file = File::create(path)?;
+    let writer = ArrowWriter::try_new(file, schema(wanted), Some(properties().build())).map_err(failed)?;
+    writer.into_inner().map_err(failed)?.sync_data()
+}
+
+fn next_part(parts: &mut impl Read) -> io::Result<Option<Bytes>> {
+    let mut length = [0; 8];
+    let mut read = 0;
+    while read < length.len() {
+        match parts.read(&mut length[read..])? {
+            0 if read == 0 => return Ok(None),
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => read += count,
+        }
+    }
+    let length = u64::from_le_bytes(length);
+    let mut bytes = Vec::new();
+    parts.take(length).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 == length {
+        true => Ok(Some(bytes.into())),
+        false => Err(io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
+fn read_metadata(bytes: &Bytes) -> io::Result<ParquetMetaData> {
+    ParquetMetaDataReader::new().parse_and_finish(bytes).map_err(failed)
+}
+
+fn failed(error: ParquetError) -> io::Error {
+    io::Error::other(error)
+}

@@ -1,0 +1,226 @@
+//! Work on many threads, its results in order, and never more than a window of it in memory.
+//!
+//! ```text
+//!            ┌─tasks──► worker ─┐
+//! source ────┤          ..      ├─one answer each──► `Ordered::next`
+//!            └─order: who owes the next answer──────►
+//! ```
+//!
+//! The order channel is the window: where it is full, the source waits. Nobody locks anything while working.
+
+use std::num::NonZeroUsize;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// A thread of its own for templates and values that nest deep, as large as the main thread's on most systems.
+const STACK: usize = 8 << 20;
+
+/// How many results may wait for one that takes long, for each thread.
+const WINDOW: usize = 4;
+
+/// Results in the order of their tasks.
+pub struct Ordered<R> {
+    order: Receiver<Turn<R>>,
+    owed: Option<Receiver<R>>,
+}
+
+/// What comes next.
+pub enum Step<R> {
+    Done(R),
+    /// Nothing yet.
+    Late,
+    End,
+}
+
+/// A thread died with its work: a result is missing.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Lost;
+
+enum Turn<R> {
+    Owed(Receiver<R>),
+    /// The source has ended as it should.
+    End,
+}
+
+struct Task<T, R> {
+    work: T,
+    answer: SyncSender<R>,
+}
+
+/// Starts the threads: `source` gives tasks until there are none, `work` answers each.
+///
+/// The threads are not waited for: a source that hangs in a read must not keep a command from ending.
+pub fn start<T: Send + 'static, R: Send + 'static>(
+    threads: NonZeroUsize,
+    mut source: impl FnMut() -> Option<T> + Send + 'static,
+    work: impl Fn(T) -> R + Send + Sync + 'static,
+) -> std::io::Result<Ordered<R>> {
+    let (tasks, taken) = sync_channel::<Task<T, R>>(threads.get());
+    let (turns, order) = sync_channel(threads.get() * WINDOW);
+    let taken = Arc::new(Mutex::new(taken));
+    let work = Arc::new(work);
+    for _ in 0..threads.get() {
+        let (taken, work) = (Arc::clone(&taken), Arc::clone(&work));
+        spawn(move || {
+            loop {
+                let task = taken.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok(task) = task else { break };
+                // Whoever asked may have gone.
+                let _ = task.answer.send(work(task.work));
+            }
+        })?;
+    }
+    spawn(move || {
+        while let Some(work) = source() {
+            let (answer, owed) = sync_channel(1);
+            if turns.send(Turn::Owed(owed)).is_err() || tasks.send(Task { work, answer }).is_err() {
+                return;
+            }
+        }
+        let _ = turns.send(Turn::End);
+    })?;
+    Ok(Ordered { order, owed: None })
+}
+
+fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+    thread::Builder::new().stack_size(STACK).spawn(run).map(|_| ())
+}
+
+impl<R> Ordered<R> {
+    /// The next result, if it comes within this time.
+    pub fn next(&mut self, patience: Duration) -> Result<Step<R>, Lost> {
+        if self.owed.is_none() {
+            match wait(&self.order, patience) {
+                Ok(Turn::Owed(owed)) => self.owed = Some(owed),
+                Ok(Turn::End) => return Ok(Step::End),
+                Err(RecvTimeoutError::Timeout) => return Ok(Step::Late),
+                Err(RecvTimeoutError::Disconnected) => return Err(Lost),
+            }
+        }
+        let Some(owed) = &self.owed else { return Ok(Step::Late) };
+        match wait(owed, patience) {
+            Ok(result) => {
+                self.owed = None;
+                Ok(Step::Done(result))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Step::Late),
+            Err(RecvTimeoutError::Disconnected) => Err(Lost),
+        }
+    }
+}
+
+fn wait<M>(receiver: &Receiver<M>, patience: Duration) -> Result<M, RecvTimeoutError> {
+    match receiver.try_recv() {
+        Ok(message) => Ok(message),
+        Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
+        Err(TryRecvError::Empty) if patience.is_zero() => Err(RecvTimeoutError::Timeout),
+        Err(TryRecvError::Empty) => receiver.recv_timeout(patience),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn threads(count: usize) -> NonZeroUsize {
+        NonZeroUsize::new(count).unwrap()
+    }
+
+    #[test]
+    fn results_come_in_order_whoever_is_first() {
+        let mut numbers = 0..1000_u64;
+        let mut ordered = start(
+            threads(8),
+            move || numbers.next(),
+            |number| {
+                thread::sleep(Duration::from_micros((number * 7919) % 300));
+                number
+            },
+        )
+        .unwrap();
+        let mut seen = Vec::new();
+        while let Step::Done(number) = ordered.next(LONG).unwrap() {
+            seen.push(number);
+        }
+        assert!(seen.into_iter().eq(0..1000));
+    }
+
+    #[test]
+    fn one_slow_task_holds_the_source_back() {
+        let read = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&read);
+        let mut numbers = 0..10_000;
+        let (open, gate) = sync_channel::<()>(0);
+        let gate = Mutex::new(gate);
+        let source = move || {
+            count.fetch_add(1, Ordering::SeqCst);
+            numbers.next()
+        };
+        let mut ordered = start(threads(2), source, move |number| {
+            if number == 0 {
+                let _ = gate.lock().unwrap().recv();
+            }
+            number
+        })
+        .unwrap();
+        assert!(matches!(ordered.next(Duration::from_millis(200)), Ok(Step::Late)));
+        // The window, one in the sender's hand and the one that the consumer waits for.
+        let most = 2 * WINDOW + 2;
+        assert!(read.load(Ordering::SeqCst) <= most, "{read:?} were read, {most} at most may be");
+        open.send(()).unwrap();
+        let mut count = 0;
+        while let Step::Done(number) = ordered.next(LONG).unwrap() {
+            assert_eq!(number, count);
+            count += 1;
+        }
+        assert_eq!(count, 10_000);
+    }
+
+    #[test]
+    fn a_panic_is_a_lost_result_and_no_end() {
+        let mut numbers = 0..100;
+        let mut ordered = start(
+            threads(3),
+            move || numbers.next(),
+            |number| {
+                assert_ne!(number, 50, "this test panics here on purpose");
+                number
+            },
+        )
+        .unwrap();
+        let mut count = 0;
+        let end = loop {
+            match ordered.next(LONG) {
+                Ok(Step::Done(_)) => count += 1,
+                Ok(_) => break Ok(()),
+                Err(lost) => break Err(lost),
+            }
+        };
+        assert_eq!((end, count), (Err(Lost), 50));
+    }
+
+    #[test]
+    fn a_panic_of_the_source_is_no_end() {
+        let mut numbers = 0..10;
+        let source = move || {
+            let next = numbers.next();
+            assert_ne!(next, Some(5), "this test panics here on purpose");
+            next
+        };
+        let mut ordered = start(threads(2), source, |number| number).unwrap();
+        let end = loop {
+            match ordered.next(LONG) {
+                Ok(Step::Done(_)) => {}
+                Ok(_) => break Ok(()),
+                Err(lost) => break Err(lost),
+            }
+        };
+        assert_eq!(end, Err(Lost));
+    }
+}
