@@ -73,6 +73,20 @@ impl From<i64> for Number {
     }
 }
 
+/// How many bytes stand in JSON text as they are, up to a quote, a backslash or a control character.
+fn plain_run(bytes: &[u8]) -> usize {
+    let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
+    // Sixteen at a time without a branch between, which compilers do in a few instructions.
+    let mut at = 0;
+    for sixteen in bytes.chunks_exact(16) {
+        if sixteen.iter().fold(false, |found, byte| found | is_special(*byte)) {
+            break;
+        }
+        at += 16;
+    }
+    at + bytes[at..].iter().take_while(|byte| !is_special(**byte)).count()
+}
+
 /// A key; the ones that every conversation has need no memory of their own.
 type Key = Cow<'static, str>;
 

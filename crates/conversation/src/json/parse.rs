@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::{Json, Number, Object};
+use super::{Json, Number, Object, plain_run};
 
 /// How deep values may nest: beyond it a value is refused, so that no reader of it can run out of stack.
 const MAX_DEPTH: usize = 200;
@@ -130,7 +130,7 @@ impl Reader<'_> {
         let mut string = String::new();
         loop {
             let rest = &self.text.as_bytes()[self.at..];
-            let run = rest.iter().take_while(|&&b| b != b'"' && b != b'\\' && b >= 0x20).count();
+            let run = plain_run(rest);
             string.push_str(&self.text[self.at..self.at + run]);
             self.at += run;
             match self.peek() {

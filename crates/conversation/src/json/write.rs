@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use super::Json;
+use super::{Json, plain_run};
 
 /// How JSON is laid out as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,9 +64,11 @@ pub fn write_string(text: &mut String, string: &str, ascii: bool) {
     text.push('"');
     let mut rest = string;
     // What needs no escape is copied in runs.
-    while let Some(at) =
-        rest.bytes().position(|byte| byte < 0x20 || matches!(byte, b'"' | b'\\') || (ascii && byte >= 0x7f))
-    {
+    loop {
+        let mut at = plain_run(rest.as_bytes());
+        if ascii {
+            at = rest.as_bytes()[..at].iter().position(|byte| *byte >= 0x7f).unwrap_or(at);
+        }
         let (plain, special) = rest.split_at(at);
         text.push_str(plain);
         let Some(character) = special.chars().next() else { break };
@@ -88,7 +90,6 @@ pub fn write_string(text: &mut String, string: &str, ascii: bool) {
             c => text.push(c),
         }
     }
-    text.push_str(rest);
     text.push('"');
 }
 
