@@ -1,5 +1,7 @@
 //! Batches: many threads, files of columns, runs that are interrupted.
 
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
