@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use rolecall::{Bos, CallForm, DateTime, LossPolicy, RuleMode};
+use rolecall::{AddSpecial, Bos, CallForm, DateTime, LossPolicy, RuleMode};
 
 use crate::batch::Kind;
 
@@ -234,7 +234,7 @@ pub struct Chat {
     /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; the input's own `options` win
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
     pub options: Vec<(String, String)>,
-    /// Who writes the token that opens the prompt; the input's own `bos` wins [default: write]
+    /// Who writes the token that opens the prompt; the input's own `bos` wins [default: template]
     #[arg(long, value_enum, value_name = "WHO")]
     pub bos: Option<BosArg>,
     /// The token that opens a text, for chat templates and for formats that take the tokenizer's own; may be repeated; empty
@@ -280,7 +280,7 @@ pub struct OwnTemplate {
     #[arg(
         long,
         value_name = "FILE|DIR",
-        conflicts_with_all = ["format", "formats", "bos", "rules", "new_turn", "for_training"]
+        conflicts_with_all = ["format", "formats", "rules", "new_turn", "for_training"]
     )]
     pub template: Option<PathBuf>,
     /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
@@ -356,12 +356,17 @@ impl KindArg {
     }
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BosArg {
-    /// It stands in the prompt
-    Write,
-    /// The tokenizer adds it by itself: it is left out
+    /// The format or template, and the tokenizer where these write none: it is there once
+    Auto,
+    /// The format or template alone
+    #[value(alias = "write")]
+    Template,
+    /// The tokenizer: what the format or template writes is left out
     Tokenizer,
+    /// Nobody: an engine adds it by itself
+    None,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -424,8 +429,16 @@ impl CallsArg {
 impl BosArg {
     pub fn bos(self) -> Bos {
         match self {
-            BosArg::Write => Bos::Write,
-            BosArg::Tokenizer => Bos::LeaveToTokenizer,
+            BosArg::Auto | BosArg::Template => Bos::Write,
+            BosArg::Tokenizer | BosArg::None => Bos::LeaveToTokenizer,
+        }
+    }
+
+    /// Whether the tokenizer's own tokens are put around a prompt.
+    pub fn add(self) -> AddSpecial {
+        match self {
+            BosArg::Auto | BosArg::Tokenizer => AddSpecial::Missing,
+            BosArg::Template | BosArg::None => AddSpecial::Never,
         }
     }
 }

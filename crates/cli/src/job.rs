@@ -4,15 +4,16 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::ValueEnum;
 use rolecall::answer::Answer;
 use rolecall::tokenizer::AddedToken;
 use rolecall::{
-    Bos, CallForm, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt, Registry,
-    Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    AddSpecial, CallForm, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt,
+    Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
-use crate::args::{CallsArg, Chat, LossArg, OwnTemplate};
+use crate::args::{BosArg, CallsArg, Chat, LossArg, OwnTemplate};
 use crate::batch::{Row, Rows};
 use crate::failure::Failure;
 use crate::files;
@@ -28,6 +29,8 @@ pub struct Job {
     /// How templates are given tool calls.
     tool_calls: CallForm,
     options: Options,
+    /// Who writes the token that opens a prompt.
+    bos: BosArg,
     generation: Option<bool>,
     continue_final_message: bool,
     new_turn: bool,
@@ -45,6 +48,7 @@ pub struct Asked<'a> {
     pub request: Request,
     pub format: &'a Format,
     pub options: Options,
+    bos: BosArg,
     templates: Option<(Arc<Templates>, CallForm)>,
     job: &'a Job,
     new_turn: bool,
@@ -110,13 +114,15 @@ impl Job {
         let mut registry = files::load_registry(chat.formats.as_deref())?;
         let format = chat.format.as_deref().map(|asked| files::choose_format(&mut registry, asked)).transpose()?;
         use_own_tokens(&mut registry, chat, tokenizer);
+        let bos = chat.bos.unwrap_or(BosArg::Template);
         Ok(Job {
             registry,
             format,
             templates: None,
             tool_calls: CallForm::default(),
+            bos,
             options: Options {
-                bos: chat.bos.map_or(Bos::default(), |bos| bos.bos()),
+                bos: bos.bos(),
                 rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
                 choices: chat.options.clone(),
             },
@@ -143,7 +149,7 @@ impl Job {
             request.conversation.continue_final_message = false;
         }
         request.conversation.continue_final_message |= self.continue_final_message;
-        let options = self.options_of(&request)?;
+        let (options, bos) = self.options_of(&request)?;
         let own = Templates::of_request(&request, &self.compiled)?;
         if own.is_some() && (self.loss.is_some() || self.new_turn) {
             return Err(Refusal::NoLossNoTurn);
@@ -155,7 +161,7 @@ impl Job {
         };
         if let Some(templates) = templates {
             let templates = Some((templates, self.tool_calls));
-            return Ok(Asked { request, format: &self.nameless, options, templates, job: self, new_turn: false });
+            return Ok(Asked { request, format: &self.nameless, options, bos, templates, job: self, new_turn: false });
         }
         // A name only: an input must not choose files to be read.
         let name = request.format.as_deref().or(self.format.as_deref()).ok_or(Refusal::NoFormat)?;
@@ -164,7 +170,7 @@ impl Job {
             near: self.registry.suggest(name).map(str::to_owned),
         })?;
         let format = if self.loss.is_some() { format.for_training() } else { format };
-        Ok(Asked { request, format, options, templates: None, job: self, new_turn: self.new_turn })
+        Ok(Asked { request, format, options, bos, templates: None, job: self, new_turn: self.new_turn })
     }
 
     /// What the answers depend on besides the arguments and the tokenizer, in one text.
@@ -172,14 +178,12 @@ impl Job {
         self.templates.as_ref().map_or(String::new(), |templates| templates.made_of())
     }
 
-    fn options_of(&self, request: &Request) -> Result<Options, Refusal> {
-        let mut options = self.options.clone();
-        if let Some(value) = named_value(request, "bos", "`write`, `tokenizer`")? {
-            options.bos = match value {
-                "write" => Bos::Write,
-                "tokenizer" => Bos::LeaveToTokenizer,
-                other => return Err(unknown_value("bos", "`write`, `tokenizer`", other)),
-            };
+    fn options_of(&self, request: &Request) -> Result<(Options, BosArg), Refusal> {
+        let (mut options, mut bos) = (self.options.clone(), self.bos);
+        const WHO: &str = "`auto`, `template`, `tokenizer`, `none`";
+        if let Some(value) = named_value(request, "bos", WHO)? {
+            bos = BosArg::from_str(value, false).map_err(|_| unknown_value("bos", WHO, value))?;
+            options.bos = bos.bos();
         }
         if let Some(value) = named_value(request, "rules", "`enforce`, `reference`")? {
             options.rules = match value {
@@ -204,7 +208,7 @@ impl Job {
             }
             Some(other) => return Err(wrong_type("options", "an object of names and values", other)),
         }
-        Ok(options)
+        Ok((options, bos))
     }
 }
 
@@ -260,7 +264,7 @@ pub struct Encoders {
     tokenizer: Arc<dyn Tokenizer>,
     reference: bool,
     max_length: Option<usize>,
-    by_format: RwLock<HashMap<String, Arc<Encoder>>>,
+    by_format: RwLock<HashMap<(String, AddSpecial), Arc<Encoder>>>,
 }
 
 impl Encoders {
@@ -270,23 +274,28 @@ impl Encoders {
         Ok(Encoders { path, tokenizer, reference, max_length, by_format: RwLock::default() })
     }
 
-    pub fn encode(&self, format: &Format, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
-        let encoder = self.encoder(format)?;
+    pub fn encode(&self, asked: &Asked<'_>, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
+        let encoder = self.encoder(asked.format, asked.bos.add())?;
         let mut encoded = if self.reference { encoder.encode_reference(prompt) } else { encoder.encode(prompt) }?;
         if let Some(length) = self.max_length {
             encoded.cut(length);
         }
+        if asked.bos == BosArg::None {
+            // That there is none is what was asked for.
+            encoded.notes.clear();
+        }
         Ok(encoded)
     }
 
-    fn encoder(&self, format: &Format) -> Result<Arc<Encoder>, rolecall_encode::Error> {
-        let known = self.by_format.read().unwrap_or_else(PoisonError::into_inner).get(&format.name).cloned();
+    fn encoder(&self, format: &Format, add: AddSpecial) -> Result<Arc<Encoder>, rolecall_encode::Error> {
+        let key = (format.name.clone(), add);
+        let known = self.by_format.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(encoder) = known {
             return Ok(encoder);
         }
-        let encoder = Arc::new(Encoder::new(Arc::clone(&format.controls), Arc::clone(&self.tokenizer))?);
+        let encoder = Encoder::new(Arc::clone(&format.controls), Arc::clone(&self.tokenizer))?.adding(add);
         let mut by_format = self.by_format.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(by_format.entry(format.name.clone()).or_insert(encoder)))
+        Ok(Arc::clone(by_format.entry(key).or_insert(Arc::new(encoder))))
     }
 
     /// The tokens that plain text must never become.
@@ -295,8 +304,8 @@ impl Encoders {
     }
 
     /// The same, with the tokenizer's path in the failure.
-    pub fn encode_one(&self, format: &Format, prompt: &Prompt) -> Result<Encoded, Failure> {
-        let encoded = self.encode(format, prompt);
+    pub fn encode_one(&self, asked: &Asked<'_>, prompt: &Prompt) -> Result<Encoded, Failure> {
+        let encoded = self.encode(asked, prompt);
         encoded.map_err(|error| Failure::Misfit { tokenizer: self.path.clone(), error: error.into() })
     }
 }

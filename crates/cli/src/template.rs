@@ -121,7 +121,8 @@ impl Templates {
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = options.choices.iter().map(|(name, text)| (name.clone(), value(text))).collect();
-        let options = TemplateOptions { now: self.now.or(clock), kwargs, calls, ..TemplateOptions::default() };
+        let options =
+            TemplateOptions { now: self.now.or(clock), kwargs, calls, bos: options.bos, ..TemplateOptions::default() };
         render_template(&request.conversation, &template, &options).map_err(|error| refused(named, error))
     }
 

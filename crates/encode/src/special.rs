@@ -7,7 +7,7 @@ use rolecall_render::Prompt;
 use crate::{Encoded, EncodedToken, Tokenizer};
 
 /// Whether an encoder puts the tokenizer's own BOS and EOS around a prompt.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddSpecial {
     /// No: the prompt says all, as in transformers' `apply_chat_template`.
     #[default]
@@ -43,6 +43,19 @@ impl Note {
         match self {
             Note::NoBos { .. } => "no_bos",
             Note::TwoBos { .. } => "two_bos",
+        }
+    }
+}
+
+impl Note {
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Note::NoBos { .. } => {
+                "`--bos auto` adds it, `--bos none` says that an engine will; the reference, which encodes a template's text as \
+                 it is, has none"
+            }
+            Note::TwoBos { .. } => "a template and a text in it both write it: take it out of one of them",
         }
     }
 }

@@ -86,6 +86,10 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
     if let Some(encoded) = encoded {
         write_numbers(text, "ids", encoded.tokens.iter().map(|token| token.id));
         write_numbers(text, "control_ids", encoded.tokens.iter().filter(|token| token.control).map(|token| token.id));
+        if !encoded.notes.is_empty() {
+            text.push_str(",\"notes\":");
+            write_into(text, &notes(encoded), &Layout::compact());
+        }
         if let Some(loss) = loss {
             write_numbers(text, "loss_mask", loss_mask(encoded, loss).map(u32::from));
         }
@@ -157,11 +161,21 @@ pub fn of_prompt(id: Option<&Json>, prompt: &Prompt) -> Json {
     Json::Object(prompt_object(id, prompt))
 }
 
-/// The same with `"ids"` and the `"control_ids"` among them.
+/// `[{"code", "message"}, ..]`: what may be wrong at the ends of a prompt.
+fn notes(encoded: &Encoded) -> Json {
+    let each =
+        encoded.notes.iter().map(|note| Json::Object(object! { "code" => note.code(), "message" => note.to_string() }));
+    Json::Array(each.collect())
+}
+
+/// The same with `"ids"`, the `"control_ids"` among them, and `"notes"` where there are some.
 pub fn of_encoded(id: Option<&Json>, prompt: &Prompt, encoded: &Encoded) -> Json {
     let mut answer = prompt_object(id, prompt);
     answer.insert("ids", numbers(encoded.ids()));
     answer.insert("control_ids", numbers(encoded.control_ids()));
+    if !encoded.notes.is_empty() {
+        answer.insert("notes", notes(encoded));
+    }
     Json::Object(answer)
 }
 

@@ -1,7 +1,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use super::{read_input, warn_of_dropped, warn_of_reference};
+use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_reference};
 use crate::args::{Encode, KindArg};
 use crate::batch::{Begin, Journal, Kind, Plan, Target, Wanted, answer_lines, beside, digest_of, kind_of};
 use crate::exit::Exit;
@@ -21,12 +21,13 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
-    let encoded = encoders.encode_one(asked.format, &prompt)?;
+    let encoded = encoders.encode_one(&asked, &prompt)?;
     if args.batch.json {
         let answer = asked.answer(&prompt, Some(&encoded), job.loss).map_err(|refusal| refused(refusal, &source))?;
         output.write_json(&answer)?;
     } else {
         warn_of_dropped(&prompt, &source, output);
+        warn_of_ends(&encoded, output);
         let ids: Vec<String> = encoded.ids().iter().map(u32::to_string).collect();
         output.write(&format!("{}\n", ids.join(" ")))?;
     }
@@ -49,7 +50,7 @@ fn run_batch(args: &Encode, mut job: Job, encoders: Encoders, output: &Output) -
     answer_lines(plan, output, move |line, rows| {
         let asked = job.read(line.text)?;
         let prompt = asked.render()?;
-        let encoded = encoders.encode(asked.format, &prompt)?;
+        let encoded = encoders.encode(&asked, &prompt)?;
         asked.add_to(rows, line.number, &prompt, Some(&encoded))?;
         Ok(encoded.tokens.len() as u64)
     })

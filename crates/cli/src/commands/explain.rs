@@ -15,7 +15,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
-    let encoded = encoders.as_ref().map(|encoders| encoders.encode_one(asked.format, &prompt)).transpose()?;
+    let encoded = encoders.as_ref().map(|encoders| encoders.encode_one(&asked, &prompt)).transpose()?;
     let loss = job.loss.map(|policy| asked.loss(&prompt, policy)).transpose();
     let loss = loss.map_err(|refusal| refused(refusal, &source))?;
     let view = View::new(Explained {

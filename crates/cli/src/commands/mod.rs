@@ -12,7 +12,7 @@ mod template;
 
 use std::path::Path;
 
-use rolecall::Prompt;
+use rolecall::{Encoded, Prompt};
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -50,6 +50,19 @@ fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
             message: format!("{} is not in the prompt: {}", dropped.place, dropped.why),
             place: place_in_input(source, &dropped.place),
             help: Vec::new(),
+        });
+    }
+}
+
+/// Says what may be wrong at the ends of a prompt's ids.
+fn warn_of_ends(encoded: &Encoded, output: &Output) {
+    for note in &encoded.notes {
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: note.code(),
+            message: note.to_string(),
+            place: crate::diagnostic::Place::Named("the prompt's first token".into()),
+            help: vec![note.help().into()],
         });
     }
 }
