@@ -1,3 +1,5 @@
+use rolecall_render::{Prompt, Segment};
+
 use crate::special::Note;
 
 /// Token ids of a prompt, each with the bytes that it stands for.
@@ -20,6 +22,35 @@ pub struct EncodedToken {
     pub end: usize,
     /// Whether it is a control token, or another token that plain text must never become.
     pub control: bool,
+}
+
+impl EncodedToken {
+    /// The parts of the prompt that it stands for, each with its origin and its bytes: several where it straddles a seam.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use rolecall_conversation::{Conversation, Message};
+    /// use rolecall_encode::Encoder;
+    /// use rolecall_encode::tokenizer::HuggingFace;
+    /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, render_template};
+    ///
+    /// let tokenizer = br#"{"added_tokens": [],
+    ///     "model": {"type": "BPE", "vocab": {"a": 0, "\n": 1, "\n\n": 2}, "merges": [["\n", "\n"]]}}"#;
+    /// let encoder = Encoder::new(Arc::from([]), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
+    /// let template = ChatTemplate::compile("{{ '\\n' + messages[0].content }}", Vec::new())?;
+    /// let conversation = Conversation::new(vec![Message::user("\na")]);
+    /// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    /// let encoded = encoder.encode(&prompt)?;
+    /// assert_eq!(encoded.ids(), [2, 0]);
+    /// // The template's line break and the message's are one token.
+    /// let origins: Vec<Origin> = encoded.tokens[0].segments(&prompt).map(|segment| segment.origin).collect();
+    /// assert_eq!(origins, [Origin::Format, Origin::Message { message: 0, field: "content".into() }]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn segments<'a>(&self, prompt: &'a Prompt) -> impl Iterator<Item = Segment<'a>> + use<'a> {
+        prompt.segments_in(self.start..self.end)
+    }
 }
 
 impl Encoded {
