@@ -12,6 +12,7 @@ mod gguf;
 pub mod golden;
 mod makers;
 mod report;
+pub mod texts;
 mod toy;
 
 pub use fixture::Fixture;

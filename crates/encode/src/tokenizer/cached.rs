@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::quality::RandomState;
 
-use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
+use super::{AddedToken, Engine, Error, Kind, Place, Token, Tokenizer};
 
 /// A tokenizer that remembers the ids of the runs that it has encoded, within so many bytes.
 ///
@@ -209,6 +209,10 @@ impl Tokenizer for Cached {
 
     fn bos(&self) -> Option<u32> {
         self.tokenizer.bos()
+    }
+
+    fn engine(&self) -> Engine {
+        self.tokenizer.engine()
     }
 
     fn adds_bos(&self) -> Option<u32> {

@@ -1,26 +1,31 @@
-//! `tokenizer.json`, run by the `tokenizers` crate.
+//! `tokenizer.json`: by our own engine where that covers the file, by the `tokenizers` crate where it does not.
 //!
-//! Ordinary text never meets the crate's added vocabulary: it goes through the normalizer, the pre-tokenizer and the
-//! model alone. What the model itself could still spell (its vocabulary may hold `<s>`) is cut apart in `forgery`.
+//! `file` reads and checks, `covered` decides, `reference` is the crate, built only when there is something for it to do.
 
+mod added_vocabulary;
+mod bpe_model;
+mod covered;
 mod file;
 mod forgery;
 mod normalizer;
 mod plain;
 mod post_processor;
 mod prefix_space;
+mod reference;
 mod spelling;
 
-use tokenizers::{
-    Model, Normalizer, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer, PreTokenizerWrapper,
-};
+use std::sync::OnceLock;
 
-use self::file::File;
-use self::forgery::Forgery;
-use self::plain::PlainTokens;
+use tokenizers::{Model, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
+
+use self::added_vocabulary::AddedVocabulary;
+use self::bpe_model::BpeModel;
+use self::file::{File, FileModel};
+use self::reference::Reference;
 use self::spelling::Spelling;
 use super::config::Config;
-use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
+use super::own::{Own, Reading, Unencoded};
+use super::{AddedToken, Engine, Error, Kind, Place, Token, Tokenizer};
 
 /// A tokenizer read from a `tokenizer.json`.
 ///
@@ -38,12 +43,10 @@ use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 /// # Ok::<(), rolecall_encode::tokenizer::Error>(())
 /// ```
 pub struct HuggingFace {
-    /// Complete, but without post-processor, truncation and padding: those would change ids and spans.
-    tokenizer: tokenizers::Tokenizer,
-    /// The pre-tokenizer behind a control token, where it differs from the one at the prompt's start.
-    inside: Option<PreTokenizerWrapper>,
-    forgery: Forgery,
-    plain: PlainTokens,
+    own: Result<Own, String>,
+    parts: Parts,
+    reference: OnceLock<Result<Reference, String>>,
+    vocabulary: AddedVocabulary,
     protected: Vec<AddedToken>,
     kind: Kind,
     spelling: Spelling,
@@ -54,15 +57,27 @@ pub struct HuggingFace {
     adds_eos: Option<u32>,
 }
 
+/// What the reference crate is built from.
+struct Parts {
+    /// None for a model that the crate alone has.
+    model: Option<BpeModel>,
+    normalizer: Option<NormalizerWrapper>,
+    pre_tokenizer: Option<PreTokenizerWrapper>,
+    added: Vec<AddedToken>,
+    unknown: Option<u32>,
+    byte_fallback: bool,
+}
+
 impl HuggingFace {
     /// Reads a `tokenizer.json`, and the `tokenizer_config.json` beside it if there is one.
     pub fn from_bytes(json: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
-        let mut file = File::from_bytes(json)?;
-        let config = Config::from_bytes(config)?;
-        let spelling = file.spelling;
-        let (unknown, byte_fallback, kind) = (file.unknown, file.byte_fallback, file.kind);
+        Self::from_file(File::from_bytes(json)?, Config::from_bytes(config)?)
+    }
+
+    /// Puts the parts of a file together; whatever a vocabulary is read from, its engine is chosen here.
+    fn from_file(mut file: File, config: Config) -> Result<Self, Error> {
         let around = post_processor::tokens_around(&file.post_processor);
-        let mut added = file.added_tokens.clone();
+        let mut added = file.added_tokens;
         for token in config.added {
             // transformers: the config's flags win over those in tokenizer.json.
             match added.iter_mut().find(|known| known.text == token.text) {
@@ -73,74 +88,80 @@ impl HuggingFace {
         if let Some(legacy) = config.legacy {
             prefix_space::modernize(&mut file.normalizer, &mut file.pre_tokenizer, legacy, config.add_prefix_space);
         }
-        let tokenizer = file.into_tokenizer(&added)?;
-
-        let (plain, mut protected): (Vec<_>, Vec<_>) = added.into_iter().partition(AddedToken::is_text);
-        protected.sort_by_key(|token| token.id);
-        let forgery = Forgery::new(tokenizer.get_model(), &protected, unknown, byte_fallback);
-        let plain = PlainTokens::new(plain, tokenizer.get_normalizer())?;
-        let inside = tokenizer.get_pre_tokenizer().and_then(prefix_space::inside);
-        let id_of = |text: &Option<String>| text.as_deref().and_then(|text| tokenizer.token_to_id(text));
-        // transformers: explicit flags in the config win over the post-processor, and a missing one is off.
-        let (adds_bos, adds_eos) = match (config.add_bos, config.add_eos) {
-            (None, None) => (around.before, around.behind),
-            (bos, eos) => {
-                (id_of(&config.bos).filter(|_| bos == Some(true)), id_of(&config.eos).filter(|_| eos == Some(true)))
+        let mut parts = Parts {
+            model: None,
+            normalizer: file.normalizer,
+            pre_tokenizer: file.pre_tokenizer,
+            added,
+            unknown: file.unknown,
+            byte_fallback: file.byte_fallback,
+        };
+        let reference = OnceLock::new();
+        let (vocabulary, own) = match file.model {
+            FileModel::Bpe(model) => {
+                let vocabulary = AddedVocabulary::new(&parts.added, |text| model.id(text), model.vocab.len())?;
+                let (normalizer, pre_tokenizer) = (parts.normalizer.as_ref(), parts.pre_tokenizer.as_ref());
+                let own = covered::build_own(&model, normalizer, pre_tokenizer, &parts.added);
+                parts.model = Some(model);
+                (vocabulary, own)
+            }
+            FileModel::Other(model) => {
+                let vocabulary =
+                    AddedVocabulary::new(&parts.added, |text| model.token_to_id(text), model.get_vocab_size())?;
+                let built = parts.reference(model)?;
+                reference.get_or_init(|| Ok(built));
+                (vocabulary, Err(format!("a {} model", file.kind)))
             }
         };
-        let bos = adds_bos.or_else(|| id_of(&config.bos));
-        let prefix_at_start = prefix_space::adds(tokenizer.get_normalizer(), tokenizer.get_pre_tokenizer());
-        let pre_tokenizer = inside.as_ref().or(tokenizer.get_pre_tokenizer());
-        let prefix_inside = prefix_space::adds(tokenizer.get_normalizer(), pre_tokenizer);
-        Ok(Self {
-            inside,
-            forgery,
-            plain,
+        let mut protected: Vec<_> = parts.added.iter().filter(|token| !token.is_text()).cloned().collect();
+        protected.sort_by_key(|token| token.id);
+        let (normalizer, pre_tokenizer) = (parts.normalizer.as_ref(), parts.pre_tokenizer.as_ref());
+        let inside = pre_tokenizer.and_then(prefix_space::inside);
+        let mut tokenizer = Self {
+            prefix_at_start: prefix_space::adds(normalizer, pre_tokenizer),
+            prefix_inside: prefix_space::adds(normalizer, inside.as_ref().or(pre_tokenizer)),
+            bos: None,
+            spelling: file.spelling,
+            own,
+            parts,
+            reference,
+            vocabulary,
             protected,
-            kind,
-            spelling,
-            prefix_at_start,
-            prefix_inside,
-            bos,
-            adds_bos,
-            adds_eos,
-            tokenizer,
-        })
-    }
-
-    /// Splits off nothing but the added tokens that are text, then normalizes.
-    fn normalize_ordinary(&self, text: &str) -> Result<PreTokenizedString, Error> {
-        let mut run = PreTokenizedString::from(text);
-        self.plain.split_raw(&mut run)?;
-        if let Some(normalizer) = self.tokenizer.get_normalizer() {
-            run.normalize(|text| normalizer.normalize(text)).map_err(unencodable)?;
-        }
-        self.plain.split_normalized(&mut run)?;
-        Ok(run)
-    }
-
-    fn encode(
-        &self,
-        text: &str,
-        mut run: PreTokenizedString,
-        place: Place,
-        tokenize: impl Fn(&str) -> tokenizers::Result<Vec<tokenizers::Token>>,
-        out: &mut Vec<Token>,
-    ) -> Result<(), Error> {
-        let pre_tokenizer = match place {
-            Place::Start => self.tokenizer.get_pre_tokenizer(),
-            Place::Inside => self.inside.as_ref().or(self.tokenizer.get_pre_tokenizer()),
+            kind: file.kind,
+            adds_bos: around.before,
+            adds_eos: around.behind,
         };
-        if let Some(pre_tokenizer) = pre_tokenizer {
-            pre_tokenizer.pre_tokenize(&mut run).map_err(unencodable)?;
+        if tokenizer.own.is_err() {
+            // What is wrong with a file is said when it is loaded.
+            tokenizer.reference()?;
         }
-        run.tokenize(|word| tokenize(word.get())).map_err(unencodable)?;
-        let encoding = run.into_encoding(None, 0, OffsetType::Byte).map_err(unencodable)?;
-        let spans = encoding.get_offsets().iter();
-        let first = out.len();
-        out.extend(encoding.get_ids().iter().zip(spans).map(|(&id, &span)| Token::covering(id, span, text)));
-        cover_marks(text, &mut out[first..]);
-        Ok(())
+        // transformers: explicit flags in the config win over the post-processor, and a missing one is off.
+        let id_of = |text: &Option<String>| text.as_deref().and_then(|text| tokenizer.token_id(text));
+        let named_bos = id_of(&config.bos);
+        if (config.add_bos, config.add_eos) != (None, None) {
+            let bos = id_of(&config.bos).filter(|_| config.add_bos == Some(true));
+            let eos = id_of(&config.eos).filter(|_| config.add_eos == Some(true));
+            (tokenizer.adds_bos, tokenizer.adds_eos) = (bos, eos);
+        }
+        tokenizer.bos = tokenizer.adds_bos.or(named_bos);
+        Ok(tokenizer)
+    }
+
+    /// The same tokenizer run by the reference crate, to compare with.
+    pub fn with_reference_engine(self) -> Result<Self, Error> {
+        let own = Err("as the caller wants it".to_owned());
+        let tokenizer = Self { own: self.own.and(own), ..self };
+        tokenizer.reference()?;
+        Ok(tokenizer)
+    }
+
+    fn reference(&self) -> Result<&Reference, Error> {
+        let built = self.reference.get_or_init(|| {
+            let model = self.parts.model.as_ref().ok_or_else(|| "no model".to_owned())?;
+            let model = model.to_crate().map_err(|error| error.to_string())?;
+            self.parts.reference(model.into()).map_err(|error| error.to_string())
+        });
+        built.as_ref().map_err(|why| Error::malformed("tokenizer.json", why.as_str()))
     }
 }
 
@@ -152,28 +173,32 @@ impl std::fmt::Debug for HuggingFace {
 
 impl Tokenizer for HuggingFace {
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        let run = self.normalize_ordinary(text)?;
-        let model = self.tokenizer.get_model();
-        self.encode(text, run, place, |word| self.forgery.tokenize(model, word), out)
+        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Unencoded::Error(error))) => Err(error),
+            Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_ordinary(text, place, out),
+        }
     }
 
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        let added = self.tokenizer.get_added_vocabulary();
-        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
-        self.encode(text, run, place, |word| self.tokenizer.get_model().tokenize(word), out)
+        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Reference, out)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Unencoded::Error(error))) => Err(error),
+            Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_reference(text, place, out),
+        }
     }
 
     fn normalizes(&self) -> bool {
-        self.tokenizer.get_normalizer().is_some()
+        self.parts.normalizer.is_some()
     }
 
     fn find_added(&self, text: &str, out: &mut Vec<Token>) -> Result<(), Error> {
-        let added = self.tokenizer.get_added_vocabulary();
-        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
-        for (_, span, tokens) in run.get_splits(OffsetReferential::Original, OffsetType::Byte) {
-            let found = tokens.iter().flatten().map(|token| Token::covering(token.id, span, text));
-            out.extend(found.filter(|token| self.protected.iter().any(|added| added.id == token.id)));
+        let mut found = Vec::new();
+        if !self.own.as_ref().is_ok_and(|own| own.find_added(text, &mut found)) {
+            self.reference()?.find_added(text, &mut found);
         }
+        let is_protected = |token: &Token| self.protected.binary_search_by_key(&token.id, |added| added.id).is_ok();
+        out.extend(found.into_iter().filter(is_protected));
         Ok(())
     }
 
@@ -182,20 +207,29 @@ impl Tokenizer for HuggingFace {
     }
 
     fn token_id(&self, text: &str) -> Option<u32> {
-        self.tokenizer.token_to_id(text)
+        self.vocabulary.id(text).or_else(|| match &self.parts.model {
+            Some(model) => model.id(text),
+            None => self.reference().ok()?.model().token_to_id(text),
+        })
     }
 
     fn token_text(&self, id: u32) -> Option<String> {
-        let added = self.tokenizer.get_added_vocabulary().get_added_tokens_decoder();
-        added.get(&id).map(|token| token.content.clone()).or_else(|| self.tokenizer.get_model().id_to_token(id))
+        let model_text = || match &self.parts.model {
+            Some(model) => model.text(id).map(str::to_owned),
+            None => self.reference().ok()?.model().id_to_token(id),
+        };
+        self.vocabulary.text(id).map(str::to_owned).or_else(model_text)
     }
 
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        if let Some(added) = self.tokenizer.get_added_vocabulary().get_added_tokens_decoder().get(&id) {
-            out.extend_from_slice(added.content.as_bytes());
+        if let Some(added) = self.vocabulary.text(id) {
+            out.extend_from_slice(added.as_bytes());
             return true;
         }
-        self.tokenizer.get_model().id_to_token(id).is_some_and(|text| self.spelling.write(&text, out))
+        match &self.parts.model {
+            Some(model) => model.text(id).is_some_and(|text| self.spelling.write(text, out)),
+            None => self.token_text(id).is_some_and(|text| self.spelling.write(&text, out)),
+        }
     }
 
     fn prefix_space(&self, place: Place) -> bool {
@@ -206,7 +240,18 @@ impl Tokenizer for HuggingFace {
     }
 
     fn vocabulary_size(&self) -> usize {
-        self.tokenizer.get_vocab_size(true)
+        let model_size = match &self.parts.model {
+            Some(model) => model.vocab.len(),
+            None => self.reference().map_or(0, |reference| reference.model().get_vocab_size()),
+        };
+        model_size + self.vocabulary.beyond()
+    }
+
+    fn engine(&self) -> Engine {
+        match &self.own {
+            Ok(_) => Engine::Own,
+            Err(why) => Engine::Crate { why: why.clone() },
+        }
     }
 
     fn kind(&self) -> Kind {
@@ -226,10 +271,17 @@ impl Tokenizer for HuggingFace {
     }
 }
 
+impl Parts {
+    fn reference(&self, model: ModelWrapper) -> Result<Reference, Error> {
+        let (normalizer, pre_tokenizer) = (self.normalizer.clone(), self.pre_tokenizer.clone());
+        Reference::new(model, normalizer, pre_tokenizer, &self.added, self.unknown, self.byte_fallback)
+    }
+}
+
 /// Gives text that no token spans to the token before it, up to the next white space.
 ///
 /// Where a normalizer joins a letter and the mark behind it, the crate leaves the mark out of the span.
-fn cover_marks(text: &str, tokens: &mut [Token]) {
+pub(super) fn cover_marks(text: &str, tokens: &mut [Token]) {
     let mut next_start = text.len();
     let mut later: Option<(Token, usize)> = None;
     for token in tokens.iter_mut().rev() {

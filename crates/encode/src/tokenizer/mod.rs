@@ -6,8 +6,10 @@
 mod added;
 mod cached;
 mod config;
+mod engine;
 mod error;
 mod hugging_face;
+mod own;
 mod sentencepiece;
 
 #[cfg(test)]
@@ -15,6 +17,7 @@ mod tests;
 
 pub use added::AddedToken;
 pub use cached::{CacheCounts, Cached};
+pub use engine::Engine;
 pub use error::Error;
 pub use hugging_face::HuggingFace;
 pub use sentencepiece::SentencePiece;
@@ -68,6 +71,11 @@ pub trait Tokenizer: Send + Sync {
     /// The token that opens a text, whether or not the tokenizer adds it by itself.
     fn bos(&self) -> Option<u32> {
         self.adds_bos()
+    }
+
+    /// What does the encoding, for reports.
+    fn engine(&self) -> Engine {
+        Engine::Own
     }
 
     /// The token that the reference puts before every prompt by itself, if any.

@@ -7,19 +7,23 @@ mod bpe;
 pub(super) mod charsmap;
 mod model;
 mod normalizer;
+mod own;
 mod protobuf;
 mod sections;
 mod trie;
 mod unigram;
 
 use std::collections::HashMap;
+use std::sync::OnceLock;
 
 use self::model::{Algorithm, Model, Piece, PieceKind};
 use self::normalizer::{Normalizer, Prefix};
+use self::own::Words;
 use self::sections::{Section, Sections};
 use self::trie::Trie;
 use super::added::spells_text;
 use super::config::Config;
+use super::own::added::Added;
 use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 
 /// A tokenizer read from a sentencepiece `.model`.
@@ -38,6 +42,8 @@ pub struct SentencePiece {
     named: HashMap<u32, String>,
     prefix_inside: bool,
     bos: Option<u32>,
+    /// Whether the fast engine is used where it covers the model.
+    takes_words: bool,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
 }
@@ -52,6 +58,10 @@ struct Reading {
     /// By piece: whether text can become it by merging or search.
     open: Vec<bool>,
     matched: Trie,
+    /// The same user-defined pieces for our fast engine; none where they hold what a normalizer changes.
+    cuts: Option<Added>,
+    /// That engine, made when it is first needed.
+    words: OnceLock<Option<Words>>,
 }
 
 /// A run of normalized bytes and the piece it became; `None` is text that no piece spells.
@@ -93,6 +103,7 @@ impl SentencePiece {
             adds_bos: id_of(&config.bos).filter(|_| config.add_bos == Some(true)),
             adds_eos: id_of(&config.eos).filter(|_| config.add_eos == Some(true)),
             prefix_inside: config.legacy != Some(false),
+            takes_words: true,
             sections: Sections::new(config.added),
             plain_sections: Sections::new(plain),
             normalizer,
@@ -103,6 +114,11 @@ impl SentencePiece {
             named,
             model,
         })
+    }
+
+    /// The same tokenizer, which goes step by step as the library does, to compare with.
+    pub fn with_reference_engine(self) -> Self {
+        Self { takes_words: false, ..self }
     }
 
     fn encode(&self, text: &str, sections: &Sections, reading: &Reading, mut place: Place, out: &mut Vec<Token>) {
@@ -119,6 +135,23 @@ impl SentencePiece {
 
     /// One sentencepiece call: the text must hold nothing that the caller wants matched outside of it.
     fn encode_section(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
+        let words = reading.words.get_or_init(|| Words::new(&self.model, reading));
+        if let (true, Some(words), Some(cuts)) = (self.takes_words, words, &reading.cuts) {
+            let first = out.len();
+            let prefix = self.normalizer.add_dummy_prefix && prefix == Prefix::AsTheModelSays;
+            if words.encode(text, cuts, prefix, out).is_ok() {
+                for token in &mut out[first..] {
+                    let covering = Token::covering(token.id, (token.start, token.end), text);
+                    *token = Token { start: base + covering.start, end: base + covering.end, ..covering };
+                }
+                return;
+            }
+            out.truncate(first);
+        }
+        self.encode_step_by_step(text, base, reading, prefix, out);
+    }
+
+    fn encode_step_by_step(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
         let normalized = self.normalizer.normalize(text, &reading.matched, prefix);
         let found = match &self.encoder {
             Encoder::Bpe(bpe) => bpe.encode(&normalized.text, &self.model, reading),
@@ -234,7 +267,11 @@ impl Reading {
         let open: Vec<bool> = pieces().map(|(id, piece)| can_open(piece) && opens(id, piece)).collect();
         let user_defined = pieces().filter(|(_, piece)| piece.kind == PieceKind::UserDefined);
         let matched = user_defined.filter(|&(id, _)| open[id as usize]).map(|(id, piece)| (piece.text.as_str(), id));
-        Self { matched: Trie::new(matched.collect()), open }
+        let matched: Vec<_> = matched.collect();
+        let keeps_texts = matched.iter().all(|(text, _)| !text.contains([' ', '\u{2581}']));
+        let texts = || matched.iter().map(|&(text, id)| (text.to_owned(), id)).collect();
+        let cuts = keeps_texts.then(|| Added::new(texts()).ok()).flatten();
+        Self { matched: Trie::new(matched), open, cuts, words: OnceLock::new() }
     }
 
     fn is_open(&self, id: u32) -> bool {

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt;
 
@@ -6,18 +7,19 @@ use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::error::Category;
 use serde_json::value::RawValue;
-use tokenizers::models::bpe::{BPE, Vocab};
+use tokenizers::models::bpe::Vocab;
 use tokenizers::models::unigram::Unigram;
 use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
 use super::super::{AddedToken, Error, Kind};
+use super::bpe_model::BpeModel;
 use super::normalizer::check_normalizer;
 use super::spelling::Spelling;
 
 /// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
-const LARGEST_ID: u32 = i32::MAX as u32;
+pub(super) const LARGEST_ID: u32 = i32::MAX as u32;
 
 const EXPECTED: &str = "a tokenizer.json";
 
@@ -32,7 +34,15 @@ pub(super) struct File {
     pub spelling: Spelling,
     pub normalizer: Option<NormalizerWrapper>,
     pub pre_tokenizer: Option<PreTokenizerWrapper>,
-    model: ModelWrapper,
+    pub model: FileModel,
+}
+
+/// The model of a file.
+pub(super) enum FileModel {
+    /// In parts, for whichever engine.
+    Bpe(BpeModel),
+    /// As the reference crate has it.
+    Other(ModelWrapper),
 }
 
 impl File {
@@ -45,8 +55,8 @@ impl File {
         let byte_level = mentions_byte_level(&raw.normalizer) || mentions_byte_level(&raw.pre_tokenizer);
         let ReadModel { model, unknown, byte_fallback, kind } = read_model(raw_model, byte_level)?;
         let has_affixes = match &model {
-            ModelWrapper::BPE(bpe) => bpe.continuing_subword_prefix.is_some() || bpe.end_of_word_suffix.is_some(),
-            _ => false,
+            FileModel::Bpe(bpe) => !bpe.prefix.is_empty() || bpe.suffix.is_some(),
+            FileModel::Other(_) => false,
         };
         let spelling = Spelling::of(kind, &raw.normalizer, &raw.pre_tokenizer, byte_fallback, has_affixes);
         Ok(Self {
@@ -60,38 +70,6 @@ impl File {
             pre_tokenizer: read_part("pre_tokenizer", raw.pre_tokenizer)?,
             model,
         })
-    }
-
-    /// Builds the tokenizer with these added tokens, which must be the file's own or more.
-    pub fn into_tokenizer(self, added: &[AddedToken]) -> Result<tokenizers::Tokenizer, Error> {
-        let malformed = |error: tokenizers::Error| Error::malformed("added_tokens", error.to_string());
-        if let Some(token) = added.iter().find(|token| token.id > LARGEST_ID || token.text.is_empty()) {
-            let why = format!("`{}` claims id {}", token.text, token.id);
-            return Err(Error::malformed("added_tokens", why));
-        }
-        let mut tokenizer = tokenizers::Tokenizer::new(self.model);
-        tokenizer.with_normalizer(self.normalizer).map_err(malformed)?;
-        tokenizer.with_pre_tokenizer(self.pre_tokenizer);
-        tokenizer
-            .add_tokens(added.iter().map(|token| tokenizers::AddedToken {
-                content: token.text.clone(),
-                single_word: token.single_word,
-                lstrip: token.lstrip,
-                rstrip: token.rstrip,
-                normalized: token.normalized,
-                special: token.special,
-            }))
-            .map_err(malformed)?;
-        // The crate numbers added tokens by their order; a file that disagrees would silently give other ids.
-        for token in added {
-            let given = tokenizer.token_to_id(&token.text);
-            if given != Some(token.id) {
-                let given = given.map_or("none".to_owned(), |id| id.to_string());
-                let why = format!("`{}` claims id {}, the vocabulary gives {given}", token.text, token.id);
-                return Err(Error::malformed("added_tokens", why));
-            }
-        }
-        Ok(tokenizer)
     }
 }
 
@@ -142,7 +120,7 @@ struct Tag {
 }
 
 #[derive(Deserialize)]
-struct RawBpe {
+struct RawBpe<'a> {
     dropout: Option<f32>,
     unk_token: Option<String>,
     continuing_subword_prefix: Option<String>,
@@ -151,7 +129,8 @@ struct RawBpe {
     byte_fallback: Option<bool>,
     ignore_merges: Option<bool>,
     vocab: Vocab,
-    merges: Vec<Merge>,
+    #[serde(borrow)]
+    merges: Vec<Merge<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -177,7 +156,7 @@ struct RawWordLevel {
 }
 
 struct ReadModel {
-    model: ModelWrapper,
+    model: FileModel,
     unknown: Option<u32>,
     byte_fallback: bool,
     kind: Kind,
@@ -192,7 +171,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
             let unknown = raw.unk_token.as_ref().and_then(|unk| raw.vocab.get(unk).copied());
             let byte_fallback = raw.byte_fallback.unwrap_or(false);
             let kind = if byte_level { Kind::ByteLevelBpe } else { Kind::Bpe };
-            Ok(ReadModel { model: build_bpe(raw)?.into(), unknown, byte_fallback, kind })
+            Ok(ReadModel { model: FileModel::Bpe(check_bpe(raw)?), unknown, byte_fallback, kind })
         }
         Some("Unigram") => {
             let raw: RawUnigram = read_json(raw)?;
@@ -203,7 +182,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
             let unknown = raw.unk_id.and_then(|id| id.try_into().ok());
             let byte_fallback = raw.byte_fallback;
             let model = Unigram::from(raw.vocab, raw.unk_id, byte_fallback).map_err(built)?.into();
-            Ok(ReadModel { model, unknown, byte_fallback, kind: Kind::Unigram })
+            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback, kind: Kind::Unigram })
         }
         Some("WordPiece") => {
             let raw: RawWordPiece = read_json(raw)?;
@@ -217,21 +196,21 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
                 .build()
                 .map_err(built)?
                 .into();
-            Ok(ReadModel { model, unknown, byte_fallback: false, kind: Kind::WordPiece })
+            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback: false, kind: Kind::WordPiece })
         }
         Some("WordLevel") => {
             let raw: RawWordLevel = read_json(raw)?;
             check_vocabulary(&raw.vocab)?;
             let unknown = raw.vocab.get(&raw.unk_token).copied();
             let model = WordLevel::builder().vocab(raw.vocab).unk_token(raw.unk_token).build().map_err(built)?.into();
-            Ok(ReadModel { model, unknown, byte_fallback: false, kind: Kind::WordLevel })
+            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback: false, kind: Kind::WordLevel })
         }
         Some(other) => Err(Error::unsupported("model.type", other)),
         None => Err(Error::malformed("model", "expected a `type`, found none")),
     }
 }
 
-fn build_bpe(raw: RawBpe) -> Result<BPE, Error> {
+fn check_bpe(raw: RawBpe<'_>) -> Result<BpeModel, Error> {
     check_vocabulary(&raw.vocab)?;
     if raw.dropout.is_some_and(|dropout| dropout != 0.0) {
         return Err(Error::unsupported("model.dropout", "a tokenizer that gives other ids each time"));
@@ -241,31 +220,31 @@ fn build_bpe(raw: RawBpe) -> Result<BPE, Error> {
     }
     let prefix = raw.continuing_subword_prefix.unwrap_or_default();
     let mut merges = Vec::with_capacity(raw.merges.len());
+    let mut joined = String::new();
     for Merge(left, right) in raw.merges {
         // The crate cuts the prefix off and joins the rest without looking; all three must be what it takes them for.
-        let tail = right.strip_prefix(prefix.as_str());
-        let known = |text: &str| raw.vocab.contains_key(text);
-        if !known(&left) || !known(&right) || !tail.is_some_and(|tail| known(&format!("{left}{tail}"))) {
+        let id = |text: &str| raw.vocab.get(text).copied();
+        let product = right.strip_prefix(prefix.as_str()).and_then(|tail| {
+            joined.clear();
+            joined.push_str(&left);
+            joined.push_str(tail);
+            id(&joined)
+        });
+        let (Some(left), Some(right), Some(product)) = (id(&left), id(&right), product) else {
             let why = format!("merge `{left}` + `{right}` does not lead from the vocabulary into it");
             return Err(Error::malformed("model.merges", why));
-        }
-        merges.push((left, right));
+        };
+        merges.push((left, right, product));
     }
-    let mut builder = BPE::builder()
-        .vocab_and_merges(raw.vocab, merges)
-        .fuse_unk(raw.fuse_unk.unwrap_or(false))
-        .byte_fallback(raw.byte_fallback.unwrap_or(false))
-        .ignore_merges(raw.ignore_merges.unwrap_or(false));
-    if let Some(unk) = raw.unk_token {
-        builder = builder.unk_token(unk);
-    }
-    if !prefix.is_empty() {
-        builder = builder.continuing_subword_prefix(prefix);
-    }
-    if let Some(suffix) = raw.end_of_word_suffix {
-        builder = builder.end_of_word_suffix(suffix);
-    }
-    builder.build().map_err(|error| Error::malformed("model", error.to_string()))
+    let mut model = BpeModel::new(raw.vocab);
+    model.merges = merges;
+    model.unknown = raw.unk_token;
+    model.fuse_unknown = raw.fuse_unk.unwrap_or(false);
+    model.byte_fallback = raw.byte_fallback.unwrap_or(false);
+    model.ignore_merges = raw.ignore_merges.unwrap_or(false);
+    model.prefix = prefix;
+    model.suffix = raw.end_of_word_suffix.filter(|suffix| !suffix.is_empty());
+    Ok(model)
 }
 
 fn check_vocabulary(vocabulary: &Vocab) -> Result<(), Error> {
@@ -309,9 +288,9 @@ fn unreadable(json: &[u8], error: &serde_json::Error) -> Error {
 }
 
 /// A merge is written `"a b"` in older files and `["a", "b"]` in newer ones.
-struct Merge(String, String);
+struct Merge<'a>(Cow<'a, str>, Cow<'a, str>);
 
-impl<'de> Deserialize<'de> for Merge {
+impl<'de: 'a, 'a> Deserialize<'de> for Merge<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(MergeVisitor)
     }
@@ -320,24 +299,38 @@ impl<'de> Deserialize<'de> for Merge {
 struct MergeVisitor;
 
 impl<'de> Visitor<'de> for MergeVisitor {
-    type Value = Merge;
+    type Value = Merge<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a merge: two tokens")
     }
 
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Merge, E> {
-        let mut parts = text.split(' ');
-        match (parts.next(), parts.next(), parts.next()) {
-            (Some(left), Some(right), None) => Ok(Merge(left.to_owned(), right.to_owned())),
-            _ => Err(E::custom(format!("expected two tokens with a space between, found `{text}`"))),
-        }
+    fn visit_borrowed_str<E: serde::de::Error>(self, text: &'de str) -> Result<Merge<'de>, E> {
+        let (left, right) = halves(text)?;
+        Ok(Merge(left.into(), right.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Merge, A::Error> {
-        match (parts.next_element()?, parts.next_element()?, parts.next_element::<String>()?) {
-            (Some(left), Some(right), None) => Ok(Merge(left, right)),
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Merge<'de>, E> {
+        let (left, right) = halves(text)?;
+        Ok(Merge(left.to_owned().into(), right.to_owned().into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Merge<'de>, A::Error> {
+        match (parts.next_element::<Text>()?, parts.next_element::<Text>()?, parts.next_element::<Text>()?) {
+            (Some(Text(left)), Some(Text(right)), None) => Ok(Merge(left, right)),
             _ => Err(serde::de::Error::custom("expected a merge of two tokens")),
         }
     }
 }
+
+fn halves<E: serde::de::Error>(text: &str) -> Result<(&str, &str), E> {
+    let mut parts = text.split(' ');
+    match (parts.next(), parts.next(), parts.next()) {
+        (Some(left), Some(right), None) => Ok((left, right)),
+        _ => Err(E::custom(format!("expected two tokens with a space between, found `{text}`"))),
+    }
+}
+
+/// A string that stays where it is in the file, unless it has escapes.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -3,7 +3,7 @@ use super::charsmap::Charsmap;
 use super::model::NormalizerSpec;
 use super::trie::Trie;
 
-const ESCAPED_SPACE: &str = "\u{2581}";
+pub(super) const ESCAPED_SPACE: &str = "\u{2581}";
 
 /// What sentencepiece does to a text before it looks for pieces.
 pub(super) struct Normalizer {

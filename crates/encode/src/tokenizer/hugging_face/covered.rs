@@ -1,0 +1,337 @@
+//! What our own engine covers of a `tokenizer.json`, decided once at load from the file's parts.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
+use tokenizers::normalizers::Replace;
+use tokenizers::pre_tokenizers::metaspace::PrependScheme;
+use tokenizers::pre_tokenizers::split::SplitPattern;
+use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior};
+
+use super::super::AddedToken;
+use super::super::own::added::Added;
+use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
+use super::super::own::automaton::Automaton;
+use super::super::own::bpe::Bpe;
+use super::super::own::forged::{Forged, Spelled};
+use super::super::own::joints::Joints;
+use super::super::own::merges::{self, Merges};
+use super::super::own::pattern::Pattern;
+use super::super::own::words::{Split, Words};
+use super::super::own::{Cuts, Normalized, Own, Owner, Prefix};
+use super::bpe_model::BpeModel;
+
+/// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
+const BYTE_LEVEL: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
+
+/// Builds our own engine for a model and what stands around it; the error says what is not covered.
+pub(super) fn build_own(
+    model: &BpeModel,
+    normalizer: Option<&NormalizerWrapper>,
+    pre_tokenizer: Option<&PreTokenizerWrapper>,
+    added: &[AddedToken],
+) -> Result<Own, String> {
+    if !model.prefix.is_empty() || model.suffix.is_some() {
+        return Err("symbols with a prefix or suffix of their own".to_owned());
+    }
+    if model.largest_id() > merges::LARGEST_ID {
+        return Err("ids beyond two million".to_owned());
+    }
+    let mut plan = Plan::default();
+    plan.read_normalizer(normalizer)?;
+    plan.read_pre_tokenizer(pre_tokenizer)?;
+    let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
+    let plain = added.iter().filter(|token| token.is_text());
+    let plain = plan.added_texts(plain).ok_or("added tokens that are looked for behind a normalizer")??;
+    let bpe = Bpe {
+        forged: forged_tokens(model, added, &alphabet),
+        merges: Merges::new(&model.merges)?,
+        whole: match (model.ignore_merges, &alphabet, plan.space) {
+            (false, ..) => None,
+            (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` beside replaced spaces".to_owned()),
+            (true, ..) => Some(words_by_bytes(model, &alphabet)),
+        },
+        alphabet,
+    };
+    let added = all_added(&plan, added)?;
+    Ok(Own {
+        composes: plan.composes,
+        prefix: plan.prefix,
+        cuts: plan.cuts(model)?,
+        bpe,
+        plain,
+        added,
+        owner: Owner::new(),
+    })
+}
+
+/// What normalizer and pre-tokenizer do, put together.
+struct Plan {
+    composes: bool,
+    prefix: Prefix,
+    /// What stands for a space in the vocabulary, where the text still has a space.
+    space: Option<char>,
+    /// Whether it is the normalizer that puts it there.
+    normalizer_replaces: bool,
+    splits: Vec<Split>,
+    /// Whether words are cut before spaces.
+    before_spaces: bool,
+    /// Whether the vocabulary is of bytes.
+    bytes: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            composes: false,
+            prefix: Prefix::Nothing,
+            space: None,
+            normalizer_replaces: false,
+            splits: Vec::new(),
+            before_spaces: false,
+            bytes: false,
+        }
+    }
+}
+
+impl Plan {
+    fn read_normalizer(&mut self, normalizer: Option<&NormalizerWrapper>) -> Result<(), String> {
+        let parts = normalizer.map_or(Vec::new(), flattened);
+        match parts.as_slice() {
+            [] => {}
+            [NormalizerWrapper::NFC(_)] => self.composes = true,
+            [NormalizerWrapper::Replace(replace)] => self.space = replaced_space(replace),
+            [NormalizerWrapper::Prepend(prepend), NormalizerWrapper::Replace(replace)] => {
+                self.space = replaced_space(replace);
+                let Some(character) = self.space.filter(|space| prepend.prepend == space.to_string()) else {
+                    return Err("a normalizer that prepends something else than its space".to_owned());
+                };
+                self.prefix = Prefix::AnotherSpace { character };
+            }
+            _ => return Err(format!("normalizer {}", names(&parts))),
+        }
+        if matches!(parts.last(), Some(NormalizerWrapper::Replace(_))) && self.space.is_none() {
+            return Err("a normalizer that replaces more than spaces".to_owned());
+        }
+        self.normalizer_replaces = self.space.is_some();
+        Ok(())
+    }
+
+    fn read_pre_tokenizer(&mut self, pre_tokenizer: Option<&PreTokenizerWrapper>) -> Result<(), String> {
+        match pre_tokenizer {
+            None => {}
+            Some(PreTokenizerWrapper::Sequence(sequence)) => {
+                for part in sequence.as_ref() {
+                    self.read_pre_tokenizer(Some(part))?;
+                }
+            }
+            Some(_) if self.bytes || self.before_spaces => {
+                return Err("a pre-tokenizer behind the one that ends them".to_owned());
+            }
+            Some(PreTokenizerWrapper::ByteLevel(byte_level)) => {
+                if byte_level.add_prefix_space {
+                    return Err("ByteLevel with `add_prefix_space`".to_owned());
+                }
+                if byte_level.use_regex {
+                    self.push_split(&Pattern::parse(BYTE_LEVEL)?, false)?;
+                }
+                self.bytes = true;
+            }
+            Some(PreTokenizerWrapper::Split(split)) => {
+                let pattern = match &split.pattern {
+                    // What the normalizer has replaced is not there any more.
+                    SplitPattern::String(text) if self.space.is_some() && text == " " => return Ok(()),
+                    SplitPattern::String(text) => Pattern::of_text(text),
+                    SplitPattern::Regex(regex) => Pattern::parse(regex)?,
+                };
+                let drops_gaps = match (split.behavior, split.invert) {
+                    (SplitDelimiterBehavior::Isolated, _) => false,
+                    (SplitDelimiterBehavior::Removed, true) => true,
+                    (behavior, _) => return Err(format!("Split with the behavior {behavior}")),
+                };
+                self.push_split(&pattern, drops_gaps)?;
+            }
+            Some(PreTokenizerWrapper::Digits(digits)) => {
+                self.push_split(&Pattern::of_set(numeric(), !digits.individual_digits), false)?;
+            }
+            Some(PreTokenizerWrapper::Metaspace(metaspace)) => {
+                if self.space.is_some() || !self.splits.is_empty() || self.prefix != Prefix::Nothing {
+                    return Err("Metaspace beside others".to_owned());
+                }
+                let character = metaspace.get_replacement();
+                self.space = Some(character);
+                self.prefix = match metaspace.prepend_scheme {
+                    PrependScheme::Never => Prefix::Nothing,
+                    PrependScheme::Always => Prefix::Space { character, first_only: false },
+                    PrependScheme::First => Prefix::Space { character, first_only: true },
+                };
+                self.before_spaces = metaspace.get_split();
+            }
+            Some(other) => return Err(format!("pre-tokenizer {}", name(other))),
+        }
+        if self.space.is_some() && (self.bytes || !self.splits.is_empty()) {
+            return Err("replaced spaces before a pattern".to_owned());
+        }
+        Ok(())
+    }
+
+    fn push_split(&mut self, pattern: &Pattern, drops_gaps: bool) -> Result<(), String> {
+        self.splits.push(Split { automaton: Automaton::new(pattern)?, drops_gaps });
+        Ok(())
+    }
+
+    fn cuts(self, model: &BpeModel) -> Result<Cuts, String> {
+        if self.bytes || !self.splits.is_empty() {
+            return Ok(Cuts::Words(Words::new(self.splits)));
+        }
+        let merged: HashSet<u32> = model.merges.iter().flat_map(|&(left, right, _)| [left, right]).collect();
+        let is_merged = |id: Option<u32>| id.is_some_and(|id| merged.contains(&id));
+        let nameless = model.byte_ids().map_or(Vec::new(), |ids| ids.to_vec());
+        // Characters without a symbol could still meet: as one unknown token, or by merges of what they become.
+        let meet = (!model.byte_fallback && model.fuse_unknown)
+            || is_merged(model.unknown_id())
+            || nameless.into_iter().any(|id| is_merged(Some(id)));
+        if model.ignore_merges || meet {
+            let why = "spaces cut words whose unknown characters meet";
+            return if self.before_spaces { Err(why.to_owned()) } else { Ok(Cuts::None) };
+        }
+        let texts = model.merges.iter().filter_map(|&(_, _, product)| model.text(product));
+        Ok(Cuts::Joints { joints: Joints::new(texts, self.space), before_spaces: self.before_spaces })
+    }
+
+    /// Tokens to cut at, in the text as it is and in the normalized one; `None` where a normalizer changes their texts.
+    fn added_texts<'a>(&self, tokens: impl Iterator<Item = &'a AddedToken>) -> Option<Result<[Added; 2], String>> {
+        let (normalized, raw): (Vec<_>, Vec<_>) = tokens.partition(|token| token.normalized);
+        if !normalized.is_empty() && self.normalizer_replaces {
+            return None;
+        }
+        let raw = raw.into_iter().map(|token| (token.text.clone(), token.id)).collect();
+        let composed = |text: &str| match self.composes {
+            true => Normalized::composed(text).text.into_owned(),
+            false => text.to_owned(),
+        };
+        let normalized = normalized.into_iter().map(|token| (composed(&token.text), token.id)).collect();
+        Some(Added::new(raw).and_then(|raw| Ok([raw, Added::new(normalized)?])))
+    }
+}
+
+/// All added tokens, where none of them takes more than its own text.
+fn all_added(plan: &Plan, added: &[AddedToken]) -> Result<Option<[Added; 2]>, String> {
+    let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
+    let is_simple = |token: &AddedToken| !token.lstrip && !token.rstrip && !token.single_word;
+    if !added.iter().all(|token| is_simple(token) && ids.insert(token.id) && texts.insert(&token.text)) {
+        return Ok(None);
+    }
+    plan.added_texts(added.iter()).transpose()
+}
+
+fn byte_alphabet(model: &BpeModel) -> Result<Alphabet, String> {
+    let mut ids = Box::new([0; 256]);
+    for (byte, id) in ids.iter_mut().enumerate() {
+        let text = byte_character(byte as u8).to_string();
+        *id = model.id(&text).ok_or_else(|| format!("a vocabulary without byte {byte:#04X}"))?;
+    }
+    Ok(Alphabet::Bytes(ids))
+}
+
+fn character_alphabet(model: &BpeModel, space: Option<char>) -> Result<Alphabet, String> {
+    let otherwise = match (model.byte_fallback, model.byte_ids(), model.unknown_id()) {
+        (true, Some(ids), _) => Otherwise::Bytes(ids),
+        (true, None, _) => return Err("byte fallback without all bytes".to_owned()),
+        (false, _, Some(id)) => Otherwise::Unknown { id, fused: model.fuse_unknown },
+        (false, _, None) => return Err("characters that are dropped".to_owned()),
+    };
+    let symbols = model.vocab.iter().filter_map(|(text, &id)| {
+        let mut characters = text.chars();
+        characters.next().filter(|_| characters.next().is_none()).map(|c| (c, id))
+    });
+    Ok(Alphabet::Characters(Characters::new(symbols, otherwise, space)))
+}
+
+fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32> {
+    model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id))).collect()
+}
+
+/// See `forgery`, which does the same for the reference crate.
+fn forged_tokens(model: &BpeModel, added: &[AddedToken], alphabet: &Alphabet) -> Forged {
+    let mut tokens = HashMap::new();
+    let mut watch = |id: u32, stands_in: bool| {
+        if let Some(name) = model.text(id) {
+            let text = spelled_bytes(name, alphabet);
+            tokens.insert(id, Spelled { name: name.to_owned(), text, stands_in });
+        }
+    };
+    let unknown = model.unknown_id();
+    let protected = added.iter().filter(|token| !token.is_text()).map(|token| token.id);
+    protected.chain(unknown).for_each(|id| watch(id, Some(id) == unknown));
+    if model.byte_fallback {
+        let names = (0..=u8::MAX).filter_map(|byte| model.id(&byte_name(byte)));
+        names.for_each(|id| watch(id, true));
+    }
+    Forged::new(tokens)
+}
+
+/// The bytes of text that a token of the vocabulary spells.
+fn spelled_bytes(text: &str, alphabet: &Alphabet) -> Option<Vec<u8>> {
+    match alphabet {
+        Alphabet::Characters(_) => Some(text.as_bytes().to_vec()),
+        Alphabet::Bytes(_) => text.chars().map(character_byte).collect(),
+    }
+}
+
+/// The name of a fallback byte.
+pub(super) fn byte_name(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
+}
+
+/// The character that stands for a byte in a byte-level vocabulary: itself where it is printable.
+fn byte_character(byte: u8) -> char {
+    let others = (0..byte).filter(|&byte| !is_printable(byte)).count() as u32;
+    if is_printable(byte) { char::from(byte) } else { char::from_u32(0x100 + others).unwrap_or_default() }
+}
+
+/// The byte that a character stands for there.
+fn character_byte(c: char) -> Option<u8> {
+    static BYTES: LazyLock<[Option<u8>; 0x144]> = LazyLock::new(|| {
+        let mut bytes = [None; 0x144];
+        (0..=u8::MAX).for_each(|byte| bytes[byte_character(byte) as usize] = Some(byte));
+        bytes
+    });
+    *BYTES.get(c as usize)?
+}
+
+fn is_printable(byte: u8) -> bool {
+    matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF)
+}
+
+/// The characters that the reference crate takes for digits.
+fn numeric() -> ClassUnicode {
+    let characters = ('\0'..=char::MAX).filter(|c| c.is_numeric());
+    ClassUnicode::new(characters.map(|c| ClassUnicodeRange::new(c, c)))
+}
+
+/// What stands for a space, if a replacement is of spaces by one character.
+fn replaced_space(replace: &Replace) -> Option<char> {
+    let mut characters = replace.content.chars();
+    let character = characters.next().filter(|_| characters.next().is_none())?;
+    let same = Replace::new(" ", replace.content.as_str()).ok()?;
+    (same == *replace).then_some(character)
+}
+
+fn flattened(normalizer: &NormalizerWrapper) -> Vec<&NormalizerWrapper> {
+    match normalizer {
+        NormalizerWrapper::Sequence(sequence) => sequence.as_ref().iter().flat_map(flattened).collect(),
+        other => vec![other],
+    }
+}
+
+fn names(parts: &[&NormalizerWrapper]) -> String {
+    parts.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// The `type` of a part, as its file names it.
+fn name(part: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(part).unwrap_or_default();
+    value["type"].as_str().unwrap_or("of no known kind").to_owned()
+}

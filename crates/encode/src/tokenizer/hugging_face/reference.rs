@@ -1,0 +1,112 @@
+use tokenizers::{Model, ModelWrapper, Normalizer, NormalizerWrapper, OffsetReferential, OffsetType};
+use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
+
+use super::super::{AddedToken, Error, Place, Token};
+use super::forgery::Forgery;
+use super::plain::PlainTokens;
+use super::{cover_marks, prefix_space, unencodable};
+
+/// A `tokenizer.json` run by the `tokenizers` crate.
+///
+/// Ordinary text never meets the crate's added vocabulary: it goes through the normalizer, the pre-tokenizer and the
+/// model alone. What the model itself could still spell (its vocabulary may hold `<s>`) is cut apart in `forgery`.
+pub(super) struct Reference {
+    /// Complete, but without post-processor, truncation and padding: those would change ids and spans.
+    tokenizer: tokenizers::Tokenizer,
+    /// The pre-tokenizer behind a control token, where it differs from the one at the prompt's start.
+    inside: Option<PreTokenizerWrapper>,
+    forgery: Forgery,
+    plain: PlainTokens,
+}
+
+impl Reference {
+    /// Puts the parts of a file together, with these added tokens.
+    pub fn new(
+        model: ModelWrapper,
+        normalizer: Option<NormalizerWrapper>,
+        pre_tokenizer: Option<PreTokenizerWrapper>,
+        added: &[AddedToken],
+        unknown: Option<u32>,
+        byte_fallback: bool,
+    ) -> Result<Self, Error> {
+        let malformed = |error: tokenizers::Error| Error::malformed("added_tokens", error.to_string());
+        let mut tokenizer = tokenizers::Tokenizer::new(model);
+        tokenizer.with_normalizer(normalizer).map_err(malformed)?;
+        tokenizer.with_pre_tokenizer(pre_tokenizer);
+        tokenizer
+            .add_tokens(added.iter().map(|token| tokenizers::AddedToken {
+                content: token.text.clone(),
+                single_word: token.single_word,
+                lstrip: token.lstrip,
+                rstrip: token.rstrip,
+                normalized: token.normalized,
+                special: token.special,
+            }))
+            .map_err(malformed)?;
+        let (plain, protected): (Vec<_>, Vec<_>) = added.iter().cloned().partition(AddedToken::is_text);
+        let forgery = Forgery::new(tokenizer.get_model(), &protected, unknown, byte_fallback);
+        let plain = PlainTokens::new(plain, tokenizer.get_normalizer())?;
+        let inside = tokenizer.get_pre_tokenizer().and_then(prefix_space::inside);
+        Ok(Self { tokenizer, inside, forgery, plain })
+    }
+
+    pub fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        let run = self.normalize_ordinary(text)?;
+        let model = self.tokenizer.get_model();
+        self.encode(text, run, place, |word| self.forgery.tokenize(model, word), out)
+    }
+
+    pub fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        let added = self.tokenizer.get_added_vocabulary();
+        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
+        self.encode(text, run, place, |word| self.tokenizer.get_model().tokenize(word), out)
+    }
+
+    /// Appends the added tokens that it finds in a text.
+    pub fn find_added(&self, text: &str, out: &mut Vec<Token>) {
+        let added = self.tokenizer.get_added_vocabulary();
+        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
+        for (_, span, tokens) in run.get_splits(OffsetReferential::Original, OffsetType::Byte) {
+            out.extend(tokens.iter().flatten().map(|token| Token::covering(token.id, span, text)));
+        }
+    }
+
+    pub fn model(&self) -> &ModelWrapper {
+        self.tokenizer.get_model()
+    }
+
+    /// Splits off nothing but the added tokens that are text, then normalizes.
+    fn normalize_ordinary(&self, text: &str) -> Result<PreTokenizedString, Error> {
+        let mut run = PreTokenizedString::from(text);
+        self.plain.split_raw(&mut run)?;
+        if let Some(normalizer) = self.tokenizer.get_normalizer() {
+            run.normalize(|text| normalizer.normalize(text)).map_err(unencodable)?;
+        }
+        self.plain.split_normalized(&mut run)?;
+        Ok(run)
+    }
+
+    fn encode(
+        &self,
+        text: &str,
+        mut run: PreTokenizedString,
+        place: Place,
+        tokenize: impl Fn(&str) -> tokenizers::Result<Vec<tokenizers::Token>>,
+        out: &mut Vec<Token>,
+    ) -> Result<(), Error> {
+        let pre_tokenizer = match place {
+            Place::Start => self.tokenizer.get_pre_tokenizer(),
+            Place::Inside => self.inside.as_ref().or(self.tokenizer.get_pre_tokenizer()),
+        };
+        if let Some(pre_tokenizer) = pre_tokenizer {
+            pre_tokenizer.pre_tokenize(&mut run).map_err(unencodable)?;
+        }
+        run.tokenize(|word| tokenize(word.get())).map_err(unencodable)?;
+        let encoding = run.into_encoding(None, 0, OffsetType::Byte).map_err(unencodable)?;
+        let spans = encoding.get_offsets().iter();
+        let first = out.len();
+        out.extend(encoding.get_ids().iter().zip(spans).map(|(&id, &span)| Token::covering(id, span, text)));
+        cover_marks(text, &mut out[first..]);
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+use std::collections::HashMap;
+
+use super::char_classes::decode;
+use super::merges::Symbols;
+
+/// The symbols that a word begins its merging with.
+pub(in crate::tokenizer) enum Alphabet {
+    /// One for each byte.
+    Bytes(Box<[u32; 256]>),
+    Characters(Characters),
+}
+
+/// One for each character, and something for those that have none.
+pub(in crate::tokenizer) struct Characters {
+    /// By code point, for the first of them; `NONE` where there is no symbol.
+    first: Box<[u32; FIRST]>,
+    others: HashMap<u32, u32>,
+    otherwise: Otherwise,
+    /// What stands for a space, where the text that is merged has another character in its place.
+    space: Option<char>,
+}
+
+/// What a character becomes that has no symbol.
+pub(in crate::tokenizer) enum Otherwise {
+    Bytes(Box<[u32; 256]>),
+    /// The unknown token; `fused` where several of them side by side are one.
+    Unknown {
+        id: u32,
+        fused: bool,
+    },
+}
+
+const FIRST: usize = 0x800;
+const NONE: u32 = u32::MAX;
+
+impl Characters {
+    pub fn new(symbols: impl Iterator<Item = (char, u32)>, otherwise: Otherwise, space: Option<char>) -> Self {
+        let mut characters = Self { first: Box::new([NONE; FIRST]), others: HashMap::new(), otherwise, space };
+        for (c, id) in symbols {
+            // A space of the text never reaches the vocabulary as a space.
+            if space.is_none() || c != ' ' {
+                characters.set(c, id);
+            }
+            if Some(c) == space {
+                characters.set(' ', id);
+            }
+        }
+        characters
+    }
+
+    fn set(&mut self, c: char, id: u32) {
+        match self.first.get_mut(c as usize) {
+            Some(known) => *known = id,
+            None => {
+                self.others.insert(u32::from(c), id);
+            }
+        }
+    }
+
+    fn id(&self, code: usize) -> u32 {
+        match self.first.get(code) {
+            Some(&id) => id,
+            None => self.others.get(&(code as u32)).copied().unwrap_or(NONE),
+        }
+    }
+
+    fn fill(&self, bytes: &[u8], word: &mut Symbols) {
+        let mut was_unknown = false;
+        let mut at = 0;
+        while at < bytes.len() {
+            let (code, length) = match bytes[at] {
+                byte @ 0..0x80 => (usize::from(byte), 1),
+                _ => decode(bytes, at).unwrap_or((0, 1)),
+            };
+            let end = at + length;
+            let id = self.id(code);
+            let is_unknown = id == NONE;
+            match &self.otherwise {
+                _ if !is_unknown => word.push(id, end),
+                Otherwise::Bytes(ids) => {
+                    for (place, &byte) in (at + 1..).zip(&bytes[at..end]) {
+                        word.push(ids[usize::from(byte)], place);
+                    }
+                }
+                Otherwise::Unknown { fused: true, .. } if was_unknown => {
+                    if let Some(last) = word.ends.last_mut() {
+                        *last = end as u32;
+                    }
+                }
+                Otherwise::Unknown { id, .. } => word.push(*id, end),
+            }
+            was_unknown = is_unknown;
+            at = end;
+        }
+    }
+}
+
+impl Alphabet {
+    /// Puts the symbols of a word where it is merged.
+    #[inline]
+    pub fn fill(&self, bytes: &[u8], word: &mut Symbols) {
+        word.clear();
+        match self {
+            Self::Bytes(ids) => {
+                word.ids.extend(bytes.iter().map(|&byte| ids[usize::from(byte)]));
+                word.ends.extend(1..=bytes.len() as u32);
+            }
+            Self::Characters(characters) => characters.fill(bytes, word),
+        }
+    }
+
+    /// The length of what stands first in a text and is not cut.
+    pub fn first_length(&self, bytes: &[u8]) -> usize {
+        match (self, bytes.first()) {
+            (_, None) => 0,
+            (Self::Bytes(_), _) | (_, Some(0..0x80)) => 1,
+            (Self::Characters(_), _) => decode(bytes, 0).map_or(1, |(_, length)| length),
+        }
+    }
+
+    /// What stands in the merged text for a space.
+    pub fn space(&self) -> Option<char> {
+        match self {
+            Self::Bytes(_) => None,
+            Self::Characters(characters) => characters.space,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+use std::collections::HashMap;
+
+use super::char_classes::CharClasses;
+use super::pattern::{Greed, Node, Pattern};
+
+/// Bounds of what a file may ask for; patterns of tokenizers need some dozens of each.
+const MOST_STEPS: usize = 500;
+const MOST_CELLS: usize = 1 << 16;
+
+/// On a transition: a match ends before the character. The rest of the number is the next state.
+const MATCHED: u16 = 0x8000;
+const DEAD: u16 = 0;
+const START: u16 = 1;
+
+/// A pattern as a table: finds what a backtracking engine finds, in one pass and without going back.
+pub(in crate::tokenizer) struct Automaton {
+    classes: CharClasses,
+    /// `[state][class]`, the end of the text being one more class.
+    transitions: Vec<u16>,
+    width: usize,
+}
+
+impl Automaton {
+    pub fn new(pattern: &Pattern) -> Result<Self, String> {
+        let classes = CharClasses::new(&pattern.sets)?;
+        let mut program = Program { steps: vec![Step::Match] };
+        let entry = program.add(&pattern.root, 0)?;
+        let width = classes.count() + 1;
+        let mut states: HashMap<Vec<usize>, u16> = HashMap::from([(Vec::new(), DEAD)]);
+        let mut lists = vec![Vec::new()];
+        let mut start = Vec::new();
+        program.follow(entry, &mut start);
+        states.insert(start.clone(), START);
+        lists.push(start);
+        let mut transitions = vec![DEAD; width];
+        while transitions.len() < lists.len() * width {
+            let list = lists[transitions.len() / width].clone();
+            let is_start = transitions.len() == width;
+            for class in 0..width {
+                let (matched, next) = program.advance(&list, class, &classes);
+                if matched && is_start {
+                    return Err("a pattern that matches nothing at all".to_owned());
+                }
+                let state = *states.entry(next).or_insert_with_key(|next| {
+                    lists.push(next.clone());
+                    (lists.len() - 1) as u16
+                });
+                transitions.push(state | if matched { MATCHED } else { 0 });
+            }
+            if lists.len() * width > MOST_CELLS || lists.len() >= usize::from(MATCHED) {
+                return Err("a pattern that needs a very large automaton".to_owned());
+            }
+        }
+        Ok(Self { classes, transitions, width })
+    }
+
+    /// The end of the match that starts exactly here, if there is one, in a text that ends at `end`; and how far it looked.
+    #[inline]
+    pub fn find(&self, text: &str, start: usize, end: usize) -> (Option<usize>, usize) {
+        let mut found = None;
+        let mut state = START;
+        let mut at = start;
+        loop {
+            let (class, length) = match self.classes.at(text, at) {
+                Some(next) if at < end => next,
+                _ => (self.width - 1, 0),
+            };
+            let next = self.transitions[usize::from(state) * self.width + class];
+            if next & MATCHED != 0 {
+                found = Some(at);
+            }
+            state = next & !MATCHED;
+            if state == DEAD || length == 0 {
+                return (found, at);
+            }
+            at += length;
+        }
+    }
+}
+
+/// The pattern as steps that lead to each other, the last of them a match.
+struct Program {
+    steps: Vec<Step>,
+}
+
+#[derive(Clone, Copy)]
+enum Step {
+    Match,
+    Take {
+        set: usize,
+        next: usize,
+    },
+    Ahead {
+        set: usize,
+        negated: bool,
+        next: usize,
+    },
+    /// Both ways, the first one preferred.
+    Fork {
+        first: usize,
+        second: usize,
+    },
+}
+
+impl Program {
+    /// Adds a node that leads to a step; gives the step that it begins with.
+    fn add(&mut self, node: &Node, next: usize) -> Result<usize, String> {
+        match node {
+            Node::Set(set) => self.push(Step::Take { set: *set, next }),
+            Node::Ahead { set, negated } => self.push(Step::Ahead { set: *set, negated: *negated, next }),
+            Node::Sequence(nodes) => nodes.iter().rev().try_fold(next, |next, node| self.add(node, next)),
+            Node::Choice(nodes) => {
+                let mut entries = Vec::with_capacity(nodes.len());
+                for node in nodes {
+                    entries.push(self.add(node, next)?);
+                }
+                let last = entries.pop().unwrap_or(next);
+                entries.into_iter().rev().try_fold(last, |second, first| self.push(Step::Fork { first, second }))
+            }
+            Node::Repeat { node, least, most, greed } => self.repeat(node, *least, *most, *greed, next),
+        }
+    }
+
+    fn repeat(
+        &mut self,
+        node: &Node,
+        least: u32,
+        most: Option<u32>,
+        greed: Greed,
+        next: usize,
+    ) -> Result<usize, String> {
+        let exit = match (greed, node) {
+            // A set that keeps what it took can only be left where it could take no more.
+            (Greed::Possessive, Node::Set(set)) => self.push(Step::Ahead { set: *set, negated: true, next })?,
+            _ => next,
+        };
+        let fork = |body| match greed {
+            Greed::Lazy => Step::Fork { first: exit, second: body },
+            Greed::Greedy | Greed::Possessive => Step::Fork { first: body, second: exit },
+        };
+        let mut entry = next;
+        match most {
+            None => {
+                entry = self.push(Step::Match)?;
+                let body = self.add(node, entry)?;
+                self.steps[entry] = fork(body);
+            }
+            Some(most) => {
+                for _ in least..most {
+                    let body = self.add(node, entry)?;
+                    entry = self.push(fork(body))?;
+                }
+            }
+        }
+        (0..least).try_fold(entry, |entry, _| self.add(node, entry))
+    }
+
+    fn push(&mut self, step: Step) -> Result<usize, String> {
+        if self.steps.len() >= MOST_STEPS {
+            return Err("a pattern with very many repetitions".to_owned());
+        }
+        self.steps.push(step);
+        Ok(self.steps.len() - 1)
+    }
+
+    /// Appends the steps that are reached from one without looking at a character, the preferred first.
+    fn follow(&self, step: usize, list: &mut Vec<usize>) {
+        let mut seen = vec![false; self.steps.len()];
+        list.iter().for_each(|&at| seen[at] = true);
+        let mut open = vec![step];
+        while let Some(at) = open.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            match self.steps[at] {
+                Step::Fork { first, second } => open.extend([second, first]),
+                _ => list.push(at),
+            }
+        }
+    }
+
+    /// Whether a match ends before a character of the class, and the steps that are reached behind it.
+    fn advance(&self, list: &[usize], class: usize, classes: &CharClasses) -> (bool, Vec<usize>) {
+        let mut reached = Vec::new();
+        let mut seen = vec![false; self.steps.len()];
+        let mut open: Vec<usize> = list.iter().rev().copied().collect();
+        while let Some(at) = open.pop() {
+            if std::mem::replace(&mut seen[at], true) {
+                continue;
+            }
+            match self.steps[at] {
+                // What stands behind it is less preferred.
+                Step::Match => return (true, reached),
+                Step::Take { set, next } if classes.is_in(class, set) => self.follow(next, &mut reached),
+                Step::Take { .. } => {}
+                Step::Ahead { set, negated, next } if classes.is_in(class, set) != negated => open.push(next),
+                Step::Ahead { .. } => {}
+                Step::Fork { first, second } => open.extend([second, first]),
+            }
+        }
+        (false, reached)
+    }
+}

@@ -1,0 +1,130 @@
+use std::collections::HashMap;
+
+use super::super::{Error, Token};
+use super::alphabet::Alphabet;
+use super::forged::Forged;
+use super::merges::{Merges, Symbols};
+use super::word_cache::{Key, Memory};
+
+/// Byte-pair encoding of words, with the ids of the reference crate's.
+pub(in crate::tokenizer) struct Bpe {
+    pub alphabet: Alphabet,
+    pub merges: Merges,
+    /// Words that are tokens without being merged, where a vocabulary wants that, by their bytes.
+    pub whole: Option<HashMap<Vec<u8>, u32>>,
+    pub forged: Forged,
+}
+
+/// Whether text may become the tokens that control.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tokenizer) enum Reading {
+    /// It may not.
+    Ordinary,
+    /// It may, as in the reference.
+    Reference,
+}
+
+impl Bpe {
+    /// Appends the tokens of a word, the part of a text between two bytes.
+    #[inline]
+    pub fn encode_word(
+        &self,
+        text: &str,
+        (start, end): (usize, usize),
+        reading: Reading,
+        memory: &mut Memory,
+        out: &mut Vec<Token>,
+    ) -> Result<(), Error> {
+        let key = Key::new(text, start, end);
+        if let Some(key) = &key {
+            let mut from = start;
+            let known = memory.cache.get(key, |id, end| {
+                out.push(Token { id, start: from, end: start + end });
+                from = start + end;
+            });
+            if known {
+                return Ok(());
+            }
+        }
+        let bytes = text.as_bytes().get(start..end).unwrap_or_default();
+        let word = &mut memory.word;
+        self.tokenize(bytes, word);
+        if self.any_forged(bytes, word) {
+            // What the two readings see differently is not kept.
+            if reading == Reading::Ordinary {
+                self.cut_forged(bytes, word)?;
+            }
+        } else if let Some(key) = &key {
+            memory.cache.put(key, word);
+        }
+        let mut from = start;
+        out.extend(word.ids.iter().zip(&word.ends).map(|(&id, &end)| {
+            let token = Token { id, start: from, end: start + end as usize };
+            from = token.end;
+            token
+        }));
+        Ok(())
+    }
+
+    fn tokenize(&self, bytes: &[u8], word: &mut Symbols) {
+        if let Some(&id) = self.whole.as_ref().and_then(|whole| whole.get(bytes)) {
+            word.clear();
+            word.push(id, bytes.len());
+            return;
+        }
+        self.alphabet.fill(bytes, word);
+        self.merges.merge(word);
+    }
+
+    fn any_forged(&self, bytes: &[u8], word: &Symbols) -> bool {
+        parts(word).any(|(id, start, end)| self.is_forged(id, &bytes[start..end]))
+    }
+
+    fn is_forged(&self, id: u32, bytes: &[u8]) -> bool {
+        self.forged.is_forged(id, bytes, self.alphabet.space())
+    }
+
+    /// Encodes a word with forged tokens anew: each is cut behind its first character until it is none.
+    fn cut_forged(&self, bytes: &[u8], word: &mut Symbols) -> Result<(), Error> {
+        let mut ordinary = Symbols::default();
+        let mut open = vec![(0, bytes.len())];
+        while let Some((start, end)) = open.pop() {
+            let part = &bytes[start..end];
+            self.tokenize(part, word);
+            let cuts = self.cuts(part, word)?;
+            if cuts.is_empty() {
+                word.ids.iter().zip(&word.ends).for_each(|(&id, &end)| ordinary.push(id, start + end as usize));
+                continue;
+            }
+            // A stack: the last part goes in first.
+            let edges: Vec<usize> = [0].into_iter().chain(cuts).chain([part.len()]).collect();
+            for edge in edges.windows(2).rev().filter(|edge| edge[0] < edge[1]) {
+                open.push((start + edge[0], start + edge[1]));
+            }
+        }
+        *word = ordinary;
+        Ok(())
+    }
+
+    fn cuts(&self, part: &[u8], word: &Symbols) -> Result<Vec<usize>, Error> {
+        let mut cuts = Vec::new();
+        for (id, start, end) in parts(word).filter(|&(id, start, end)| self.is_forged(id, &part[start..end])) {
+            let length = self.alphabet.first_length(&part[start..end]);
+            if length >= part.len() {
+                // Cutting would give the same part again.
+                let why = format!("`{}` has no spelling in ordinary tokens", self.forged.name(id));
+                return Err(Error::Unencodable { why });
+            }
+            cuts.extend([start, start + length, end]);
+        }
+        Ok(cuts)
+    }
+}
+
+fn parts(word: &Symbols) -> impl Iterator<Item = (u32, usize, usize)> + '_ {
+    let mut start = 0;
+    word.ids.iter().zip(&word.ends).map(move |(&id, &end)| {
+        let from = std::mem::replace(&mut start, end as usize);
+        (id, from, end as usize)
+    })
+}

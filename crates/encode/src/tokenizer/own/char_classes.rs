@@ -1,0 +1,99 @@
+use std::collections::HashMap;
+
+use regex_syntax::hir::ClassUnicode;
+
+const BLOCK: usize = 128;
+const CODE_POINTS: usize = char::MAX as usize + 1;
+
+/// What a pattern tells apart: characters that are in the same of its sets are of one class.
+pub(in crate::tokenizer) struct CharClasses {
+    ascii: [u8; BLOCK],
+    /// For each block of code points, where its classes stand in `classes`.
+    blocks: Vec<u16>,
+    classes: Vec<u8>,
+    /// For each class, the sets it is in, one bit each.
+    members: Vec<u128>,
+}
+
+impl CharClasses {
+    /// Fails where there are more sets or classes than a table of bytes can hold.
+    pub fn new(sets: &[ClassUnicode]) -> Result<Self, String> {
+        let too_many = || "a pattern with too many sets of characters".to_owned();
+        if sets.len() > 128 {
+            return Err(too_many());
+        }
+        // Where a set begins or ends, a bit changes.
+        let mut changes: Vec<(u32, u128)> = Vec::new();
+        for (at, set) in sets.iter().enumerate() {
+            for range in set.ranges() {
+                changes.push((u32::from(range.start()), 1 << at));
+                changes.push((u32::from(range.end()) + 1, 1 << at));
+            }
+        }
+        changes.sort_unstable();
+        let mut flat = vec![0u8; CODE_POINTS];
+        let mut members = Vec::new();
+        let mut known: HashMap<u128, u8> = HashMap::new();
+        let (mut from, mut now) = (0, 0u128);
+        for (at, bits) in changes.into_iter().chain([(CODE_POINTS as u32, 0)]) {
+            let at = at as usize;
+            if from < at {
+                let next = u8::try_from(members.len()).map_err(|_| too_many())?;
+                let class = *known.entry(now).or_insert(next);
+                if class == next {
+                    members.push(now);
+                }
+                flat[from..at].fill(class);
+                from = at;
+            }
+            now ^= bits;
+        }
+        let mut blocks = Vec::with_capacity(CODE_POINTS / BLOCK);
+        let mut classes = Vec::new();
+        let mut seen: HashMap<&[u8], u16> = HashMap::new();
+        for block in flat.chunks(BLOCK) {
+            let place = seen.entry(block).or_insert_with(|| {
+                classes.extend_from_slice(block);
+                (classes.len() / BLOCK - 1) as u16
+            });
+            blocks.push(*place);
+        }
+        let mut ascii = [0; BLOCK];
+        ascii.copy_from_slice(&flat[..BLOCK]);
+        Ok(Self { ascii, blocks, classes, members })
+    }
+
+    /// How many classes there are; they are numbered from 0.
+    pub fn count(&self) -> usize {
+        self.members.len()
+    }
+
+    pub fn is_in(&self, class: usize, set: usize) -> bool {
+        self.members.get(class).is_some_and(|members| members >> set & 1 == 1)
+    }
+
+    /// The class of the character that starts at a byte, and its length.
+    #[inline]
+    pub fn at(&self, text: &str, at: usize) -> Option<(usize, usize)> {
+        let byte = *text.as_bytes().get(at)?;
+        if let Some(class) = self.ascii.get(usize::from(byte)) {
+            return Some((usize::from(*class), 1));
+        }
+        let (code, length) = decode(text.as_bytes(), at)?;
+        let block = usize::from(*self.blocks.get(code / BLOCK)?);
+        let class = *self.classes.get(block * BLOCK + code % BLOCK)?;
+        Some((usize::from(class), length))
+    }
+}
+
+/// The code point of the character of more than one byte that starts at a byte, and its length.
+#[inline]
+pub(in crate::tokenizer) fn decode(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+    let bits = |ahead: usize| bytes.get(at + ahead).map(|byte| usize::from(byte & 0x3F));
+    let first = usize::from(*bytes.get(at)?);
+    Some(match first {
+        0xF0.. => ((first & 0x07) << 18 | bits(1)? << 12 | bits(2)? << 6 | bits(3)?, 4),
+        0xE0.. => ((first & 0x0F) << 12 | bits(1)? << 6 | bits(2)?, 3),
+        _ => ((first & 0x1F) << 6 | bits(1)?, 2),
+    })
+}

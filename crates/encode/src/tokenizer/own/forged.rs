@@ -1,0 +1,63 @@
+use std::collections::HashMap;
+
+/// The tokens that ordinary text must not become, though merging could spell them.
+pub(in crate::tokenizer) struct Forged {
+    /// By id, one bit each.
+    watched: Vec<u64>,
+    tokens: HashMap<u32, Spelled>,
+}
+
+/// How merging spells such a token.
+pub(in crate::tokenizer) struct Spelled {
+    /// In the vocabulary's own alphabet.
+    pub name: String,
+    /// In bytes of the text; `None` where no text is it.
+    pub text: Option<Vec<u8>>,
+    /// Whether the model also gives this id for text it does not know: the unknown token, fallback bytes.
+    pub stands_in: bool,
+}
+
+impl Forged {
+    pub fn new(tokens: HashMap<u32, Spelled>) -> Self {
+        let mut watched = Vec::new();
+        for &id in tokens.keys() {
+            let place = id as usize / 64;
+            if watched.len() <= place {
+                watched.resize(place + 1, 0);
+            }
+            watched[place] |= 1 << (id % 64);
+        }
+        Self { watched, tokens }
+    }
+
+    /// Whether a token that became of these bytes is forged.
+    #[inline]
+    pub fn is_forged(&self, id: u32, bytes: &[u8], space: Option<char>) -> bool {
+        let watched = self.watched.get(id as usize / 64).is_some_and(|bits| bits >> (id % 64) & 1 == 1);
+        watched && self.spells(id, bytes, space)
+    }
+
+    fn spells(&self, id: u32, bytes: &[u8], space: Option<char>) -> bool {
+        let Some(token) = self.tokens.get(&id) else { return false };
+        if !token.stands_in {
+            return true;
+        }
+        let Some(name) = &token.text else { return false };
+        match space {
+            None => bytes == name.as_slice(),
+            Some(space) => {
+                let mut encoded = [0; 4];
+                let space = space.encode_utf8(&mut encoded).as_bytes();
+                let spelled = bytes.iter().flat_map(|byte| match byte {
+                    b' ' => space,
+                    _ => std::slice::from_ref(byte),
+                });
+                spelled.eq(name)
+            }
+        }
+    }
+
+    pub fn name(&self, id: u32) -> &str {
+        self.tokens.get(&id).map_or("", |token| &token.name)
+    }
+}

@@ -1,0 +1,341 @@
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// What a slot of the table has room for: two ids and a rank in 64 bits.
+const ID_BITS: u32 = 21;
+const RANK_BITS: u32 = 22;
+pub const LARGEST_ID: u32 = (1 << ID_BITS) - 2;
+const LARGEST_RANK: usize = (1 << RANK_BITS) - 2;
+const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
+const EMPTY: u64 = u64::MAX;
+
+/// The rank of two neighbours that do not merge.
+const NONE: u32 = u32::MAX;
+
+/// Words of so many symbols are merged by looking at all of them each time, longer ones with a heap.
+const LONGEST_SCANNED: usize = 96;
+
+/// Words of more symbols are merged in windows of so many, whose tables stay in the processor's cache.
+const WINDOW: usize = 2048;
+/// So many tokens at a window's end are merged again with what is behind it, or a quarter of all.
+const UNSURE: usize = 16;
+
+/// Which neighbours merge into what, and in which order.
+pub(in crate::tokenizer) struct Merges {
+    /// An open table: the pair in the upper bits, the rank in the lower.
+    slots: Vec<u64>,
+    shift: u32,
+    products: Products,
+}
+
+/// What pairs become.
+enum Products {
+    ByRank(Vec<u32>),
+    /// By slot, where several pairs have one rank.
+    BySlot(Vec<u32>),
+}
+
+/// A word being merged: symbols with the byte behind each of them. Its memory is kept from word to word.
+#[derive(Default)]
+pub(in crate::tokenizer) struct Symbols {
+    pub ids: Vec<u32>,
+    pub ends: Vec<u32>,
+    ranks: Vec<u32>,
+    /// The symbols on the left and right, for long words.
+    left: Vec<u32>,
+    right: Vec<u32>,
+    agenda: BinaryHeap<Reverse<u64>>,
+}
+
+impl Symbols {
+    pub fn clear(&mut self) {
+        self.ids.clear();
+        self.ends.clear();
+    }
+
+    #[inline]
+    pub fn push(&mut self, id: u32, end: usize) {
+        self.ids.push(id);
+        self.ends.push(end as u32);
+    }
+}
+
+impl Merges {
+    /// A table of merges in their order, each the left id, the right id and what they become.
+    ///
+    /// Where a pair stands twice, the later rank counts, as in the reference crate.
+    pub fn new(merges: &[(u32, u32, u32)]) -> Result<Self, String> {
+        let mut table = Self::of_size(merges.len(), merges.len(), merges.iter().copied())?;
+        for (rank, &(left, right, _)) in merges.iter().enumerate() {
+            table.insert(left, right, rank);
+        }
+        table.products = Products::ByRank(merges.iter().map(|&(_, _, product)| product).collect());
+        Ok(table)
+    }
+
+    /// A table of merges that may share a rank, each the rank, the left id, the right id and what they become.
+    pub fn with_ranks(merges: &[(usize, u32, u32, u32)]) -> Result<Self, String> {
+        let ranks = merges.iter().map(|&(rank, ..)| rank).max().unwrap_or(0);
+        let ids = merges.iter().map(|&(_, left, right, product)| (left, right, product));
+        let mut table = Self::of_size(merges.len(), ranks, ids)?;
+        let mut products = vec![0; table.slots.len()];
+        for &(rank, left, right, product) in merges {
+            products[table.insert(left, right, rank)] = product;
+        }
+        table.products = Products::BySlot(products);
+        Ok(table)
+    }
+
+    fn of_size(count: usize, ranks: usize, mut ids: impl Iterator<Item = (u32, u32, u32)>) -> Result<Self, String> {
+        if ranks > LARGEST_RANK || ids.any(|(left, right, product)| left.max(right).max(product) > LARGEST_ID) {
+            return Err("a vocabulary of more than two million tokens".to_owned());
+        }
+        let capacity = (count * 2).next_power_of_two().max(16);
+        let shift = u64::BITS - capacity.trailing_zeros();
+        Ok(Self { slots: vec![EMPTY; capacity], shift, products: Products::ByRank(Vec::new()) })
+    }
+
+    fn insert(&mut self, left: u32, right: u32, rank: usize) -> usize {
+        let pair = pair(left, right);
+        let at = self.find(pair).unwrap_or_else(|free| free);
+        self.slots[at] = pair << RANK_BITS | rank as u64;
+        at
+    }
+
+    /// The slot of a pair, or the free one where it would stand.
+    #[inline]
+    fn find(&self, pair: u64) -> Result<usize, usize> {
+        let mut at = self.slot(pair);
+        loop {
+            match self.slots[at] {
+                slot if slot >> RANK_BITS == pair => return Ok(at),
+                EMPTY => return Err(at),
+                _ => at = (at + 1) & (self.slots.len() - 1),
+            }
+        }
+    }
+
+    #[inline]
+    fn product(&self, rank: u32, left: u32, right: u32) -> u32 {
+        match &self.products {
+            Products::ByRank(products) => products[rank as usize],
+            Products::BySlot(products) => self.find(pair(left, right)).map_or(left, |slot| products[slot]),
+        }
+    }
+
+    #[inline]
+    fn slot(&self, pair: u64) -> usize {
+        (pair.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize
+    }
+
+    #[inline]
+    fn rank(&self, left: u32, right: u32) -> u32 {
+        self.find(pair(left, right)).map_or(NONE, |slot| (self.slots[slot] & RANK_MASK) as u32)
+    }
+
+    /// Merges a word until no two neighbours merge: the lowest rank first, of equal ones the leftmost.
+    pub fn merge(&self, word: &mut Symbols) {
+        match word.ids.len() {
+            0..=WINDOW => self.merge_whole(word),
+            _ => self.merge_in_windows(word),
+        }
+    }
+
+    fn merge_whole(&self, word: &mut Symbols) {
+        match word.ids.len() {
+            0..=LONGEST_SCANNED => self.merge_scanning(word),
+            _ => self.merge_with_agenda(word),
+        }
+    }
+
+    /// Merges a very long word piece by piece.
+    ///
+    /// This is exact: a row of tokens is what merging gives, if it is what merging gives for each two neighbours alone.
+    /// For take the first merge over the edge between two tokens: until then nothing has reached into either from
+    /// outside, so that the two alone come to the same merge. Two neighbours of one window are known to stay apart;
+    /// the two at the edge of windows are the same two again, or they are tried.
+    fn merge_in_windows(&self, word: &mut Symbols) {
+        let symbols = std::mem::take(&mut word.ids);
+        let bytes = std::mem::take(&mut word.ends);
+        // The tokens so far, and the symbol behind each.
+        let (mut ids, mut edges) = (Vec::new(), Vec::new());
+        let (mut size, mut wrong) = (WINDOW, 1);
+        // The token and its end that the window before had where this one starts.
+        let mut expected = None;
+        loop {
+            let start = edges.last().map_or(0, |&edge| edge as usize);
+            let end = symbols.len().min(start + size);
+            word.clear();
+            word.ids.extend_from_slice(&symbols[start..end]);
+            word.ends.extend(start as u32 + 1..=end as u32);
+            self.merge_whole(word);
+            let Some(first) = word.ids.first().copied().zip(word.ends.first().copied()) else { break };
+            let fits = expected == Some(first) || self.stay_apart(&symbols, &ids, &edges, first);
+            let unsure = if end == symbols.len() { 0 } else { UNSURE.min(word.ids.len() / 4 + 1) };
+            let sure = word.ids.len() - unsure;
+            if !fits || sure == 0 {
+                // What was taken for sure was not, or there is a very long token: look further.
+                if !fits {
+                    ids.truncate(ids.len().saturating_sub(wrong));
+                    edges.truncate(ids.len());
+                    (wrong, expected) = (wrong * 2, None);
+                }
+                size *= 2;
+                continue;
+            }
+            ids.extend_from_slice(&word.ids[..sure]);
+            edges.extend_from_slice(&word.ends[..sure]);
+            expected = word.ids.get(sure).copied().zip(word.ends.get(sure).copied());
+            (size, wrong) = (WINDOW, 1);
+        }
+        word.clear();
+        word.ends.extend(edges.iter().map(|&edge| bytes[edge as usize - 1]));
+        word.ids = ids;
+    }
+
+    /// Whether the last token so far and a first one behind it are what merging gives for the two.
+    fn stay_apart(&self, symbols: &[u32], ids: &[u32], edges: &[u32], (first, end): (u32, u32)) -> bool {
+        let (Some(&last), Some(&edge)) = (ids.last(), edges.last()) else { return true };
+        let start = edges.len().checked_sub(2).map_or(0, |before| edges[before] as usize);
+        let mut both = Symbols::default();
+        both.ids.extend_from_slice(&symbols[start..end as usize]);
+        both.ends.extend(start as u32 + 1..=end);
+        self.merge_whole(&mut both);
+        both.ids == [last, first] && both.ends == [edge, end]
+    }
+
+    fn merge_scanning(&self, word: &mut Symbols) {
+        let Symbols { ids, ends, ranks, .. } = word;
+        ranks.clear();
+        ranks.extend(ids.windows(2).map(|pair| self.rank(pair[0], pair[1])));
+        while let Some((at, rank)) = least(ranks) {
+            ids[at] = self.product(rank, ids[at], ids[at + 1]);
+            ids.remove(at + 1);
+            ends.remove(at);
+            ranks.remove(at);
+            if let Some(&right) = ids.get(at + 1) {
+                ranks[at] = self.rank(ids[at], right);
+            }
+            if at > 0 {
+                ranks[at - 1] = self.rank(ids[at - 1], ids[at]);
+            }
+        }
+    }
+
+    fn merge_with_agenda(&self, word: &mut Symbols) {
+        let Symbols { ids, ends, ranks, left, right, agenda } = word;
+        let count = ids.len();
+        ranks.clear();
+        ranks.extend(ids.windows(2).map(|pair| self.rank(pair[0], pair[1])));
+        ranks.push(NONE);
+        left.clear();
+        left.extend((0..count as u32).map(|at| at.wrapping_sub(1)));
+        right.clear();
+        right.extend(1..=count as u32);
+        let mut first = std::mem::take(agenda).into_vec();
+        first.clear();
+        first.extend(
+            (0u64..).zip(ranks.iter()).filter(|&(_, &rank)| rank != NONE).map(|(at, &rank)| proposal(rank, at)),
+        );
+        *agenda = BinaryHeap::from(first);
+        while let Some(Reverse(next)) = agenda.pop() {
+            let (rank, at) = ((next >> 32) as u32, next as u32 as usize);
+            // One that is out of date: the symbol was merged away, or has another neighbour by now.
+            if ranks[at] != rank {
+                continue;
+            }
+            let gone = right[at] as usize;
+            ids[at] = self.product(rank, ids[at], ids[gone]);
+            ends[at] = ends[gone];
+            ranks[gone] = NONE;
+            ids[gone] = NONE;
+            right[at] = right[gone];
+            let behind = right[at] as usize;
+            ranks[at] = NONE;
+            if behind < count {
+                left[behind] = at as u32;
+                ranks[at] = self.rank(ids[at], ids[behind]);
+                if ranks[at] != NONE {
+                    agenda.push(proposal(ranks[at], at as u64));
+                }
+            }
+            if let Some(&before) = ids.get(left[at] as usize) {
+                let place = left[at] as usize;
+                ranks[place] = self.rank(before, ids[at]);
+                if ranks[place] != NONE {
+                    agenda.push(proposal(ranks[place], place as u64));
+                }
+            }
+        }
+        let mut kept = 0;
+        for at in 0..count {
+            if ids[at] != NONE {
+                (ids[kept], ends[kept]) = (ids[at], ends[at]);
+                kept += 1;
+            }
+        }
+        ids.truncate(kept);
+        ends.truncate(kept);
+    }
+}
+
+#[inline]
+fn pair(left: u32, right: u32) -> u64 {
+    u64::from(left) << ID_BITS | u64::from(right)
+}
+
+fn proposal(rank: u32, at: u64) -> Reverse<u64> {
+    Reverse(u64::from(rank) << 32 | at)
+}
+
+#[inline]
+fn least(ranks: &[u32]) -> Option<(usize, u32)> {
+    let mut best = (0, NONE);
+    for (at, &rank) in ranks.iter().enumerate() {
+        if rank < best.1 {
+            best = (at, rank);
+        }
+    }
+    (best.1 != NONE).then_some(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Merges, Symbols, WINDOW};
+
+    /// Merges of four letters at random, each product a letter of its own: many rows that merge in more than one way.
+    fn random_merges(random: &mut impl FnMut(u32) -> u32) -> Merges {
+        let mut merges = Vec::new();
+        for product in 4..40 {
+            merges.push((random(product), random(product), product));
+        }
+        let Some(bound) = Some(random(40)).filter(|bound| *bound > 10) else { return Merges::new(&merges).unwrap() };
+        let ranked = merges.iter().map(|&(left, right, product)| ((product % bound) as usize, left, right, product));
+        Merges::with_ranks(&ranked.collect::<Vec<_>>()).unwrap()
+    }
+
+    #[test]
+    fn all_ways_of_merging_give_the_same() {
+        let mut state = 1u64;
+        let mut random = |bound: u32| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u32 % bound
+        };
+        for round in 0..300 {
+            let merges = random_merges(&mut random);
+            let length = if round % 10 == 0 { WINDOW * 3 + 7 } else { 1 + random(300) as usize };
+            let letters = 1 + random(4);
+            let mut words = [(); 3].map(|()| Symbols::default());
+            for at in 0..length {
+                let letter = random(letters);
+                words.iter_mut().for_each(|word| word.push(letter, at + 1));
+            }
+            let [scanned, with_agenda, in_windows] = &mut words;
+            merges.merge_scanning(scanned);
+            merges.merge_with_agenda(with_agenda);
+            merges.merge_in_windows(in_windows);
+            assert_eq!((&scanned.ids, &scanned.ends), (&with_agenda.ids, &with_agenda.ends), "round {round}, agenda");
+            assert_eq!((&scanned.ids, &scanned.ends), (&in_windows.ids, &in_windows.ends), "round {round}, windows");
+        }
+    }
+}

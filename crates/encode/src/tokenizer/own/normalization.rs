@@ -1,0 +1,142 @@
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use unicode_normalization_alignments::char::canonical_combining_class;
+use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+
+/// A text in the form that is cut into words, and where its bytes come from.
+pub(in crate::tokenizer) struct Normalized<'a> {
+    pub text: Cow<'a, str>,
+    /// Left to right, without a gap; empty where the text is as it was.
+    runs: Vec<Run>,
+}
+
+/// A stretch of normalized text.
+struct Run {
+    /// The first normalized byte of it.
+    at: usize,
+    /// The original byte that this one is.
+    original: usize,
+    /// For a character that composing gave: the end of the original text that all of it stands for.
+    end: Option<usize>,
+}
+
+impl<'a> Normalized<'a> {
+    /// The text as it is.
+    pub fn unchanged(text: &'a str) -> Self {
+        Self { text: Cow::Borrowed(text), runs: Vec::new() }
+    }
+
+    /// The text in Unicode's form C, as the reference crate composes it.
+    pub fn composed(text: &'a str) -> Self {
+        let mut normalized = Self::unchanged(text);
+        // Everything before this is in `runs` and `text`, once there is a change.
+        let mut copied = 0;
+        let mut at = 0;
+        while let Some((start, end)) = next_stretch(text, at) {
+            at = end;
+            let stretch = &text[start..end];
+            if stretch.nfc().all(|(_, change)| change == 0) && stretch.nfc().map(|(c, _)| c).eq(stretch.chars()) {
+                continue;
+            }
+            let out = normalized.text.to_mut();
+            if normalized.runs.is_empty() {
+                out.clear();
+            }
+            if copied < start {
+                normalized.runs.push(Run { at: out.len(), original: copied, end: None });
+                out.push_str(&text[copied..start]);
+            }
+            let mut left = text[start..end].char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8()));
+            // The reference crate's alignment of the character before, of none at the start.
+            let mut last = text[..start].char_indices().next_back().map_or((0, 0), |(at, _)| (at, start));
+            for (c, change) in stretch.nfc() {
+                let mut span = last;
+                if change <= 0 {
+                    span = left.next().unwrap_or(last);
+                    last = (change..0).fold(span, |last, _| left.next().unwrap_or(last));
+                }
+                normalized.runs.push(Run { at: out.len(), original: span.0, end: Some(span.1) });
+                out.push(c);
+            }
+            copied = end;
+        }
+        if !normalized.runs.is_empty() && copied < text.len() {
+            let out = normalized.text.to_mut();
+            normalized.runs.push(Run { at: out.len(), original: copied, end: None });
+            out.push_str(&text[copied..]);
+        }
+        normalized
+    }
+
+    pub fn is_changed(&self) -> bool {
+        !self.runs.is_empty()
+    }
+
+    /// The original bytes that normalized ones stand for.
+    pub fn original(&self, start: usize, end: usize) -> (usize, usize) {
+        if self.runs.is_empty() {
+            return (start, end);
+        }
+        let from = match self.run(start) {
+            Some(Run { original, end: Some(_), .. }) => *original,
+            Some(run) => run.original + (start - run.at),
+            None => start,
+        };
+        let to = match self.run(end.saturating_sub(1)) {
+            Some(Run { end: Some(to), .. }) => *to,
+            Some(run) => run.original + (end - run.at),
+            None => end,
+        };
+        (from, to)
+    }
+
+    fn run(&self, at: usize) -> Option<&Run> {
+        self.runs.get(self.runs.partition_point(|run| run.at <= at).checked_sub(1)?)
+    }
+}
+
+/// The next stretch from a byte on that composing could change: up to a character that composing leaves alone.
+fn next_stretch(text: &str, from: usize) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    let mut at = from;
+    let mut start = from;
+    loop {
+        // Below U+0300 nothing composes with what is before it.
+        let skipped = bytes.get(at..)?.iter().position(|&byte| byte >= 0xCC)?;
+        if skipped > 0 {
+            at += skipped;
+            start = at - 1;
+            while !text.is_char_boundary(start) {
+                start -= 1;
+            }
+        }
+        let c = text[at..].chars().next()?;
+        if !STABLE.holds(c) {
+            break;
+        }
+        start = at;
+        at += c.len_utf8();
+    }
+    let end = text[at..].char_indices().find(|&(_, c)| STABLE.holds(c)).map_or(text.len(), |(ahead, _)| at + ahead);
+    Some((start, end))
+}
+
+/// The characters that composing leaves alone, whatever stands before them: one bit each.
+struct Stable(Vec<u64>);
+
+static STABLE: LazyLock<Stable> = LazyLock::new(|| {
+    let mut bits = vec![0u64; char::MAX as usize / 64 + 1];
+    for c in '\0'..=char::MAX {
+        if canonical_combining_class(c) == 0 && is_nfc_quick(std::iter::once(c)) == IsNormalized::Yes {
+            bits[c as usize / 64] |= 1 << (c as u32 % 64);
+        }
+    }
+    Stable(bits)
+});
+
+impl Stable {
+    fn holds(&self, c: char) -> bool {
+        self.0.get(c as usize / 64).is_some_and(|bits| bits >> (c as u32 % 64) & 1 == 1)
+    }
+}

@@ -1,0 +1,139 @@
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::merges::Symbols;
+
+/// Longer words, and words of more tokens, are merged anew each time.
+const LONGEST: usize = 24;
+const MOST_TOKENS: usize = 6;
+/// 1 MiB for each thread and tokenizer.
+const SLOTS: usize = 1 << 14;
+/// So many tokenizers in turn keep their caches on a thread.
+const KEPT: usize = 4;
+
+/// Words seen before with their tokens: a fixed table, in which a word displaces the one that had its slot.
+pub(in crate::tokenizer) struct WordCache {
+    slots: Vec<Slot>,
+}
+
+/// The word (three numbers), its ids (two in each number), then the byte behind each token, how many there are, and the
+/// word's length.
+type Slot = [u64; 7];
+
+/// A word as it stands in a slot.
+#[derive(Clone, Copy)]
+pub(in crate::tokenizer) struct Key {
+    bytes: [u64; 3],
+    length: usize,
+    slot: usize,
+}
+
+impl Key {
+    /// The key of a part of a text; none of a word that is too long.
+    #[inline]
+    pub fn new(text: &str, start: usize, end: usize) -> Option<Self> {
+        let length = end - start;
+        if length > LONGEST || length == 0 {
+            return None;
+        }
+        let bytes = text.as_bytes();
+        let mut buffer = [0; LONGEST];
+        match bytes.get(start..start + LONGEST) {
+            Some(window) => buffer.copy_from_slice(window),
+            None => buffer[..length].copy_from_slice(bytes.get(start..end)?),
+        }
+        let part = |at: usize| {
+            let [a, b, c, d, e, f, g, h] = [0, 1, 2, 3, 4, 5, 6, 7].map(|byte| buffer[at * 8 + byte]);
+            let number = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+            match (length).saturating_sub(at * 8) {
+                0 => 0,
+                taken @ 1..8 => number & (u64::MAX >> (64 - taken * 8)),
+                _ => number,
+            }
+        };
+        let bytes = [part(0), part(1), part(2)];
+        let mixed = (bytes[0] ^ bytes[1].rotate_left(23) ^ bytes[2].rotate_left(41) ^ length as u64)
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (mixed ^ mixed >> 32 ^ bytes[1]).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+        Some(Self { bytes, length, slot: (mixed >> 50) as usize % SLOTS })
+    }
+}
+
+impl WordCache {
+    pub fn new() -> Self {
+        Self { slots: vec![[0; 7]; SLOTS] }
+    }
+
+    /// Calls `found` with the id and the end of each token of a known word.
+    #[inline]
+    pub fn get(&self, key: &Key, mut found: impl FnMut(u32, usize)) -> bool {
+        let slot = &self.slots[key.slot];
+        let [a, b, c, ids @ .., rest] = slot;
+        let [.., count, length] = rest.to_le_bytes();
+        if [*a, *b, *c] != key.bytes || usize::from(length) != key.length {
+            return false;
+        }
+        let ends = rest.to_le_bytes();
+        for at in 0..usize::from(count).min(MOST_TOKENS) {
+            let id = (ids[at / 2] >> (at % 2 * 32)) as u32;
+            found(id, usize::from(ends[at]));
+        }
+        true
+    }
+
+    pub fn put(&mut self, key: &Key, word: &Symbols) {
+        let count = word.ids.len();
+        if count > MOST_TOKENS {
+            return;
+        }
+        let mut ids = [0u64; MOST_TOKENS / 2];
+        let mut rest = [0u8; 8];
+        for (at, (&id, &end)) in word.ids.iter().zip(&word.ends).enumerate() {
+            ids[at / 2] |= u64::from(id) << (at % 2 * 32);
+            rest[at] = end as u8;
+        }
+        rest[6] = count as u8;
+        rest[7] = key.length as u8;
+        let [a, b, c] = key.bytes;
+        self.slots[key.slot] = [a, b, c, ids[0], ids[1], ids[2], u64::from_le_bytes(rest)];
+    }
+}
+
+/// What encoding needs to keep from word to word, one for each thread, so that threads share a tokenizer without a lock.
+pub(in crate::tokenizer) struct Memory {
+    pub cache: WordCache,
+    pub word: Symbols,
+}
+
+/// The number of a tokenizer, by which a thread knows its memory.
+pub(in crate::tokenizer) struct Owner(u64);
+
+thread_local! {
+    static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };
+}
+
+impl Owner {
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Calls `work` with this tokenizer's memory on this thread.
+    pub fn with_memory<T>(&self, work: impl FnOnce(&mut Memory) -> T) -> T {
+        let known = MEMORIES.with_borrow_mut(|memories| {
+            let at = memories.iter().position(|(owner, _)| *owner == self.0)?;
+            Some(memories.remove(at).1)
+        });
+        let mut memory =
+            known.unwrap_or_else(|| Box::new(Memory { cache: WordCache::new(), word: Symbols::default() }));
+        let result = work(&mut memory);
+        MEMORIES.with_borrow_mut(|memories| {
+            // The one used last stands last.
+            if memories.len() >= KEPT {
+                memories.remove(0);
+            }
+            memories.push((self.0, memory));
+        });
+        result
+    }
+}

@@ -1,0 +1,139 @@
+use std::collections::HashMap;
+
+use super::super::own::Owner;
+use super::super::own::added::Added;
+use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
+use super::super::own::bpe::{Bpe, Reading as Guard};
+use super::super::own::forged::Forged;
+use super::super::own::joints::Joints;
+use super::super::own::merges::Merges;
+use super::super::own::word_cache::Memory;
+use super::super::{Error, Token};
+use super::Reading;
+use super::model::{Algorithm, Model, PieceKind};
+use super::normalizer::ESCAPED_SPACE;
+
+const SPACE: char = '\u{2581}';
+
+/// The pairs of a sentencepiece model written out as merges, which our engine runs for words apart from each other.
+///
+/// It is for models as they are today: BPE with byte fallback whose normalizer only escapes spaces. The others take the
+/// way that `normalizer` and `bpe` write out step by step.
+pub(super) struct Words {
+    joints: Joints,
+    bpe: Bpe,
+    owner: Owner,
+}
+
+impl Words {
+    /// Of the pieces that a reading opens; nothing where a model does what merges alone do not.
+    pub fn new(model: &Model, reading: &Reading) -> Option<Self> {
+        let bytes = model.byte_pieces.as_ref()?;
+        let is_plain = model.normalizer.charsmap.is_empty()
+            && !model.normalizer.remove_extra_whitespaces
+            && model.normalizer.escape_whitespaces
+            && !model.whitespace_as_suffix;
+        if !is_plain || !matches!(model.algorithm, Algorithm::Bpe) {
+            return None;
+        }
+        let open = || (0..).zip(&model.pieces).filter(|&(id, _)| reading.is_open(id));
+        // User-defined pieces are matched before anything merges, so no merge comes to one.
+        let learned = || open().filter(|(_, piece)| piece.kind.is_learned());
+        let symbols: HashMap<char, u32> = learned()
+            .filter(|(_, piece)| piece.kind == PieceKind::Normal)
+            .filter_map(|(id, piece)| Some((one_character(&piece.text)?, id)))
+            .collect();
+        let longer = || learned().filter(|(_, piece)| one_character(&piece.text).is_none());
+        let has_symbols = |text: &str| text.chars().all(|c| symbols.contains_key(&c));
+        if !longer().all(|(_, piece)| piece.kind == PieceKind::Normal && has_symbols(&piece.text)) {
+            return None;
+        }
+        let ids: HashMap<&str, u32> = learned()
+            .filter(|(_, piece)| piece.kind == PieceKind::Normal)
+            .map(|(id, piece)| (piece.text.as_str(), id))
+            .collect();
+        let mut by_score: Vec<_> = longer().collect();
+        by_score.sort_by(|(_, a), (_, b)| b.score.total_cmp(&a.score));
+        let mut merges = Vec::new();
+        let (mut rank, mut score) = (0, f32::NAN);
+        for (product, piece) in by_score {
+            if score.total_cmp(&piece.score).is_ne() {
+                (rank, score) = (rank + 1, piece.score);
+            }
+            for (middle, _) in piece.text.char_indices().skip(1) {
+                let (left, right) = piece.text.split_at(middle);
+                if let (Some(&left), Some(&right)) = (ids.get(left), ids.get(right)) {
+                    merges.push((rank, left, right, product));
+                }
+            }
+        }
+        let joints = Joints::new(longer().map(|(_, piece)| piece.text.as_str()), Some(SPACE));
+        let characters = Characters::new(symbols.into_iter(), Otherwise::Bytes(bytes.clone()), Some(SPACE));
+        let bpe = Bpe {
+            alphabet: Alphabet::Characters(characters),
+            merges: Merges::with_ranks(&merges).ok()?,
+            whole: None,
+            forged: Forged::new(HashMap::new()),
+        };
+        Some(Self { joints, bpe, owner: Owner::new() })
+    }
+
+    /// Appends the tokens of a section, cut at user-defined pieces; `prefix` says whether a space is put before it.
+    pub fn encode(&self, text: &str, matched: &Added, prefix: bool, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.owner.with_memory(|memory| {
+            let mut prefix = prefix.then_some(SPACE);
+            matched.split(text, |id, start, end| match id {
+                None => self.encode_part(text, (start, end), &mut prefix, memory, out),
+                Some(id) => {
+                    if let Some(space) = prefix.take() {
+                        self.encode_prefixed(space, "", memory, out)?;
+                    }
+                    out.push(Token { id, start, end });
+                    Ok(())
+                }
+            })
+        })
+    }
+
+    fn encode_part(
+        &self,
+        text: &str,
+        (start, end): (usize, usize),
+        prefix: &mut Option<char>,
+        memory: &mut Memory,
+        out: &mut Vec<Token>,
+    ) -> Result<(), Error> {
+        let part = &text[start..end];
+        let first = out.len();
+        let mut result = Ok(());
+        self.joints.split(part, false, |from, to| {
+            if result.is_ok() {
+                result = match prefix.take() {
+                    Some(space) => self.encode_prefixed(space, &part[from..to], memory, out),
+                    None => self.bpe.encode_word(part, (from, to), Guard::Reference, memory, out),
+                };
+            }
+        });
+        for token in &mut out[first..] {
+            token.start += start;
+            token.end += start;
+        }
+        result
+    }
+
+    fn encode_prefixed(&self, space: char, word: &str, memory: &mut Memory, out: &mut Vec<Token>) -> Result<(), Error> {
+        let text = format!("{space}{word}");
+        let first = out.len();
+        self.bpe.encode_word(&text, (0, text.len()), Guard::Reference, memory, out)?;
+        for token in &mut out[first..] {
+            token.start = token.start.saturating_sub(ESCAPED_SPACE.len());
+            token.end = token.end.saturating_sub(ESCAPED_SPACE.len());
+        }
+        Ok(())
+    }
+}
+
+fn one_character(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    characters.next().filter(|_| characters.next().is_none())
+}
