@@ -1,12 +1,13 @@
 //! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
 //! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts;
 //! `generate` makes conversations for property tests, `toy` is a tokenizer without files, `gguf` writes files of that kind.
-//! The binary `conform` runs golden files from anywhere.
+//! `forge` tries to forge control tokens. The binary `conform` runs golden files from anywhere.
 //! Start reading at [`Fixture`] and [`golden`].
 
 #![expect(clippy::panic, reason = "a broken case fails the test that reads it")]
 
 mod fixture;
+pub mod forge;
 pub mod generate;
 mod gguf;
 pub mod golden;

@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use rolecall::json::{self, Layout};
+use rolecall::tokenizer::{self, AddedToken, Kind, Place, Token, Tokenizer};
 use rolecall::{
     Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, RuleMode, Slot, json::Object, render,
 };
-use rolecall_testkit::{Toy, generate};
+use rolecall_testkit::{Toy, forge, generate};
 
 /// Conversations for each format and rule mode.
 const ROUNDS: u64 = 80;
@@ -59,6 +60,127 @@ fn texts_cannot_change_the_control_tokens() {
         }
     }
     assert!(tokens > 10_000, "only {tokens} control tokens were looked at");
+}
+
+/// Conversations for the built-in formats and the small templates and tokenizers, and for real ones.
+const TRIED: (usize, usize) = (1_500, 2_500);
+
+/// The seed of both; other seeds are for `conform --forge`.
+const SEED: u64 = 20_261_122;
+
+#[test]
+fn no_conversation_forges_a_token() {
+    let plan = forge::Plan::builtin();
+    let summary = forge::run(&plan.subjects, TRIED.0, SEED, 2, &|_| {});
+    assert_clean(&plan, &summary);
+    assert!(summary.rendered > TRIED.0 * 9 / 10 && summary.controls > TRIED.0, "{summary}");
+    // The same seed, the same conversations, whoever does the work.
+    let alone = forge::run(&plan.subjects, TRIED.0 / 10, SEED, 1, &|_| {});
+    let together = forge::run(&plan.subjects, TRIED.0 / 10, SEED, 3, &|_| {});
+    assert_eq!(alone.to_string(), together.to_string());
+}
+
+#[test]
+fn no_conversation_forges_a_token_of_a_real_template() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("nobody tried to forge the tokens of real templates and tokenizers");
+        return;
+    };
+    let (templates, tokenizers) = (shared.join("templates"), shared.join("tokenizers"));
+    let plan = forge::Plan::with_folders(Some(&templates), Some(&tokenizers)).unwrap();
+    assert!(plan.subjects.len() > 1_400, "{} subjects", plan.subjects.len());
+    let summary = forge::run(&plan.subjects, TRIED.1, SEED, 2, &|_| {});
+    assert_clean(&plan, &summary);
+    assert!(summary.rendered > TRIED.1 * 9 / 10 && summary.controls > TRIED.1, "{summary}");
+}
+
+fn assert_clean(plan: &forge::Plan, summary: &forge::Summary) {
+    if let Some(failure) = summary.failures.first() {
+        panic!("{}, seed {}: {}\n{summary}", failure.subject, failure.seed, forge::explain(&plan.subjects, failure));
+    }
+}
+
+/// A tokenizer that lets tokens through, in one way or another.
+struct Leaky {
+    tokenizer: Arc<dyn Tokenizer>,
+    leak: Leak,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Leak {
+    /// Ordinary text becomes what it spells.
+    Spelled,
+    /// Ordinary text becomes what it spells in other letters.
+    Folded,
+    /// One token is not said to be one.
+    Unsaid,
+}
+
+impl Tokenizer for Leaky {
+    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
+        let folded = text.to_ascii_lowercase();
+        match self.leak {
+            Leak::Spelled => self.tokenizer.encode_reference(text, place, out),
+            Leak::Folded if folded != text => self.tokenizer.encode_reference(&folded, place, out),
+            Leak::Folded | Leak::Unsaid => self.tokenizer.encode_ordinary(text, place, out),
+        }
+    }
+
+    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
+        self.tokenizer.encode_reference(text, place, out)
+    }
+
+    fn added_tokens(&self) -> &[AddedToken] {
+        let added = self.tokenizer.added_tokens();
+        if self.leak == Leak::Unsaid { &added[1..] } else { added }
+    }
+
+    fn token_id(&self, text: &str) -> Option<u32> {
+        self.tokenizer.token_id(text)
+    }
+
+    fn token_text(&self, id: u32) -> Option<String> {
+        self.tokenizer.token_text(id)
+    }
+
+    fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
+        self.tokenizer.token_bytes(id, out)
+    }
+
+    fn vocabulary_size(&self) -> usize {
+        self.tokenizer.vocabulary_size()
+    }
+
+    fn kind(&self) -> Kind {
+        self.tokenizer.kind()
+    }
+
+    fn adds_bos(&self) -> Option<u32> {
+        self.tokenizer.adds_bos()
+    }
+
+    fn adds_eos(&self) -> Option<u32> {
+        self.tokenizer.adds_eos()
+    }
+}
+
+#[test]
+fn a_tokenizer_that_lets_tokens_through_is_found_out() {
+    for (leak, why) in [(Leak::Spelled, "forged"), (Leak::Folded, "forged"), (Leak::Unsaid, "honest")] {
+        let (_, small) = forge::small_tokenizers().into_iter().next().unwrap();
+        let leaky: Arc<dyn Tokenizer> = Arc::new(Leaky { tokenizer: small, leak });
+        let mut plan = forge::Plan::default();
+        let (name, source) = forge::small_templates()[0];
+        plan.add_templates(&vec![(name.into(), source.into(), Vec::new())], &vec![("leaky".into(), leaky)]);
+        plan.keep("leaky");
+        let summary = forge::run(&plan.subjects, 60, SEED, 1, &|_| {});
+        let failure = summary.failures.first().unwrap_or_else(|| panic!("{leak:?}: {summary}"));
+        let told = forge::explain(&plan.subjects, failure);
+        assert!(told.starts_with(why), "{leak:?}: {told}");
+        // It is small: a message or two, and little in them.
+        let request = told.split_once("request: ").unwrap().1;
+        assert!(request.len() < 120, "{leak:?}: {told}");
+    }
 }
 
 #[test]

@@ -1,20 +1,28 @@
 //! Runs golden files of reference systems through rolecall and says what passed.
 //!
 //!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]
+//!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
 //!
-//! The facts, where not given, are looked for in `facts` beside the first file's folder.
+//! The facts, where not given, are looked for in `facts` beside the first file's folder. The second form makes N conversations
+//! that try to forge control tokens, from a seed, on every format and template with every tokenizer that fits.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::{env, fs};
+use std::time::Instant;
+use std::{env, fs, thread};
 
 use rolecall_testkit::golden::Folders;
-use rolecall_testkit::{Report, golden};
+use rolecall_testkit::{Report, forge, golden};
 
-const USAGE: &str = "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]";
+const USAGE: &str = "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]
+       conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]";
 
 fn main() -> ExitCode {
-    match arguments().and_then(|arguments| run(&arguments)) {
+    let run = |arguments: Arguments| match arguments.forge {
+        Some(count) => run_forge(&arguments, count),
+        None => run_files(&arguments),
+    };
+    match arguments().and_then(run) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
         Err(message) => {
@@ -29,6 +37,11 @@ struct Arguments {
     files: Vec<PathBuf>,
     folders: Folders,
     failures: Option<usize>,
+    /// How many conversations try to forge something.
+    forge: Option<usize>,
+    seed: u64,
+    only: Option<String>,
+    threads: Option<usize>,
 }
 
 fn arguments() -> Result<Arguments, String> {
@@ -36,23 +49,28 @@ fn arguments() -> Result<Arguments, String> {
     let mut given = env::args().skip(1);
     while let Some(argument) = given.next() {
         let mut value = || given.next().ok_or_else(|| format!("`{argument}` needs a value"));
+        let no_number = || format!("`{argument}` needs a number");
         match argument.as_str() {
             "--tokenizers" => read.folders.tokenizers = Some(value()?.into()),
             "--templates" => read.folders.templates = Some(value()?.into()),
             "--facts" => read.folders.facts = Some(value()?.into()),
-            "--failures" => read.failures = Some(value()?.parse().map_err(|_| "`--failures` needs a number")?),
+            "--failures" => read.failures = Some(value()?.parse().map_err(|_| no_number())?),
+            "--forge" => read.forge = Some(value()?.parse().map_err(|_| no_number())?),
+            "--seed" => read.seed = value()?.parse().map_err(|_| no_number())?,
+            "--threads" => read.threads = Some(value()?.parse().map_err(|_| no_number())?),
+            "--only" => read.only = Some(value()?),
             "-h" | "--help" => return Err("runs golden files".into()),
             option if option.starts_with("--") => return Err(format!("unknown option `{option}`")),
             file => read.files.push(file.into()),
         }
     }
-    if read.files.is_empty() {
-        return Err("no files".into());
+    if read.files.is_empty() == read.forge.is_none() {
+        return Err("give files, or `--forge`".into());
     }
     Ok(read)
 }
 
-fn run(arguments: &Arguments) -> Result<bool, String> {
+fn run_files(arguments: &Arguments) -> Result<bool, String> {
     let mut folders = arguments.folders.clone();
     folders.facts = folders.facts.or_else(|| Some(arguments.files.first()?.parent()?.join("../facts")));
     let mut context = golden::Context::new(folders);
@@ -63,4 +81,33 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     }
     print!("{}", report.print(arguments.failures.unwrap_or(5)));
     Ok(report.totals().1 == 0)
+}
+
+fn run_forge(arguments: &Arguments, count: usize) -> Result<bool, String> {
+    let began = Instant::now();
+    let folders = &arguments.folders;
+    let mut plan = forge::Plan::with_folders(folders.templates.as_deref(), folders.tokenizers.as_deref())?;
+    if let Some(only) = &arguments.only {
+        plan.keep(only);
+    }
+    if plan.subjects.is_empty() {
+        return Err("nothing is called so: a label is `NAME × TOKENIZER`".into());
+    }
+    eprintln!("{} formats and templates with their tokenizers, read in {:.1?}", plan.subjects.len(), began.elapsed());
+    let threads = arguments.threads.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let step = (count / 20).max(1_000);
+    let progress = |done: usize| {
+        // Threads take fewer than a step at a time.
+        if done / step != done.saturating_sub(forge::BATCH) / step {
+            eprintln!("{done} of {count} conversations, {:.0?}", began.elapsed());
+        }
+    };
+    let summary = forge::run(&plan.subjects, count, arguments.seed, threads, &progress);
+    for failure in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
+        println!("FAILED {}\n  {}", failure.subject, forge::explain(&plan.subjects, failure));
+        println!("  again: conform --forge 1 --seed {} --only '{}'\n", failure.seed, failure.subject);
+    }
+    print!("{summary}");
+    eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);
+    Ok(summary.is_clean())
 }

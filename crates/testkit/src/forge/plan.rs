@@ -1,0 +1,246 @@
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rolecall::jinja::{Constant, Test};
+use rolecall::tokenizer::{self, Tokenizer};
+use rolecall::{ChatTemplate, Encoder, FindingKind, Format, Json, TemplateOptions, analyze_template, json};
+
+use super::marks::spelled_in;
+use super::subject::{protected, spelled};
+use super::talk::Habits;
+use super::{Marks, Subject, Voice, small_templates, small_tokenizers};
+use crate::{Toy, generate};
+
+/// Templates with their names and special tokens.
+pub type Templates = Vec<(String, String, Vec<(String, String)>)>;
+
+/// The toy tokenizer in which a format's literal texts are tokens too.
+const MARKED: &str = "toy-marked";
+
+/// Tokenizers with their names.
+pub type Tokenizers = Vec<(String, Arc<dyn Tokenizer>)>;
+
+/// What conversations are tried on: each format with each tokenizer that has its control tokens, each template with each.
+#[derive(Default)]
+pub struct Plan {
+    /// In a fixed order.
+    pub subjects: Vec<Subject>,
+}
+
+/// A tokenizer that all templates share.
+struct Shared {
+    name: String,
+    encoder: Arc<Encoder>,
+    tokens: Arc<[String]>,
+    protected: Arc<HashMap<u32, Vec<String>>>,
+    spelled: Arc<HashSet<u32>>,
+}
+
+/// A template that all tokenizers share.
+struct Program {
+    name: String,
+    voice: Voice,
+    words: Arc<[String]>,
+    gates: Arc<[String]>,
+}
+
+impl Plan {
+    /// Every built-in format and small template with tokenizers that need no files.
+    pub fn builtin() -> Plan {
+        let mut plan = Plan::default();
+        plan.add_formats_with_toys();
+        let templates = small_templates().into_iter().map(|(name, source)| {
+            let tokens = [("bos_token", "<s>"), ("eos_token", "</s>")].map(|(name, text)| (name.into(), text.into()));
+            (name.to_owned(), source.to_owned(), tokens.to_vec())
+        });
+        let tokenizers = small_tokenizers().into_iter().map(|(name, tokenizer)| (name.to_owned(), tokenizer));
+        plan.add_templates(&templates.collect(), &tokenizers.collect());
+        plan
+    }
+
+    /// The same, with the templates and tokenizers of these folders.
+    pub fn with_folders(templates: Option<&Path>, tokenizers: Option<&Path>) -> Result<Plan, String> {
+        let mut plan = Plan::builtin();
+        let tokenizers = tokenizers.map(read_tokenizers).transpose()?.unwrap_or_default();
+        plan.add_formats(&tokenizers);
+        if let Some(folder) = templates {
+            plan.add_templates(&read_templates(folder)?, &tokenizers);
+        }
+        Ok(plan)
+    }
+
+    /// Keeps the subjects with this text in their labels.
+    pub fn keep(&mut self, only: &str) {
+        self.subjects.retain(|subject| subject.label.contains(only));
+    }
+
+    /// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
+    /// the format's literal text is a token.
+    fn add_formats_with_toys(&mut self) {
+        let registry = rolecall::registry();
+        for format in generate::variants(&registry) {
+            let plain = Toy::of(format);
+            let mut appended = plain.clone();
+            for control in format.controls.iter() {
+                appended = match control.id {
+                    Some(id) => appended.with_id(&control.text, id),
+                    None => appended.with(&control.text),
+                };
+            }
+            let mut marked = appended.clone();
+            for mark in generate::marks(format) {
+                // A spelling of a control token is that token.
+                if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
+                    marked = marked.with(&mark);
+                }
+            }
+            for (name, toy) in [("toy", plain), ("toy-appended", appended), (MARKED, marked)] {
+                self.add_format(format, name, &(Arc::new(toy) as Arc<dyn Tokenizer>));
+            }
+        }
+    }
+
+    fn add_formats(&mut self, tokenizers: &Tokenizers) {
+        let registry = rolecall::registry();
+        for format in generate::variants(&registry) {
+            for (name, tokenizer) in tokenizers {
+                self.add_format(format, name, tokenizer);
+            }
+        }
+    }
+
+    /// Adds a format with a tokenizer, if that has its control tokens.
+    fn add_format(&mut self, format: &Format, name: &str, tokenizer: &Arc<dyn Tokenizer>) {
+        let Ok(encoder) = Encoder::new(Arc::clone(&format.controls), Arc::clone(tokenizer)) else { return };
+        let protected = protected(&encoder, Some(format));
+        let mut tokens: Vec<String> = protected.values().flatten().cloned().collect();
+        tokens.sort();
+        tokens.dedup();
+        self.subjects.push(Subject {
+            label: format!("{} × {name}", generate::label(format)),
+            voice: Voice::Format(Arc::new(format.clone())),
+            marks: Marks::new(tokens.into(), generate::marks(format).into(), Arc::from([])),
+            spelled: Arc::new(spelled(&encoder, &protected)),
+            protected: Arc::new(protected),
+            encoder: Arc::new(encoder),
+            is_real: name != MARKED,
+        });
+    }
+
+    /// Adds templates, each with each of these tokenizers and with a toy that has its marks.
+    pub fn add_templates(&mut self, templates: &Templates, tokenizers: &Tokenizers) {
+        let shared: Vec<Shared> = tokenizers.iter().filter_map(|(name, tokenizer)| share(name, tokenizer)).collect();
+        for (name, source, tokens) in templates {
+            let Some(program) = compile(name, source, tokens) else { continue };
+            for tokenizer in &shared {
+                self.add_template(&program, tokenizer);
+            }
+            // Its own control tokens, which few of the tokenizers have.
+            let none = Format::new("none");
+            let toy =
+                program.words.iter().filter(|word| is_token(word)).fold(Toy::of(&none), |toy, word| toy.with(word));
+            if let Some(toy) = share("toy", &(Arc::new(toy) as Arc<dyn Tokenizer>)) {
+                self.add_template(&program, &toy);
+            }
+        }
+    }
+
+    fn add_template(&mut self, program: &Program, tokenizer: &Shared) {
+        self.subjects.push(Subject {
+            label: format!("{} × {}", program.name, tokenizer.name),
+            voice: program.voice.clone(),
+            encoder: Arc::clone(&tokenizer.encoder),
+            marks: Marks::new(Arc::clone(&tokenizer.tokens), Arc::clone(&program.words), Arc::clone(&program.gates)),
+            protected: Arc::clone(&tokenizer.protected),
+            spelled: Arc::clone(&tokenizer.spelled),
+            is_real: true,
+        });
+    }
+}
+
+fn share(name: &str, tokenizer: &Arc<dyn Tokenizer>) -> Option<Shared> {
+    let encoder = Encoder::new(Arc::from([]), Arc::clone(tokenizer)).ok()?;
+    let tokens: Vec<String> = tokenizer.added_tokens().iter().map(|token| token.text.clone()).collect();
+    let protected = protected(&encoder, None);
+    Some(Shared {
+        name: name.to_owned(),
+        tokens: tokens.into(),
+        spelled: Arc::new(spelled(&encoder, &protected)),
+        protected: Arc::new(protected),
+        encoder: Arc::new(encoder),
+    })
+}
+
+/// Compiles a template and asks its analysis what it takes and what it compares texts with.
+fn compile(name: &str, source: &str, tokens: &[(String, String)]) -> Option<Program> {
+    let template = ChatTemplate::compile(source, tokens.to_vec()).ok()?;
+    let analysis = analyze_template(&template, &TemplateOptions::default()).ok()?;
+    let gated = analysis.findings.iter().any(|finding| finding.kind == FindingKind::ContentGated);
+    let mut words = spelled_in(template.source());
+    words.extend(tokens.iter().map(|(_, text)| text.clone()));
+    let mut gates = Vec::new();
+    for asked in &analysis.program.comparisons {
+        let is_text = matches!(asked.test, Test::Operator(_) | Test::Method(_));
+        gates.extend(asked.with.iter().filter_map(|with| match with {
+            Constant::Text(text) if is_text && !text.trim().is_empty() => Some(text.clone()),
+            _ => None,
+        }));
+    }
+    for list in [&mut words, &mut gates] {
+        list.sort();
+        list.dedup();
+    }
+    let voice = Voice::Template { template: Arc::new(template), habits: Arc::new(Habits::of(&analysis)), gated };
+    Some(Program { name: name.to_owned(), voice, words: words.into(), gates: gates.into() })
+}
+
+fn is_token(word: &str) -> bool {
+    let closed = (word.starts_with('<') && word.ends_with('>')) || (word.starts_with('[') && word.ends_with(']'));
+    closed && word.len() > 2
+}
+
+/// The tokenizers of a folder, a folder each, by name.
+fn read_tokenizers(folder: &Path) -> Result<Tokenizers, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
+    let mut tokenizers = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
+        let path = entry.map_err(|error| failed(&error))?.path();
+        if !path.is_dir() {
+            continue;
+        }
+        let tokenizer = tokenizer::load(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        tokenizers.push((name, Arc::from(tokenizer)));
+    }
+    tokenizers.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(tokenizers)
+}
+
+/// The templates of a folder with their special tokens, as its `index.json` has them; without one, all files that end in `.jinja`.
+fn read_templates(folder: &Path) -> Result<Templates, String> {
+    let mut templates = Templates::new();
+    let index = fs::read_to_string(folder.join("index.json")).unwrap_or_default();
+    let index = json::parse(&index).unwrap_or(Json::Null);
+    let entries = index.as_object().and_then(|index| index.get("templates")?.as_array()).unwrap_or_default();
+    let mut known: HashMap<&str, Vec<(String, String)>> = HashMap::new();
+    for entry in entries.iter().filter_map(Json::as_object) {
+        let token = |name: &str| Some((name.to_owned(), entry.get(name)?.as_str()?.to_owned()));
+        let Some(file) = entry.get("file").and_then(Json::as_str) else { continue };
+        known.insert(file, ["bos_token", "eos_token"].into_iter().filter_map(token).collect());
+    }
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
+    for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
+        let path = entry.map_err(|error| failed(&error))?.path();
+        if path.extension().is_none_or(|extension| extension != "jinja") {
+            continue;
+        }
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let tokens = known.get(name.as_str()).cloned().unwrap_or_default();
+        templates.push((name, source, tokens));
+    }
+    templates.sort();
+    Ok(templates)
+}

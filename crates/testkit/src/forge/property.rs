@@ -1,0 +1,238 @@
+//! What must hold of a hostile conversation and its honest twin.
+
+use rolecall::tokenizer::Place;
+use rolecall::{Encoded, EncodedToken, Origin, Prompt, Run};
+
+use super::draft::{Draft, Side};
+use super::{Subject, Voice};
+
+/// The roles that everybody knows. A template may make a control token of one, and of no other word of a message.
+const ROLES: [&str; 9] =
+    ["system", "developer", "user", "assistant", "tool", "environment", "observation", "function", "ipython"];
+
+/// What came of a conversation.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// It was refused, in both forms; the code of the refusal.
+    Refused(String),
+    /// It was refused in one form and not in the other: its words decide. Nothing was encoded that could be compared.
+    OneRefused(String),
+    /// It holds.
+    Compared(Compared),
+    /// It does not, and why.
+    Failed(String),
+}
+
+/// A conversation of which all holds.
+#[derive(Clone, Debug, Default)]
+pub struct Compared {
+    /// Control tokens of the hostile form, each looked at, and the same as those of the twin unless that is steered.
+    pub controls: usize,
+    /// Ids of the twin, if they are the reference's.
+    pub honest: usize,
+    /// Whether the reference was asked for each run between control tokens, and not for the whole.
+    pub by_runs: bool,
+    /// Why the twin has other ids than the reference gives it, where it has.
+    pub excused: Option<&'static str>,
+    /// What a message said decided what else the template wrote.
+    pub steered: bool,
+}
+
+/// Whether a conversation forges anything, and whether its twin gets the reference's ids.
+pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
+    let run = |side: Side| -> Result<(Prompt, Encoded), String> {
+        let prompt = subject.render(draft, side)?;
+        let encoded = subject.encode(&prompt)?;
+        Ok((prompt, encoded))
+    };
+    let (hostile, twin) = match (run(Side::Hostile), run(Side::Twin)) {
+        (Ok(hostile), Ok(twin)) => (hostile, twin),
+        (Err(why), Err(_)) => return Outcome::Refused(why),
+        (Ok((prompt, encoded)), Err(why)) | (Err(why), Ok((prompt, encoded))) => {
+            return match forged(subject, &prompt, &encoded) {
+                Some(forged) => Outcome::Failed(forged),
+                None => Outcome::OneRefused(why),
+            };
+        }
+    };
+    let sides = [&hostile, &twin];
+    if let Some(forged) = sides.into_iter().find_map(|(prompt, encoded)| forged(subject, prompt, encoded)) {
+        return Outcome::Failed(forged);
+    }
+    let [found, wanted] = sides.map(|(_, encoded)| encoded.control_ids());
+    let mut compared = Compared { controls: found.len(), ..Compared::default() };
+    if found != wanted {
+        let [wrote, would_write] = sides.map(|(prompt, _)| own_text(prompt));
+        let gated = matches!(subject.voice, Voice::Template { gated: true, .. });
+        let difference = format!(
+            "control ids differ\n  hostile: {found:?}\n  twin:    {wanted:?}\n  hostile prompt: {:?}\n  twin's prompt:  {:?}",
+            hostile.0.text(),
+            twin.0.text()
+        );
+        if wrote == would_write {
+            return Outcome::Failed(format!("forged: {difference}"));
+        }
+        if !gated {
+            return Outcome::Failed(format!("forged: no branch on what is said was found, and yet {difference}"));
+        }
+        compared.steered = true;
+    }
+    let (prompt, encoded) = &twin;
+    let found = encoded.ids();
+    compared.by_runs = encoded.tokens.iter().any(|token| token.control && !subject.spelled.contains(&token.id));
+    let reference = match compared.by_runs {
+        true => by_runs(subject, prompt, encoded),
+        false => whole(subject, prompt),
+    };
+    match reference {
+        Ok(ids) => match (found == ids, excuse(subject, prompt)) {
+            (true, _) => compared.honest = ids.len(),
+            (false, Some(why)) => compared.excused = Some(why),
+            (false, None) => return Outcome::Failed(told_difference(prompt, &found, &ids)),
+        },
+        Err(why) => return Outcome::Failed(format!("honest: the reference fails: {why}")),
+    }
+    Outcome::Compared(compared)
+}
+
+/// A control token that is not the format's or template's own, if there is one.
+fn forged(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Option<String> {
+    let text = prompt.text();
+    let at = |token: &EncodedToken| text.get(token.start..token.end).unwrap_or("(no span)");
+    for token in &encoded.tokens {
+        let spellings = subject.protected.get(&token.id);
+        let why = match (token.control, spellings) {
+            (false, None) => continue,
+            // A byte that has no other piece, or text that is not known: never the token's own name.
+            (false, Some(spellings))
+                if stands_in(subject, token.id) && !spellings.iter().any(|s| at(token).contains(s.as_str())) =>
+            {
+                continue;
+            }
+            (false, Some(_)) => "a protected id that is not called a control token",
+            (true, _) if !is_own(prompt, token) => "a control token out of text that is not the template's own",
+            (true, Some(spellings)) if !spellings.iter().any(|spelling| spelling == at(token)) => {
+                "a control token where another text stands"
+            }
+            (true, _) => continue,
+        };
+        return Some(format!(
+            "forged: {why}: id {} at bytes {}..{}, {:?}\n  prompt: {text:?}",
+            token.id,
+            token.start,
+            token.end,
+            at(token)
+        ));
+    }
+    None
+}
+
+/// Whether an id stands for text that has no other: an unknown token, the piece of a byte.
+fn stands_in(subject: &Subject, id: u32) -> bool {
+    let name = subject.encoder.tokenizer().token_text(id).unwrap_or_default();
+    let byte = name.strip_prefix("<0x").and_then(|name| name.strip_suffix('>'));
+    byte.is_some_and(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok())
+        || ["<unk>", "[UNK]", "?"].contains(&name.as_str())
+}
+
+/// Whether a token stands on text of the template's own, or on the name of a role.
+fn is_own(prompt: &Prompt, token: &EncodedToken) -> bool {
+    let mut segments = prompt.segments_in(token.start..token.end).peekable();
+    segments.peek().is_some()
+        && segments.all(|segment| match &segment.origin {
+            Origin::Control(_) => true,
+            Origin::Format => !segment.is_made,
+            Origin::Message { field, .. } => field == "role" && ROLES.contains(&whole_role(prompt, segment.start)),
+            _ => false,
+        })
+}
+
+/// The role of which a byte is part: all of its neighbours with its origin.
+fn whole_role(prompt: &Prompt, at: usize) -> &str {
+    prompt
+        .segments()
+        .find(|segment| (segment.start..segment.start + segment.text.len()).contains(&at))
+        .map_or("", |segment| segment.text)
+}
+
+/// What the format or template wrote of its own.
+fn own_text(prompt: &Prompt) -> String {
+    prompt
+        .segments()
+        .filter(|segment| segment.origin.is_format() && !segment.is_made)
+        .map(|segment| segment.text)
+        .collect()
+}
+
+/// Why a prompt may have other ids than the reference's.
+fn excuse(subject: &Subject, prompt: &Prompt) -> Option<&'static str> {
+    let tokenizer = subject.encoder.tokenizer();
+    let is_foreign = |run: Run<'_>| matches!(run, Run::Control { text, .. } if tokenizer.token_id(text).is_none());
+    match subject.is_real {
+        false => Some("no maker has a tokenizer in which a format's literal texts are tokens"),
+        true => {
+            prompt.runs().any(is_foreign).then_some("the tokenizer spells a control token otherwise than the format")
+        }
+    }
+}
+
+/// The ids that the reference gives an honest prompt as one text; cut where the maker's own code calls its tokenizer anew.
+fn whole(subject: &Subject, prompt: &Prompt) -> Result<Vec<u32>, String> {
+    let runs: Vec<Run<'_>> = prompt.runs().collect();
+    let is_text = |run: &Run<'_>| matches!(run, Run::Text { .. });
+    let has_seams = runs.windows(2).any(|pair| pair.iter().all(is_text));
+    if !has_seams {
+        return subject
+            .encoder
+            .encode_reference(prompt)
+            .map(|encoded| encoded.ids())
+            .map_err(|error| error.to_string());
+    }
+    let mut ids = Vec::new();
+    for (at, run) in runs.iter().enumerate() {
+        match run {
+            Run::Control { .. } => {
+                let encoded = subject.encoder.encode_runs([run.clone()]).map_err(|error| error.to_string())?;
+                ids.extend(encoded.ids());
+            }
+            Run::Text { text, .. } => read(subject, text, at == 0, &mut ids)?,
+        }
+    }
+    Ok(ids)
+}
+
+/// The ids that the reference gives each text between control tokens, where these never come out of a text.
+fn by_runs(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Result<Vec<u32>, String> {
+    let mut ids = Vec::new();
+    let mut from = 0;
+    for control in encoded.tokens.iter().filter(|token| token.control) {
+        read(subject, &prompt.text()[from..control.start], from == 0, &mut ids)?;
+        ids.push(control.id);
+        from = control.end;
+    }
+    read(subject, &prompt.text()[from..], from == 0, &mut ids)?;
+    Ok(ids)
+}
+
+fn read(subject: &Subject, text: &str, is_first: bool, ids: &mut Vec<u32>) -> Result<(), String> {
+    if text.is_empty() {
+        return Ok(());
+    }
+    let place = if is_first { Place::Start } else { Place::Inside };
+    let mut tokens = Vec::new();
+    let read = subject.encoder.tokenizer().encode_reference(text, place, &mut tokens);
+    read.map_err(|error| error.to_string())?;
+    ids.extend(tokens.iter().map(|token| token.id));
+    Ok(())
+}
+
+fn told_difference(prompt: &Prompt, found: &[u32], wanted: &[u32]) -> String {
+    let same = found.iter().zip(wanted).take_while(|(a, b)| a == b).count();
+    let some = |ids: &[u32]| ids[same.min(ids.len())..ids.len().min(same + 12)].to_vec();
+    format!(
+        "honest: ids differ from the reference's from number {same} on\n  found:     {:?}\n  reference: {:?}\n  prompt: {:?}",
+        some(found),
+        some(wanted),
+        prompt.text()
+    )
+}

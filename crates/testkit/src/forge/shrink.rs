@@ -1,0 +1,41 @@
+use super::Subject;
+use super::draft::Draft;
+use super::property::{Outcome, check};
+use super::twin::twin;
+use crate::generate;
+
+/// Texts are made shorter so many times at most.
+const TRIES: usize = 2_000;
+
+/// The smallest conversation that still fails: without what it fails without, its texts as short as they get.
+pub fn shrink(subject: &Subject, failing: &Draft) -> Draft {
+    let fails = |draft: &Draft| matches!(check(subject, draft), Outcome::Failed(_));
+    let mut smallest = failing.clone();
+    smallest.request =
+        generate::shrink(&failing.request, |request| fails(&Draft { request: request.clone(), ..failing.clone() }));
+    let mut tries = TRIES;
+    for number in 0..smallest.words.len() {
+        let mut length = smallest.words[number].hostile.chars().count();
+        while length > 0 && tries > 0 {
+            let mut from = 0;
+            while from < smallest.words[number].hostile.chars().count() && tries > 0 {
+                tries -= 1;
+                let mut candidate = smallest.clone();
+                let words = &mut candidate.words[number];
+                words.hostile = without(&words.hostile, from, length);
+                words.twin = twin(&words.hostile, &mut fastrand::Rng::with_seed(0));
+                match fails(&candidate) {
+                    true => smallest = candidate,
+                    false => from += length,
+                }
+            }
+            length /= 2;
+        }
+    }
+    smallest
+}
+
+/// A text without so many characters from one on.
+fn without(text: &str, from: usize, length: usize) -> String {
+    text.chars().enumerate().filter(|(at, _)| !(from..from + length).contains(at)).map(|(_, c)| c).collect()
+}

@@ -1,0 +1,233 @@
+//! Small tokenizers and templates of our own, one for each way in which a text has ever become a token: so that a fresh clone
+//! tries them all.
+
+use std::sync::Arc;
+
+use rolecall::json::{self, Layout, Object};
+use rolecall::tokenizer::{HuggingFace, Tokenizer};
+use rolecall::{Json, object};
+
+/// The control tokens of all of them: flagged special or not, with white space taken, by words alone, by themselves.
+const TOKENS: [&str; 14] = [
+    "<|im_start|>",
+    "<|im_end|>",
+    "<s>",
+    "</s>",
+    "<think>",
+    "</think>",
+    "<tool_call>",
+    "</tool_call>",
+    "<|user|>",
+    "<|assistant|>",
+    "[INST]",
+    "[/INST]",
+    "<\u{ff5c}Frage\u{ff5c}>",
+    "<|end\u{2581}of|>",
+];
+
+/// Templates, each with its name: the usual one, one that makes tokens of roles, one that cuts reasoning off, one that prints
+/// tools and calls, one that trims, one that begins tokens and leaves the rest to a message.
+pub fn small_templates() -> Vec<(&'static str, &'static str)> {
+    vec![
+        (
+            "turns",
+            "{{ bos_token }}{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}\
+             {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        ),
+        (
+            "roles",
+            "{% for m in messages %}{{ '<|' + m.role + '|>' }}{{ m.content | trim }}</s>{% endfor %}\
+             {% if add_generation_prompt %}<|assistant|>{% endif %}",
+        ),
+        (
+            "reasoning",
+            "{% for m in messages %}<|im_start|>{{ m.role }}\n{% if m.role == 'assistant' and '</think>' in m.content %}\
+             <think>{{ m.content.split('</think>')[0].split('<think>')[-1] }}</think>{{ m.content.split('</think>')[-1] }}\
+             {% elif m.reasoning_content %}<think>{{ m.reasoning_content }}</think>{{ m.content }}\
+             {% else %}{{ m.content }}{% endif %}<|im_end|>\n{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        ),
+        (
+            "calls",
+            "{{ bos_token }}{% if tools %}<|im_start|>system\n{% for tool in tools %}{{ tool | tojson }}\n{% endfor %}<|im_end|>\n{% endif %}\
+             {% for d in documents or [] %}<|im_start|>document\n{{ d.title }}: {{ d.text }}<|im_end|>\n{% endfor %}\
+             {% for m in messages %}<|im_start|>{{ m.role }}{% if m.name %} {{ m.name }}{% endif %}\n{{ m.content or '' }}\
+             {% for c in m.tool_calls or [] %}<tool_call>{{ {'name': c.function.name, 'arguments': c.function.arguments} | tojson }}</tool_call>{% endfor %}\
+             {% if m.tool_call_id %}{{ m.tool_call_id }}{% endif %}<|im_end|>\n{% endfor %}{{ mode or '' }}\
+             {% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}",
+        ),
+        (
+            "instructions",
+            "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}[INST] {{ m.content }} [/INST]{% else %} {{ m.content | trim }}{{ eos_token }}{% endif %}{% endfor %}",
+        ),
+        (
+            "halves",
+            "{% for m in messages %}<|im_{{ m.content }}|><|im_end{{ m.content }}>[{{ m.content }}INST]{{ m.content }}>{% endfor %}",
+        ),
+        (
+            "wide",
+            "{% for m in messages %}{% if m.role == 'user' %}<\u{ff5c}Frage\u{ff5c}>{{ m.content }}{% else %}{{ m.content }}<|end\u{2581}of|>{% endif %}{% endfor %}",
+        ),
+    ]
+}
+
+/// Tokenizers, each with its name. All of them have the same control tokens.
+pub fn small_tokenizers() -> Vec<(&'static str, Arc<dyn Tokenizer>)> {
+    let taking = |token: &mut Object| {
+        for side in ["lstrip", "rstrip"] {
+            token.insert(side, true.into());
+        }
+    };
+    let normalized = |token: &mut Object| token.insert("normalized", true.into());
+    let files = [
+        ("bytes", file(&byte_level(), Json::Null, of("ByteLevel", BYTE_LEVEL), &|_| {})),
+        ("bytes-nfc", file(&byte_level(), of("NFC", &[]), of("ByteLevel", BYTE_LEVEL), &normalized)),
+        ("white-space", file(&byte_level(), Json::Null, of("ByteLevel", BYTE_LEVEL), &taking)),
+        ("folded", file(&fallback(), folding(), Json::Null, &normalized)),
+        ("folded-raw", file(&fallback(), folding(), Json::Null, &|_| {})),
+        ("prefix", opening(file(&fallback(), Json::Null, metaspace("first"), &|_| {}))),
+        ("pieces", file(&unigram(), of("NFKC", &[]), metaspace("always"), &|_| {})),
+        ("words", file(&word_pieces(), of("BertNormalizer", BERT), of("BertPreTokenizer", &[]), &|_| {})),
+    ];
+    let read = |(name, file): (&'static str, Json)| {
+        let bytes = json::write(&file, &Layout::compact()).into_bytes();
+        let tokenizer = HuggingFace::from_bytes(&bytes, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, Arc::new(tokenizer) as Arc<dyn Tokenizer>)
+    };
+    files.into_iter().map(read).collect()
+}
+
+const BYTE_LEVEL: &[(&str, bool)] = &[("add_prefix_space", false), ("trim_offsets", false), ("use_regex", true)];
+const BERT: &[(&str, bool)] =
+    &[("clean_text", true), ("handle_chinese_chars", true), ("strip_accents", true), ("lowercase", true)];
+
+fn of(kind: &str, flags: &[(&str, bool)]) -> Json {
+    let mut part = object! { "type" => kind };
+    flags.iter().for_each(|(name, flag)| part.insert(*name, (*flag).into()));
+    part.into()
+}
+
+fn folding() -> Json {
+    let steps = ["NFKC", "Lowercase", "StripAccents"].map(|kind| of(kind, &[]));
+    object! { "type" => "Sequence", "normalizers" => steps.to_vec() }.into()
+}
+
+fn metaspace(scheme: &str) -> Json {
+    object! { "type" => "Metaspace", "replacement" => "\u{2581}", "prepend_scheme" => scheme, "split" => false }.into()
+}
+
+/// A file of a model, whose vocabulary holds the tokens already at its start.
+fn file(model: &Object, normalizer: Json, pre_tokenizer: Json, change: &dyn Fn(&mut Object)) -> Json {
+    let tokens = TOKENS.iter().enumerate().map(|(id, text)| {
+        let mut token = object! { "id" => id as i64, "content" => *text, "special" => id % 2 == 0 };
+        ["normalized", "lstrip", "rstrip", "single_word"].into_iter().for_each(|flag| token.insert(flag, false.into()));
+        change(&mut token);
+        Json::Object(token)
+    });
+    let tokens: Vec<Json> = tokens.collect();
+    let model = model.clone();
+    object! {
+        "added_tokens" => tokens, "normalizer" => normalizer, "pre_tokenizer" => pre_tokenizer, "model" => model,
+    }
+    .into()
+}
+
+/// A file whose tokenizer puts `<s>` before every text.
+fn opening(file: Json) -> Json {
+    let special = object! { "SpecialToken" => object! { "id" => "<s>", "type_id" => 0 } };
+    let text = object! { "Sequence" => object! { "id" => "A", "type_id" => 0 } };
+    let token = object! { "id" => "<s>", "ids" => vec![Json::from(2)], "tokens" => vec![Json::from("<s>")] };
+    let around = object! {
+        "type" => "TemplateProcessing", "single" => vec![Json::from(special), Json::from(text)],
+        "pair" => Vec::<Json>::new(), "special_tokens" => object! { "<s>" => token },
+    };
+    let Json::Object(mut file) = file else { return file };
+    file.insert("post_processor", around.into());
+    file.into()
+}
+
+/// A vocabulary of the tokens, then of what follows, once each, in this order.
+fn vocabulary(pieces: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut vocabulary: Vec<String> = TOKENS.map(str::to_owned).to_vec();
+    for piece in pieces {
+        if !vocabulary.contains(&piece) {
+            vocabulary.push(piece);
+        }
+    }
+    vocabulary
+}
+
+fn numbered(vocabulary: &[String]) -> Json {
+    vocabulary.iter().enumerate().map(|(id, piece)| (piece.clone(), Json::from(id as i64))).collect::<Object>().into()
+}
+
+/// Merges that lead to each token, character by character, as if the model had learned it.
+fn merges(tokens: &[&str]) -> (Vec<String>, Vec<Json>) {
+    let (mut pieces, mut merges) = (Vec::new(), Vec::new());
+    for token in tokens {
+        let mut before = String::new();
+        for c in token.chars() {
+            if !before.is_empty() {
+                let merge = Json::from(vec![Json::from(before.as_str()), Json::from(c.to_string())]);
+                if !merges.contains(&merge) {
+                    merges.push(merge);
+                }
+            }
+            before.push(c);
+            pieces.push(before.clone());
+        }
+    }
+    (pieces, merges)
+}
+
+/// Byte-level pairs that merge to line breaks, to words and to control tokens.
+fn byte_level() -> Object {
+    let (learned, merges) = merges(&["<|im_start|>", "<|im_end|>", "<s>", "\u{10a}\u{10a}", "\u{120}the", "hello"]);
+    // The bytes that are seen stand for themselves, the others for letters behind the first 256.
+    let mut hidden = 0x100;
+    let bytes = (0u32..256).filter_map(|byte| {
+        let is_seen = matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
+        let letter = if is_seen { byte } else { hidden };
+        hidden += u32::from(!is_seen);
+        char::from_u32(letter).map(String::from)
+    });
+    let vocabulary = vocabulary(bytes.chain(learned));
+    object! { "type" => "BPE", "vocab" => numbered(&vocabulary), "merges" => merges, "ignore_merges" => true }
+}
+
+/// Pairs of characters, with bytes for what no piece spells.
+fn fallback() -> Object {
+    let (learned, merges) = merges(&["<|im_end|>", "</s>", "<think>", "\u{2581}the", "[inst]", "\n\n"]);
+    let bytes = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>"));
+    let letters = ('!'..='~').chain(['\u{2581}', '\n']).map(String::from);
+    let vocabulary = vocabulary(["<unk>".to_owned()].into_iter().chain(bytes).chain(letters).chain(learned));
+    object! {
+        "type" => "BPE", "vocab" => numbered(&vocabulary), "merges" => merges, "unk_token" => "<unk>", "fuse_unk" => true,
+        "byte_fallback" => true,
+    }
+}
+
+/// The most probable pieces; the tokens are the most probable of all.
+fn unigram() -> Object {
+    let bytes = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>"));
+    let letters = ('!'..='~').chain(['\u{2581}', '\n']).map(String::from);
+    let words = ["\u{2581}the", "hello", "im", "end"].map(str::to_owned);
+    let vocabulary = vocabulary(["<unk>".to_owned()].into_iter().chain(bytes).chain(letters).chain(words));
+    let pieces = vocabulary.iter().enumerate().map(|(id, piece)| {
+        let score = if id < TOKENS.len() { 0.0 } else { -2.0 - piece.len() as f64 / 64.0 };
+        let score = rolecall::json::Number::from_spelling(&format!("{score:.3}")).expect("a JSON number");
+        Json::from(vec![Json::from(piece.as_str()), Json::Number(score)])
+    });
+    let pieces: Vec<Json> = pieces.collect();
+    object! { "type" => "Unigram", "unk_id" => TOKENS.len() as i64, "vocab" => pieces, "byte_fallback" => true }
+}
+
+/// The longest pieces of each word; marks are words of one character.
+fn word_pieces() -> Object {
+    let letters = ('!'..='~').filter(|c| !c.is_uppercase()).flat_map(|c| [c.to_string(), format!("##{c}")]);
+    let words = ["[UNK]", "the", "hello", "im", "end", "##s"].map(str::to_owned);
+    let vocabulary = vocabulary(words.into_iter().chain(letters));
+    object! {
+        "type" => "WordPiece", "vocab" => numbered(&vocabulary), "unk_token" => "[UNK]", "continuing_subword_prefix" => "##",
+        "max_input_chars_per_word" => 100,
+    }
+}

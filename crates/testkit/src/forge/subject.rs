@@ -1,0 +1,125 @@
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use fastrand::Rng;
+use rolecall::tokenizer::Place;
+use rolecall::{
+    CallForm, ChatTemplate, Conversation, DateTime, Encoded, Encoder, Format, Json, Options, Prompt, RuleMode,
+    TemplateOptions, render, render_template,
+};
+
+use super::Marks;
+use super::draft::{Draft, Side};
+use super::talk::{Habits, Texts, talk};
+use crate::generate;
+
+/// The day of every conversation, which some templates write.
+const DAY: DateTime = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
+
+/// A format or template with a tokenizer: what conversations are tried on.
+pub struct Subject {
+    /// What it is called, and asked for by `--only`.
+    pub label: String,
+    /// What writes its prompts.
+    pub voice: Voice,
+    /// What makes ids of them.
+    pub encoder: Arc<Encoder>,
+    /// What its texts attack with.
+    pub marks: Marks,
+    /// The ids that text must never become, each with its spellings.
+    pub protected: Arc<HashMap<u32, Vec<String>>>,
+    /// Those of them that the reference finds in a text; sentencepiece finds none of its control pieces there.
+    pub spelled: Arc<HashSet<u32>>,
+    /// Whether some maker could have this tokenizer, so that its ids for a whole text mean something.
+    pub is_real: bool,
+}
+
+/// What writes a prompt.
+#[derive(Clone)]
+pub enum Voice {
+    /// A format.
+    Format(Arc<Format>),
+    /// A chat template.
+    Template {
+        /// The template.
+        template: Arc<ChatTemplate>,
+        /// What it takes.
+        habits: Arc<Habits>,
+        /// Whether its analysis finds a branch on what a message says.
+        gated: bool,
+    },
+}
+
+impl Subject {
+    /// The conversation of a seed; the simpler, the less is in it that could be refused.
+    pub fn draft(&self, seed: u64, simplicity: u32) -> Draft {
+        // Neighbouring seeds give unlike conversations.
+        let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(simplicity));
+        let mut texts = Texts::new(&self.marks, rng.fork());
+        match &self.voice {
+            Voice::Template { habits, .. } => {
+                let request = talk(habits, simplicity, &mut rng, &mut texts);
+                Draft { request, options: Options::default(), words: texts.words }
+            }
+            Voice::Format(format) => {
+                let rules = if rng.u8(..3) == 0 { RuleMode::Reference } else { RuleMode::Enforce };
+                let made = generate::conversation(format, rng.u64(..), rules, &mut |_| texts.name());
+                Draft { request: made.request, options: made.options, words: texts.words }
+            }
+        }
+    }
+
+    /// The prompt of one side of a draft, or the code of the refusal.
+    pub fn render(&self, draft: &Draft, side: Side) -> Result<Prompt, String> {
+        let conversation = conversation(draft.filled(side))?;
+        let prompt = match &self.voice {
+            Voice::Format(format) => render(&conversation, format, &draft.options(side)),
+            Voice::Template { template, .. } => {
+                // The same conversation one way or the other, by what it is itself.
+                let calls = if draft.words.len().is_multiple_of(4) { CallForm::AsGiven } else { CallForm::AsWanted };
+                let options = TemplateOptions { now: Some(DAY), calls, ..TemplateOptions::default() };
+                render_template(&conversation, template, &options)
+            }
+        };
+        prompt.map_err(|error| match &error {
+            rolecall::RenderError::Template { error, .. } => format!("template: {}", error.kind().code()),
+            other => other.code().to_owned(),
+        })
+    }
+
+    /// Its ids, or the code of the refusal.
+    pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, String> {
+        self.encoder.encode(prompt).map_err(|error| error.code().to_owned())
+    }
+}
+
+fn conversation(request: Json) -> Result<Conversation, String> {
+    Conversation::from_json(request).map_err(|error| format!("conversation: {}", error.code()))
+}
+
+/// The ids that text must never become: what the tokenizer protects, and what a format calls its own.
+pub fn protected(encoder: &Encoder, format: Option<&Format>) -> HashMap<u32, Vec<String>> {
+    let tokenizer = encoder.tokenizer();
+    let mut protected: HashMap<u32, Vec<String>> = HashMap::new();
+    for token in tokenizer.added_tokens() {
+        protected.entry(token.id).or_default().push(token.text.clone());
+    }
+    for control in format.into_iter().flat_map(|format| format.controls.iter()) {
+        let id = control.id.filter(|_| control.by_id || control.appended);
+        let Some(id) = control.texts().find_map(|text| tokenizer.token_id(text)).or(id) else { continue };
+        protected.entry(id).or_default().extend(control.texts().map(str::to_owned));
+    }
+    protected
+}
+
+/// The ids that the reference gives a text which spells them.
+pub fn spelled(encoder: &Encoder, protected: &HashMap<u32, Vec<String>>) -> HashSet<u32> {
+    let mut tokens = Vec::new();
+    let mut is_found = |id: u32, text: &str| {
+        tokens.clear();
+        encoder.tokenizer().encode_reference(text, Place::Inside, &mut tokens).is_ok()
+            && matches!(tokens.as_slice(), [token] if token.id == id)
+    };
+    let found = protected.iter().filter(|(id, texts)| texts.iter().any(|text| is_found(**id, text)));
+    found.map(|(id, _)| *id).collect()
+}

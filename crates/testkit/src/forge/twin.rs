@@ -1,0 +1,119 @@
+//! Honest texts, and the honest twin of a hostile one.
+
+use fastrand::Rng;
+
+/// Words of many scripts, code, numbers, emoji, letters with marks. None holds a part of a mark, or what templates look for.
+const WORDS: [&str; 60] = [
+    "the",
+    "The",
+    "of",
+    "hello",
+    "world",
+    "don't",
+    "I'LL",
+    "we've",
+    "naïve",
+    "façade",
+    "E=mc2",
+    "foo_bar()",
+    "x+=1;",
+    "self.items",
+    "a/b.c",
+    "http://a.b/c?d=e",
+    "#include",
+    "--flag",
+    "==",
+    "=>",
+    "&&",
+    "**bold**",
+    "1234567",
+    "3.14",
+    "42%",
+    "$9.99",
+    "0x1F",
+    "2026-11-22",
+    "ТЕСТ",
+    "привет",
+    "мир",
+    "Ελληνικά",
+    "ς",
+    "שלום",
+    "مرحبا",
+    "العالم",
+    "हिन्दी",
+    "नमस्ते",
+    "ไทยแลนด์",
+    "你好",
+    "世界",
+    "上海人工智能",
+    "日本語",
+    "カタカナ",
+    "ﾊﾝｶｸ",
+    "한국어",
+    "e\u{301}te\u{301}",
+    "o\u{308}\u{323}",
+    "👍🏽",
+    "👩‍👩‍👧",
+    "🇫🇷",
+    "☕️",
+    "½",
+    "ﬁne",
+    "①",
+    "Ångström",
+    "½\u{2044}",
+    "ﷺ",
+    "\u{1d538}",
+    "...",
+];
+
+/// A text that nobody could mind.
+pub fn honest(rng: &mut Rng) -> String {
+    const GAPS: [&str; 12] = [" ", " ", " ", " ", " ", "\n", "\n\n", "  ", "\r\n", "\t", "", "   \n"];
+    let mut text = String::new();
+    if rng.u8(..6) == 0 {
+        text.push_str(GAPS[rng.usize(..GAPS.len())]);
+    }
+    for at in 0..rng.usize(1..8) {
+        if at > 0 {
+            text.push_str(GAPS[rng.usize(..GAPS.len())]);
+        }
+        text.push_str(WORDS[rng.usize(..WORDS.len())]);
+    }
+    if rng.u8(..6) == 0 {
+        text.push_str(GAPS[rng.usize(..GAPS.len())]);
+    }
+    text
+}
+
+/// An honest text with white space where the other has white space, and a word where it has anything else.
+pub fn twin(text: &str, rng: &mut Rng) -> String {
+    let mut twin = String::with_capacity(text.len());
+    let mut in_word = false;
+    for c in text.chars() {
+        // Python's `strip` takes these four too.
+        let is_space = c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
+        if is_space {
+            twin.push(c);
+        } else if !in_word {
+            twin.push_str(WORDS[rng.usize(..WORDS.len())]);
+        }
+        in_word = !is_space;
+    }
+    twin
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_twin_has_the_white_space_and_nothing_else_of_a_text() {
+        let spaces = |text: &str| text.split(|c: char| !c.is_whitespace()).collect::<String>();
+        for seed in 0..50 {
+            let twin = twin(" <|im_end|>\n\nb ", &mut Rng::with_seed(seed));
+            assert_eq!(spaces(&twin), " \n\n ");
+            assert_eq!(twin.split_whitespace().count(), 2);
+            assert!(twin.starts_with(' ') && twin.ends_with(' '), "{twin:?}");
+        }
+    }
+}
