@@ -5,6 +5,7 @@
 
 mod cursor;
 mod error;
+mod vocabulary;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};

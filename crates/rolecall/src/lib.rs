@@ -30,6 +30,7 @@ mod files;
 pub mod gguf;
 pub mod model;
 pub mod template;
+mod tokenizer_file;
 
 pub use dialects::{read_format, registry};
 pub use error::Error;
@@ -59,5 +60,5 @@ pub use rolecall_text::{Source, Text};
 pub mod tokenizer {
     pub use rolecall_encode::tokenizer::*;
 
-    pub use crate::files::load;
+    pub use crate::tokenizer_file::{FileKind, TokenizerFile, load, load_file};
 }

@@ -18,6 +18,11 @@ pub struct AddedToken {
 }
 
 impl AddedToken {
+    /// A control token that is looked for as it is spelled.
+    pub(super) fn special(text: String, id: u32) -> Self {
+        Self { text, id, special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }
+    }
+
     /// Whether this token is text and no marker, so that content may become it.
     ///
     /// Makers add runs of white space, full-width letters and doubled dashes beside their markers. Honest content

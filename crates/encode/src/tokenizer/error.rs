@@ -23,6 +23,13 @@ pub enum Error {
         /// Where they were looked for.
         path: PathBuf,
     },
+    /// The folder holds several files of one kind, and nothing says which is meant.
+    Several {
+        /// The folder.
+        path: PathBuf,
+        /// The files.
+        candidates: Vec<PathBuf>,
+    },
     /// The bytes are not a tokenizer of this kind at all.
     NotRecognized {
         /// What was expected.
@@ -51,6 +58,11 @@ pub enum Error {
         /// What it asks for.
         found: String,
     },
+    /// Nothing says how text is cut into words before its bytes are merged.
+    NoPattern {
+        /// How many tokens the file has.
+        tokens: usize,
+    },
     /// A text has no spelling in ordinary tokens.
     Unencodable {
         /// What stands in the way.
@@ -64,11 +76,33 @@ impl Error {
         match self {
             Self::Unreadable { .. } => "tokenizer_unreadable",
             Self::Missing { .. } => "tokenizer_missing",
+            Self::Several { .. } => "tokenizer_ambiguous",
             Self::NotRecognized { .. } => "tokenizer_not_recognized",
             Self::Truncated { .. } => "tokenizer_truncated",
             Self::Malformed { .. } => "tokenizer_malformed",
             Self::Unsupported { .. } => "tokenizer_unsupported",
+            Self::NoPattern { .. } => "tokenizer_no_pattern",
             Self::Unencodable { .. } => "tokenizer_unencodable",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "check the path, and that the file may be read",
+            Self::Missing { .. } | Self::NotRecognized { .. } => {
+                "give a tokenizer.json, a sentencepiece .model, a file of tiktoken ranks, a tekken.json, a GGUF file, or a folder that holds one"
+            }
+            Self::Several { .. } => "name the file that is meant",
+            Self::Truncated { .. } => "fetch the file again: it is not whole",
+            Self::Malformed { .. } => {
+                "fetch the file again, or ask its maker: as it is, no program could take it at its word"
+            }
+            Self::Unsupported { .. } => "give the tokenizer in another kind of file, best a tokenizer.json",
+            Self::NoPattern { .. } => {
+                "write the pattern of the model's own code as `pat_str` into a tokenizer_config.json beside the file, or give a tokenizer.json"
+            }
+            Self::Unencodable { .. } => "leave that text out, or take the model's whole tokenizer",
         }
     }
 
@@ -85,17 +119,23 @@ impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unreadable { path, source } => write!(f, "cannot read {}: {source}", path.display()),
-            Self::Missing { path } => write!(
-                f,
-                "expected a tokenizer.json or a sentencepiece .model file, found neither in {}",
-                path.display()
-            ),
+            Self::Missing { path } => {
+                write!(f, "expected a tokenizer.json or another file of a tokenizer, found none in {}", path.display())
+            }
+            Self::Several { path, candidates } => {
+                let names = candidates.iter().filter_map(|file| file.file_name()).map(|name| name.to_string_lossy());
+                let names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
+                write!(f, "expected one tokenizer in {}, found {}", path.display(), names.join(", "))
+            }
             Self::NotRecognized { expected, why } => write!(f, "expected {expected}: {why}"),
             Self::Truncated { expected, offset } => {
                 write!(f, "expected {expected}, found the end of the data at byte {offset}")
             }
             Self::Malformed { place, why } => write!(f, "malformed `{place}`: {why}"),
             Self::Unsupported { place, found } => write!(f, "unsupported `{place}`: {found}"),
+            Self::NoPattern { tokens } => {
+                write!(f, "nothing says how text is cut into words for these {tokens} ranks")
+            }
             Self::Unencodable { why } => write!(f, "text cannot be encoded: {why}"),
         }
     }

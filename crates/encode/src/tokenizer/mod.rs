@@ -1,16 +1,25 @@
 //! In: a text, and the bytes of a model maker's own tokenizer file. Out: token ids with byte spans.
 //! Between: an adapter checks and compiles the file, `encode_ordinary` and `encode_reference` encode.
-//! The adapters: `hugging_face` for `tokenizer.json`, `sentencepiece` for `.model` files.
+//! The adapters: `hugging_face` for `tokenizer.json`, `sentencepiece` for `.model` files; `tiktoken`, `tekken` and `gguf` read what
+//! other files hold into one of the two, with the help of `facts` for what those files leave out.
 //! Start reading at the trait `Tokenizer`, below.
 
 mod added;
+mod base64;
+mod byte_alphabet;
+mod byte_pairs;
 mod cached;
 mod config;
 mod engine;
 mod error;
+mod facts;
+mod gguf;
 mod hugging_face;
 mod own;
+mod ranks;
 mod sentencepiece;
+mod tekken;
+mod tiktoken;
 
 #[cfg(test)]
 mod tests;
@@ -19,8 +28,14 @@ pub use added::AddedToken;
 pub use cached::{CacheCounts, Cached};
 pub use engine::Engine;
 pub use error::Error;
+pub use gguf::{EmbeddedVocabulary, TokenType};
 pub use hugging_face::HuggingFace;
 pub use sentencepiece::SentencePiece;
+pub use tekken::is_tekken;
+pub use tiktoken::is_tiktoken;
+
+/// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
+const LARGEST_ID: u32 = i32::MAX as u32;
 
 /// A tokenizer as its model maker shipped it, able to tell ordinary text from control tokens.
 pub trait Tokenizer: Send + Sync {

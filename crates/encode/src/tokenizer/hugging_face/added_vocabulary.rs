@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
 use super::super::{AddedToken, Error};
-use super::file::LARGEST_ID;
+use super::super::LARGEST_ID;
 
 /// The added tokens by text and by id, beside a model's own vocabulary.
 pub(super) struct AddedVocabulary {

@@ -13,13 +13,10 @@ use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
-use super::super::{AddedToken, Error, Kind};
+use super::super::{AddedToken, Error, Kind, LARGEST_ID};
 use super::bpe_model::BpeModel;
 use super::normalizer::check_normalizer;
 use super::spelling::Spelling;
-
-/// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
-pub(super) const LARGEST_ID: u32 = i32::MAX as u32;
 
 const EXPECTED: &str = "a tokenizer.json";
 

@@ -1,0 +1,162 @@
+//! The vocabulary that a GGUF file embeds, as plain values: whoever reads the file fills them in.
+
+mod byte_level;
+mod pieces;
+mod word_piece;
+
+use super::facts::{Algorithm, algorithm_named};
+use super::{AddedToken, Error, Tokenizer};
+
+/// What the keys `tokenizer.ggml.*` of a GGUF file say.
+///
+/// ```
+/// # use rolecall_encode::tokenizer::{EmbeddedVocabulary, TokenType};
+/// let vocabulary = EmbeddedVocabulary {
+///     model: "llama".into(),
+///     tokens: vec!["<unk>".into(), "a".into(), "ab".into(), "b".into()],
+///     scores: Some(vec![0.0, -3.0, -1.0, -2.0]),
+///     types: Some([TokenType::Unknown, TokenType::Normal, TokenType::Normal, TokenType::Normal].into()),
+///     add_space_prefix: Some(false),
+///     add_bos: Some(false),
+///     ..EmbeddedVocabulary::default()
+/// };
+/// let tokenizer = vocabulary.into_tokenizer()?;
+/// let mut tokens = Vec::new();
+/// tokenizer.encode_ordinary("aab", rolecall_encode::tokenizer::Place::Start, &mut tokens)?;
+/// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2]);
+/// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EmbeddedVocabulary {
+    /// `model`: the algorithm.
+    pub model: String,
+    /// `pre`: the name of the pattern that cuts text.
+    pub pre: Option<String>,
+    /// `tokens`, by id.
+    pub tokens: Vec<String>,
+    /// `scores`, by id.
+    pub scores: Option<Vec<f32>>,
+    /// `token_type`, by id.
+    pub types: Option<Vec<TokenType>>,
+    /// `merges`: two tokens with a space between.
+    pub merges: Option<Vec<String>>,
+    /// `precompiled_charsmap`: the table of a normalizer.
+    pub charsmap: Vec<u8>,
+    /// `bos_token_id`.
+    pub bos: Option<u64>,
+    /// `eos_token_id`.
+    pub eos: Option<u64>,
+    /// `unknown_token_id`.
+    pub unknown: Option<u64>,
+    /// `seperator_token_id`, as the format spells it.
+    pub separator: Option<u64>,
+    /// `add_bos_token`.
+    pub add_bos: Option<bool>,
+    /// `add_eos_token`.
+    pub add_eos: Option<bool>,
+    /// `add_space_prefix`.
+    pub add_space_prefix: Option<bool>,
+    /// `remove_extra_whitespaces`.
+    pub remove_extra_whitespaces: Option<bool>,
+    /// `normalizer.lowercase`.
+    pub lowercase: Option<bool>,
+    /// `normalizer.strip_accents`.
+    pub strip_accents: Option<bool>,
+}
+
+/// What a token of a GGUF file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenType {
+    /// Text.
+    Normal,
+    /// It stands for what has no token.
+    Unknown,
+    /// A control token.
+    Control,
+    /// A token that text is cut at.
+    UserDefined,
+    /// It stands for nothing.
+    Unused,
+    /// A byte.
+    Byte,
+}
+
+impl TokenType {
+    /// The type of a number in the file; numbers that mean nothing are text, as for llama.cpp.
+    pub fn of_number(number: i64) -> TokenType {
+        match number {
+            2 => TokenType::Unknown,
+            3 => TokenType::Control,
+            4 => TokenType::UserDefined,
+            5 => TokenType::Unused,
+            6 => TokenType::Byte,
+            _ => TokenType::Normal,
+        }
+    }
+}
+
+impl EmbeddedVocabulary {
+    /// Builds the tokenizer.
+    pub fn into_tokenizer(mut self) -> Result<Box<dyn Tokenizer>, Error> {
+        if self.tokens.is_empty() {
+            return Err(Error::malformed(TOKENS, "there are none"));
+        }
+        let count = self.tokens.len();
+        let lengths =
+            [("scores", self.scores.as_ref().map(Vec::len)), ("token_type", self.types.as_ref().map(Vec::len))];
+        for (name, length) in lengths {
+            if let Some(length) = length.filter(|&length| length != count) {
+                let why = format!("expected one for each of the {count} tokens, found {length}");
+                return Err(Error::malformed(format!("tokenizer.ggml.{name}"), why));
+            }
+        }
+        for (id, token) in self.tokens.iter_mut().enumerate().filter(|(_, token)| token.is_empty()) {
+            // llama.cpp calls them so.
+            *token = format!("[EMPTY_{id}]");
+        }
+        match algorithm_named(&self.model) {
+            Some(Algorithm::ByteLevel) => Ok(Box::new(byte_level::build(self)?)),
+            Some(Algorithm::Pieces) => Ok(Box::new(pieces::build(self, false)?)),
+            Some(Algorithm::Unigram) => Ok(Box::new(pieces::build(self, true)?)),
+            Some(Algorithm::WordPiece) => Ok(Box::new(word_piece::build(self)?)),
+            None => Err(Error::unsupported("tokenizer.ggml.model", self.model)),
+        }
+    }
+
+    fn type_of(&self, id: usize) -> TokenType {
+        self.types.as_ref().and_then(|types| types.get(id)).copied().unwrap_or(TokenType::Normal)
+    }
+
+    /// The id of a key, which must be that of a token.
+    fn id_of(&self, key: &str, id: Option<u64>) -> Result<Option<u32>, Error> {
+        let count = self.tokens.len();
+        match id {
+            Some(id) if id >= count as u64 => {
+                let why = format!("expected the number of one of the {count} tokens, found {id}");
+                Err(Error::malformed(format!("tokenizer.ggml.{key}"), why))
+            }
+            id => Ok(id.and_then(|id| id.try_into().ok())),
+        }
+    }
+
+    /// The token that is put before every prompt, and the one behind it, where the file says so or it is the custom of its kind.
+    fn around(&self, before: bool, behind: bool) -> Result<(Option<u32>, Option<u32>), Error> {
+        let token = |add: bool, key: &str, id: Option<u64>| match (add, self.id_of(key, id)?) {
+            (true, None) => Err(Error::malformed(format!("tokenizer.ggml.{key}"), "it is to be added, and not there")),
+            (true, id) => Ok(id),
+            (false, _) => Ok(None),
+        };
+        // A custom without a token to keep it is none; what the file says it must hold.
+        let before = self.add_bos.unwrap_or(before && self.bos.is_some());
+        let behind = self.add_eos.unwrap_or(behind && self.eos.is_some());
+        Ok((token(before, "bos_token_id", self.bos)?, token(behind, "eos_token_id", self.eos)?))
+    }
+
+    fn added(&self, id: usize, special: bool) -> AddedToken {
+        // The number of tokens was read from the file, and is far below 2^32.
+        AddedToken { special, ..AddedToken::special(self.tokens[id].clone(), id as u32) }
+    }
+}
+
+const TOKENS: &str = "tokenizer.ggml.tokens";

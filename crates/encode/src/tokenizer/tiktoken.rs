@@ -1,0 +1,112 @@
+//! Files of ranks, a line `base64 rank` for each token, as tiktoken reads them.
+//!
+//! They hold no pattern and no control tokens: those come from the config beside the file, else from published facts.
+
+use std::collections::HashSet;
+
+use serde::Deserialize;
+
+use super::base64::decode_base64;
+use super::byte_pairs::BytePairs;
+use super::config::Config;
+use super::facts::{Cutting, KnownRanks, known_ranks};
+use super::ranks::Ranks;
+use super::{AddedToken, Error, HuggingFace};
+
+const EXPECTED: &str = "lines of a token in base64 and its rank";
+
+/// Whether a file begins as one of ranks does.
+pub fn is_tiktoken(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(4096)];
+    let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    matches!(std::str::from_utf8(line).map(|line| read_line(line.trim_end())), Ok(Some(_)))
+}
+
+impl HuggingFace {
+    /// Reads a file of ranks as tiktoken does, with the `tokenizer_config.json` beside it.
+    ///
+    /// Control tokens are those of the config's `added_tokens_decoder`; the pattern is its `pat_str`. What the config
+    /// does not say is taken from published facts, where the file is one of those that are known.
+    pub fn from_tiktoken(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
+        let (ranks, last) = read_ranks(bytes)?;
+        if let Some(byte) = ranks.missing_byte() {
+            return Err(Error::malformed("ranks", format!("there is no token for the byte 0x{byte:02X}")));
+        }
+        let said: Said = match config {
+            Some(config) => {
+                serde_json::from_slice(config).map_err(|e| Error::malformed("tokenizer_config.json", e.to_string()))?
+            }
+            None => Said::default(),
+        };
+        let known = known_ranks(ranks.len(), last, said.tokenizer_class.as_deref());
+        let KnownRanks { cutting, special, numbered } = known.unwrap_or_default();
+        let cutting = match said.pat_str {
+            Some(pattern) => Cutting { cuts: vec![pattern], ..cutting },
+            None if cutting.cuts.is_empty() => return Err(Error::NoPattern { tokens: ranks.len() }),
+            None => cutting,
+        };
+        let vocabulary = ranks.vocabulary(0);
+        let added = added_tokens(&vocabulary, Config::from_bytes(config)?.added, special, numbered);
+        let merges = ranks.merges()?;
+        BytePairs { vocabulary, merges, cutting, added, ..BytePairs::default() }.into_tokenizer(config)
+    }
+}
+
+#[derive(Default, Deserialize)]
+struct Said {
+    #[serde(alias = "pattern")]
+    pat_str: Option<String>,
+    tokenizer_class: Option<String>,
+}
+
+/// The config's tokens, and those of the published program for the ids and texts that are left.
+fn added_tokens(
+    vocabulary: &[(String, u32)],
+    mut added: Vec<AddedToken>,
+    special: Vec<(String, u32)>,
+    numbered: Vec<(String, u32)>,
+) -> Vec<AddedToken> {
+    let mut ids: HashSet<u32> = vocabulary.iter().map(|&(_, id)| id).collect();
+    ids.extend(added.iter().map(|token| token.id));
+    let mut texts: HashSet<String> = added.iter().map(|token| token.text.clone()).collect();
+    for (text, id) in special.into_iter().chain(numbered) {
+        if !texts.contains(&text) && ids.insert(id) {
+            texts.insert(text.clone());
+            added.push(AddedToken::special(text, id));
+        }
+    }
+    added
+}
+
+/// The ranks, and the last token as it is written.
+fn read_ranks(bytes: &[u8]) -> Result<(Ranks, &str), Error> {
+    let text = std::str::from_utf8(bytes).map_err(|error| Error::NotRecognized {
+        expected: EXPECTED,
+        why: format!("it is no text from byte {} on", error.valid_up_to()),
+    })?;
+    let mut ranks = Ranks::default();
+    let mut last = "";
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
+        let place = || format!("line {number}");
+        let Some((written, token, rank)) = read_line(line.trim()) else {
+            // What is cut short ends without its last line break.
+            let is_cut = !text.ends_with('\n') && number == text.lines().count();
+            return Err(match is_cut {
+                true => Error::Truncated { expected: EXPECTED, offset: bytes.len() },
+                false => Error::malformed(place(), "expected a token in base64, a space and its rank"),
+            });
+        };
+        ranks.push(token, rank, place)?;
+        last = written;
+    }
+    if ranks.len() == 0 {
+        return Err(Error::NotRecognized { expected: EXPECTED, why: "it has no line of that kind".to_owned() });
+    }
+    Ok((ranks, last))
+}
+
+fn read_line(line: &str) -> Option<(&str, Vec<u8>, u32)> {
+    let (token, rank) = line.split_once(' ')?;
+    let rank = rank.bytes().all(|byte| byte.is_ascii_digit()).then(|| rank.parse().ok())??;
+    Some((token, decode_base64(token)?, rank))
+}

@@ -1,0 +1,32 @@
+//! Token ids of texts, to compare with other programs.
+//!
+//!     cargo run -p rolecall --example token_lines -- TOKENIZER [ordinary|reference] < LINES
+//!
+//! Each line is a JSON string; each is answered with a line of ids, or of an error.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use rolecall::tokenizer::{self, Place};
+use rolecall::{Json, json};
+
+fn main() {
+    let argument = |at: usize| std::env::args().nth(at).unwrap_or_default();
+    let tokenizer = match tokenizer::load(Path::new(&argument(1))) {
+        Ok(tokenizer) => tokenizer,
+        Err(error) => return println!("{}: {error}", error.code()),
+    };
+    let is_reference = argument(2) == "reference";
+    for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+        let Ok(Json::String(text)) = json::parse(&line) else { continue };
+        let mut tokens = Vec::new();
+        let encoded = match is_reference {
+            true => tokenizer.encode_reference(&text, Place::Start, &mut tokens),
+            false => tokenizer.encode_ordinary(&text, Place::Start, &mut tokens),
+        };
+        match encoded {
+            Ok(()) => println!("{}", tokens.iter().map(|token| token.id.to_string()).collect::<Vec<_>>().join(" ")),
+            Err(error) => println!("{}: {error}", error.code()),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Which kind of tokenizer file a path holds, told by its content.
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use rolecall_encode::tokenizer::{Error, HuggingFace, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
+
+use crate::gguf::{self, Gguf, Problem};
+
+/// Bytes of a file that is read whole; the largest known tokenizer.json has a tenth of it.
+const MOST: u64 = 512 << 20;
+
+/// The names that a folder's tokenizer may have, the first of them that is there counts: transformers' own order, then the rest.
+const NAMES: &[&str] =
+    &["tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tiktoken.model", "tekken.json"];
+/// Endings of files that hold a tokenizer, where none of the names is there and one file has the ending.
+const ENDINGS: &[&str] = &["tiktoken", "gguf"];
+
+/// A file that holds a tokenizer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenizerFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What kind of file it is.
+    pub kind: FileKind,
+}
+
+/// The kinds of files that hold a tokenizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileKind {
+    /// `tokenizer.json`.
+    TokenizerJson,
+    /// A sentencepiece `.model`.
+    SentencePiece,
+    /// Lines of base64 and ranks.
+    Tiktoken,
+    /// `tekken.json`.
+    Tekken,
+    /// The vocabulary inside a GGUF file.
+    Gguf,
+}
+
+impl FileKind {
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileKind::TokenizerJson => "tokenizer.json",
+            FileKind::SentencePiece => "sentencepiece model",
+            FileKind::Tiktoken => "tiktoken ranks",
+            FileKind::Tekken => "tekken.json",
+            FileKind::Gguf => "GGUF vocabulary",
+        }
+    }
+}
+
+/// Loads a tokenizer from its file, whatever kind it is, or from a folder that holds one.
+///
+/// The content tells the kind: a `tokenizer.json`, a sentencepiece `.model`, ranks as tiktoken reads them, a `tekken.json`, or a
+/// GGUF file, whose metadata alone is read. A `tokenizer_config.json` beside the file is read too (not for GGUF, which says
+/// everything itself): it names added tokens and says what is put around a prompt. In a folder `tokenizer.json` is preferred, as
+/// transformers does.
+pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
+    load_file(path).map(|(_, tokenizer)| tokenizer)
+}
+
+/// The same, with the file that it came from.
+pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
+    let path = find_file(path)?;
+    let mut file = File::open(&path).map_err(|source| unreadable(&path, source))?;
+    let mut bytes = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut bytes).map_err(|source| unreadable(&path, source))?;
+    if bytes == *b"GGUF" {
+        let tokenizer = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary());
+        let vocabulary = tokenizer.map_err(|error| of_gguf(error, &path))?.ok_or_else(|| Error::Malformed {
+            place: "tokenizer.ggml.model".into(),
+            why: "it is not there: the file has no tokenizer".into(),
+        })?;
+        return Ok((TokenizerFile { path, kind: FileKind::Gguf }, vocabulary.into_tokenizer()?));
+    }
+    read_rest(&mut file, &mut bytes, &path)?;
+    let beside = path.with_file_name("tokenizer_config.json");
+    let config = if beside.is_file() { Some(read(&beside)?) } else { None };
+    let (kind, tokenizer) = from_bytes(&path, &bytes, config.as_deref())?;
+    Ok((TokenizerFile { path, kind }, tokenizer))
+}
+
+fn from_bytes(path: &Path, bytes: &[u8], config: Option<&[u8]>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
+    // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
+    let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
+    if starts_as_json || path.extension().is_some_and(|e| e == "json") {
+        if is_tekken(bytes) {
+            return Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, config)?)));
+        }
+        Ok((FileKind::TokenizerJson, Box::new(HuggingFace::from_bytes(bytes, config)?)))
+    } else if is_tiktoken(bytes) {
+        Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, config)?)))
+    } else if is_plain_text(bytes) {
+        let why = "it holds plain text".to_owned();
+        Err(Error::NotRecognized { expected: "a tokenizer's file", why })
+    } else {
+        Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, config)?)))
+    }
+}
+
+fn find_file(path: &Path) -> Result<PathBuf, Error> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    if let Some(file) = NAMES.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
+        return Ok(file);
+    }
+    let entries = fs::read_dir(path).map_err(|source| unreadable(path, source))?;
+    let files: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
+    for ending in ENDINGS {
+        let mut ended: Vec<&PathBuf> =
+            files.iter().filter(|file| file.extension().is_some_and(|found| found == *ending)).collect();
+        ended.sort();
+        match ended.as_slice() {
+            [] => {}
+            [file] => return Ok((*file).clone()),
+            several => {
+                let candidates = several.iter().map(|file| (*file).clone()).collect();
+                return Err(Error::Several { path: path.to_path_buf(), candidates });
+            }
+        }
+    }
+    Err(Error::Missing { path: path.to_path_buf() })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    let mut file = File::open(path).map_err(|source| unreadable(path, source))?;
+    let mut bytes = Vec::new();
+    read_rest(&mut file, &mut bytes, path)?;
+    Ok(bytes)
+}
+
+fn read_rest(file: &mut File, bytes: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
+    file.take(MOST + 1).read_to_end(bytes).map_err(|source| unreadable(path, source))?;
+    match bytes.len() as u64 > MOST {
+        true => {
+            let found = format!("more than {MOST} bytes, which no tokenizer has");
+            Err(Error::Unsupported { place: path.display().to_string(), found })
+        }
+        false => Ok(()),
+    }
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> Error {
+    Error::Unreadable { path: path.to_path_buf(), source }
+}
+
+/// A flaw of a GGUF file as a flaw of the tokenizer in it.
+fn of_gguf(error: gguf::Error, path: &Path) -> Error {
+    let flaw = match error {
+        gguf::Error::Unreadable(source) => return unreadable(path, source),
+        gguf::Error::Damaged(flaw) => flaw,
+    };
+    match flaw.problem {
+        Problem::Ends { .. } if flaw.key.is_empty() => {
+            Error::Truncated { expected: "a GGUF file", offset: usize::try_from(flaw.offset).unwrap_or(usize::MAX) }
+        }
+        problem => {
+            let place = if flaw.key.is_empty() { "GGUF header".to_owned() } else { flaw.key };
+            Error::Malformed { place, why: format!("{problem} (byte {})", flaw.offset) }
+        }
+    }
+}
+
+/// A sentencepiece model is binary from its first bytes on.
+fn is_plain_text(bytes: &[u8]) -> bool {
+    let start = &bytes[..bytes.len().min(512)];
+    let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
+    !start.is_empty() && start.iter().all(readable)
+}
