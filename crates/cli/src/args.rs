@@ -38,6 +38,7 @@ pub enum Verb {
     Diff(Diff),
     Check(Check),
     Template(Template),
+    Tokenizer(Tokenizer),
     Completions(Completions),
 }
 
@@ -63,7 +64,8 @@ pub struct Encode {
     pub own: OwnTemplate,
     #[command(flatten)]
     pub batch: Batch,
-    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
+    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
+    /// GGUF file, or a folder that holds one
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: PathBuf,
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
@@ -102,7 +104,8 @@ pub struct Explain {
     pub chat: Chat,
     #[command(flatten)]
     pub own: OwnTemplate,
-    /// The model's tokenizer, to show token edges: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
+    /// The model's tokenizer, to show token edges: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
+    /// GGUF file, or a folder that holds one
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
@@ -205,6 +208,28 @@ pub struct Template {
     /// The token that closes a text, where the files do not name it
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
+    /// Answer with one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Show what a tokenizer is, how it treats a format's control tokens, and what is dangerous in it
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/tokenizer.txt"))]
+pub struct Tokenizer {
+    /// The tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that
+    /// holds one
+    #[arg(value_name = "FILE|DIR")]
+    pub path: PathBuf,
+    /// The format that it is to be used for: a name, a .toml file, or another framework's template as .json
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
+    /// Load more formats: every .toml file of a folder
+    #[arg(long, value_name = "DIR")]
+    pub formats: Option<PathBuf>,
+    /// List every token that a finding is about, not the first few alone
+    #[arg(long, conflicts_with = "json")]
+    pub all: bool,
     /// Answer with one JSON object
     #[arg(long)]
     pub json: bool,
@@ -463,6 +488,7 @@ impl Verb {
             Verb::Diff(diff) => diff.json,
             Verb::Check(check) => check.json,
             Verb::Template(template) => template.json,
+            Verb::Tokenizer(tokenizer) => tokenizer.json,
             Verb::Decode(_) | Verb::Completions(_) => false,
         }
     }

@@ -29,6 +29,7 @@ pub struct Diagnostic<'a> {
 pub enum Severity {
     Error,
     Warning,
+    Note,
 }
 
 /// Where it is.
@@ -48,6 +49,7 @@ impl Diagnostic<'_> {
         let (style, word) = match self.severity {
             Severity::Error => (Style::Error, "error"),
             Severity::Warning => (Style::Warning, "warning"),
+            Severity::Note => (Style::Strong, "note"),
         };
         paint.push(&mut out, style, &format!("{word}[{}]", self.code));
         paint.push(&mut out, Style::Strong, &format!(": {}", visible::escape(&self.message)));

@@ -181,9 +181,7 @@ impl Failure {
             Failure::UnknownFormat { name, near } => {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }
-            Failure::Tokenizer { .. } => {
-                vec!["give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()]
-            }
+            Failure::Tokenizer { error, .. } => vec![error.help().to_owned()],
             Failure::ModelFile(error) => vec![format!("{}; `--model` with a name asks the name alone", error.help())],
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],

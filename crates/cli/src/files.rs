@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rolecall::model::{FileError, Model, ModelFolder, read_folder};
 use rolecall::template::{self, ModelTemplates, NamedTemplate};
+use rolecall::tokenizer::TokenizerFile;
 use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
 
 use crate::failure::Failure;
@@ -170,14 +171,18 @@ pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
 
 /// The tokenizer of a file or folder.
 pub fn load_tokenizer(path: &Path) -> Result<Arc<dyn Tokenizer>, Failure> {
-    tokenizer::load(path).map(Arc::from).map_err(|error| match error {
+    load_tokenizer_file(path).map(|(_, tokenizer)| Arc::from(tokenizer))
+}
+
+/// The same, with the file that it came from.
+pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Failure> {
+    tokenizer::load_file(path).map_err(|error| match error {
         tokenizer::Error::Unreadable { path, source } => {
             Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
         }
-        tokenizer::Error::Missing { path } => Failure::Unreadable {
-            path: path.display().to_string(),
-            why: "it holds neither a tokenizer.json nor a sentencepiece .model file".into(),
-        },
+        tokenizer::Error::Missing { path } => {
+            Failure::Unreadable { path: path.display().to_string(), why: "it holds no file of a tokenizer".into() }
+        }
         error => Failure::Tokenizer { path: path.display().to_string(), error },
     })
 }

@@ -2,11 +2,15 @@
 
 use rolecall_format::Control;
 
+use crate::tokenizer::Place;
 use crate::{Error, Tokenizer};
 
-/// The id of each control token; refused where the tokenizer lacks one that the format writes, or gives one another id.
+/// The id of each control token; refused where the tokenizer lacks one that the format writes, gives one another id, or takes text for it.
 pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Vec<Option<u32>>, Error> {
     let each = controls.iter().map(|control| match find(control, tokenizer) {
+        Ok(id) if control.emitted && is_text(id, tokenizer) => {
+            Err(Error::ForgeableControl { token: control.text.clone(), id })
+        }
         Ok(id) => Ok(Some(id)),
         // Nothing can ask for it.
         Err(Error::MissingControl { .. }) if !control.emitted => Ok(None),
@@ -35,4 +39,16 @@ pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, 
             instead: id.and_then(|id| tokenizer.token_text(id)),
         }),
     }
+}
+
+/// Whether ordinary text that spells a token becomes it: a word of the vocabulary that nothing keeps apart.
+pub(crate) fn is_text(id: u32, tokenizer: &dyn Tokenizer) -> bool {
+    // What is added never comes out of ordinary text.
+    if tokenizer.added_tokens().iter().any(|token| token.id == id) {
+        return false;
+    }
+    let Some(text) = tokenizer.token_text(id) else { return false };
+    let mut tokens = Vec::new();
+    let encoded = tokenizer.encode_ordinary(&text, Place::Inside, &mut tokens);
+    encoded.is_ok() && tokens.iter().any(|token| token.id == id)
 }

@@ -48,6 +48,13 @@ pub enum Error {
         /// How the tokenizer spells it.
         text: String,
     },
+    /// The tokenizer takes a control token of the format for a word: any message could write it.
+    ForgeableControl {
+        /// The token's text.
+        token: String,
+        /// Its id.
+        id: u32,
+    },
     /// The tokenizer failed.
     Tokenizer(tokenizer::Error),
 }
@@ -61,6 +68,7 @@ impl Error {
             Error::BuiltControl { .. } => "built_control_token",
             Error::UnknownId { .. } => "unknown_id",
             Error::NoBytes { .. } => "token_without_bytes",
+            Error::ForgeableControl { .. } => "forgeable_control_token",
             Error::Tokenizer(error) => error.code(),
         }
     }
@@ -78,9 +86,10 @@ impl Error {
             }
             Error::UnknownId { .. } => "use the tokenizer that the ids are of".into(),
             Error::NoBytes { .. } => "ids of word pieces cannot be decoded without loss".into(),
-            Error::Tokenizer(_) => {
-                "give a tokenizer.json, a sentencepiece .model file, or a folder that holds one".into()
+            Error::ForgeableControl { .. } => {
+                "list the token among the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()
             }
+            Error::Tokenizer(error) => error.help().into(),
         }
     }
 }
@@ -105,6 +114,12 @@ impl fmt::Display for Error {
             ),
             Error::UnknownId { id, size } => write!(f, "the tokenizer has no id {id}: it has {size} tokens"),
             Error::NoBytes { id, text } => write!(f, "token {id} (`{text}`) has no bytes of its own"),
+            Error::ForgeableControl { token, id } => {
+                write!(
+                    f,
+                    "control token `{token}` is a word of the vocabulary (id {id}), and text that spells it becomes it"
+                )
+            }
             Error::Tokenizer(error) => write!(f, "{error}"),
         }
     }

@@ -1,8 +1,10 @@
 //! In: a [`Prompt`](rolecall_render::Prompt) and a [`Tokenizer`]. Out: [`Encoded`]: ids, each with its span and whether it is a control token.
-//! Between: `binding` finds the format's control tokens in the tokenizer, `encoder` encodes the runs between them, `reference` does as the reference does.
+//! Between: `binding` finds the format's control tokens in the tokenizer, `encoder` encodes the runs between them, `reference` does as the reference does;
+//! `audit` says how a tokenizer treats control tokens and what is dangerous in it.
 //! A control token's id comes out only where the format wrote it; content that spells one is ordinary text.
 //! Start reading at [`Encoder`].
 
+pub mod audit;
 mod binding;
 mod decode;
 mod encoded;

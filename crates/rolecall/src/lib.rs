@@ -58,6 +58,7 @@ pub use rolecall_text::{Source, Text};
 
 /// Tokenizers: the trait, its adapters, and their files.
 pub mod tokenizer {
+    pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
     pub use rolecall_encode::tokenizer::*;
 
     pub use crate::tokenizer_file::{FileKind, TokenizerFile, load, load_file};

@@ -9,6 +9,7 @@ mod explain;
 mod formats;
 mod render;
 mod template;
+mod tokenizer;
 
 use std::path::Path;
 
@@ -32,6 +33,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Diff(args) => diff::run(args, output),
         Verb::Check(args) => check::run(args, output),
         Verb::Template(args) => template::run(args, output),
+        Verb::Tokenizer(args) => tokenizer::run(args, output),
         Verb::Completions(args) => completions::run(args, output),
     }
 }

@@ -183,6 +183,10 @@ impl Tokenizer for Cached {
         self.tokenizer.added_tokens()
     }
 
+    fn text_tokens(&self) -> Vec<AddedToken> {
+        self.tokenizer.text_tokens()
+    }
+
     fn token_id(&self, text: &str) -> Option<u32> {
         self.tokenizer.token_id(text)
     }

@@ -206,6 +206,10 @@ impl Tokenizer for HuggingFace {
         &self.protected
     }
 
+    fn text_tokens(&self) -> Vec<AddedToken> {
+        self.parts.added.iter().filter(|token| token.is_text()).cloned().collect()
+    }
+
     fn token_id(&self, text: &str) -> Option<u32> {
         self.vocabulary.id(text).or_else(|| match &self.parts.model {
             Some(model) => model.id(text),

@@ -61,6 +61,11 @@ pub trait Tokenizer: Send + Sync {
         Ok(())
     }
 
+    /// The added tokens that are text and no markers, which content may become: runs of spaces, doubled dashes.
+    fn text_tokens(&self) -> Vec<AddedToken> {
+        Vec::new()
+    }
+
     /// The id of the token with exactly this text, added tokens included.
     fn token_id(&self, text: &str) -> Option<u32>;
 

@@ -210,6 +210,10 @@ impl Tokenizer for SentencePiece {
         &self.added
     }
 
+    fn text_tokens(&self) -> Vec<AddedToken> {
+        self.plain_sections.tokens().to_vec()
+    }
+
     fn token_id(&self, text: &str) -> Option<u32> {
         self.sections.id(text).or_else(|| self.model.piece_id(text))
     }

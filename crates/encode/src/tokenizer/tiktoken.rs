@@ -29,9 +29,6 @@ impl HuggingFace {
     /// does not say is taken from published facts, where the file is one of those that are known.
     pub fn from_tiktoken(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
         let (ranks, last) = read_ranks(bytes)?;
-        if let Some(byte) = ranks.missing_byte() {
-            return Err(Error::malformed("ranks", format!("there is no token for the byte 0x{byte:02X}")));
-        }
         let said: Said = match config {
             Some(config) => {
                 serde_json::from_slice(config).map_err(|e| Error::malformed("tokenizer_config.json", e.to_string()))?
@@ -45,6 +42,9 @@ impl HuggingFace {
             None if cutting.cuts.is_empty() => return Err(Error::NoPattern { tokens: ranks.len() }),
             None => cutting,
         };
+        if let Some(byte) = ranks.missing_byte() {
+            return Err(Error::malformed("ranks", format!("there is no token for the byte 0x{byte:02X}")));
+        }
         let vocabulary = ranks.vocabulary(0);
         let added = added_tokens(&vocabulary, Config::from_bytes(config)?.added, special, numbered);
         let merges = ranks.merges()?;

@@ -20,6 +20,10 @@ impl Sections {
         Self { tokens, trie }
     }
 
+    pub fn tokens(&self) -> &[AddedToken] {
+        &self.tokens
+    }
+
     pub fn id(&self, text: &str) -> Option<u32> {
         self.tokens.iter().find(|token| token.text == text).map(|token| token.id)
     }

@@ -1,0 +1,98 @@
+//! The audit as JSON.
+
+use rolecall::tokenizer::{ControlFit, Finding, Fit, Level};
+use rolecall::{Json, object};
+
+use super::Audited;
+
+/// `{"file", "kind", "algorithm", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "findings"}`
+pub fn of_audited(audited: &Audited) -> Json {
+    let tokenizer = &*audited.tokenizer;
+    let added = |tokens: &[rolecall::tokenizer::AddedToken]| {
+        let each = tokens.iter().map(|token| {
+            Json::Object(object! {
+                "text" => token.text.as_str(), "id" => i64::from(token.id), "special" => token.special,
+                "normalized" => token.normalized, "lstrip" => token.lstrip, "rstrip" => token.rstrip,
+                "single_word" => token.single_word,
+            })
+        });
+        Json::Array(each.collect())
+    };
+    let token = |id: Option<u32>| match id {
+        None => Json::Null,
+        Some(id) => of_token(tokenizer.token_text(id).as_deref().unwrap_or_default(), Some(id)),
+    };
+    let mut answer = object! {
+        "file" => audited.file.path.display().to_string(),
+        "kind" => audited.file.kind.name(),
+        "algorithm" => tokenizer.kind().to_string(),
+        "size" => tokenizer.vocabulary_size() as i64,
+        "adds_bos" => token(tokenizer.adds_bos()),
+        "adds_eos" => token(tokenizer.adds_eos()),
+        "added_tokens" => added(tokenizer.added_tokens()),
+        "text_tokens" => added(&tokenizer.text_tokens()),
+    };
+    if let Some(format) = &audited.format {
+        answer.insert("format", Json::from(format.as_str()));
+        answer.insert("controls", Json::Array(audited.audit.controls.iter().map(of_control).collect()));
+    }
+    answer.insert("findings", Json::Array(audited.audit.findings.iter().map(of_finding).collect()));
+    Json::Object(answer)
+}
+
+/// `{"text", "id"?}`
+fn of_token(text: &str, id: Option<u32>) -> Json {
+    let mut token = object! { "text" => text };
+    if let Some(id) = id {
+        token.insert("id", Json::from(i64::from(id)));
+    }
+    Json::Object(token)
+}
+
+/// `{"text", "written", "fit", ..}`
+fn of_control(control: &ControlFit) -> Json {
+    let mut answer = object! { "text" => control.text.as_str(), "written" => control.emitted };
+    match &control.fit {
+        Fit::Single { id, spelled } => {
+            answer.insert("fit", Json::from("single"));
+            answer.insert("id", Json::from(i64::from(*id)));
+            if let Some(spelled) = spelled {
+                answer.insert("spelled", Json::from(spelled.as_str()));
+            }
+        }
+        Fit::Appended { id } => {
+            answer.insert("fit", Json::from("appended"));
+            answer.insert("id", Json::from(i64::from(*id)));
+        }
+        Fit::OtherId { expected, found } => {
+            answer.insert("fit", Json::from("other-id"));
+            answer.insert("id", Json::from(i64::from(*found)));
+            answer.insert("expected", Json::from(i64::from(*expected)));
+        }
+        Fit::Missing { id, instead } => {
+            answer.insert("fit", Json::from("missing"));
+            if let Some(id) = id {
+                answer.insert("expected", Json::from(i64::from(*id)));
+            }
+            if let Some(instead) = instead {
+                answer.insert("instead", Json::from(instead.as_str()));
+            }
+        }
+        _ => {}
+    }
+    Json::Object(answer)
+}
+
+/// `{"code", "level", "message", "tokens", "help"}`
+fn of_finding(finding: &Finding) -> Json {
+    let level = match finding.kind.level() {
+        Level::Error => "error",
+        Level::Warning => "warning",
+        Level::Note => "note",
+    };
+    let tokens: Vec<Json> = finding.tokens.iter().map(|(text, id)| of_token(text, *id)).collect();
+    Json::Object(object! {
+        "code" => finding.kind.code(), "level" => level, "message" => finding.message.as_str(), "tokens" => tokens,
+        "help" => finding.kind.help(),
+    })
+}

@@ -1,0 +1,73 @@
+//! `rolecall tokenizer`: what a tokenizer is, how it treats control tokens, and what an audit found.
+
+mod json;
+mod page;
+
+use rolecall::tokenizer::{Audit, Finding, FindingKind, Level, TokenizerFile, audit};
+use rolecall::{BosUse, ChatTemplate, Control, Format, TemplateOptions, Tokenizer, analyze_template, template};
+
+use crate::args;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::output::Output;
+
+/// A tokenizer and what was found of it.
+struct Audited {
+    file: TokenizerFile,
+    tokenizer: Box<dyn Tokenizer>,
+    format: Option<String>,
+    audit: Audit,
+}
+
+pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
+    let format = load_format(args)?;
+    let (file, tokenizer) = files::load_tokenizer_file(&args.path)?;
+    let beside = templates_beside(&file);
+    let controls: &[Control] = format.as_ref().map_or(&[], |format| &format.controls);
+    let mut audit = audit(&*tokenizer, controls, beside.as_ref().map(|beside| beside.source.as_str()));
+    if let (Some(id), true) = (tokenizer.adds_bos(), beside.is_some_and(|beside| beside.writes_bos))
+        && !audit.findings.iter().any(|finding| finding.kind == FindingKind::DoubleBos)
+    {
+        let text = tokenizer.token_text(id).unwrap_or_default();
+        let message =
+            format!("the chat template opens a prompt with `{text}`, and the tokenizer puts it there by itself");
+        let place = audit.findings.partition_point(|finding| finding.kind < FindingKind::DoubleBos);
+        audit.findings.insert(place, Finding { kind: FindingKind::DoubleBos, message, tokens: vec![(text, Some(id))] });
+    }
+    let is_wrong = audit.findings.iter().any(|finding| finding.kind.level() == Level::Error);
+    let audited = Audited { file, tokenizer, format: format.map(|format| format.name), audit };
+    match args.json {
+        true => output.write_json(&json::of_audited(&audited))?,
+        false => output.write(&page::draw(&audited, args.all, output.paint))?,
+    }
+    Ok(if is_wrong { Exit::Refused } else { Exit::Good })
+}
+
+fn load_format(args: &args::Tokenizer) -> Result<Option<Format>, Failure> {
+    let Some(asked) = &args.format else { return Ok(None) };
+    let mut registry = files::load_registry(args.formats.as_deref())?;
+    let name = files::choose_format(&mut registry, asked)?;
+    Ok(registry.get(&name).cloned())
+}
+
+/// What the chat templates beside a tokenizer write.
+struct Beside {
+    source: String,
+    writes_bos: bool,
+}
+
+/// None where there are none; what is wrong with them `rolecall template` says.
+fn templates_beside(file: &TokenizerFile) -> Option<Beside> {
+    let folder = file.path.parent()?;
+    let folder = if folder.as_os_str().is_empty() { std::path::Path::new(".") } else { folder };
+    let is_gguf = file.kind == rolecall::tokenizer::FileKind::Gguf;
+    let model = template::load(if is_gguf { &file.path } else { folder }).ok()?;
+    let writes_bos = model.templates.iter().any(|named| {
+        let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
+        let analysis = compiled.and_then(|template| analyze_template(&template, &TemplateOptions::default()));
+        analysis.is_ok_and(|analysis| matches!(analysis.bos, BosUse::Written))
+    });
+    let sources: Vec<&str> = model.templates.iter().map(|named| named.source.as_str()).collect();
+    Some(Beside { source: sources.join("\n"), writes_bos })
+}

@@ -1,0 +1,131 @@
+//! The audit on a page, for people.
+
+use rolecall::tokenizer::{AddedToken, ControlFit, Finding, Fit, Level};
+
+use super::Audited;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::explain::counted;
+use crate::paint::{Paint, Style};
+use crate::table::{self, Cell};
+use crate::visible;
+
+/// Tokens of one finding that are shown, where not all are asked for.
+const SHOWN: usize = 8;
+
+pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
+    let file = &audited.file;
+    let name = paint.text(Style::Strong, &visible::escape(&file.path.display().to_string()));
+    let mut out = format!("{name}  {}\n", file.kind.name());
+    push(&mut out, paint, "tokenizer", facts(audited));
+    let (bytes, added): (Vec<&AddedToken>, Vec<_>) =
+        audited.tokenizer.added_tokens().iter().partition(|token| !all && is_name_of_byte(&token.text));
+    let most = if all { added.len() } else { 4 * SHOWN };
+    let mut rows: Vec<Vec<Cell>> = added.iter().take(most).map(|token| of_added(token)).collect();
+    if let ([first, ..], [.., last]) = (bytes.as_slice(), bytes.as_slice()) {
+        let names = format!("{} .. {}", first.text, last.text);
+        rows.push(vec![(Style::Control, names), plain(format!("{} .. {}", first.id, last.id)), plain("bytes".into())]);
+    }
+    if added.len() > most {
+        rows.push(vec![plain(format!("and {} more", added.len() - most)), plain("all of them with --all".into())]);
+    }
+    push(&mut out, paint, "tokens that text never becomes", rows);
+    if let Some(format) = &audited.format {
+        let rows = audited.audit.controls.iter().map(of_control).collect();
+        push(&mut out, paint, &format!("control tokens of {format}"), rows);
+    }
+    if !audited.audit.findings.is_empty() {
+        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "findings")));
+    }
+    for finding in &audited.audit.findings {
+        let severity = match finding.kind.level() {
+            Level::Error => Severity::Error,
+            Level::Warning => Severity::Warning,
+            Level::Note => Severity::Note,
+        };
+        let diagnostic = Diagnostic {
+            severity,
+            code: finding.kind.code(),
+            message: finding.message.clone(),
+            place: tokens_of(finding, all).map_or(Place::Nowhere, Place::Named),
+            help: vec![finding.kind.help().to_owned()],
+        };
+        out.push_str(&format!("\n{}", diagnostic.draw(paint)));
+    }
+    out
+}
+
+fn facts(audited: &Audited) -> Vec<Vec<Cell>> {
+    let tokenizer = &*audited.tokenizer;
+    let token = |id: Option<u32>| match id {
+        None => "nothing".to_owned(),
+        Some(id) => match tokenizer.token_text(id) {
+            Some(text) => format!("{text} ({id})"),
+            None => format!("id {id}, which is no token"),
+        },
+    };
+    let row = |name: &str, value: String| vec![plain(name.into()), plain(value)];
+    vec![
+        row("algorithm", tokenizer.kind().to_string()),
+        row("size", counted(tokenizer.vocabulary_size(), "token")),
+        row("puts before a text", token(tokenizer.adds_bos())),
+        row("puts behind a text", token(tokenizer.adds_eos())),
+    ]
+}
+
+fn of_added(token: &AddedToken) -> Vec<Cell> {
+    let flags = [
+        (!token.special, "not special"),
+        (token.normalized, "normalized"),
+        (token.lstrip, "takes space before"),
+        (token.rstrip, "takes space behind"),
+        (token.single_word, "single word"),
+    ];
+    let flags: Vec<&str> = flags.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
+    vec![(Style::Control, token.text.clone()), plain(token.id.to_string()), plain(flags.join(", "))]
+}
+
+fn of_control(control: &ControlFit) -> Vec<Cell> {
+    let (id, about) = match &control.fit {
+        Fit::Single { id, spelled: None } => (id.to_string(), "one token".to_owned()),
+        Fit::Single { id, spelled: Some(text) } => (id.to_string(), format!("one token, spelled {text}")),
+        Fit::Appended { id } => (id.to_string(), "behind the file's vocabulary".to_owned()),
+        Fit::OtherId { expected, found } => (found.to_string(), format!("another id: the format says {expected}")),
+        Fit::Missing { id, instead } => {
+            let instead = instead.as_ref().map(|text| format!(": id {} is {text}", id.unwrap_or_default()));
+            ("-".to_owned(), format!("missing{}", instead.unwrap_or_default()))
+        }
+        _ => (String::new(), String::new()),
+    };
+    let written = if control.emitted { "" } else { "never written" };
+    vec![(Style::Control, control.text.clone()), plain(id), plain(about), plain(written.into())]
+}
+
+/// The tokens that a finding is about; none where its message names the only one.
+fn tokens_of(finding: &Finding, all: bool) -> Option<String> {
+    if finding.tokens.len() < 2 {
+        return None;
+    }
+    let shown = if all { finding.tokens.len() } else { SHOWN };
+    let mut names: Vec<&str> = finding.tokens.iter().take(shown).map(|(text, _)| text.as_str()).collect();
+    if finding.tokens.len() > shown {
+        names.push("…");
+    }
+    Some(names.join("  "))
+}
+
+/// `<0x0A>`
+fn is_name_of_byte(text: &str) -> bool {
+    text.len() == 6 && text.starts_with("<0x") && text.ends_with('>')
+}
+
+fn plain(text: String) -> Cell {
+    (Style::Plain, text)
+}
+
+/// A heading and rows in columns; nothing where there are no rows.
+fn push(out: &mut String, paint: Paint, heading: &str, rows: Vec<Vec<Cell>>) {
+    if !rows.is_empty() {
+        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
+        table::push(out, paint, "  ", &rows);
+    }
+}

@@ -1,0 +1,50 @@
+//! What there is to know of a tokenizer before prompts are encoded with it: how it treats a format's control tokens, and its dangers.
+//!
+//! Everything is asked of the tokenizer itself, by encoding what a text could hold; so it holds for every kind of file.
+
+mod controls;
+mod finding;
+mod probes;
+
+pub use controls::{ControlFit, Fit};
+pub use finding::{Finding, FindingKind, Level};
+
+use rolecall_format::Control;
+
+use crate::Tokenizer;
+
+/// What an audit has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Audit {
+    /// How each control token of the format is treated; empty where no format is given.
+    pub controls: Vec<ControlFit>,
+    /// What to look at, the gravest first.
+    pub findings: Vec<Finding>,
+}
+
+/// Audits a tokenizer: with the control tokens of the format that it is to be used for, and with the chat template beside it.
+///
+/// ```
+/// use rolecall_encode::audit::{FindingKind, audit};
+/// use rolecall_encode::tokenizer::HuggingFace;
+/// let json = br#"{
+///   "added_tokens": [{"id": 3, "content": "<a>", "special": true,
+///                     "normalized": false, "lstrip": false, "rstrip": true, "single_word": false}],
+///   "model": {"type": "BPE", "vocab": {"<": 0, "a": 1, ">": 2}, "merges": []}
+/// }"#;
+/// let audit = audit(&HuggingFace::from_bytes(json, None)?, &[], None);
+/// assert_eq!(audit.findings[0].kind, FindingKind::TakesSpace);
+/// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+/// ```
+pub fn audit(tokenizer: &dyn Tokenizer, controls: &[Control], template: Option<&str>) -> Audit {
+    let fits: Vec<ControlFit> = controls.iter().map(|control| controls::fit(control, tokenizer)).collect();
+    let mut findings = Vec::new();
+    controls::find(&fits, controls, tokenizer, &mut findings);
+    probes::find_in_added(tokenizer, &mut findings);
+    probes::find_in_vocabulary(tokenizer, &mut findings);
+    if let Some(template) = template {
+        probes::find_in_template(template, tokenizer, &mut findings);
+    }
+    findings.sort_by_key(|finding| (finding.kind.level(), finding.kind));
+    Audit { controls: fits, findings }
+}

@@ -1,0 +1,198 @@
+//! Questions to a tokenizer, by texts that a message or a template could hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Finding, FindingKind};
+use crate::Tokenizer;
+use crate::tokenizer::{AddedToken, Place};
+
+/// Ids that are looked through for holes; no vocabulary comes near.
+const MOST_IDS: usize = 1 << 22;
+
+/// Tokens by what was found of them, in the order of their ids.
+#[derive(Default)]
+struct Found(BTreeMap<FindingKind, Vec<(String, Option<u32>)>>);
+
+impl Found {
+    fn push(&mut self, kind: FindingKind, token: &AddedToken) {
+        self.0.entry(kind).or_default().push((token.text.clone(), Some(token.id)));
+    }
+
+    fn report(self, out: &mut Vec<Finding>) {
+        for (kind, tokens) in self.0 {
+            out.push(Finding { kind, message: message(kind, &tokens), tokens });
+        }
+    }
+}
+
+pub(super) fn find_in_added(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
+    let mut found = Found::default();
+    let added = tokenizer.added_tokens();
+    let byte_names: BTreeSet<String> = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>")).collect();
+    let mut ids = BTreeMap::new();
+    let mut texts = BTreeMap::new();
+    for token in added {
+        let is_byte = byte_names.contains(&token.text);
+        let in_reference = reference(tokenizer, &token.text);
+        let is_found = in_reference.contains(&token.id);
+        if is_byte {
+            // As letters they are six tokens; as a byte one.
+            if is_found {
+                found.push(FindingKind::ByteNameIsText, token);
+            }
+            continue;
+        }
+        // Some normalizers leave a text's start alone, or change nothing else.
+        let is_found_inside = reference(tokenizer, &format!("a {} a", token.text)).contains(&token.id);
+        if is_found || is_found_inside {
+            found.push(FindingKind::SpelledByText, token);
+        }
+        if token.normalized && !(is_found && is_found_inside) {
+            found.push(FindingKind::ChangedByNormalization, token);
+        } else if !is_found {
+            found.push(FindingKind::NeverText, token);
+        }
+        if token.normalized
+            && is_found
+            && other_spellings(&token.text).any(|text| reference(tokenizer, &text) == in_reference)
+        {
+            found.push(FindingKind::OtherSpellings, token);
+        }
+        if tokenizer.encode_ordinary(&token.text, Place::Inside, &mut Vec::new()).is_err() {
+            found.push(FindingKind::NoPlainSpelling, token);
+        }
+        if token.lstrip || token.rstrip {
+            found.push(FindingKind::TakesSpace, token);
+        }
+        if token.single_word {
+            found.push(FindingKind::SingleWord, token);
+        }
+        if !token.special {
+            found.push(FindingKind::NotSpecial, token);
+        }
+        if ids.insert(token.id, token).is_some_and(|before| before.text != token.text) {
+            found.push(FindingKind::TwoTexts, token);
+        }
+        if texts.insert(&token.text, token).is_some_and(|before| before.id != token.id) {
+            found.push(FindingKind::TextTwice, token);
+        }
+    }
+    tokenizer.text_tokens().iter().for_each(|token| found.push(FindingKind::TextTokens, token));
+    found.report(out);
+}
+
+/// Ids below the highest that no token has.
+pub(super) fn find_in_vocabulary(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
+    let highest = tokenizer.added_tokens().iter().map(|token| token.id as usize + 1).max().unwrap_or(0);
+    let end = highest.max(tokenizer.vocabulary_size()).min(MOST_IDS);
+    // At most four million.
+    let holes: Vec<u32> = (0..end as u32).filter(|&id| tokenizer.token_text(id).is_none()).collect();
+    if let [first, .., last] | [first @ last] = holes.as_slice() {
+        let message = match holes.len() {
+            1 => format!("there is no token for the id {first}"),
+            count => format!("there are no tokens for {count} ids from {first} to {last}"),
+        };
+        out.push(Finding { kind: FindingKind::Holes, message, tokens: Vec::new() });
+    }
+}
+
+/// What a template writes in the manner of a token, and is none.
+pub(super) fn find_in_template(template: &str, tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
+    let spelled: BTreeSet<&str> = token_like(template).collect();
+    let missing = spelled.into_iter().filter(|text| tokenizer.token_id(text).is_none());
+    let tokens: Vec<(String, Option<u32>)> = missing.map(|text| (text.to_owned(), None)).collect();
+    if !tokens.is_empty() {
+        let kind = FindingKind::TemplateWritesText;
+        out.push(Finding { kind, message: message(kind, &tokens), tokens });
+    }
+}
+
+fn message(kind: FindingKind, tokens: &[(String, Option<u32>)]) -> String {
+    let (name, these) = match tokens {
+        [(text, _)] => (format!("`{text}`"), true),
+        tokens => (format!("{} tokens", tokens.len()), false),
+    };
+    let say = |one: &str, many: &str| format!("{name} {}", if these { one } else { many });
+    match kind {
+        FindingKind::ChangedByNormalization => say(
+            "is not found where it is spelled: normalization changes the text first",
+            "are not found where they are spelled: normalization changes the text first",
+        ),
+        FindingKind::OtherSpellings => say(
+            "is found in other spellings too, by normalization",
+            "are found in other spellings too, by normalization",
+        ),
+        FindingKind::NoPlainSpelling => {
+            say("has no spelling in ordinary tokens", "have no spelling in ordinary tokens")
+        }
+        FindingKind::TakesSpace => say("takes the white space beside it", "take the white space beside them"),
+        FindingKind::SingleWord => say("is found only as a word of its own", "are found only as words of their own"),
+        FindingKind::TextTwice => say("is the text of two ids", "are the texts of two ids each"),
+        FindingKind::TwoTexts => say("is the second text of its id", "are second texts of their ids"),
+        FindingKind::TemplateWritesText => {
+            say("is written by the chat template and is no token", "are written by the chat template and are none")
+        }
+        FindingKind::ByteNameIsText => {
+            say("becomes a byte where text spells it", "become bytes where text spells their names")
+        }
+        FindingKind::NotSpecial => say("is not flagged as special", "are not flagged as special"),
+        FindingKind::NeverText => say(
+            "comes out of no text, even in the reference: control or unused",
+            "come out of no text, even in the reference: control or unused",
+        ),
+        FindingKind::TextTokens => say("is an added token and text", "are added tokens and text"),
+        FindingKind::SpelledByText => say(
+            "comes out of text that spells it in the reference",
+            "come out of text that spells them in the reference",
+        ),
+        _ => name,
+    }
+}
+
+/// Spellings that a normalizer may make one: case, width, and the sign for a space.
+fn other_spellings(text: &str) -> impl Iterator<Item = String> + '_ {
+    let wide = |c: char| match c {
+        '!'..='~' => char::from_u32(u32::from(c) + 0xFEE0).unwrap_or(c),
+        ' ' => '\u{3000}',
+        other => other,
+    };
+    let spellings = [
+        text.to_uppercase(),
+        text.to_lowercase(),
+        text.chars().map(wide).collect(),
+        text.replace('\u{2581}', " "),
+        text.replace(' ', "\u{2581}"),
+    ];
+    spellings.into_iter().filter(move |other| other != text)
+}
+
+fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    match tokenizer.encode_reference(text, Place::Start, &mut tokens) {
+        Ok(()) => tokens.into_iter().map(|token| token.id).collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+/// Parts of a template that look like tokens: `<|name|>` in either width, and `[NAME]` or `[/NAME]` in capitals.
+fn token_like(template: &str) -> impl Iterator<Item = &str> {
+    let starts = template.char_indices().filter(|(_, c)| matches!(c, '<' | '['));
+    starts.filter_map(|(at, _)| {
+        let rest = &template[at..];
+        let bars = [("<|", "|>"), ("<\u{ff5c}", "\u{ff5c}>")];
+        let between = bars.iter().find_map(|(open, close)| {
+            let inside = rest.strip_prefix(open)?;
+            let end = inside.find(close)?;
+            let is_name = |c: char| c.is_alphanumeric() || "_-/.\u{2581}".contains(c);
+            let good = (1..=64).contains(&end) && inside[..end].chars().all(is_name);
+            good.then(|| &rest[..open.len() + end + close.len()])
+        });
+        between.or_else(|| {
+            let name = rest.strip_prefix('[')?;
+            let name = name.strip_prefix('/').unwrap_or(name);
+            let end = name.find(']')?;
+            let good = (3..=32).contains(&end) && name[..end].bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+            good.then(|| &rest[..rest.len() - name.len() + end + 1])
+        })
+    })
+}
