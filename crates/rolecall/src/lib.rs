@@ -61,5 +61,5 @@ pub mod tokenizer {
     pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
     pub use rolecall_encode::tokenizer::*;
 
-    pub use crate::tokenizer_file::{FileKind, TokenizerFile, load, load_file};
+    pub use crate::tokenizer_file::{FileKind, TokenizerFile, load, load_bytes, load_file};
 }

@@ -1,7 +1,7 @@
 //! Which kind of tokenizer file a path holds, told by its content.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use rolecall_encode::tokenizer::{Error, HuggingFace, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
@@ -72,27 +72,28 @@ pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Err
     let mut bytes = Vec::new();
     file.by_ref().take(4).read_to_end(&mut bytes).map_err(|source| unreadable(&path, source))?;
     if bytes == *b"GGUF" {
-        let tokenizer = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary());
-        let vocabulary = tokenizer.map_err(|error| of_gguf(error, &path))?.ok_or_else(|| Error::Malformed {
-            place: "tokenizer.ggml.model".into(),
-            why: "it is not there: the file has no tokenizer".into(),
+        let tokenizer = from_gguf(file).map_err(|error| match error {
+            Error::Unreadable { source, .. } => unreadable(&path, source),
+            error => error,
         })?;
-        return Ok((TokenizerFile { path, kind: FileKind::Gguf }, vocabulary.into_tokenizer()?));
+        return Ok((TokenizerFile { path, kind: FileKind::Gguf }, tokenizer));
     }
     read_rest(&mut file, &mut bytes, &path)?;
     let beside = path.with_file_name("tokenizer_config.json");
     let config = if beside.is_file() { Some(read(&beside)?) } else { None };
-    let (kind, tokenizer) = from_bytes(&path, &bytes, config.as_deref())?;
+    let (kind, tokenizer) = load_bytes(&bytes, config.as_deref())?;
     Ok((TokenizerFile { path, kind }, tokenizer))
 }
 
-fn from_bytes(path: &Path, bytes: &[u8], config: Option<&[u8]>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
+/// The same of a file's bytes and those of the `tokenizer_config.json` beside it.
+pub fn load_bytes(bytes: &[u8], config: Option<&[u8]>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
     // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
     let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    if starts_as_json || path.extension().is_some_and(|e| e == "json") {
-        if is_tekken(bytes) {
-            return Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, config)?)));
-        }
+    if bytes.starts_with(b"GGUF") {
+        Ok((FileKind::Gguf, from_gguf(Cursor::new(bytes))?))
+    } else if starts_as_json && is_tekken(bytes) {
+        Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, config)?)))
+    } else if starts_as_json {
         Ok((FileKind::TokenizerJson, Box::new(HuggingFace::from_bytes(bytes, config)?)))
     } else if is_tiktoken(bytes) {
         Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, config)?)))
@@ -102,6 +103,15 @@ fn from_bytes(path: &Path, bytes: &[u8], config: Option<&[u8]>) -> Result<(FileK
     } else {
         Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, config)?)))
     }
+}
+
+fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
+    let vocabulary = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary()).map_err(of_gguf)?;
+    let missing = || Error::Malformed {
+        place: "tokenizer.ggml.model".into(),
+        why: "it is not there: the file has no tokenizer".into(),
+    };
+    vocabulary.ok_or_else(missing)?.into_tokenizer()
 }
 
 fn find_file(path: &Path) -> Result<PathBuf, Error> {
@@ -153,9 +163,9 @@ fn unreadable(path: &Path, source: std::io::Error) -> Error {
 }
 
 /// A flaw of a GGUF file as a flaw of the tokenizer in it.
-fn of_gguf(error: gguf::Error, path: &Path) -> Error {
+fn of_gguf(error: gguf::Error) -> Error {
     let flaw = match error {
-        gguf::Error::Unreadable(source) => return unreadable(path, source),
+        gguf::Error::Unreadable(source) => return unreadable(Path::new(""), source),
         gguf::Error::Damaged(flaw) => flaw,
     };
     match flaw.problem {

@@ -7,6 +7,7 @@ mod bpe_model;
 mod covered;
 mod file;
 mod forgery;
+mod limits;
 mod normalizer;
 mod plain;
 mod post_processor;
@@ -144,6 +145,12 @@ impl HuggingFace {
             (tokenizer.adds_bos, tokenizer.adds_eos) = (bos, eos);
         }
         tokenizer.bos = tokenizer.adds_bos.or(named_bos);
+        for (place, id) in [("before", tokenizer.adds_bos), ("behind", tokenizer.adds_eos)] {
+            if let Some(id) = id.filter(|&id| tokenizer.token_text(id).is_none()) {
+                let why = format!("it puts id {id} {place} a text, which is no token");
+                return Err(Error::malformed("post_processor", why));
+            }
+        }
         Ok(tokenizer)
     }
 

@@ -5,7 +5,7 @@ use rolecall::{Json, object};
 
 use super::Audited;
 
-/// `{"file", "kind", "algorithm", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "findings"}`
+/// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "findings"}`
 pub fn of_audited(audited: &Audited) -> Json {
     let tokenizer = &*audited.tokenizer;
     let added = |tokens: &[rolecall::tokenizer::AddedToken]| {
@@ -26,6 +26,7 @@ pub fn of_audited(audited: &Audited) -> Json {
         "file" => audited.file.path.display().to_string(),
         "kind" => audited.file.kind.name(),
         "algorithm" => tokenizer.kind().to_string(),
+        "engine" => tokenizer.engine().to_string(),
         "size" => tokenizer.vocabulary_size() as i64,
         "adds_bos" => token(tokenizer.adds_bos()),
         "adds_eos" => token(tokenizer.adds_eos()),

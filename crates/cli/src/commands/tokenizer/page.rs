@@ -66,6 +66,7 @@ fn facts(audited: &Audited) -> Vec<Vec<Cell>> {
     let row = |name: &str, value: String| vec![plain(name.into()), plain(value)];
     vec![
         row("algorithm", tokenizer.kind().to_string()),
+        row("engine", tokenizer.engine().to_string()),
         row("size", counted(tokenizer.vocabulary_size(), "token")),
         row("puts before a text", token(tokenizer.adds_bos())),
         row("puts behind a text", token(tokenizer.adds_eos())),

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 
-use super::super::{AddedToken, Error};
 use super::super::LARGEST_ID;
+use super::super::{AddedToken, Error};
 
 /// The added tokens by text and by id, beside a model's own vocabulary.
 pub(super) struct AddedVocabulary {

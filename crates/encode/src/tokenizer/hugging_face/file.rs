@@ -15,6 +15,7 @@ use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
 use super::super::{AddedToken, Error, Kind, LARGEST_ID};
 use super::bpe_model::BpeModel;
+use super::limits::{check_parts, check_piece, check_word};
 use super::normalizer::check_normalizer;
 use super::spelling::Spelling;
 
@@ -48,6 +49,7 @@ impl File {
         let no_model = || Error::NotRecognized { expected: EXPECTED, why: "it has no `model`".to_owned() };
         let raw_model = raw.model.ok_or_else(no_model)?;
         check_normalizer(&raw.normalizer)?;
+        check_parts("pre_tokenizer", &raw.pre_tokenizer)?;
         check_pre_tokenizer(&raw.pre_tokenizer)?;
         let byte_level = mentions_byte_level(&raw.normalizer) || mentions_byte_level(&raw.pre_tokenizer);
         let ReadModel { model, unknown, byte_fallback, kind } = read_model(raw_model, byte_level)?;
@@ -176,6 +178,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
             if let Some((piece, _)) = raw.vocab.iter().find(|(piece, _)| piece.is_empty() || !seen.insert(piece)) {
                 return Err(Error::malformed("model.vocab", format!("piece `{piece}` is empty or stands twice")));
             }
+            raw.vocab.iter().try_for_each(|(piece, _)| check_piece(piece))?;
             let unknown = raw.unk_id.and_then(|id| id.try_into().ok());
             let byte_fallback = raw.byte_fallback;
             let model = Unigram::from(raw.vocab, raw.unk_id, byte_fallback).map_err(built)?.into();
@@ -183,6 +186,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
         }
         Some("WordPiece") => {
             let raw: RawWordPiece = read_json(raw)?;
+            check_word(raw.max_input_chars_per_word)?;
             check_vocabulary(&raw.vocab)?;
             let unknown = raw.vocab.get(&raw.unk_token).copied();
             let model = WordPiece::builder()

@@ -7,6 +7,9 @@ pub(in super::super) struct Charsmap {
     replacements: String,
 }
 
+/// Bytes that one sequence may become; the longest of Unicode's normal forms has 33.
+const LONGEST_REPLACEMENT: usize = 128;
+
 impl Charsmap {
     /// Reads the table and walks it once, so that no lookup can leave it.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
@@ -21,7 +24,11 @@ impl Charsmap {
             units.chunks_exact(4).map(|unit| u32::from_le_bytes([unit[0], unit[1], unit[2], unit[3]])).collect();
         let replacements = std::str::from_utf8(replacements).map_err(|_| malformed("replacements are not UTF-8"))?;
         let map = Self { units, replacements: replacements.to_owned() };
-        if map.is_sound() { Ok(map) } else { Err(malformed("its trie points out of the table")) }
+        if map.is_sound() {
+            Ok(map)
+        } else {
+            Err(malformed("its trie points out of the table, or to a replacement without end"))
+        }
     }
 
     /// The length of the longest sequence that the text starts with, and its replacement.
@@ -61,7 +68,9 @@ impl Charsmap {
                 let below = child ^ offset(unit);
                 if has_leaf(unit) {
                     let Some(leaf) = self.unit(below) else { return false };
-                    if !self.replacements.is_char_boundary(value(leaf)) {
+                    let Some(replacement) = self.replacements.get(value(leaf)..) else { return false };
+                    let end = replacement.as_bytes().iter().take(LONGEST_REPLACEMENT + 1).position(|&byte| byte == 0);
+                    if end.is_none() && replacement.len() > LONGEST_REPLACEMENT {
                         return false;
                     }
                 }

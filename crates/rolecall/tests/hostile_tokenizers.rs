@@ -1,0 +1,76 @@
+//! What a hostile tokenizer file may try: each ends in a typed error, or in a tokenizer that works, in little time and memory. Each
+//! attack runs in a process of its own, so that its memory can be measured.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use std::process::Command;
+
+use common::attacks::{attacks, measure, run};
+use common::files::whole;
+
+/// What an attack may take: in milliseconds of the processor, and in megabytes above the file itself; as much again for each
+/// megabyte of the file.
+const MOST_TIME: f64 = if cfg!(debug_assertions) { 20_000.0 } else { 1_000.0 };
+const TIME_OF_A_MEGABYTE: f64 = if cfg!(debug_assertions) { 2_000.0 } else { 100.0 };
+const MOST_MEMORY: f64 = 64.0;
+const MEMORY_OF_A_MEGABYTE: f64 = 32.0;
+
+/// Set for a process that is to run one attack, to its number.
+const NUMBER: &str = "ROLECALL_ATTACK";
+
+#[test]
+fn every_attack_ends_in_a_typed_error_or_works_within_bounds() {
+    let attacks = attacks();
+    if let Some(number) = std::env::var(NUMBER).ok().and_then(|number| number.parse::<usize>().ok()) {
+        return println!("\nmeasured {}", measure(&attacks[number]));
+    }
+    let mut wrong = Vec::new();
+    for (number, attack) in attacks.iter().enumerate() {
+        let name = attack.name;
+        let process = Command::new(std::env::current_exe().unwrap())
+            .args([
+                "every_attack_ends_in_a_typed_error_or_works_within_bounds",
+                "--exact",
+                "--nocapture",
+                "--test-threads=1",
+            ])
+            .env(NUMBER, number.to_string())
+            .output()
+            .unwrap();
+        let output = String::from_utf8_lossy(&process.stdout);
+        let Some(measured) = output.lines().find_map(|line| line.strip_prefix("measured ")) else {
+            wrong.push(format!("{name}: the process died\n{}", String::from_utf8_lossy(&process.stderr)));
+            continue;
+        };
+        let parts: Vec<&str> = measured.splitn(4, ' ').collect();
+        let [milliseconds, megabytes, size, end] = parts[..] else { panic!("{name}: {measured}") };
+        let [milliseconds, megabytes, size] = [milliseconds, megabytes, size].map(|part| part.parse::<f64>().unwrap());
+        if !attack.end.is_shown_as(end) {
+            wrong.push(format!("{name}: {end}, not {:?}", attack.end));
+        }
+        if milliseconds > MOST_TIME + size * TIME_OF_A_MEGABYTE {
+            wrong.push(format!("{name}: took {milliseconds} ms for {size} MB"));
+        }
+        if megabytes > MOST_MEMORY + size * MEMORY_OF_A_MEGABYTE {
+            wrong.push(format!("{name}: took {megabytes} MB for {size} MB"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_file_cut_anywhere_is_a_typed_error_or_a_tokenizer() {
+    for (name, file, config) in whole() {
+        assert_eq!(run(&file, config.map(str::as_bytes), "ab <s>"), "works", "{name}");
+        for end in 0..file.len() {
+            let found = run(&file[..end], config.map(str::as_bytes), "ab <s>\u{e9}");
+            // A cut between two lines or two fields leaves a smaller file.
+            let is_typed = found.starts_with("tokenizer_") || matches!(found.as_str(), "works" | "not encoded");
+            assert!(is_typed, "{name} cut at {end}: {found}");
+            let ends_whole = matches!(name, "sentencepiece BPE" | "sentencepiece unigram" | "tiktoken");
+            assert!(ends_whole || found != "works", "{name} cut at {end} works");
+        }
+    }
+}
