@@ -1,7 +1,7 @@
 use super::Subject;
 use super::draft::Draft;
 use super::property::{Outcome, check};
-use super::twin::twin;
+use super::twin::twin_beside;
 use crate::generate;
 
 /// Texts are made shorter so many times at most.
@@ -21,9 +21,11 @@ pub fn shrink(subject: &Subject, failing: &Draft) -> Draft {
             while from < smallest.words[number].hostile.chars().count() && tries > 0 {
                 tries -= 1;
                 let mut candidate = smallest.clone();
-                let words = &mut candidate.words[number];
-                words.hostile = without(&words.hostile, from, length);
-                words.twin = twin(&words.hostile, &mut fastrand::Rng::with_seed(0));
+                let text = without(&candidate.words[number].hostile, from, length);
+                let others = candidate.words.iter().enumerate().filter(|(at, _)| *at != number);
+                let others = others.map(|(_, words)| (words.hostile.as_str(), words.twin.as_str()));
+                let twin = twin_beside(&text, others, &mut fastrand::Rng::with_seed(0));
+                (candidate.words[number].hostile, candidate.words[number].twin) = (text, twin);
                 match fails(&candidate) {
                     true => smallest = candidate,
                     false => from += length,

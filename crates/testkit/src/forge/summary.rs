@@ -130,7 +130,7 @@ impl fmt::Display for Summary {
         let steered: usize = self.steered.values().sum();
         writeln!(
             f,
-            "{steered:>10} steered: a message's words decided what else the template wrote, which its analysis says:"
+            "{steered:>10} steered: a message's words, or a switch's, decided what else the template wrote, which its analysis says:"
         )?;
         by_name(f, &self.steered)?;
         if !self.is_clean() {

@@ -7,7 +7,7 @@ use rolecall::{Capability, IdForm, Json, Support, TemplateAnalysis, object};
 use super::Marks;
 use super::attack::attack;
 use super::draft::{Words, placeholder};
-use super::twin::{honest, twin};
+use super::twin::{honest, twin_beside};
 use crate::generate;
 
 /// What a template takes, so that most of what it is given comes through.
@@ -63,12 +63,26 @@ impl<'a> Texts<'a> {
             }
             _ => {
                 let text = attack(self.marks, &mut self.rng);
-                let twin = twin(&text, &mut self.rng);
+                let others = self.words.iter().map(|words| (words.hostile.as_str(), words.twin.as_str()));
+                let twin = twin_beside(&text, others, &mut self.rng);
                 (text, twin)
             }
         };
         self.words.push(Words { before, hostile, twin, behind });
         placeholder(self.words.len() - 1)
+    }
+}
+
+impl Habits {
+    /// Whether a request gives one of the template's switches a text.
+    pub fn is_switched_by(&self, request: &Json) -> bool {
+        let switches = request.as_object().and_then(|request| request.get("chat_template_kwargs"));
+        let switches = switches.and_then(Json::as_object);
+        switches.is_some_and(|given| {
+            given
+                .iter()
+                .any(|(name, value)| value.as_str().is_some() && self.switches.iter().any(|known| known == name))
+        })
     }
 }
 
@@ -331,20 +345,21 @@ impl Talk<'_, '_> {
             1 if open => request.insert("continue_final_message", true.into()),
             _ => {}
         }
+        // Numbered, so that none is a word that the template compares its switches with.
         let mut switches = Object::new();
         let known = &self.habits.switches;
         if !known.is_empty() && self.one_in(3) {
             let name = known[self.rng.usize(..known.len())].clone();
-            let value = if self.rng.bool() { self.rng.bool().into() } else { self.texts.text().into() };
+            let value = if self.rng.bool() { self.rng.bool().into() } else { self.texts.name().into() };
             switches.insert(name, value);
         }
         if self.one_in(8) {
             let key = self.texts.name();
-            switches.insert(key, self.texts.text().into());
+            switches.insert(key, self.texts.name().into());
         }
         if self.one_in(24) {
             // The caller's, and so no longer the template's.
-            switches.insert("bos_token", self.texts.text().into());
+            switches.insert("bos_token", self.texts.name().into());
         }
         if !switches.is_empty() {
             request.insert("chat_template_kwargs", switches.into());

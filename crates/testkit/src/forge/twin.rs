@@ -102,9 +102,39 @@ pub fn twin(text: &str, rng: &mut Rng) -> String {
     twin
 }
 
+/// The twin of a text beside others, each with its own: templates compare texts, so that twins are equal where the texts are,
+/// and differ where they differ (as far as words of that shape can).
+pub fn twin_beside<'a>(text: &str, others: impl Iterator<Item = (&'a str, &'a str)> + Clone, rng: &mut Rng) -> String {
+    if let Some((_, twin)) = others.clone().find(|(other, _)| *other == text) {
+        return twin.to_owned();
+    }
+    let mut found = twin(text, rng);
+    for _ in 0..40 {
+        if !others.clone().any(|(_, twin)| twin == found) {
+            break;
+        }
+        found = twin(text, rng);
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn twins_are_equal_where_texts_are() {
+        let mut rng = Rng::with_seed(1);
+        let mut known: Vec<(String, String)> = Vec::new();
+        for text in ["a", "b", "c", "d", "e", "a", "f", "g", "h", "b"] {
+            let others = known.iter().map(|(text, twin)| (text.as_str(), twin.as_str()));
+            let twin = twin_beside(text, others, &mut rng);
+            for (other, others) in &known {
+                assert_eq!(other == text, *others == twin, "{other} {text} {twin}");
+            }
+            known.push((text.to_owned(), twin));
+        }
+    }
 
     #[test]
     fn a_twin_has_the_white_space_and_nothing_else_of_a_text() {
