@@ -93,7 +93,7 @@ fn main() {
         });
         let time = cpu_time() - before;
         if time > slowest.0 {
-            let _ = std::fs::write("slowest.bin", &mutated);
+            let _ = std::fs::write(std::env::temp_dir().join("rolecall-slowest.bin"), &mutated);
             slowest = (time, format!("{name}: {end}"));
         }
         *ends.entry((name.clone(), end)).or_default() += 1;
