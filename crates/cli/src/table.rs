@@ -31,6 +31,14 @@ pub fn push(out: &mut String, paint: Paint, indent: &str, rows: &[Vec<Cell>]) {
     }
 }
 
+/// A heading and rows in columns; nothing where there are no rows.
+pub fn push_headed(out: &mut String, paint: Paint, heading: &str, rows: Vec<Vec<Cell>>) {
+    if !rows.is_empty() {
+        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
+        push(out, paint, "  ", &rows);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

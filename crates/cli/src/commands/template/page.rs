@@ -20,22 +20,22 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     let name = paint.text(Style::Strong, &visible::escape(&analyzed.name));
     let lines = counted(analyzed.source.text.lines().count(), "line");
     let mut out = format!("{name}  {}, {lines}\n", visible::escape(&analyzed.source.name));
-    push(&mut out, paint, "takes", takes(analyzed));
-    push(&mut out, paint, "switches", analysis.switches.iter().map(switch).collect());
+    table::push_headed(&mut out, paint, "takes", takes(analyzed));
+    table::push_headed(&mut out, paint, "switches", analysis.switches.iter().map(switch).collect());
     let (near, far): (Vec<&Read>, Vec<&Read>) =
         analysis.program.reads.iter().partition(|read| read.path.steps.len() <= DEEPEST);
     let mut reads: Vec<Vec<Cell>> = near.into_iter().map(read).collect();
     if !far.is_empty() {
         reads.push(vec![plain(format!("and {} further down", far.len())), plain("all of them with --json".into())]);
     }
-    push(&mut out, paint, "reads", reads);
+    table::push_headed(&mut out, paint, "reads", reads);
     let refusals = analysis.program.calls.iter().filter(|call| call.name == "raise_exception");
     let refusals = refusals.map(|call| {
         let words: Vec<String> = call.argument.iter().map(ToString::to_string).collect();
         let words = if words.is_empty() { "words that it puts together".to_owned() } else { words.join(" or ") };
         vec![plain(shown(&call.spot)), plain(words)]
     });
-    push(&mut out, paint, "refuses with", refusals.collect());
+    table::push_headed(&mut out, paint, "refuses with", refusals.collect());
     if !analysis.findings.is_empty() {
         out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "findings")));
     }
@@ -113,12 +113,4 @@ fn read(read: &Read) -> Vec<Cell> {
 
 fn plain(text: String) -> Cell {
     (Style::Plain, text)
-}
-
-/// A heading and rows in columns; nothing where there are no rows.
-fn push(out: &mut String, paint: Paint, heading: &str, rows: Vec<Vec<Cell>>) {
-    if !rows.is_empty() {
-        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
-        table::push(out, paint, "  ", &rows);
-    }
 }

@@ -16,7 +16,7 @@ pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
     let file = &audited.file;
     let name = paint.text(Style::Strong, &visible::escape(&file.path.display().to_string()));
     let mut out = format!("{name}  {}\n", file.kind.name());
-    push(&mut out, paint, "tokenizer", facts(audited));
+    table::push_headed(&mut out, paint, "tokenizer", facts(audited));
     let (bytes, added): (Vec<&AddedToken>, Vec<_>) =
         audited.tokenizer.added_tokens().iter().partition(|token| !all && is_name_of_byte(&token.text));
     let most = if all { added.len() } else { 4 * SHOWN };
@@ -28,10 +28,10 @@ pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
     if added.len() > most {
         rows.push(vec![plain(format!("and {} more", added.len() - most)), plain("all of them with --all".into())]);
     }
-    push(&mut out, paint, "tokens that text never becomes", rows);
+    table::push_headed(&mut out, paint, "tokens that text never becomes", rows);
     if let Some(format) = &audited.format {
         let rows = audited.audit.controls.iter().map(of_control).collect();
-        push(&mut out, paint, &format!("control tokens of {format}"), rows);
+        table::push_headed(&mut out, paint, &format!("control tokens of {format}"), rows);
     }
     if !audited.audit.findings.is_empty() {
         out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "findings")));
@@ -121,12 +121,4 @@ fn is_name_of_byte(text: &str) -> bool {
 
 fn plain(text: String) -> Cell {
     (Style::Plain, text)
-}
-
-/// A heading and rows in columns; nothing where there are no rows.
-fn push(out: &mut String, paint: Paint, heading: &str, rows: Vec<Vec<Cell>>) {
-    if !rows.is_empty() {
-        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));
-        table::push(out, paint, "  ", &rows);
-    }
 }
