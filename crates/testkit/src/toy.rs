@@ -37,6 +37,27 @@ impl Toy {
         toy
     }
 
+    /// The toy as the maker's file would be, one that also has the appended tokens, and one in which every piece of the
+    /// format's literal text is a token.
+    pub fn family(format: &Format) -> [Toy; 3] {
+        let plain = Toy::of(format);
+        let mut appended = plain.clone();
+        for control in format.controls.iter() {
+            appended = match control.id {
+                Some(id) => appended.with_id(&control.text, id),
+                None => appended.with(&control.text),
+            };
+        }
+        let mut marked = appended.clone();
+        for mark in crate::generate::marks(format) {
+            // A spelling of a control token is that token.
+            if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
+                marked = marked.with(&mark);
+            }
+        }
+        [plain, appended, marked]
+    }
+
     /// With one more added token, under an invented id.
     #[must_use]
     pub fn with(mut self, text: &str) -> Toy {

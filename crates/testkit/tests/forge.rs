@@ -278,21 +278,7 @@ fn said_by_all(format: &Format, text: &str) -> Json {
 /// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
 /// the format's literal text is a token.
 fn encoders(format: &Format) -> Vec<Encoder> {
-    let plain = Toy::of(format);
-    let mut appended = plain.clone();
-    for control in format.controls.iter() {
-        appended = match control.id {
-            Some(id) => appended.with_id(&control.text, id),
-            None => appended.with(&control.text),
-        };
-    }
-    let mut marked = appended.clone();
-    for mark in generate::marks(format) {
-        // A spelling of a control token is that token.
-        if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
-            marked = marked.with(&mark);
-        }
-    }
+    let [plain, appended, marked] = Toy::family(format);
     let encoder = |toy: Toy| Encoder::new(Arc::clone(&format.controls), Arc::new(toy)).expect("the toy fits");
     [plain, appended, marked].into_iter().map(encoder).collect()
 }

@@ -81,21 +81,7 @@ impl Plan {
     fn add_formats_with_toys(&mut self) {
         let registry = rolecall::registry();
         for format in generate::variants(&registry) {
-            let plain = Toy::of(format);
-            let mut appended = plain.clone();
-            for control in format.controls.iter() {
-                appended = match control.id {
-                    Some(id) => appended.with_id(&control.text, id),
-                    None => appended.with(&control.text),
-                };
-            }
-            let mut marked = appended.clone();
-            for mark in generate::marks(format) {
-                // A spelling of a control token is that token.
-                if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
-                    marked = marked.with(&mark);
-                }
-            }
+            let [plain, appended, marked] = Toy::family(format);
             for (name, toy) in [("toy", plain), ("toy-appended", appended), (MARKED, marked)] {
                 self.add_format(format, name, &(Arc::new(toy) as Arc<dyn Tokenizer>));
             }
