@@ -88,7 +88,7 @@ fn main() {
         let before = cpu_time();
         let end = catch_unwind(|| run(&mutated, config.as_deref(), TEXT)).unwrap_or_else(|_| {
             panics += 1;
-            let _ = std::fs::write(format!("panic-{panics}.bin"), &mutated);
+            let _ = std::fs::write(std::env::temp_dir().join(format!("rolecall-panic-{panics}.bin")), &mutated);
             "PANIC".to_owned()
         });
         let time = cpu_time() - before;
