@@ -27,6 +27,10 @@ pub enum Field {
     Call,
     /// A call's arguments.
     Arguments,
+    /// An argument's name.
+    Key,
+    /// An argument's value.
+    Value,
     /// Code for the interpreter.
     Code,
     /// A call's id.
@@ -56,7 +60,7 @@ pub enum Field {
 }
 
 impl Field {
-    const NAMED: [(&'static str, Field); 24] = [
+    const NAMED: [(&'static str, Field); 26] = [
         ("content", Field::Content),
         ("name", Field::Name),
         ("reasoning", Field::Reasoning),
@@ -70,6 +74,8 @@ impl Field {
         ("interpreter", Field::Interpreter),
         ("call", Field::Call),
         ("arguments", Field::Arguments),
+        ("key", Field::Key),
+        ("value", Field::Value),
         ("code", Field::Code),
         ("id", Field::Id),
         ("index", Field::Index),
@@ -117,6 +123,8 @@ impl Field {
             Field::Description => 1 << 22,
             Field::Prefix => 1 << 23,
             Field::Suffix => 1 << 24,
+            Field::Key => 1 << 25,
+            Field::Value => 1 << 26,
         }
     }
 

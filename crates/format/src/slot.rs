@@ -50,12 +50,20 @@ slots! {
         AssistantWithCalls = "assistant-with-calls",
         /// Behind an assistant's turn, and not part of it.
         AssistantAfter = "assistant-after",
+        /// Around the calls of a message.
+        Calls = "calls",
         /// One call of a function.
         Call = "call",
         /// One call of the code interpreter.
         CallInterpreter = "call-interpreter",
         /// Between two calls.
         CallSeparator = "call-separator",
+        /// One argument of a call.
+        Argument = "argument",
+        /// An argument whose value is a string.
+        ArgumentString = "argument-string",
+        /// Between two arguments.
+        ArgumentSeparator = "argument-separator",
         /// Each result of a call.
         Tool = "tool",
         /// A result of the code interpreter.
@@ -109,12 +117,14 @@ impl Slot {
     pub fn fields(self) -> &'static [Field] {
         use Field as F;
         match self {
-            Begin | Pair | AssistantAfter | CallSeparator | ToolsSeparator | PartImage | PartAudio | PartVideo
-            | End => &[],
+            Begin | Pair | AssistantAfter | CallSeparator | ArgumentSeparator | ToolsSeparator | PartImage
+            | PartAudio | PartVideo | End => &[],
             System | SystemFirst => &[F::Content, F::Name, F::Tools, F::Functions, F::Interpreter],
             User | UserFirst => &[F::Content, F::Name, F::Round, F::Tools, F::Functions, F::Folded],
             Folded => &[F::System, F::Content],
             Assistant | AssistantLast | AssistantWithCalls => &[F::Content, F::Name, F::Reasoning, F::Calls, F::Round],
+            Calls => &[F::Calls],
+            Argument | ArgumentString => &[F::Key, F::Value],
             Call => &[F::Call, F::Name, F::Arguments, F::Id, F::Index],
             CallInterpreter => &[F::Code, F::Id, F::Index],
             Tool | ToolInterpreter => &[F::Content, F::Name, F::Id],

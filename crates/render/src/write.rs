@@ -207,6 +207,8 @@ impl<'a> Writer<'a> {
             | Field::Function
             | Field::Call
             | Field::Arguments
+            | Field::Key
+            | Field::Value
             | Field::Code
             | Field::Results
             | Field::Folded
@@ -238,6 +240,7 @@ impl<'a> Writer<'a> {
             },
             Field::Call => self.call(codec, scene, out),
             Field::Arguments => self.arguments(codec, scene, out),
+            Field::Key | Field::Value => {}
             Field::Code => {
                 if let Some((at, Call::CodeInterpreter { code, .. })) = scene.call {
                     let source = self.call_source(scene, at, "code_interpreter.input");

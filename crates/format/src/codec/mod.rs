@@ -25,6 +25,16 @@ pub enum Codec {
     Call(call::Keys),
     /// Python keyword arguments.
     Python,
+    /// A value as Python prints it (`str` of a string, `repr` of any other): `True`, `None`, `{'k': [1]}`.
+    Literal,
+    /// Lists and objects as JSON, any other value as Python prints it.
+    Mixed,
+    /// Text; in a CDATA section where XML would need one.
+    Cdata,
+    /// A JSON string that holds the JSON.
+    JsonString,
+    /// Braces, bare keys in alphabetical order, and strings between these marks: `{city:<|"|>Oslo<|"|>}`.
+    Marked(String),
     /// An enumerated name as its control token, any other as text.
     Names,
     /// Nothing; only asks whether the value is there.
@@ -43,8 +53,22 @@ pub enum Codec {
 
 impl Codec {
     /// The codecs' names, for suggestions.
-    pub const NAMES: [&'static str; 9] =
-        ["trim", "json", "python", "names", "present", "filled", "stem", "before", "behind"];
+    pub const NAMES: [&'static str; 14] = [
+        "trim",
+        "json",
+        "python",
+        "literal",
+        "mixed",
+        "cdata",
+        "json-string",
+        "marked",
+        "names",
+        "present",
+        "filled",
+        "stem",
+        "before",
+        "behind",
+    ];
 
     /// Reads what stands behind the colon of a hole: `trim`, `json`, `json(indent=4)`, `json(name, parameters)`.
     pub fn from_spelling(spelling: &str) -> Option<Codec> {
@@ -56,6 +80,11 @@ impl Codec {
             ("trim", None) => Some(Codec::Trim),
             ("json", None) => Some(Codec::Json { indent: None }),
             ("python", None) => Some(Codec::Python),
+            ("literal", None) => Some(Codec::Literal),
+            ("mixed", None) => Some(Codec::Mixed),
+            ("cdata", None) => Some(Codec::Cdata),
+            ("json-string", None) => Some(Codec::JsonString),
+            ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(mark.to_owned())),
             ("names", None) => Some(Codec::Names),
             ("present", None) => Some(Codec::Present),
             ("names", Some("only")) => Some(Codec::Enumerated),

@@ -1,0 +1,12 @@
+//! In: a format and what a model writes, as text or as bytes that say whether a control token wrote them. Out: events, and a message.
+//! Between: `Reply` makes of the assistant's layouts what can be read; `OutputParser` goes through the text once and keeps what may still
+//! become a mark; `values` turn each syntax of arguments into JSON text as it comes.
+//! Start reading at [`OutputParser`].
+
+mod event;
+mod message;
+mod options;
+
+pub use event::{Event, Malformed, Stop, Why};
+pub use message::{ParsedCall, Reading};
+pub use options::{CallsInReasoning, Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};

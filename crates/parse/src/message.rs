@@ -1,0 +1,92 @@
+use crate::{Event, Malformed, Stop};
+
+/// What the events of a turn add up to.
+///
+/// ```
+/// use rolecall_parse::{Event, Reading};
+/// let mut reading = Reading::default();
+/// reading.add(&Event::Content("Hel"));
+/// reading.add(&Event::Content("lo"));
+/// assert_eq!(reading.content, "Hello");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// The answer.
+    pub content: String,
+    /// The reasoning, if there was any.
+    pub reasoning: Option<String>,
+    /// The calls, in order.
+    pub calls: Vec<ParsedCall>,
+    /// Why it ended; none while it goes on.
+    pub stop: Option<Stop>,
+    /// What could not be read as the layout says.
+    pub malformed: Vec<Malformed>,
+}
+
+/// A call that the model made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParsedCall {
+    /// Of a function.
+    Function {
+        /// Its id.
+        id: String,
+        /// The function.
+        name: String,
+        /// JSON text, as the model wrote it where it wrote JSON.
+        arguments: String,
+        /// Whether the arguments came to their end.
+        whole: bool,
+    },
+    /// Of the code interpreter.
+    Code {
+        /// Its id.
+        id: String,
+        /// The program.
+        code: String,
+        /// Whether it came to its end.
+        whole: bool,
+    },
+}
+
+impl Reading {
+    /// Takes the next event.
+    pub fn add(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Content(text) => self.content.push_str(text),
+            Event::Reasoning(text) => self.reasoning.get_or_insert_default().push_str(text),
+            Event::CallStarted { id, name, .. } => self.calls.push(ParsedCall::Function {
+                id: id.to_owned(),
+                name: name.to_owned(),
+                arguments: String::new(),
+                whole: false,
+            }),
+            Event::CodeStarted { id, .. } => {
+                self.calls.push(ParsedCall::Code { id: id.to_owned(), code: String::new(), whole: false });
+            }
+            Event::Arguments { index, text } => {
+                if let Some(ParsedCall::Function { arguments, .. }) = self.calls.get_mut(index) {
+                    arguments.push_str(text);
+                }
+            }
+            Event::Code { index, text } => {
+                if let Some(ParsedCall::Code { code, .. }) = self.calls.get_mut(index) {
+                    code.push_str(text);
+                }
+            }
+            Event::CallFinished { index, whole, id } => {
+                if let Some(
+                    ParsedCall::Function { id: known, whole: is_whole, .. }
+                    | ParsedCall::Code { id: known, whole: is_whole, .. },
+                ) = self.calls.get_mut(index)
+                {
+                    *is_whole = whole;
+                    if let Some(id) = id {
+                        *known = id.to_owned();
+                    }
+                }
+            }
+            Event::Stop(stop) => self.stop = Some(stop),
+            Event::Malformed(ref malformed) => self.malformed.push(malformed.clone()),
+        }
+    }
+}
