@@ -6,6 +6,8 @@
 mod event;
 mod message;
 mod options;
+#[allow(dead_code, unused_imports, reason = "the automaton that drives the readers comes next")]
+mod values;
 
 pub use event::{Event, Malformed, Stop, Why};
 pub use message::{ParsedCall, Reading};

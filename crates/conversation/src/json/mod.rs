@@ -11,7 +11,7 @@ mod write;
 pub use parse::{ParseError, parse};
 pub use place::{Step, key_span, span};
 pub use spellings::spellings;
-pub use write::{Layout, write, write_at, write_into, write_string};
+pub use write::{Layout, escape_into, write, write_at, write_into, write_string};
 
 /// A JSON value.
 ///
@@ -74,7 +74,12 @@ impl From<i64> for Number {
 }
 
 /// How many bytes stand in JSON text as they are, up to a quote, a backslash or a control character.
-fn plain_run(bytes: &[u8]) -> usize {
+///
+/// ```
+/// # use rolecall_conversation::json::plain_run;
+/// assert_eq!(plain_run(b"as it is\n"), 8);
+/// ```
+pub fn plain_run(bytes: &[u8]) -> usize {
     let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     // Sixteen at a time without a branch between, which compilers do in a few instructions.
     let mut at = 0;

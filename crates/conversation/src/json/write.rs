@@ -62,6 +62,19 @@ pub fn write_into(text: &mut String, value: &Json, layout: &Layout) {
 /// A string in quotes, escaped as Python's `json.dumps` does.
 pub fn write_string(text: &mut String, string: &str, ascii: bool) {
     text.push('"');
+    escape_into(text, string, ascii);
+    text.push('"');
+}
+
+/// What stands between the quotes of a string; a string may be written so piece by piece.
+///
+/// ```
+/// use rolecall_conversation::json::escape_into;
+/// let mut text = String::new();
+/// escape_into(&mut text, "a \"b\"\n", false);
+/// assert_eq!(text, r#"a \"b\"\n"#);
+/// ```
+pub fn escape_into(text: &mut String, string: &str, ascii: bool) {
     let mut rest = string;
     // What needs no escape is copied in runs.
     loop {
@@ -90,7 +103,6 @@ pub fn write_string(text: &mut String, string: &str, ascii: bool) {
             c => text.push(c),
         }
     }
-    text.push('"');
 }
 
 fn value_into(text: &mut String, value: &Json, layout: &Layout, level: usize) {

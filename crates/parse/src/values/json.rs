@@ -1,0 +1,242 @@
+use rolecall_conversation::json::{escape_into, plain_run};
+
+use super::nest::Nest;
+use super::{State, Step, bad};
+use crate::{JsonPolicy, Why};
+
+/// Reads a JSON value and gives it as it is spelled. Only control characters in strings, where they may stand, are given as escapes.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonReader {
+    policy: JsonPolicy,
+    at: At,
+    nest: Nest,
+}
+
+/// What may come next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    /// The value, or white space before it, which is not given.
+    Start,
+    /// A value inside the whole.
+    Value,
+    /// An item, or the end of the list.
+    FirstItem,
+    /// A key, or the end of the object.
+    FirstKey,
+    Key,
+    Colon,
+    /// A comma, or the bracket that closes.
+    Next,
+    /// More of a string.
+    Text {
+        key: bool,
+    },
+    /// What stands behind a backslash.
+    Escape {
+        key: bool,
+    },
+    /// So many hexadecimal digits.
+    Hex {
+        key: bool,
+        left: u8,
+    },
+    /// The rest of a word.
+    Word(&'static [u8]),
+    Number(Number),
+    Done,
+}
+
+/// What of a number was there last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Number {
+    Minus,
+    /// A zero in front, behind which no digit may stand.
+    Zero,
+    Whole,
+    Point,
+    Fraction,
+    E,
+    Sign,
+    Exponent,
+}
+
+impl Number {
+    /// What follows with this byte; none if it is no part of the number.
+    fn next(self, byte: u8) -> Option<Number> {
+        match (self, byte) {
+            (Number::Minus, b'0') => Some(Number::Zero),
+            (Number::Minus | Number::Whole, b'0'..=b'9') => Some(Number::Whole),
+            (Number::Zero | Number::Whole, b'.') => Some(Number::Point),
+            (Number::Zero | Number::Whole | Number::Fraction, b'e' | b'E') => Some(Number::E),
+            (Number::Point | Number::Fraction, b'0'..=b'9') => Some(Number::Fraction),
+            (Number::E, b'+' | b'-') => Some(Number::Sign),
+            (Number::E | Number::Sign | Number::Exponent, b'0'..=b'9') => Some(Number::Exponent),
+            _ => None,
+        }
+    }
+
+    fn is_whole(self) -> bool {
+        matches!(self, Number::Zero | Number::Whole | Number::Fraction | Number::Exponent)
+    }
+}
+
+impl JsonReader {
+    pub(crate) fn new(policy: JsonPolicy) -> JsonReader {
+        JsonReader { policy, at: At::Start, nest: Nest::default() }
+    }
+
+    /// Whether nothing of the value was there yet.
+    pub(crate) fn is_at_start(&self) -> bool {
+        self.at == At::Start
+    }
+
+    /// Whether a string is open, so that a backslash would begin an escape.
+    pub(crate) fn is_in_string(&self) -> bool {
+        matches!(self.at, At::Text { .. })
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        // What was used of the piece is given in one go, at its end.
+        let mut given = 0;
+        let step = loop {
+            if let At::Text { key } = self.at {
+                at += plain_run(&bytes[at..]);
+                match bytes.get(at) {
+                    None => break Step { used: at, state: State::More },
+                    Some(b'"') if key => self.at = At::Colon,
+                    Some(b'"') => self.at = self.behind_value(),
+                    Some(b'\\') => self.at = At::Escape { key },
+                    Some(_) if self.policy == JsonPolicy::Strict => {
+                        break bad(at, "a control character to be escaped", text);
+                    }
+                    Some(_) => {
+                        out.push_str(&text[given..at]);
+                        given = at + 1;
+                        escape_into(out, &text[at..given], false);
+                    }
+                }
+                at += 1;
+                continue;
+            }
+            if self.at == At::Done {
+                break Step { used: at, state: State::Done };
+            }
+            let Some(&byte) = bytes.get(at) else { break Step { used: at, state: State::More } };
+            if let At::Number(number) = self.at {
+                match number.next(byte) {
+                    Some(next) => {
+                        self.at = At::Number(next);
+                        at += 1;
+                    }
+                    None if number == Number::Zero && byte.is_ascii_digit() => {
+                        break bad(at, "no digit behind a zero in front", text);
+                    }
+                    // What stands behind the number is looked at again, as what it is.
+                    None if number.is_whole() => self.at = self.behind_value(),
+                    None => break bad(at, "a digit", text),
+                }
+                continue;
+            }
+            match self.next(byte) {
+                Ok(next) => {
+                    at += 1;
+                    if next == At::Start {
+                        given = at;
+                    }
+                    self.at = next;
+                }
+                Err(Fault::Expected(what)) => break bad(at, what, text),
+                Err(Fault::TooDeep) => break Step { used: at, state: State::Bad(Why::TooDeep) },
+            }
+        };
+        out.push_str(&text[given..step.used]);
+        step
+    }
+
+    /// The value ends here at the latest.
+    pub(crate) fn end(&mut self) -> State {
+        match self.at {
+            At::Done => State::Done,
+            At::Number(number) if number.is_whole() && self.nest.innermost().is_none() => {
+                self.at = At::Done;
+                State::Done
+            }
+            _ => State::Bad(Why::Unfinished),
+        }
+    }
+
+    /// What follows with a byte outside strings and numbers.
+    fn next(&mut self, byte: u8) -> Result<At, Fault> {
+        match (self.at, byte) {
+            (
+                At::Start | At::Value | At::FirstItem | At::FirstKey | At::Key | At::Colon | At::Next,
+                b' ' | b'\t' | b'\n' | b'\r',
+            ) => Ok(self.at),
+            (At::FirstItem, b']') | (At::FirstKey, b'}') => Ok(self.close()),
+            (At::Start | At::Value | At::FirstItem, _) => self.begin(byte),
+            (At::FirstKey | At::Key, b'"') => Ok(At::Text { key: true }),
+            (At::FirstKey, _) => Err(Fault::Expected("a key in double quotes or `}`")),
+            (At::Key, _) => Err(Fault::Expected("a key in double quotes")),
+            (At::Colon, b':') => Ok(At::Value),
+            (At::Colon, _) => Err(Fault::Expected("`:` behind the key")),
+            (At::Next, _) => match (self.nest.innermost(), byte) {
+                (Some(true), b',') => Ok(At::Key),
+                (Some(false), b',') => Ok(At::Value),
+                (Some(true), b'}') | (Some(false), b']') => Ok(self.close()),
+                (Some(true), _) => Err(Fault::Expected("`,` or `}`")),
+                _ => Err(Fault::Expected("`,` or `]`")),
+            },
+            (At::Escape { key }, b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(At::Text { key }),
+            (At::Escape { key }, b'u') => Ok(At::Hex { key, left: 4 }),
+            (At::Escape { .. }, _) => Err(Fault::Expected("an escape such as `\\n`")),
+            (At::Hex { key, left: 1 }, byte) if byte.is_ascii_hexdigit() => Ok(At::Text { key }),
+            (At::Hex { key, left }, byte) if byte.is_ascii_hexdigit() => Ok(At::Hex { key, left: left - 1 }),
+            (At::Hex { .. }, _) => Err(Fault::Expected("four hexadecimal digits behind `\\u`")),
+            (At::Word(rest), byte) if rest.first() == Some(&byte) => match &rest[1..] {
+                [] => Ok(self.behind_value()),
+                rest => Ok(At::Word(rest)),
+            },
+            (At::Word(_), _) => Err(Fault::Expected("`true`, `false` or `null`")),
+            // These three are dealt with where the bytes are gone through.
+            (At::Text { .. } | At::Number(_) | At::Done, _) => Ok(self.at),
+        }
+    }
+
+    /// What follows with the first byte of a value.
+    fn begin(&mut self, byte: u8) -> Result<At, Fault> {
+        match byte {
+            b'{' if self.nest.open(true) => Ok(At::FirstKey),
+            b'[' if self.nest.open(false) => Ok(At::FirstItem),
+            b'{' | b'[' => Err(Fault::TooDeep),
+            b'"' => Ok(At::Text { key: false }),
+            b'-' => Ok(At::Number(Number::Minus)),
+            b'0' => Ok(At::Number(Number::Zero)),
+            b'1'..=b'9' => Ok(At::Number(Number::Whole)),
+            b't' => Ok(At::Word(b"rue")),
+            b'f' => Ok(At::Word(b"alse")),
+            b'n' => Ok(At::Word(b"ull")),
+            _ => Err(Fault::Expected("a JSON value")),
+        }
+    }
+
+    fn close(&mut self) -> At {
+        self.nest.close();
+        self.behind_value()
+    }
+
+    fn behind_value(&self) -> At {
+        match self.nest.innermost() {
+            Some(_) => At::Next,
+            None => At::Done,
+        }
+    }
+}
+
+/// Why a byte cannot stand where it stands.
+enum Fault {
+    Expected(&'static str),
+    TooDeep,
+}

@@ -1,0 +1,52 @@
+use rolecall_conversation::json::write_string;
+
+use super::json::JsonReader;
+use super::schema::Schema;
+use super::types::Types;
+use super::{State, Step};
+use crate::JsonPolicy;
+
+/// A whole raw text as the JSON value that it stands for, by its schema if there is one.
+///
+/// Where a string alone may stand, it is one, whatever it looks like. Elsewhere JSON and Python's literals are the values that they spell, if
+/// these are of a type that may stand there; anything else is a string. Text in quotes is text that has quotes.
+pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
+    let types = schema.map_or(Types::ANY, Schema::types);
+    let is_listed = schema.is_some_and(|schema| schema.lists_text(raw));
+    let value = match types.is_within(Types::STRING) || is_listed {
+        true => None,
+        false => as_json(raw.trim()).filter(|value| fits(value, types)),
+    };
+    value.unwrap_or_else(|| {
+        let mut string = String::with_capacity(raw.len() + 2);
+        write_string(&mut string, raw, false);
+        string
+    })
+}
+
+fn as_json(text: &str) -> Option<String> {
+    let mut value = String::with_capacity(text.len());
+    let mut reader = JsonReader::new(JsonPolicy::Lenient);
+    match reader.push(text, &mut value) {
+        Step { used, state: State::Done } if used == text.len() => Some(value),
+        Step { state: State::More, .. } if reader.end() == State::Done => Some(value),
+        _ => None,
+    }
+}
+
+/// Whether a JSON text is of one of these types.
+fn fits(value: &str, types: Types) -> bool {
+    let found = match value.bytes().next() {
+        Some(b'{') => Types::OBJECT,
+        Some(b'[') => Types::ARRAY,
+        Some(b't' | b'f') => Types::BOOLEAN,
+        // Where no string may stand, a null was meant.
+        Some(b'n') if !Types::STRING.is_within(types) => return true,
+        Some(b'n') => Types::NULL,
+        Some(b'"') | None => return false,
+        // A fraction where a whole number is due is still a number.
+        Some(_) if Types::INTEGER.is_within(types) => return true,
+        Some(_) => Types::of_number(value),
+    };
+    found.is_within(types)
+}

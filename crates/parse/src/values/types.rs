@@ -1,0 +1,79 @@
+use std::ops::{BitAnd, BitOr};
+
+use rolecall_conversation::Json;
+
+/// A set of the types that JSON Schema knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Types(u8);
+
+impl Types {
+    pub(crate) const NONE: Types = Types(0);
+    pub(crate) const NULL: Types = Types(1);
+    pub(crate) const BOOLEAN: Types = Types(1 << 1);
+    /// Whole numbers alone.
+    pub(crate) const INTEGER: Types = Types(1 << 2);
+    /// Any number.
+    pub(crate) const NUMBER: Types = Types(1 << 3 | 1 << 2);
+    pub(crate) const STRING: Types = Types(1 << 4);
+    pub(crate) const ARRAY: Types = Types(1 << 5);
+    pub(crate) const OBJECT: Types = Types(1 << 6);
+    pub(crate) const ANY: Types = Types(0x7f);
+
+    /// The types that a schema's `type` names. Python's names are known too; any other name says nothing.
+    pub(crate) fn named(names: &Json) -> Types {
+        let one = |name: &Json| match name.as_str().unwrap_or_default() {
+            "null" | "None" => Types::NULL,
+            "boolean" | "bool" => Types::BOOLEAN,
+            "integer" | "int" => Types::INTEGER,
+            "number" | "float" => Types::NUMBER,
+            "string" | "str" => Types::STRING,
+            "array" | "list" | "tuple" => Types::ARRAY,
+            "object" | "dict" => Types::OBJECT,
+            _ => Types::ANY,
+        };
+        match names {
+            Json::Array(names) => names.iter().map(one).fold(Types::NONE, Types::bitor),
+            name => one(name),
+        }
+    }
+
+    /// The type of a value.
+    pub(crate) fn of(value: &Json) -> Types {
+        match value {
+            Json::Null => Types::NULL,
+            Json::Bool(_) => Types::BOOLEAN,
+            Json::Number(number) => Types::of_number(number.spelling()),
+            Json::String(_) => Types::STRING,
+            Json::Array(_) => Types::ARRAY,
+            Json::Object(_) => Types::OBJECT,
+        }
+    }
+
+    /// The type of a number that is spelled so: `3.0` and `1e5` are whole.
+    pub(crate) fn of_number(spelling: &str) -> Types {
+        let is_whole = !spelling.contains(['.', 'e', 'E'])
+            || spelling.parse::<f64>().is_ok_and(|number| number.is_finite() && number.fract() == 0.0);
+        if is_whole { Types::INTEGER } else { Types::NUMBER }
+    }
+
+    /// Whether every value of these types is of one of those.
+    pub(crate) fn is_within(self, others: Types) -> bool {
+        self & others == self
+    }
+}
+
+impl BitAnd for Types {
+    type Output = Types;
+
+    fn bitand(self, other: Types) -> Types {
+        Types(self.0 & other.0)
+    }
+}
+
+impl BitOr for Types {
+    type Output = Types;
+
+    fn bitor(self, other: Types) -> Types {
+        Types(self.0 | other.0)
+    }
+}
