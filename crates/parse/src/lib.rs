@@ -3,12 +3,22 @@
 //! become a mark; `values` turn each syntax of arguments into JSON text as it comes.
 //! Start reading at [`OutputParser`].
 
+mod arguments;
+mod call;
 mod event;
+mod ids;
+mod literal;
+mod marks;
 mod message;
+mod object;
 mod options;
+mod parser;
+mod reply;
 #[allow(dead_code, unused_imports, reason = "the automaton that drives the readers comes next")]
 mod values;
 
 pub use event::{Event, Malformed, Stop, Why};
 pub use message::{ParsedCall, Reading};
 pub use options::{CallsInReasoning, Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+pub use parser::{OutputParser, read};
+pub use reply::Reply;

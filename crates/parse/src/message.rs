@@ -49,6 +49,29 @@ pub enum ParsedCall {
 }
 
 impl Reading {
+    /// Says its calls as events again.
+    pub(crate) fn replay(self, on: &mut dyn FnMut(Event<'_>)) {
+        for (index, call) in self.calls.iter().enumerate() {
+            match call {
+                ParsedCall::Function { id, name, arguments, .. } => {
+                    on(Event::CallStarted { index, id, name });
+                    if !arguments.is_empty() {
+                        on(Event::Arguments { index, text: arguments });
+                    }
+                }
+                ParsedCall::Code { id, code, .. } => {
+                    on(Event::CodeStarted { index, id });
+                    if !code.is_empty() {
+                        on(Event::Code { index, text: code });
+                    }
+                }
+            }
+            if let ParsedCall::Function { whole: true, .. } | ParsedCall::Code { whole: true, .. } = call {
+                on(Event::CallFinished { index, whole: true, id: None });
+            }
+        }
+    }
+
     /// Takes the next event.
     pub fn add(&mut self, event: &Event<'_>) {
         match *event {

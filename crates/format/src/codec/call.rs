@@ -34,6 +34,16 @@ impl Keys {
         })
     }
 
+    /// The key of the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The key of the arguments.
+    pub fn arguments(&self) -> &str {
+        &self.arguments
+    }
+
     /// How the arguments are laid out.
     pub fn style(&self) -> Style {
         self.style

@@ -14,6 +14,7 @@ pub(crate) use json::JsonReader;
 pub(crate) use schema::Schema;
 pub(crate) use text::{TextValue, uncdata};
 pub(crate) use typed::typed;
+pub(crate) use types::Types;
 
 /// How far a reader came with a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +56,18 @@ impl ValueReader {
         ValueReader::Text(TextValue::default())
     }
 
+    pub(crate) fn json_string(policy: crate::JsonPolicy) -> ValueReader {
+        ValueReader::json(policy)
+    }
+    pub(crate) fn python_arguments() -> ValueReader {
+        ValueReader::text()
+    }
+    pub(crate) fn literal() -> ValueReader {
+        ValueReader::text()
+    }
+    pub(crate) fn marked(_: &str) -> ValueReader {
+        ValueReader::text()
+    }
     /// Takes the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         match self {
@@ -90,3 +103,7 @@ fn bad(used: usize, expected: &str, text: &str) -> Step {
 
 #[cfg(test)]
 mod tests;
+
+pub(crate) fn check(_: &str, _: &rolecall_conversation::Json) -> Option<String> {
+    None
+}

@@ -1,0 +1,482 @@
+use crate::Why;
+use crate::literal::Literal;
+use crate::marks::{Found, Here, Input, Marks};
+use crate::parser::Shared;
+use crate::reply::{Kind, List};
+use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
+use rolecall_conversation::json;
+
+/// Arguments that stand one after the other, each as a layout says, read while they come. Out comes one JSON object.
+#[derive(Clone, Debug)]
+pub(crate) struct Arguments {
+    at: At,
+    /// How many were read.
+    count: usize,
+    between: Marks<Between>,
+    middles: Marks<usize>,
+}
+
+#[derive(Clone, Debug)]
+enum At {
+    /// Before an argument, or behind all of them.
+    Between,
+    Key(String),
+    Middle(String),
+    /// White space that is not the value's: how much of it was seen.
+    Pad(Reading, usize),
+    Value(Reading),
+}
+
+/// A value that is being read.
+#[derive(Clone, Debug)]
+struct Reading {
+    key: String,
+    kind: usize,
+    how: How,
+    /// Whether its key was written.
+    is_open: bool,
+}
+
+#[derive(Clone, Debug)]
+enum How {
+    /// Not known before its first characters.
+    Unknown,
+    /// Text up to what closes it; a string of JSON.
+    Text(TextValue),
+    /// Text up to what closes it; typed when it is whole.
+    Typed(String),
+    /// A CDATA section up to its end.
+    Cdata(TextValue),
+    /// A literal that ends by itself.
+    Literal(Box<ValueReader>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Between {
+    Open,
+    Separator,
+    End,
+}
+
+/// The longest key.
+const KEY: usize = 4096;
+
+/// How far behind a quote is looked for what shows that it closes.
+const AHEAD: usize = 256;
+
+const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
+
+impl Arguments {
+    pub fn new(list: &List) -> Arguments {
+        let mut between = Marks::new();
+        between.add("", &list.end.up_to(list.end.first_mark()), Between::End);
+        between.add("", &list.open, Between::Open);
+        between.add("", &list.separator, Between::Separator);
+        let mut middles = Marks::new();
+        for (number, kind) in list.kinds.iter().enumerate() {
+            middles.add("", &kind.middle, number);
+            middles.add("", &without_space(&kind.middle), number);
+        }
+        Arguments { at: At::Between, count: 0, between, middles }
+    }
+
+    /// Reads as far as it goes. What is done is the list; what closes the call is left.
+    #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
+    pub fn read(
+        &mut self,
+        list: &List,
+        shared: &Shared,
+        name: &str,
+        input: Input<'_>,
+        at: &mut usize,
+        is_last: bool,
+        out: &mut String,
+    ) -> State {
+        loop {
+            let state = match std::mem::replace(&mut self.at, At::Between) {
+                At::Between => self.between(list, input, at, is_last, out),
+                At::Key(key) => self.key(list, key, shared, input, at),
+                At::Middle(key) => self.middle(key, list, shared, name, input, at, is_last),
+                At::Pad(reading, seen) => self.pad(list, reading, seen, input, at, is_last),
+                At::Value(reading) => self.value(list, reading, shared, name, input, at, is_last, out),
+            };
+            match state {
+                Some(state) => return state,
+                None => continue,
+            }
+        }
+    }
+
+    fn between(
+        &mut self,
+        list: &List,
+        input: Input<'_>,
+        at: &mut usize,
+        is_last: bool,
+        out: &mut String,
+    ) -> Option<State> {
+        let rest = &input.text[*at..];
+        *at += rest.len() - rest.trim_start().len();
+        if *at == input.text.len() {
+            return Some(self.over(list.end.is_empty() && is_last, out));
+        }
+        match self.between.at(input, *at, is_last) {
+            Here::Open => Some(State::More),
+            Here::Mark(end, action) => match self.between.action(action) {
+                Between::End => Some(self.over(true, out)),
+                Between::Separator => {
+                    *at = end;
+                    None
+                }
+                Between::Open => {
+                    *at = end;
+                    self.at = At::Key(String::new());
+                    None
+                }
+            },
+            Here::Nothing if list.open.is_empty() => {
+                self.at = At::Key(String::new());
+                None
+            }
+            Here::Nothing if list.end.is_empty() => Some(self.over(true, out)),
+            Here::Nothing => {
+                let expected = [&list.open, &list.end].map(|literal| format!("`{}`", literal.text().trim()));
+                Some(State::Bad(Why::Expected(expected.join(" or "))))
+            }
+        }
+    }
+
+    fn over(&self, is_over: bool, out: &mut String) -> State {
+        if !is_over {
+            return State::More;
+        }
+        out.push_str(if self.count == 0 { "{}" } else { "}" });
+        State::Done
+    }
+
+    fn key(
+        &mut self,
+        list: &List,
+        mut key: String,
+        shared: &Shared,
+        input: Input<'_>,
+        at: &mut usize,
+    ) -> Option<State> {
+        let stops: Vec<Option<(u8, bool)>> = list.kinds.iter().map(|kind| kind.middle.byte(0)).collect();
+        let rest = &input.text[*at..];
+        let end = rest.bytes().position(|byte| stops.iter().any(|stop| stop.is_some_and(|(stop, _)| stop == byte)));
+        let end = end.filter(|end| rest.is_char_boundary(*end));
+        key.push_str(&rest[..end.unwrap_or(rest.len())]);
+        *at += end.unwrap_or(rest.len());
+        if key.len() > shared.cap().min(KEY) {
+            return Some(State::Bad(Why::TooLong));
+        }
+        // A key of a call in Python's words is a word.
+        let is_word = list.open.is_empty();
+        if is_word && key.trim().contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.')) {
+            return Some(State::Bad(Why::Expected("an argument's name".into())));
+        }
+        match end {
+            None => {
+                self.at = At::Key(key);
+                Some(State::More)
+            }
+            Some(_) => {
+                self.at = At::Middle(key.trim().to_owned());
+                None
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
+    fn middle(
+        &mut self,
+        key: String,
+        list: &List,
+        shared: &Shared,
+        name: &str,
+        input: Input<'_>,
+        at: &mut usize,
+        is_last: bool,
+    ) -> Option<State> {
+        match self.middles.at(input, *at, is_last) {
+            Here::Open => {
+                self.at = At::Middle(key);
+                Some(State::More)
+            }
+            Here::Nothing => {
+                let middle = list.kinds.first().map(|kind| kind.middle.text()).unwrap_or_default();
+                Some(State::Bad(Why::Expected(format!("`{middle}`"))))
+            }
+            Here::Mark(end, action) => {
+                *at = end;
+                let number = *self.middles.action(action);
+                let kind = &list.kinds[number];
+                let how = match kind {
+                    kind if kind.close.is_empty() => How::Literal(Box::new(ValueReader::literal())),
+                    kind if kind.cdata => How::Unknown,
+                    kind => how_of(list, kind, shared, name, &key),
+                };
+                self.at = At::Pad(Reading { key, kind: number, how, is_open: false }, 0);
+                None
+            }
+        }
+    }
+
+    fn pad(
+        &mut self,
+        list: &List,
+        reading: Reading,
+        mut seen: usize,
+        input: Input<'_>,
+        at: &mut usize,
+        is_last: bool,
+    ) -> Option<State> {
+        let pad = &list.kinds[reading.kind].pad;
+        while let Some(expected) = pad[seen..].chars().next() {
+            match input.text[*at..].chars().next() {
+                Some(found) if found == expected => {
+                    seen += expected.len_utf8();
+                    *at += expected.len_utf8();
+                }
+                None if !is_last => {
+                    self.at = At::Pad(reading, seen);
+                    return Some(State::More);
+                }
+                _ => break,
+            }
+        }
+        self.at = At::Value(reading);
+        None
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
+    fn value(
+        &mut self,
+        list: &List,
+        mut reading: Reading,
+        shared: &Shared,
+        name: &str,
+        input: Input<'_>,
+        at: &mut usize,
+        is_last: bool,
+        out: &mut String,
+    ) -> Option<State> {
+        let kind = &list.kinds[reading.kind];
+        if matches!(reading.how, How::Unknown) {
+            let rest = &input.text[*at..];
+            if let Some(inside) = rest.strip_prefix(CDATA.0) {
+                *at = input.text.len() - inside.len();
+                reading.how = How::Cdata(TextValue::default());
+            } else if CDATA.0.starts_with(rest) && !is_last {
+                self.at = At::Value(reading);
+                return Some(State::More);
+            } else {
+                reading.how = how_of(list, kind, shared, name, &reading.key);
+            }
+        }
+        if let How::Literal(reader) = &mut reading.how {
+            let mut value = String::new();
+            let step = reader.push(&input.text[*at..], &mut value);
+            *at += step.used;
+            if !value.is_empty() {
+                reading.open(&mut self.count, out);
+                out.push_str(&value);
+            }
+            return match step.state {
+                State::More => {
+                    self.at = At::Value(reading);
+                    Some(State::More)
+                }
+                State::Done => self.value_over(),
+                bad => Some(bad),
+            };
+        }
+        let mut closes = Marks::new();
+        let (close, close_pad) = match &reading.how {
+            How::Cdata(_) => {
+                let mut close = Literal::of(CDATA.1);
+                close.append(&kind.close);
+                (close, "")
+            }
+            _ => (kind.close.clone(), kind.close_pad.as_str()),
+        };
+        closes.add(close_pad, &close, ());
+        let mut from = *at;
+        loop {
+            let (end, behind) = match closes.find(input, from, is_last) {
+                Found::Mark(start, end, _) => match shows_end(list, shared, &close, input, end, is_last) {
+                    Some(true) => (start, Some(end)),
+                    Some(false) => {
+                        from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
+                        continue;
+                    }
+                    None => (start, None),
+                },
+                Found::Open(start) => (start, None),
+                Found::Nothing => (input.text.len(), None),
+            };
+            let text = &input.text[*at..end];
+            *at = behind.unwrap_or(end);
+            match &mut reading.how {
+                How::Text(value) | How::Cdata(value) => {
+                    let mut text_out = String::new();
+                    value.push(text, &mut text_out);
+                    if behind.is_some() {
+                        value.end(&mut text_out);
+                    }
+                    if behind.is_some() || !text_out.is_empty() {
+                        reading.open(&mut self.count, out);
+                        out.push_str(&text_out);
+                    }
+                }
+                How::Typed(raw) => {
+                    raw.push_str(text);
+                    if raw.len() > shared.cap() {
+                        return Some(State::Bad(Why::TooLong));
+                    }
+                    if behind.is_some() {
+                        // Where strings have a syntax of their own, this is none.
+                        let schema = match list.kinds.len() {
+                            1 => Schema::of_function(&shared.options.tools, name)
+                                .and_then(|schema| schema.property(&reading.key)),
+                            _ => None,
+                        };
+                        let value = typed(&uncdata(raw), schema);
+                        reading.open(&mut self.count, out);
+                        out.push_str(&value);
+                    }
+                }
+                How::Unknown | How::Literal(_) => {}
+            }
+            if behind.is_some() {
+                return self.value_over();
+            }
+            self.at = At::Value(reading);
+            return Some(State::More);
+        }
+    }
+
+    fn value_over(&mut self) -> Option<State> {
+        self.at = At::Between;
+        None
+    }
+}
+
+impl Reading {
+    /// Writes what stands before the value, once.
+    fn open(&mut self, count: &mut usize, out: &mut String) {
+        if std::mem::replace(&mut self.is_open, true) {
+            return;
+        }
+        out.push_str(if *count == 0 { "{" } else { ", " });
+        *count += 1;
+        json::write_string(out, &self.key, false);
+        out.push_str(": ");
+    }
+}
+
+/// How a value between marks is read.
+fn how_of(list: &List, kind: &Kind, shared: &Shared, name: &str, key: &str) -> How {
+    // Where one syntax serves all types, the tool's schema knows which are strings.
+    let is_string = kind.is_string
+        || (list.kinds.len() == 1
+            && Schema::of_function(&shared.options.tools, name)
+                .and_then(|schema| schema.property(key))
+                .is_some_and(|schema| schema.types() == crate::values::Types::STRING));
+    match is_string {
+        true => How::Text(TextValue::default()),
+        false => How::Typed(String::new()),
+    }
+}
+
+/// Whether what closes a value does so here: a quote does only where another argument or the call's end follows. None, if that is
+/// not known yet.
+fn shows_end(
+    list: &List,
+    shared: &Shared,
+    close: &Literal,
+    input: Input<'_>,
+    end: usize,
+    is_last: bool,
+) -> Option<bool> {
+    if close.is_strong() {
+        return Some(true);
+    }
+    let rest = &input.text[end..];
+    let open = match rest.len() > AHEAD || is_last {
+        true => Some(false),
+        false => None,
+    };
+    let behind = |text: &str, literal: &Literal| -> Option<Option<usize>> {
+        // Some(Some(n)): it is there; Some(None): it is not; None: that is not known yet.
+        let spaces = text.len() - text.trim_start().len();
+        let text = &text[spaces..];
+        let core = literal.core();
+        if text.starts_with(core.text()) {
+            return Some(Some(spaces + core.text().len()));
+        }
+        if core.text().starts_with(text) { None } else { Some(None) }
+    };
+    if !list.separator.is_empty() {
+        match behind(rest, &list.separator) {
+            None if !is_last => return open,
+            Some(Some(used)) => {
+                let after = rest[used..].trim_start();
+                let after = match list.open.is_empty() {
+                    true => after,
+                    false => match after.strip_prefix(list.open.text()) {
+                        Some(after) => after,
+                        None if list.open.text().starts_with(after) => return open,
+                        None => return Some(false),
+                    },
+                };
+                let word = after.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.'));
+                return match word {
+                    None => open,
+                    Some(0) => Some(false),
+                    Some(at) => {
+                        let middles = list.kinds.iter().map(|kind| kind.middle.text());
+                        Some(
+                            middles
+                                .into_iter()
+                                .any(|middle| after[at..].starts_with(middle.get(..1).unwrap_or(middle))),
+                        )
+                    }
+                };
+            }
+            _ => {}
+        }
+    }
+    match behind(rest, &list.end) {
+        Some(Some(used)) => match shared.ends_call(input, end + used, is_last) {
+            None => open,
+            known => known,
+        },
+        Some(None) => Some(false),
+        None if is_last => Some(rest.trim().is_empty()),
+        None => open,
+    }
+}
+
+/// A literal whose marks may stand side by side without white space between them.
+fn without_space(literal: &Literal) -> Literal {
+    let mut tight = Literal::default();
+    let mut after_mark = false;
+    let mut space = String::new();
+    for (at, character) in literal.text().char_indices() {
+        let is_control = literal.byte(at).is_some_and(|(_, control)| control);
+        if character.is_whitespace() && after_mark {
+            space.push(character);
+            continue;
+        }
+        if character != '<' {
+            tight.push(&space, false);
+        }
+        space.clear();
+        tight.push(character.encode_utf8(&mut [0; 4]), is_control);
+        after_mark = character == '>';
+    }
+    tight.push(&space, false);
+    tight
+}

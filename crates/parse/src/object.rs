@@ -1,0 +1,289 @@
+use crate::Why;
+use crate::parser::Shared;
+use crate::reply::Keys;
+use crate::values::{State, ValueReader};
+use rolecall_conversation::{Json, json};
+
+/// A call written as a JSON object, read while it comes.
+#[derive(Clone, Debug)]
+pub(crate) struct Object {
+    keys: Keys,
+    /// Whether nothing else says that it is a call: what is no call is told apart as early as can be.
+    is_bare: bool,
+    at: At,
+    /// How many objects are open.
+    depth: usize,
+    has_name: bool,
+    has_arguments: bool,
+    /// Arguments that came before the name.
+    pub early: String,
+}
+
+#[derive(Clone, Debug)]
+enum At {
+    /// Before the first brace.
+    Start,
+    /// Before a key, or the end; whether a comma came.
+    Key(bool),
+    /// In a key: its reader and its spelling.
+    InKey(ValueReader, String),
+    /// Before the colon.
+    Colon(Kind),
+    /// Before a value.
+    Before(Kind),
+    /// In a value.
+    Value(Kind, Box<ValueReader>, String),
+    /// Behind a value.
+    Behind,
+}
+
+/// What a key says of its value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Name,
+    Id,
+    Arguments,
+    Wrapper,
+    Other,
+}
+
+/// What was read.
+#[derive(Debug)]
+pub(crate) enum Part {
+    /// All there is; more arguments are in the output.
+    More,
+    /// All there is.
+    Wait,
+    Name(String),
+    Id(String),
+    /// The arguments begin.
+    Arguments,
+    /// The arguments are over; their end is in the output.
+    ArgumentsOver,
+    /// The object is over.
+    Done,
+    Bad(Why),
+}
+
+/// What else an object with a call may say before its name.
+const USUAL: [&str; 6] = ["name", "arguments", "parameters", "id", "type", "function"];
+
+impl Object {
+    pub fn new(keys: Keys, is_bare: bool) -> Object {
+        Object {
+            at: if keys.is_open { At::Key(false) } else { At::Start },
+            depth: usize::from(keys.is_open),
+            keys,
+            is_bare,
+            has_name: false,
+            has_arguments: false,
+            early: String::new(),
+        }
+    }
+
+    /// Whether arguments began.
+    pub fn has_arguments(&self) -> bool {
+        self.has_arguments
+    }
+
+    /// Reads up to the next thing worth saying: how many bytes, and what.
+    pub fn read(&mut self, text: &str, shared: &Shared, out: &mut String) -> (usize, Part) {
+        let mut used = 0;
+        loop {
+            let rest = &text[used..];
+            let is_value = matches!(self.at, At::InKey(..) | At::Value(..));
+            if !is_value {
+                let skipped = rest.len() - rest.trim_start().len();
+                if skipped > 0 {
+                    used += skipped;
+                    continue;
+                }
+            }
+            let Some(next) = rest.chars().next() else {
+                return (used, if out.is_empty() { Part::Wait } else { Part::More });
+            };
+            let mut at = std::mem::replace(&mut self.at, At::Behind);
+            let part = match &mut at {
+                At::Start => match next {
+                    '{' => {
+                        used += 1;
+                        self.depth += 1;
+                        at = At::Key(false);
+                        None
+                    }
+                    _ => Some(expected("a JSON object")),
+                },
+                At::Key(_) if next == '"' => {
+                    at = At::InKey(ValueReader::json(shared.options.json), String::new());
+                    None
+                }
+                At::Key(false) if next == '}' => {
+                    used += 1;
+                    self.depth -= 1;
+                    at = At::Behind;
+                    (self.depth == 0).then_some(Part::Done)
+                }
+                At::Key(_) => Some(expected("a key in quotes")),
+                At::InKey(reader, spelling) => {
+                    let step = reader.push(rest, spelling);
+                    used += step.used;
+                    match step.state {
+                        State::More if self.is_bare && !self.may_become(spelling) => {
+                            Some(expected("a call's name or arguments"))
+                        }
+                        State::More if spelling.len() > shared.cap() => Some(Part::Bad(Why::TooLong)),
+                        State::More => None,
+                        State::Done => match json::parse(spelling) {
+                            Ok(Json::String(key)) => {
+                                let kind = self.kind_of(&key);
+                                let is_odd = kind == Kind::Other && !USUAL.contains(&key.as_str());
+                                let part =
+                                    (self.keys.name_is_key && kind == Kind::Arguments).then(|| Part::Name(key.clone()));
+                                at = At::Colon(kind);
+                                match self.is_bare && is_odd && !self.has_name {
+                                    true => Some(expected("a call's name or arguments")),
+                                    false => part,
+                                }
+                            }
+                            _ => Some(expected("a key in quotes")),
+                        },
+                        State::Bad(why) => Some(Part::Bad(why)),
+                    }
+                }
+                At::Colon(kind) if next == ':' => {
+                    used += 1;
+                    at = At::Before(*kind);
+                    None
+                }
+                At::Colon(_) => Some(expected("`:`")),
+                At::Before(Kind::Wrapper) if next == '{' => {
+                    used += 1;
+                    self.depth += 1;
+                    at = At::Key(false);
+                    None
+                }
+                At::Before(kind) => {
+                    let kind = match *kind {
+                        // `"function": "get_weather"` names it.
+                        Kind::Wrapper if next == '"' && !self.has_name => Kind::Name,
+                        Kind::Wrapper => Kind::Other,
+                        Kind::Name if next != '"' => Kind::Other,
+                        kind => kind,
+                    };
+                    let reader = match (kind, next) {
+                        (Kind::Arguments, '"') => ValueReader::json_string(shared.options.json),
+                        _ => ValueReader::json(shared.options.json),
+                    };
+                    at = At::Value(kind, Box::new(reader), String::new());
+                    match kind {
+                        Kind::Arguments => {
+                            self.has_arguments = true;
+                            Some(Part::Arguments)
+                        }
+                        _ => None,
+                    }
+                }
+                At::Value(kind, reader, spelling) => {
+                    let step = match kind {
+                        Kind::Arguments => reader.push(rest, out),
+                        _ => reader.push(rest, spelling),
+                    };
+                    used += step.used;
+                    if *kind == Kind::Other {
+                        spelling.clear();
+                    }
+                    let is_open = self.is_bare && *kind == Kind::Name && step.state == State::More;
+                    match step.state {
+                        State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool's name")),
+                        State::More
+                            if spelling.len().max(self.early.len() + out.len() * usize::from(!self.has_name))
+                                > shared.cap() =>
+                        {
+                            Some(Part::Bad(Why::TooLong))
+                        }
+                        State::More => None,
+                        State::Done => {
+                            let kind = *kind;
+                            let spelling = std::mem::take(spelling);
+                            at = At::Behind;
+                            match (kind, json::parse(&spelling)) {
+                                (Kind::Arguments, _) => Some(Part::ArgumentsOver),
+                                (Kind::Name, Ok(Json::String(name))) => {
+                                    self.has_name = true;
+                                    Some(Part::Name(name))
+                                }
+                                (Kind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
+                                _ => None,
+                            }
+                        }
+                        State::Bad(why) => Some(Part::Bad(why)),
+                    }
+                }
+                At::Behind => match next {
+                    ',' if self.depth > 0 => {
+                        used += 1;
+                        at = At::Key(true);
+                        None
+                    }
+                    '}' if self.depth > 0 => {
+                        used += 1;
+                        self.depth -= 1;
+                        (self.depth == 0).then_some(Part::Done)
+                    }
+                    _ => Some(expected("`,` or `}`")),
+                },
+            };
+            self.at = at;
+            if let Some(part) = part {
+                return (used, part);
+            }
+        }
+    }
+
+    fn kind_of(&self, key: &str) -> Kind {
+        let keys = &self.keys;
+        if keys.name_is_key {
+            return if self.depth == 1 && !self.has_arguments { Kind::Arguments } else { Kind::Other };
+        }
+        if key == keys.name {
+            return Kind::Name;
+        }
+        if key == keys.arguments {
+            return Kind::Arguments;
+        }
+        if keys.id.as_deref() == Some(key) {
+            return Kind::Id;
+        }
+        if keys.wrappers.iter().any(|wrapper| wrapper == key) {
+            return Kind::Wrapper;
+        }
+        match key {
+            "name" if !self.has_name => Kind::Name,
+            "arguments" | "parameters" if !self.has_arguments => Kind::Arguments,
+            "id" if keys.id.is_none() => Kind::Id,
+            "function" if !self.has_name => Kind::Wrapper,
+            _ => Kind::Other,
+        }
+    }
+
+    /// Whether the start of a key, with its quote, is that of one that a call has.
+    fn may_become(&self, spelling: &str) -> bool {
+        if self.has_name || self.keys.name_is_key {
+            return true;
+        }
+        let start = spelling.trim_start_matches('"');
+        let own = [Some(self.keys.name.as_str()), Some(self.keys.arguments.as_str()), self.keys.id.as_deref()];
+        let known = own.into_iter().flatten().chain(self.keys.wrappers.iter().map(String::as_str)).chain(USUAL);
+        known.into_iter().any(|key| key.starts_with(start))
+    }
+}
+
+fn is_name_of_tool(spelling: &str, shared: &Shared) -> bool {
+    let start = spelling.trim_start_matches('"');
+    let tools = &shared.options.tools;
+    tools.is_empty() || tools.iter().any(|tool| tool.name().starts_with(start))
+}
+
+fn expected(what: &str) -> Part {
+    Part::Bad(Why::Expected(what.to_owned()))
+}

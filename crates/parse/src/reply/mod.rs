@@ -1,0 +1,401 @@
+//! What can be read of a reply, made of the format's layouts once.
+
+mod program;
+mod turns;
+
+use std::sync::Arc;
+
+use rolecall_format::{Format, Slot};
+
+use crate::literal::Literal;
+use crate::marks::Marks;
+
+pub(crate) use program::{Item, Keys, Kind, List, Program, Syntax};
+use program::{Piece, call_items, code_items, pieces};
+use turns::{Part, Turns, turns_of};
+
+/// How a format's replies are read: made once, shared by all parsers.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rolecall_format::Registry;
+/// use rolecall_parse::{ParseOptions, Reply, Stop, read};
+/// let registry = Registry::builtin();
+/// let reply = Arc::new(Reply::new(registry.get("qwen2.5").expect("built in")));
+/// let output = "Let me look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call><|im_end|>";
+/// let reading = read(&reply, ParseOptions::default(), output, Stop::End);
+/// assert_eq!(reading.content, "Let me look.");
+/// assert_eq!(reading.calls.len(), 1);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// What a turn begins with.
+    pub(crate) opening: Literal,
+    /// What may stand right behind it.
+    pub(crate) head: Marks<Mark>,
+    /// What is tried there when none of these does.
+    pub(crate) head_call: Option<usize>,
+    /// What may stand anywhere in an answer.
+    pub(crate) content: Marks<Mark>,
+    /// What may stand in reasoning.
+    pub(crate) reasoning: Marks<Mark>,
+    /// The same where calls in reasoning count.
+    pub(crate) reasoning_with_calls: Marks<Mark>,
+    /// What may stand behind a call.
+    pub(crate) after_call: Marks<Mark>,
+    /// What is tried there, inside a group of calls, when none of these does.
+    pub(crate) next_call: Option<usize>,
+    pub(crate) programs: Arc<[Program]>,
+    /// How ids hold the function's name.
+    pub(crate) call_ids: Option<String>,
+}
+
+/// What a mark means.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub meaning: Meaning,
+    /// White space that stands behind it and belongs to it.
+    pub pad: Arc<str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Meaning {
+    /// A turn begins.
+    Opening,
+    Reasoning,
+    ReasoningClosed,
+    Content,
+    ContentClosed,
+    /// A call begins: the program that reads the rest.
+    Call(usize),
+    /// What stands around the calls is over.
+    CallsClosed,
+    /// The turn is over.
+    End,
+}
+
+impl Reply {
+    /// Makes of a format's layouts what can be read. What they do not say is not read: a format without calls has none.
+    pub fn new(format: &Format) -> Reply {
+        Reply::with_tokens(format, &[])
+    }
+
+    /// The same for output that comes as token ids: what spells one of the tokenizer's added tokens is a mark only where that
+    /// token wrote it.
+    pub fn with_tokens(format: &Format, tokens: &[String]) -> Reply {
+        let turns = turns_of(format);
+        let calls = Calls::of(format, &turns);
+        let mut reply = Reply {
+            opening: turns.opening.with_tokens(tokens),
+            head: Marks::new(),
+            head_call: None,
+            content: Marks::new(),
+            reasoning: Marks::new(),
+            reasoning_with_calls: Marks::new(),
+            after_call: Marks::new(),
+            next_call: calls.next,
+            programs: calls.programs.clone().into(),
+            call_ids: None,
+        };
+        Builder { reply: &mut reply, turns: &turns, calls: &calls, tokens }.build(format);
+        reply
+    }
+
+    pub(crate) fn program(&self, number: usize) -> &Program {
+        &self.programs[number]
+    }
+}
+
+/// What the layouts of calls say together.
+#[derive(Clone, Debug, Default)]
+struct Calls {
+    programs: Vec<Program>,
+    /// Marks with the programs behind them: white space before, the mark, the program, whether it may stand anywhere.
+    entries: Vec<(String, Literal, usize)>,
+    /// Weak ones, at the start of a turn alone.
+    weak: Vec<(Literal, usize)>,
+    /// What is tried at the start of a turn.
+    head: Option<usize>,
+    /// Between two calls.
+    separator: Literal,
+    /// A whole call, as it stands behind a separator.
+    whole: Option<usize>,
+    /// Behind all calls.
+    close: Literal,
+    /// What is tried behind a call of a group.
+    next: Option<usize>,
+    /// What stands behind a call's last value.
+    call_close: Vec<Literal>,
+}
+
+impl Calls {
+    fn of(format: &Format, turns: &Turns) -> Calls {
+        let mut calls = Calls::default();
+        let pad = turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
+        let pad = pad.map(|around| around.close.clone()).find(Literal::is_blank).unwrap_or_default();
+        let pad = pad.text().to_owned();
+        let group = format.layout(Slot::Calls).map(|layout| pieces(format, layout));
+        let (mut open, mut close) = (Literal::default(), Literal::default());
+        if let Some(group) = &group {
+            let mut is_behind = false;
+            for piece in group {
+                match piece {
+                    Piece::Literal(literal) if is_behind => close.append(literal),
+                    Piece::Literal(literal) => open.append(literal),
+                    Piece::Hole(..) => is_behind = true,
+                }
+            }
+        }
+        if let Some(layout) = format.layout(Slot::CallSeparator)
+            && let Some(Piece::Literal(literal)) = pieces(format, layout).into_iter().next()
+        {
+            calls.separator = literal;
+        }
+        let function = call_items(format);
+        let code = code_items(format);
+        // What stands in the turn's layouts before the calls belongs to what opens them.
+        let lead = turns.around.iter().find(|around| around.part == Part::Calls && around.is_first);
+        let lead = lead.map(|around| around.open.clone()).filter(|lead| !lead.is_blank()).unwrap_or_default();
+        let firsts: Vec<Literal> = [&function, &code].into_iter().flatten().map(|items| first_literal(items)).collect();
+        for (items, is_code) in [(function, false), (code, true)] {
+            let Some(items) = items else { continue };
+            let own = first_literal(&items);
+            calls.call_close.extend(match items.last() {
+                Some(Item::Literal(literal)) if items.len() > 1 => Some(literal.core()),
+                _ => None,
+            });
+            let whole = calls.add(items.clone(), false);
+            if !is_code {
+                calls.whole = Some(whole);
+            }
+            let mut prefix = lead.clone();
+            prefix.append(&open);
+            if !prefix.is_blank() {
+                calls.enter(&pad, prefix, &items, &[]);
+            }
+            let others: Vec<Literal> = firsts.iter().filter(|first| **first != own).cloned().collect();
+            match own.is_blank() {
+                false => match own.behind(&turns.opening).filter(|_| !turns.opening.is_empty()) {
+                    // It begins as a turn does: what is left decides at the turn's head.
+                    Some(rest) => {
+                        let mut items = items;
+                        items.remove(0);
+                        let program = calls.add(items, true);
+                        match rest.is_blank() {
+                            true => calls.head = Some(program),
+                            false => calls.weak.push((rest, program)),
+                        }
+                    }
+                    None => calls.enter(&pad, own, &items, &others),
+                },
+                true if prefix_is_blank(&lead, &open) => calls.enter_bare(&pad, &items),
+                true => {
+                    if calls.separator.is_blank() && !is_code {
+                        calls.next = Some(whole);
+                    }
+                }
+            }
+        }
+        calls.close = close;
+        calls
+    }
+
+    fn add(&mut self, items: Vec<Item>, weak: bool) -> usize {
+        self.programs.push(Program { items, weak, bare: false });
+        self.programs.len() - 1
+    }
+
+    /// A mark that opens a call: its first part is looked for, what follows is read as part of the call.
+    fn enter(&mut self, pad: &str, literal: Literal, items: &[Item], others: &[Literal]) {
+        let core = literal.core();
+        let own = first_literal(items);
+        let mut rest_items = items.to_vec();
+        // A mark that is the call's own first text is not read a second time.
+        if own == literal && !own.is_blank() {
+            rest_items.remove(0);
+        }
+        let cut = core.first_mark();
+        let is_shared = others.iter().any(|other| other.core().text().starts_with(&core.text()[..cut]));
+        let cut = if is_shared || !core.up_to(cut).is_strong() { core.text().len() } else { cut };
+        let (mark, rest) = (core.up_to(cut), core.from(cut));
+        if !rest.is_blank() {
+            rest_items.insert(0, Item::Literal(rest));
+        }
+        let pads = format!("{pad}{}", literal.lead());
+        let strong = mark.is_strong();
+        let program = self.add(rest_items, !strong);
+        // `[get_weather(` looks like a list of anything.
+        self.programs[program].bare = !strong && !mark.text().contains(char::is_alphabetic);
+        match strong {
+            true => self.entries.push((pads, mark, program)),
+            false => self.weak.push((mark, program)),
+        }
+    }
+
+    /// A call without a mark of its own.
+    fn enter_bare(&mut self, pad: &str, items: &[Item]) {
+        let program = self.add(items.to_vec(), true);
+        self.programs[program].bare = true;
+        match items.first() {
+            Some(Item::Object(keys)) => {
+                let mut open = items.to_vec();
+                open[0] = Item::Object(Keys { is_open: true, ..keys.clone() });
+                let open = self.add(open, true);
+                self.programs[open].bare = true;
+                self.entries.push((pad.to_owned(), Literal::of("{"), open));
+                self.weak.push((Literal::of("["), program));
+                self.next = self.next.or(Some(program));
+            }
+            _ => self.head = Some(program),
+        }
+    }
+}
+
+fn prefix_is_blank(lead: &Literal, open: &Literal) -> bool {
+    lead.is_blank() && open.is_blank()
+}
+
+fn first_literal(items: &[Item]) -> Literal {
+    match items.first() {
+        Some(Item::Literal(literal)) => literal.clone(),
+        _ => Literal::default(),
+    }
+}
+
+struct Builder<'a> {
+    reply: &'a mut Reply,
+    turns: &'a Turns,
+    calls: &'a Calls,
+    tokens: &'a [String],
+}
+
+/// Where a mark is looked for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Head,
+    Content,
+    Reasoning,
+    AfterCall,
+}
+
+impl Builder<'_> {
+    fn build(mut self, format: &Format) {
+        use At::{AfterCall, Content, Head, Reasoning};
+        // Of marks that are alike the first one counts.
+        let turns = self.turns;
+        for around in &turns.around {
+            match around.part {
+                Part::Reasoning => {
+                    self.add(&[Head], &around.open, Meaning::Reasoning);
+                    if around.open.core().is_strong() {
+                        self.add(&[Content, AfterCall], &around.open, Meaning::Reasoning);
+                    }
+                    self.close(&[Head, Reasoning], &around.close, Meaning::ReasoningClosed);
+                }
+                Part::Content => {
+                    self.add(&[Head], &around.open, Meaning::Content);
+                    if around.open.core().is_strong() {
+                        self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Content);
+                    }
+                    self.close(&[Content, Head], &around.close, Meaning::ContentClosed);
+                }
+                Part::Calls => self.close(&[AfterCall, Content], &around.close, Meaning::CallsClosed),
+            }
+        }
+        self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
+        let calls = self.calls;
+        for (pad, mark, program) in &calls.entries {
+            let mark = mark.with_tokens(self.tokens);
+            let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
+            self.reply.content.add(pad, &mark, what());
+            self.reply.after_call.add("", &mark, what());
+            self.reply.reasoning_with_calls.add(pad, &mark, what());
+        }
+        for (mark, program) in &calls.weak {
+            self.add(&[Head], mark, Meaning::Call(*program));
+        }
+        self.reply.head_call = calls.head;
+        if calls.next.is_some_and(|next| calls.programs[next].bare) {
+            // Models that write bare objects put several of them behind commas or semicolons, or into a list.
+            for (text, to) in [(",", calls.next.map(Meaning::Call)), (";", calls.next.map(Meaning::Call))] {
+                if let Some(to) = to {
+                    self.add(&[AfterCall], &Literal::of(text), to);
+                }
+            }
+            self.add(&[AfterCall], &Literal::of("]"), Meaning::CallsClosed);
+        }
+        if let Some(whole) = calls.whole {
+            let separator = calls.separator.core();
+            let to = match separator.text().ends_with(turns.opening.text()) && !turns.opening.is_empty() {
+                true => Meaning::Opening,
+                false => Meaning::Call(whole),
+            };
+            self.add(&[AfterCall], &separator, to);
+        }
+        self.add(&[AfterCall], &calls.close, Meaning::CallsClosed);
+        if calls.close.core().is_strong() {
+            self.add(&[Content], &calls.close, Meaning::CallsClosed);
+        }
+        for close in &calls.call_close {
+            // Behind a call that could not be read.
+            let mark = close.up_to(close.text().len());
+            if mark.is_strong() {
+                self.add(&[AfterCall], &mark, Meaning::CallsClosed);
+            }
+        }
+        let ends = turns.ends.iter().map(|end| {
+            let core = end.core();
+            let cut = core.first_mark();
+            core.up_to(cut)
+        });
+        let stops = format.stops().into_iter().map(Literal::of).chain(
+            format.controls.iter().filter(|control| control.ends_turn).map(|control| {
+                let mut literal = Literal::default();
+                literal.push(&control.text, true);
+                literal
+            }),
+        );
+        for end in ends.chain(stops) {
+            self.add(&[Head, Content, Reasoning, AfterCall], &end, Meaning::End);
+        }
+    }
+
+    /// A mark that closes a part; a turn's opening at its end opens the next part.
+    fn close(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+        let opening = &self.turns.opening;
+        let core = literal.core();
+        match core.text().strip_suffix(opening.text()).filter(|_| !opening.is_empty()) {
+            Some(before) if !before.trim().is_empty() => {
+                self.add(at, literal, Meaning::Opening);
+                let before = core.up_to(before.len());
+                self.add(at, &before, meaning);
+            }
+            _ => self.add(at, literal, meaning),
+        }
+    }
+
+    fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+        let literal = literal.with_tokens(self.tokens);
+        // White space alone is a mark only at the head, where it opens the answer.
+        let (lead, core, pad) = match literal.is_blank() {
+            true if at == [At::Head] => (String::new(), literal.clone(), ""),
+            true => return,
+            // What a call is made of takes its white space itself.
+            false if matches!(meaning, Meaning::Call(_)) => (literal.lead().to_owned(), literal.core(), ""),
+            false => (literal.lead().to_owned(), literal.core(), literal.trail()),
+        };
+        let pad: Arc<str> = pad.into();
+        for at in at {
+            let mark = Mark { meaning, pad: Arc::clone(&pad) };
+            match at {
+                At::Head => self.reply.head.add(&lead, &core, mark),
+                At::Content => self.reply.content.add(&lead, &core, mark),
+                At::Reasoning => {
+                    self.reply.reasoning.add(&lead, &core, mark.clone());
+                    self.reply.reasoning_with_calls.add(&lead, &core, mark);
+                }
+                At::AfterCall => self.reply.after_call.add(&lead, &core, mark),
+            }
+        }
+    }
+}

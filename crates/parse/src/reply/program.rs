@@ -1,0 +1,341 @@
+//! A call's layout as a list of what is to be read, one thing after the other.
+
+use rolecall_conversation::{Json, json};
+use rolecall_format::{Codec, Field, Format, Layout, Op, Slot};
+
+use crate::literal::Literal;
+
+/// What is read of a call, in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Program {
+    pub items: Vec<Item>,
+    /// Whether what begins like it may well be text: then it goes on as text without a word.
+    pub weak: bool,
+    /// Whether nothing stands around it, so that only a tool's name tells it from an answer.
+    pub bare: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    /// Text of the format; white space in it and around it may differ.
+    Literal(Literal),
+    /// The function's name; it ends at the latest at this byte.
+    Name(Option<u8>),
+    /// The call's id, likewise.
+    Id(Option<u8>),
+    /// The call's number.
+    Index,
+    /// A JSON object that holds the name and the arguments.
+    Object(Keys),
+    /// The arguments in a syntax of their own.
+    Arguments(Syntax),
+    /// White space that may stand here and belongs to nothing.
+    Pad(String),
+    /// Text of the format that may be missing.
+    Fence(Literal),
+    /// Code, up to one of these.
+    Code(Vec<Literal>),
+}
+
+/// The keys under which an object holds a call.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Keys {
+    pub name: String,
+    pub arguments: String,
+    pub id: Option<String>,
+    /// Keys whose value is an object that holds some of the above.
+    pub wrappers: Vec<String>,
+    /// The name is the one key, the arguments its value.
+    pub name_is_key: bool,
+    /// Whether its brace was read as a mark.
+    pub is_open: bool,
+}
+
+/// How arguments are written.
+#[derive(Clone, Debug)]
+pub(crate) enum Syntax {
+    /// JSON, or a JSON string that holds JSON.
+    Json,
+    /// Python keyword arguments.
+    Python,
+    /// Bare keys, and strings between marks.
+    Marked(String),
+    /// One after the other, each as a layout says.
+    List(Box<List>),
+}
+
+/// How a list of arguments is written.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct List {
+    /// Before each key.
+    pub open: Literal,
+    /// Between two arguments.
+    pub separator: Literal,
+    /// Behind all of them; what the call goes on with.
+    pub end: Literal,
+    /// How values are written.
+    pub kinds: Vec<Kind>,
+}
+
+/// How the values of one kind are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Kind {
+    /// Between key and value, without white space at its ends.
+    pub middle: Literal,
+    /// White space that stands before the value and is not part of it.
+    pub pad: String,
+    /// Behind the value, without white space at its ends.
+    pub close: Literal,
+    /// White space that stands before `close` and is not part of the value.
+    pub close_pad: String,
+    /// Whether the value is a string.
+    pub is_string: bool,
+    /// Whether it may stand in a CDATA section.
+    pub cdata: bool,
+}
+
+/// A layout's pieces as they are read: literal text, holes; groups are opened.
+#[derive(Clone, Debug)]
+pub(crate) enum Piece {
+    Literal(Literal),
+    Hole(Field, Codec),
+}
+
+/// The pieces of a layout, groups with their content, literals joined.
+pub(crate) fn pieces(format: &Format, layout: &Layout) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    collect(format, layout.ops(), &mut pieces);
+    pieces
+}
+
+fn collect(format: &Format, ops: &[Op], pieces: &mut Vec<Piece>) {
+    for op in ops {
+        match op {
+            Op::Literal(text) => push_literal(pieces, text, false),
+            Op::Control(id) => push_literal(pieces, &format.control(*id).text, true),
+            Op::Hole { codec: Codec::Present, .. } | Op::Seam | Op::Own(_) => {}
+            Op::Hole { field, codec, .. } => pieces.push(Piece::Hole(*field, codec.clone())),
+            Op::Group(inner) => collect(format, inner, pieces),
+        }
+    }
+}
+
+pub(crate) fn push_literal(pieces: &mut Vec<Piece>, text: &str, is_control: bool) {
+    match pieces.last_mut() {
+        Some(Piece::Literal(literal)) => literal.push(text, is_control),
+        _ => {
+            let mut literal = Literal::default();
+            literal.push(text, is_control);
+            pieces.push(Piece::Literal(literal));
+        }
+    }
+}
+
+/// The items of a call's layout; none if it holds nothing that can be read as a call.
+pub(crate) fn call_items(format: &Format) -> Option<Vec<Item>> {
+    let pieces = pieces(format, format.layout(Slot::Call)?);
+    let mut items = Vec::new();
+    let mut at = 0;
+    while at < pieces.len() {
+        if let Piece::Literal(literal) = &pieces[at]
+            && let Some((before, keys, behind, used)) = object_in(literal, &pieces[at..])
+        {
+            push_item(&mut items, before);
+            items.push(Item::Object(keys));
+            push_item(&mut items, behind);
+            at += used;
+            continue;
+        }
+        match &pieces[at] {
+            Piece::Literal(literal) => push_item(&mut items, literal.clone()),
+            Piece::Hole(field, codec) => {
+                let next = pieces[at + 1..].iter().find_map(|piece| match piece {
+                    Piece::Literal(literal) => literal.core().byte(0).map(|(byte, _)| byte),
+                    Piece::Hole(..) => None,
+                });
+                match (field, codec) {
+                    (Field::Name, _) => items.push(Item::Name(next)),
+                    (Field::Id, _) => items.push(Item::Id(next)),
+                    (Field::Index, _) => items.push(Item::Index),
+                    (Field::Call, Codec::Call(keys)) => items.push(Item::Object(Keys {
+                        name: keys.name().to_owned(),
+                        arguments: keys.arguments().to_owned(),
+                        ..Keys::default()
+                    })),
+                    (Field::Arguments, Codec::Python) => items.push(Item::Arguments(Syntax::Python)),
+                    (Field::Arguments, Codec::Marked(mark)) => {
+                        items.push(Item::Arguments(Syntax::Marked(mark.clone())));
+                    }
+                    (Field::Arguments, Codec::Text) => {
+                        let end = match pieces.get(at + 1) {
+                            Some(Piece::Literal(literal)) => literal.core(),
+                            _ => Literal::default(),
+                        };
+                        items.push(Item::Arguments(Syntax::List(Box::new(list_of(format, end)?))));
+                    }
+                    (Field::Arguments, _) => items.push(Item::Arguments(Syntax::Json)),
+                    _ => {}
+                }
+            }
+        }
+        at += 1;
+    }
+    let is_call = items.iter().any(|item| matches!(item, Item::Name(_) | Item::Id(_) | Item::Object(_)));
+    is_call.then_some(items)
+}
+
+/// The items of the interpreter's layout.
+pub(crate) fn code_items(format: &Format) -> Option<Vec<Item>> {
+    let pieces = pieces(format, format.layout(Slot::CallInterpreter)?);
+    let at = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Code, _)))?;
+    let mut items = Vec::new();
+    if let Some(Piece::Literal(literal)) = at.checked_sub(1).and_then(|before| pieces.get(before)) {
+        let fence = literal.text().find("```").unwrap_or(literal.text().len());
+        push_item(&mut items, literal.up_to(fence));
+        if fence < literal.text().len() {
+            items.push(Item::Fence(literal.from(fence).core()));
+        }
+        items.push(Item::Pad(literal.trail().to_owned()));
+    }
+    let close = match pieces.get(at + 1) {
+        Some(Piece::Literal(literal)) => literal.clone(),
+        _ => Literal::default(),
+    };
+    // A fence around the code may be missing where a mark stands behind it.
+    let core = close.core();
+    let mut closes = vec![close.from(0).up_to(close.text().trim_end().len())];
+    if let Some(rest) = core.text().strip_prefix("```")
+        && !rest.trim().is_empty()
+    {
+        closes.push(core.from("```".len()).core());
+    }
+    closes.retain(|close| !close.is_empty());
+    items.push(Item::Code(closes));
+    Some(items)
+}
+
+fn push_item(items: &mut Vec<Item>, literal: Literal) {
+    if !literal.is_blank() {
+        items.push(Item::Literal(literal));
+    }
+}
+
+fn list_of(format: &Format, end: Literal) -> Option<List> {
+    let slots = [(Slot::ArgumentString, true), (Slot::Argument, false)];
+    let mut list = List { end, ..List::default() };
+    for (slot, is_string) in slots {
+        let Some(layout) = format.layout(slot) else { continue };
+        let pieces = pieces(format, layout);
+        let key = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Key, _)))?;
+        let value = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Value, _)))?;
+        let literal = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
+            Some(Piece::Literal(literal)) => literal.clone(),
+            _ => Literal::default(),
+        };
+        let open = literal(key.checked_sub(1)).core();
+        let middle = if value > key + 1 { literal(Some(key + 1)) } else { Literal::default() };
+        let close = literal(Some(value + 1));
+        let cdata = matches!(pieces[value], Piece::Hole(_, Codec::Cdata));
+        list.open = open;
+        list.kinds.push(Kind {
+            pad: middle.trail().to_owned(),
+            middle: middle.core(),
+            close_pad: close.lead().to_owned(),
+            close: close.core(),
+            is_string,
+            cdata,
+        });
+    }
+    if let Some(layout) = format.layout(Slot::ArgumentSeparator)
+        && let Some(Piece::Literal(literal)) = pieces(format, layout).into_iter().next()
+    {
+        list.separator = literal.core();
+    }
+    // Where the layouts of both are alike, the schema alone says what is a string.
+    if let [string, other] = &list.kinds[..]
+        && (&string.middle, &string.close) == (&other.middle, &other.close)
+    {
+        let cdata = string.cdata || other.cdata;
+        list.kinds.remove(0);
+        list.kinds[0].cdata = cdata;
+    }
+    (!list.kinds.is_empty()).then_some(list)
+}
+
+/// A JSON object that literal text and holes make together: what stands before it, its keys, what stands behind it, and of how
+/// many pieces it is made.
+fn object_in(first: &Literal, pieces: &[Piece]) -> Option<(Literal, Keys, Literal, usize)> {
+    let starts = first.text().match_indices('{').map(|(at, _)| at);
+    starts.into_iter().find_map(|start| object_from(first, start, pieces))
+}
+
+fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Literal, Keys, Literal, usize)> {
+    // Holes are stood in for by what no layout writes.
+    const NAME: &str = "\u{1}n";
+    const ID: &str = "\u{1}i";
+    const ARGUMENTS: &str = "\u{1}a";
+    let mut text = String::new();
+    for (at, piece) in pieces.iter().enumerate() {
+        match piece {
+            Piece::Literal(literal) => {
+                let offset = text.len();
+                let from = if at == 0 { start } else { 0 };
+                text.push_str(&literal.text()[from..]);
+                // The object may end anywhere in this piece.
+                let ends = text.match_indices('}').map(|(end, _)| end + 1).filter(|end| *end > offset);
+                for end in ends.collect::<Vec<_>>() {
+                    let Ok(Json::Object(object)) = json::parse(&text[..end].replace('\u{1}', "\\u0001")) else {
+                        continue;
+                    };
+                    let keys = keys_of(&object, (NAME, ID, ARGUMENTS))?;
+                    let before = first.up_to(start);
+                    let behind = literal.from(from + end - offset);
+                    return Some((before, keys, behind, at + 1));
+                }
+            }
+            Piece::Hole(field, codec) => {
+                let word = match field {
+                    Field::Name => NAME,
+                    Field::Id => ID,
+                    Field::Index => "0",
+                    Field::Arguments => ARGUMENTS,
+                    _ => return None,
+                };
+                let is_quoted = text.ends_with('"') || *field == Field::Index;
+                let quoted = matches!(codec, Codec::Json { .. } | Codec::JsonString) || !is_quoted;
+                match quoted {
+                    true => {
+                        text.push('"');
+                        text.push_str(word);
+                        text.push('"');
+                    }
+                    false => text.push_str(word),
+                }
+            }
+        }
+    }
+    None
+}
+
+fn keys_of(object: &json::Object, words: (&str, &str, &str)) -> Option<Keys> {
+    let mut keys = Keys::default();
+    find_keys(object, words, &mut keys);
+    let is_whole = keys.name_is_key || (!keys.name.is_empty() && !keys.arguments.is_empty());
+    is_whole.then_some(keys)
+}
+
+fn find_keys(object: &json::Object, words: (&str, &str, &str), keys: &mut Keys) {
+    for (key, value) in object.iter() {
+        match value {
+            _ if key == words.0 => keys.name_is_key = true,
+            Json::String(text) if text == words.0 => keys.name = key.to_owned(),
+            Json::String(text) if text == words.1 => keys.id = Some(key.to_owned()),
+            Json::String(text) if text == words.2 => keys.arguments = key.to_owned(),
+            Json::Object(inner) => {
+                keys.wrappers.push(key.to_owned());
+                find_keys(inner, words, keys);
+            }
+            _ => {}
+        }
+    }
+}

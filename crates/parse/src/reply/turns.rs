@@ -1,0 +1,215 @@
+//! The assistant's layouts as texts between marks: what opens the answer, the reasoning and the calls, and what closes them.
+
+use rolecall_format::{Codec, Field, Format, Op, Slot};
+
+use crate::literal::Literal;
+
+/// The slots that write an assistant's turn.
+const TURNS: [Slot; 3] = [Slot::Assistant, Slot::AssistantWithCalls, Slot::AssistantLast];
+
+/// What a turn may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Content,
+    Reasoning,
+    Calls,
+}
+
+/// What stands around a part in one of the layouts.
+#[derive(Clone, Debug)]
+pub(crate) struct Around {
+    pub part: Part,
+    /// Before it, behind the part before it or the turn's opening.
+    pub open: Literal,
+    /// Behind it, before what opens the next part.
+    pub close: Literal,
+    /// Whether another part stands before it.
+    pub is_first: bool,
+    /// The part that follows.
+    pub next: Option<Part>,
+}
+
+/// What the assistant's layouts say together.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turns {
+    /// What every turn and the generation prompt begin with.
+    pub opening: Literal,
+    pub around: Vec<Around>,
+    /// What closes a turn.
+    pub ends: Vec<Literal>,
+}
+
+/// A piece of a turn: literal text, or a part; with the number of the group it stands in.
+#[derive(Clone, Debug)]
+enum Piece {
+    Literal(Literal, Option<usize>),
+    Part(Part, Option<usize>),
+}
+
+pub(crate) fn turns_of(format: &Format) -> Turns {
+    let mut variants = Vec::new();
+    for layout in TURNS.iter().filter_map(|slot| format.layout(*slot)) {
+        variants.extend(variants_of(format, layout.ops()));
+    }
+    // A turn that begins with its calls begins as these do.
+    let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(Piece::Part(Part::Calls, _))));
+    let leads: Vec<Literal> = begin.map(|variant| leading(variant)).collect();
+    let generate = format.layout(Slot::Generate).map(|layout| literal_of(format, layout.ops()));
+    let opening = opening_of(&leads, generate);
+    let mut turns = Turns { opening, ..Turns::default() };
+    for variant in variants {
+        read_variant(variant, &mut turns);
+    }
+    turns
+}
+
+/// Every way in which a layout's groups may be there or not.
+fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<Piece>> {
+    let mut variants: Vec<Vec<Piece>> = vec![Vec::new()];
+    for (number, op) in ops.iter().enumerate() {
+        match op {
+            Op::Group(inner) => {
+                let mut group = Vec::new();
+                for op in inner {
+                    push_op(format, op, Some(number), &mut group);
+                }
+                // A group that asks for something else than a part of the answer is not there when the model speaks.
+                if group.iter().any(|piece| matches!(piece, Piece::Part(..))) && variants.len() < 16 {
+                    let with = variants.iter().map(|variant| [variant.as_slice(), &group].concat());
+                    let with: Vec<_> = with.collect();
+                    variants.extend(with);
+                }
+            }
+            op => variants.iter_mut().for_each(|variant| push_op(format, op, None, variant)),
+        }
+    }
+    variants
+}
+
+fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<Piece>) {
+    let (text, is_control) = match op {
+        Op::Literal(text) => (text.as_str(), false),
+        Op::Control(id) => (format.control(*id).text.as_str(), true),
+        Op::Hole { codec: Codec::Present, .. } => return,
+        Op::Hole { field, .. } => {
+            let part = match field {
+                Field::Content => Part::Content,
+                Field::Reasoning => Part::Reasoning,
+                Field::Calls => Part::Calls,
+                _ => return,
+            };
+            return pieces.push(Piece::Part(part, group));
+        }
+        Op::Group(_) | Op::Seam | Op::Own(_) => return,
+    };
+    match pieces.last_mut() {
+        Some(Piece::Literal(literal, of)) if *of == group => literal.push(text, is_control),
+        _ => {
+            let mut literal = Literal::default();
+            literal.push(text, is_control);
+            pieces.push(Piece::Literal(literal, group));
+        }
+    }
+}
+
+/// The literal text of a layout without its holes and groups.
+pub(crate) fn literal_of(format: &Format, ops: &[Op]) -> Literal {
+    let mut literal = Literal::default();
+    for op in ops {
+        match op {
+            Op::Literal(text) => literal.push(text, false),
+            Op::Control(id) => literal.push(&format.control(*id).text, true),
+            _ => {}
+        }
+    }
+    literal
+}
+
+/// The literal text before a variant's first part.
+fn leading(variant: &[Piece]) -> Literal {
+    let mut lead = Literal::default();
+    for piece in variant {
+        match piece {
+            Piece::Literal(literal, _) => lead.append(literal),
+            Piece::Part(..) => break,
+        }
+    }
+    lead
+}
+
+/// What all turns and the generation prompt begin with: no part of a mark, and no white space at its end.
+fn opening_of(leads: &[Literal], generate: Option<Literal>) -> Literal {
+    let mut all = leads.iter().chain(generate.iter());
+    let Some(first) = all.next() else { return Literal::default() };
+    let common = all.fold(first.text().len(), |common, lead| common.min(first.common(lead)));
+    let mut end = common;
+    // A mark that goes on in one of them is not common to all.
+    if end < first.text().len() || leads.iter().chain(generate.iter()).any(|lead| lead.text().len() > end) {
+        let text = &first.text()[..end];
+        if let Some(open) = text.rfind(['<', '['])
+            && !text[open..].contains(['>', ']'])
+        {
+            end = open;
+        }
+    }
+    first.up_to(end).core()
+}
+
+fn read_variant(variant: Vec<Piece>, turns: &mut Turns) {
+    // Literal text by where it stands: in the group of the part before, in that of the part behind, or in neither.
+    let mut found: Vec<Around> = Vec::new();
+    let mut before: Option<(Part, Option<usize>)> = None;
+    let mut between: Vec<(Literal, Option<usize>)> = Vec::new();
+    for piece in variant {
+        match piece {
+            Piece::Literal(literal, group) => between.push((literal, group)),
+            Piece::Part(part, group) => {
+                let mut open = Literal::default();
+                let mut close = Literal::default();
+                for (literal, of) in between.drain(..) {
+                    let Some((last, last_group)) = before else {
+                        open.append(&literal);
+                        continue;
+                    };
+                    let to_last = match of {
+                        Some(_) if of == group && of == last_group => closes(last, part),
+                        Some(_) if of == last_group => true,
+                        Some(_) => false,
+                        None if last_group.is_some() && part != Part::Calls => false,
+                        None => closes(last, part),
+                    };
+                    match to_last && open.is_empty() {
+                        true => close.append(&literal),
+                        false => open.append(&literal),
+                    }
+                }
+                match found.last_mut() {
+                    Some(last) => (last.close, last.next) = (close, Some(part)),
+                    None => open = open.behind(&turns.opening).unwrap_or(open),
+                }
+                found.push(Around { part, open, close: Literal::default(), is_first: before.is_none(), next: None });
+                before = Some((part, group));
+            }
+        }
+    }
+    let mut end = Literal::default();
+    let last_group = before.and_then(|(_, group)| group);
+    for (literal, of) in between {
+        match found.last_mut() {
+            Some(last) if of.is_some() && of == last_group => last.close.append(&literal),
+            _ => end.append(&literal),
+        }
+    }
+    if before.is_none() {
+        end = end.behind(&turns.opening).unwrap_or_default();
+    }
+    if !end.is_blank() && !turns.ends.contains(&end) {
+        turns.ends.push(end);
+    }
+    turns.around.extend(found);
+}
+
+/// Whether text between two parts belongs to the first of them.
+fn closes(first: Part, second: Part) -> bool {
+    first == Part::Reasoning || (first == Part::Content && second == Part::Calls)
+}
