@@ -16,6 +16,7 @@ mod identity;
 mod layout;
 mod load;
 mod option;
+mod part;
 mod pattern;
 mod registry;
 mod rules;
@@ -33,6 +34,7 @@ pub use identity::Identity;
 pub use layout::{Layout, Op, Step};
 pub use load::load;
 pub use option::Choice;
+pub use part::Part;
 pub use pattern::Pattern;
 pub use registry::{Fit, NameClash, Registry, Unresolved};
 pub use rules::{

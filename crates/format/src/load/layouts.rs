@@ -3,7 +3,7 @@
 use super::table::Table;
 use super::{source, unknown};
 use crate::layout::{Vocabulary, move_spans, parse};
-use crate::{ControlId, Diagnostic, Field, Format, Layout, Op, Slot, SystemRule};
+use crate::{ControlId, Diagnostic, Field, Format, Layout, Op, Part, Slot, SystemRule};
 
 pub(super) fn read_layouts(
     table: Table<'_>,
@@ -37,7 +37,11 @@ pub(super) fn read_layouts(
         }));
         layouts[slot as usize] = Some(Layout::new(as_own(move_spans(ops, in_file), format), &format.controls));
     }
-    for needed in [Slot::User, Slot::Assistant, Slot::Generate] {
+    let needed: &[Slot] = match format.part {
+        Part::Whole => &[Slot::User, Slot::Assistant, Slot::Generate],
+        Part::Reply => &[Slot::Assistant, Slot::Generate],
+    };
+    for needed in needed {
         if !table.has(needed.key()) {
             mistakes.push(Diagnostic {
                 code: "missing_layout",
