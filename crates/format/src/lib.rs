@@ -3,6 +3,7 @@
 //! A [`Registry`] finds formats by name or by the model they belong to.
 //! Start reading at [`Format`].
 
+mod call_ids;
 mod check;
 pub mod codec;
 mod control;
@@ -20,9 +21,11 @@ mod part;
 mod pattern;
 mod registry;
 mod rules;
+mod shared_calls;
 mod slot;
 pub mod sources;
 
+pub use call_ids::{CallIds, IdPattern};
 pub use codec::Codec;
 pub use control::{Control, ControlId, InText, Own};
 pub use defaults::{Defaults, SystemWhen};
@@ -41,4 +44,5 @@ pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, LossRule, RolesRule, Rules, SystemRule, SystemWithTools,
     ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
+pub use shared_calls::shared_calls;
 pub use slot::Slot;

@@ -1,5 +1,6 @@
 //! Reads a format file and names every mistake in it.
 
+mod calls;
 mod controls;
 mod identity;
 mod layouts;
@@ -7,6 +8,7 @@ mod settings;
 mod source;
 mod table;
 
+use calls::read_shared;
 use controls::{read_controls, read_names};
 use identity::read_identity;
 use layouts::read_layouts;
@@ -17,7 +19,7 @@ use table::Table;
 
 use crate::check::find_ambiguity;
 use crate::gaps::{Places, find_gaps};
-use crate::{Diagnostic, Field, Format, LoadError, Part, Pattern, Slot};
+use crate::{CallIds, Diagnostic, Field, Format, LoadError, Part, Pattern, Slot};
 use rolecall_conversation::spelling::nearest;
 
 /// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
@@ -140,8 +142,14 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         }
         reading.finish(&["ambiguous"], mistakes);
     }
+    let shared = read_shared(&file, mistakes);
+    if let Some(shared) = &shared
+        && format.rules.call_ids == CallIds::Any
+    {
+        format.rules.call_ids = shared.call_ids.clone();
+    }
     if let Some(layouts) = file.needed_table("layout", mistakes) {
-        format.layouts = read_layouts(layouts, &format, source, mistakes);
+        format.layouts = read_layouts(layouts, shared.as_ref(), &format, source, mistakes);
         format.mark_emitted();
     }
     file.finish(
@@ -153,6 +161,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
             "models",
             "base-models",
             "plain-marks",
+            "calls",
             "sources",
             "identity",
             "control",
