@@ -1,12 +1,18 @@
-//! Lists the files of `formats/` so that the library carries them.
+//! Lists the files of `formats/` and `formats/calls/` so that the library carries them.
 
 use std::path::Path;
 use std::{env, fs};
 
 fn main() {
-    let folder = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("formats");
-    println!("cargo::rerun-if-changed={}", folder.display());
-    let mut names: Vec<String> = fs::read_dir(&folder)
+    list("formats", "builtin.rs");
+    list("formats/calls", "calls.rs");
+}
+
+/// Writes a list of a folder's files with their texts, by name.
+fn list(folder: &str, target: &str) {
+    let path = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join(folder);
+    println!("cargo::rerun-if-changed={}", path.display());
+    let mut names: Vec<String> = fs::read_dir(&path)
         .expect("formats/ is part of the package")
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
         .filter(|name| name.ends_with(".toml"))
@@ -15,10 +21,10 @@ fn main() {
     let entries: Vec<String> = names
         .iter()
         .map(|name| {
-            format!("    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/formats/{name}\"))),\n")
+            format!("    ({name:?}, include_str!(concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/{folder}/{name}\"))),\n")
         })
         .collect();
     let source = format!("&[\n{}]\n", entries.concat());
-    let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")).join("builtin.rs");
+    let target = Path::new(&env::var_os("OUT_DIR").expect("cargo sets it")).join(target);
     fs::write(target, source).expect("the output folder can be written");
 }

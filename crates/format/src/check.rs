@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Codec, Diagnostic, Field, Format, Op, Slot, SystemRule};
+use crate::{Codec, Diagnostic, Field, Format, Op, Part, Slot, SystemRule};
 
 /// An open text that nothing has closed yet: where its hole is written.
 type Pending = Option<Range<usize>>;
@@ -10,16 +10,18 @@ type Pending = Option<Range<usize>>;
 /// Every place where reading back would have to guess.
 pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    let mut walk = Walk { format, found: &mut found };
+    let mut walk = Walk { format, found: &mut found, around_calls: false };
     let mut open_turns: Vec<(Slot, Range<usize>)> = Vec::new();
     for slot in Slot::ALL {
         let Some(layout) = format.layout(slot) else { continue };
         if format.ambiguous.contains(&slot) {
             continue;
         }
+        walk.around_calls = slot == Slot::Calls;
         let pending = walk.ops(layout.ops(), None);
         if let Some(span) = pending
             && slot.is_turn()
+            && format.part == Part::Whole
         {
             open_turns.push((slot, span));
         }
@@ -68,7 +70,16 @@ fn begins_open(format: &Format, slot: Slot) -> bool {
 /// Whether a value may hold any text, so that only what follows tells its end.
 fn is_open(field: Field, codec: &Codec) -> bool {
     match (field, codec) {
-        (_, Codec::Json { .. } | Codec::Call(_) | Codec::Present | Codec::Names | Codec::Enumerated) => false,
+        (
+            _,
+            Codec::Json(_)
+            | Codec::JsonString
+            | Codec::Marked(_)
+            | Codec::Call(_)
+            | Codec::Present
+            | Codec::Names
+            | Codec::Enumerated,
+        ) => false,
         // Known before reading, or composed of layouts that are checked by themselves.
         (
             Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter,
@@ -81,6 +92,8 @@ fn is_open(field: Field, codec: &Codec) -> bool {
 struct Walk<'a> {
     format: &'a Format,
     found: &'a mut Vec<Diagnostic>,
+    /// Whether the layout at hand is the one around all calls.
+    around_calls: bool,
 }
 
 impl Walk<'_> {
@@ -102,7 +115,9 @@ impl Walk<'_> {
 
     fn hole(&mut self, field: Field, codec: &Codec, span: &Range<usize>, pending: Pending) -> Pending {
         let composed: &[Slot] = match (field, codec) {
+            (Field::Calls, _) if !self.around_calls && self.format.layout(Slot::Calls).is_some() => &[Slot::Calls],
             (Field::Calls, _) => &[Slot::Call, Slot::CallInterpreter],
+            (Field::Arguments, Codec::Text) => &[Slot::Argument, Slot::ArgumentString],
             (Field::Results, _) => &[Slot::Tool, Slot::ToolInterpreter],
             (Field::Tools | Field::Functions, Codec::Text) => &[Slot::ToolsItem],
             (Field::Folded, _) => &[Slot::Folded],
@@ -114,12 +129,14 @@ impl Walk<'_> {
             }
         };
         let mut after = None;
+        let outside = std::mem::replace(&mut self.around_calls, field == Field::Calls);
         for slot in composed {
             if let Some(layout) = self.format.layout(*slot) {
                 after = self.ops(layout.ops(), pending.clone()).or(after);
             }
         }
-        // Calls and results may be none at all.
+        self.around_calls = outside;
+        // Calls, arguments and results may be none at all.
         if field == Field::Folded { after } else { after.or(pending) }
     }
 

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{Choice, Control, ControlId, Defaults, Generation, Identity, Layout, Op, Own, Pattern, Rules, Slot};
+use crate::{Choice, Control, ControlId, Defaults, Generation, Identity, Layout, Op, Own, Part, Pattern, Rules, Slot};
 
 /// How one model family writes a conversation.
 ///
@@ -12,6 +12,8 @@ use crate::{Choice, Control, ControlId, Defaults, Generation, Identity, Layout, 
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
+    /// What of a conversation it describes.
+    pub part: Part,
     /// How it is asked for.
     pub name: String,
     /// Other names that it is asked for by.
@@ -93,7 +95,11 @@ impl Format {
 
     /// Says of each control token whether a layout or a name writes it.
     pub(crate) fn mark_emitted(&mut self) {
-        let written = |id: ControlId| self.layouts.iter().flatten().any(|layout| layout.writes(id));
+        let marks = |id: ControlId| {
+            let text = &self.controls[id.0].text;
+            self.layouts.iter().flatten().any(|layout| layout.marks_with(text))
+        };
+        let written = |id: ControlId| self.layouts.iter().flatten().any(|layout| layout.writes(id)) || marks(id);
         let named = |id: ControlId| self.control_names.iter().any(|(_, named)| *named == id);
         let emitted: Vec<bool> = (0..self.controls.len()).map(ControlId).map(|id| written(id) || named(id)).collect();
         let controls = self.controls.iter().cloned().zip(emitted);

@@ -95,10 +95,10 @@ impl Gaps<'_> {
     }
 
     fn calls(&mut self) {
-        let turns = [Slot::Assistant, Slot::AssistantWithCalls];
+        let turns = [Slot::Assistant, Slot::AssistantLast, Slot::AssistantWithCalls];
         let printed = turns.into_iter().any(|slot| self.prints(slot, Field::Calls));
-        let written = [Slot::Call, Slot::CallInterpreter, Slot::CallSeparator].into_iter().find(|slot| self.has(*slot));
-        if let Some(slot) = written
+        let parts = [Slot::Calls, Slot::Call, Slot::CallInterpreter, Slot::CallSeparator];
+        if let Some(slot) = parts.into_iter().find(|slot| self.has(*slot))
             && !printed
         {
             let message =
@@ -111,9 +111,36 @@ impl Gaps<'_> {
                 self.gap(&layout_key(slot), message, "add the layout `call`");
             }
         }
-        if self.has(Slot::AssistantWithCalls) && !self.prints(Slot::AssistantWithCalls, Field::Calls) {
-            let message = "`assistant-with-calls` has no `{calls}`, so the calls would be lost".into();
-            self.gap("layout.assistant-with-calls", message, "put `{calls}` where the calls come");
+        for slot in [Slot::AssistantWithCalls, Slot::Calls] {
+            if self.has(slot) && !self.prints(slot, Field::Calls) {
+                let message = format!("`{}` has no `{{calls}}`, so the calls would be lost", slot.key());
+                self.gap(&layout_key(slot), message, "put `{calls}` where the calls come");
+            }
+        }
+        self.arguments();
+    }
+
+    /// Where a call lists its arguments, each must be written whole.
+    fn arguments(&mut self) {
+        let listed = self.format.layout(Slot::Call).is_some_and(|layout| bare(layout.ops(), &[Field::Arguments]));
+        if listed && !self.has(Slot::Argument) {
+            let message = "`call` lists the arguments, and nothing says how each one is written".to_owned();
+            self.gap("layout.call", message, "write `{arguments:json}`, or add the layout `argument`");
+        }
+        for slot in [Slot::Argument, Slot::ArgumentString, Slot::ArgumentSeparator] {
+            if self.has(slot) && !listed {
+                let message = format!("the layout `{}` is never used: no `{{arguments}}` without a codec", slot.key());
+                self.gap(&layout_key(slot), message, "write `{arguments}` where the arguments come in `call`");
+            }
+        }
+        for slot in [Slot::Argument, Slot::ArgumentString] {
+            for field in [Field::Key, Field::Value] {
+                if self.has(slot) && !self.prints(slot, field) {
+                    let name = field.name();
+                    let message = format!("the layout `{}` has no `{{{name}}}`, so it would be lost", slot.key());
+                    self.gap(&layout_key(slot), message, &format!("put `{{{name}}}` where it comes"));
+                }
+            }
         }
     }
 
@@ -121,7 +148,7 @@ impl Gaps<'_> {
         let mut listed = false;
         for slot in Slot::ALL {
             let Some(layout) = self.format.layout(slot) else { continue };
-            let bare = bare_list(layout.ops());
+            let bare = bare(layout.ops(), &[Field::Tools, Field::Functions]);
             listed |= bare;
             if bare && !self.has(Slot::ToolsItem) {
                 let message = format!("`{}` lists the tools, and nothing says how each one is written", slot.key());
@@ -207,11 +234,11 @@ fn spells(ops: &[Op], text: &str) -> bool {
     })
 }
 
-/// Whether a list of tools stands somewhere without a codec.
-fn bare_list(ops: &[Op]) -> bool {
+/// Whether one of these fields stands somewhere without a codec.
+fn bare(ops: &[Op], fields: &[Field]) -> bool {
     ops.iter().any(|op| match op {
-        Op::Hole { field: Field::Tools | Field::Functions, codec: Codec::Text, .. } => true,
-        Op::Group(inner) => bare_list(inner),
+        Op::Hole { field, codec: Codec::Text, .. } => fields.contains(field),
+        Op::Group(inner) => bare(inner, fields),
         _ => false,
     })
 }

@@ -122,6 +122,18 @@ impl Layout {
         among(&self.ops, id)
     }
 
+    /// Whether a codec puts this mark around strings.
+    pub(crate) fn marks_with(&self, text: &str) -> bool {
+        fn among(ops: &[Op], text: &str) -> bool {
+            ops.iter().any(|op| match op {
+                Op::Hole { codec: Codec::Marked(mark), .. } => mark == text,
+                Op::Group(inner) => among(inner, text),
+                _ => false,
+            })
+        }
+        among(&self.ops, text)
+    }
+
     /// Reads a text that was written by this layout behind an opening that is not part of it: the values of the
     /// holes, in order. A value ends where the next fixed text begins.
     pub fn read_behind<'t>(

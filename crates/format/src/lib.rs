@@ -3,6 +3,7 @@
 //! A [`Registry`] finds formats by name or by the model they belong to.
 //! Start reading at [`Format`].
 
+mod call_ids;
 mod check;
 pub mod codec;
 mod control;
@@ -16,12 +17,15 @@ mod identity;
 mod layout;
 mod load;
 mod option;
+mod part;
 mod pattern;
 mod registry;
 mod rules;
+mod shared_calls;
 mod slot;
 pub mod sources;
 
+pub use call_ids::{CallIds, IdPattern};
 pub use codec::Codec;
 pub use control::{Control, ControlId, InText, Own};
 pub use defaults::{Defaults, SystemWhen};
@@ -33,10 +37,12 @@ pub use identity::Identity;
 pub use layout::{Layout, Op, Step};
 pub use load::load;
 pub use option::Choice;
+pub use part::Part;
 pub use pattern::Pattern;
 pub use registry::{Fit, NameClash, Registry, Unresolved};
 pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, LossRule, RolesRule, Rules, SystemRule, SystemWithTools,
     ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
+pub use shared_calls::shared_calls;
 pub use slot::Slot;

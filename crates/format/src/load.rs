@@ -1,5 +1,6 @@
 //! Reads a format file and names every mistake in it.
 
+mod calls;
 mod controls;
 mod identity;
 mod layouts;
@@ -7,6 +8,7 @@ mod settings;
 mod source;
 mod table;
 
+use calls::read_shared;
 use controls::{read_controls, read_names};
 use identity::read_identity;
 use layouts::read_layouts;
@@ -17,7 +19,7 @@ use table::Table;
 
 use crate::check::find_ambiguity;
 use crate::gaps::{Places, find_gaps};
-use crate::{Diagnostic, Field, Format, LoadError, Pattern, Slot};
+use crate::{CallIds, Diagnostic, Field, Format, LoadError, Part, Pattern, Slot};
 use rolecall_conversation::spelling::nearest;
 
 /// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
@@ -57,9 +59,23 @@ fn find_places(file: &Table<'_>) -> (Places, Vec<(String, std::ops::Range<usize>
 }
 
 fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> Format {
+    let part = match file.text("part", mistakes).as_deref() {
+        None | Some("whole") => Part::Whole,
+        Some("reply") => Part::Reply,
+        Some(other) => {
+            mistakes.push(unknown("value of `part`", other, ["whole", "reply"], file.span_of("part")));
+            Part::Whole
+        }
+    };
+    let name = file.needed_text("name", mistakes);
+    let title = match part {
+        Part::Whole => file.needed_text("title", mistakes),
+        Part::Reply => file.text("title", mistakes).unwrap_or_else(|| name.clone()),
+    };
     let mut format = Format {
-        name: file.needed_text("name", mistakes),
-        title: file.needed_text("title", mistakes),
+        part,
+        name,
+        title,
         aliases: file.texts("aliases", mistakes),
         models: file.texts("models", mistakes).iter().map(|text| Pattern::new(text)).collect(),
         base_models: file.texts("base-models", mistakes).iter().map(|text| Pattern::new(text)).collect(),
@@ -67,7 +83,11 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         ..Format::default()
     };
     check_name(&format.name, &file, mistakes);
-    if let Some(sources) = file.needed_table("sources", mistakes) {
+    let sources = match part {
+        Part::Whole => file.needed_table("sources", mistakes),
+        Part::Reply => file.table("sources", mistakes),
+    };
+    if let Some(sources) = sources {
         for key in sources.keys() {
             let text = sources.text(&key, mistakes).unwrap_or_default();
             format.sources.push((key, text));
@@ -122,18 +142,26 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         }
         reading.finish(&["ambiguous"], mistakes);
     }
+    let shared = read_shared(&file, mistakes);
+    if let Some(shared) = &shared
+        && format.rules.call_ids == CallIds::Any
+    {
+        format.rules.call_ids = shared.call_ids.clone();
+    }
     if let Some(layouts) = file.needed_table("layout", mistakes) {
-        format.layouts = read_layouts(layouts, &format, source, mistakes);
+        format.layouts = read_layouts(layouts, shared.as_ref(), &format, source, mistakes);
         format.mark_emitted();
     }
     file.finish(
         &[
+            "part",
             "name",
             "title",
             "aliases",
             "models",
             "base-models",
             "plain-marks",
+            "calls",
             "sources",
             "identity",
             "control",

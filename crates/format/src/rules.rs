@@ -1,3 +1,5 @@
+use crate::CallIds;
+
 /// Who may follow whom. Each rule has a name in format files and in errors.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -27,6 +29,8 @@ pub struct Rules {
     pub ending: EndingRule,
     /// `loss`
     pub loss: LossRule,
+    /// `call-ids`
+    pub call_ids: CallIds,
 }
 
 /// Makes an enum of named values with the first as default.

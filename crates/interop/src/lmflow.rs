@@ -339,7 +339,7 @@ impl Template {
             }
         }
         let literal = |text: &str| Op::Literal(text.to_owned());
-        let function = Op::hole(Field::Function, Codec::Json { indent: None });
+        let function = Op::hole(Field::Function, Codec::Json(codec::JsonStyle::PLAIN));
         match self.class {
             Class::Tools => {
                 layouts.push((Slot::ToolsItem, vec![function]));

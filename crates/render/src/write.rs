@@ -132,7 +132,9 @@ impl<'a> Writer<'a> {
                 }
                 Step::Hole { field, codec } => {
                     self.hole(*field, codec, scene, out);
-                    if scene.turn.is_some_and(|turn| turn.cut == Some(*field)) {
+                    let cut = scene.turn.is_some_and(|turn| turn.cut == Some(*field));
+                    // What stands around the calls is written to its end.
+                    if cut && !scene.around_calls {
                         return ControlFlow::Break(());
                     }
                 }
@@ -200,6 +202,8 @@ impl<'a> Writer<'a> {
                 None => self.format.defaults.interpreter.is_some(),
             },
             Field::Description => scene.description.is_some(),
+            // Listed one by one they are there when there are any; as one value, always.
+            Field::Arguments if *codec == Codec::Text => scene.call.is_some_and(|(_, call)| calls::has_arguments(call)),
             Field::Prefix | Field::Suffix => matches!(scene.turn.map(|turn| turn.what), Some(What::Gap(..))),
             Field::Round
             | Field::Index
@@ -240,11 +244,12 @@ impl<'a> Writer<'a> {
             },
             Field::Call => self.call(codec, scene, out),
             Field::Arguments => self.arguments(codec, scene, out),
-            Field::Key | Field::Value => {}
+            Field::Key => self.key(codec, scene, out),
+            Field::Value => self.value(codec, scene, out),
             Field::Code => {
                 if let Some((at, Call::CodeInterpreter { code, .. })) = scene.call {
                     let source = self.call_source(scene, at, "code_interpreter.input");
-                    out.push(code, source);
+                    out.push(&calls::code_by(code, codec), source);
                 }
             }
             Field::Id => match scene.call {
@@ -374,9 +379,9 @@ fn text_by<'t>(text: &'t str, codec: &Codec) -> &'t str {
 
 fn quoted_by<'t>(text: &'t str, codec: &Codec) -> Cow<'t, str> {
     match codec {
-        Codec::Json { .. } => {
+        Codec::Json(style) => {
             let mut quoted = String::new();
-            json::write_string(&mut quoted, text, false);
+            json::write_string(&mut quoted, text, style.ascii);
             Cow::Owned(quoted)
         }
         _ => Cow::Borrowed(text),
@@ -388,8 +393,4 @@ fn trimmed(text: Text, codec: &Codec) -> Text {
         Codec::Trim => text.trim_matches(is_python_space),
         _ => text,
     }
-}
-
-fn json_layout(indent: Option<usize>) -> json::Layout {
-    indent.map_or_else(json::Layout::default, json::Layout::indented)
 }

@@ -714,7 +714,7 @@ impl Maker<'_> {
     }
 
     fn quotes_content(&self, slot: Slot) -> bool {
-        let quotes = |codec: &Codec| matches!(codec, Codec::Json { .. });
+        let quotes = |codec: &Codec| matches!(codec, Codec::Json(_));
         self.format.layout(slot).is_some_and(|layout| has_hole(layout.ops(), "content", &quotes))
     }
 }

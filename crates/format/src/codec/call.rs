@@ -1,8 +1,10 @@
 //! A call as a JSON object: `{"name": "get_weather", "parameters": {"city": "Paris"}}`.
 
-use rolecall_conversation::json::{self, Layout};
+use rolecall_conversation::json;
 use rolecall_conversation::{Arguments, Json};
 use rolecall_text::{Source, Text};
+
+use super::JsonStyle;
 
 /// The keys under which a format writes a call's name and arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,16 +62,12 @@ impl Keys {
         out.push(", \"", literal);
         out.push(&self.arguments, literal);
         out.push("\": ", literal);
-        let layout = Layout { ascii: self.style == Style::Ascii, ..Layout::default() };
-        let parsed = match arguments.0 {
-            // Arguments were parsed when the message was made.
-            Arguments::Text(_) if self.style != Style::AsGiven => arguments.0.to_object().ok(),
-            _ => None,
+        let style = match self.style {
+            Style::AsGiven => JsonStyle::PLAIN,
+            Style::Parsed => JsonStyle { parsed: true, ..JsonStyle::PLAIN },
+            Style::Ascii => JsonStyle { ascii: true, ..JsonStyle::PLAIN },
         };
-        match parsed {
-            Some(object) => out.push(&json::write(&Json::Object(object), &layout), arguments.1),
-            None => print_arguments(out, arguments.0, &layout, arguments.1),
-        }
+        out.push(&style.print_arguments(arguments.0), arguments.1);
         out.push("}", literal);
     }
 
@@ -83,15 +81,6 @@ impl Keys {
         let name = name.ok_or_else(|| format!("expected a name under `{}`", self.name))?;
         let arguments = object.get(&self.arguments).cloned().unwrap_or(Json::Object(json::Object::new()));
         Ok((name.to_owned(), arguments))
-    }
-}
-
-/// Prints arguments as JSON: text stays that very text, an object is laid out.
-pub fn print_arguments(out: &mut Text, arguments: Arguments<'_>, layout: &Layout, source: Source) {
-    match arguments {
-        Arguments::Text(text) if !text.trim().is_empty() && text.trim() != "null" => out.push(text, source),
-        Arguments::Text(_) | Arguments::None => out.push("{}", source),
-        Arguments::Value(object) => out.push(&json::write(&Json::Object(object.clone()), layout), source),
     }
 }
 

@@ -1,13 +1,22 @@
 //! How a value is printed in a hole, and read back. Each syntax is one file with both directions.
 
 pub mod call;
+pub mod cdata;
+mod json_style;
+pub mod literal;
+pub mod marked;
+mod number;
 pub mod python;
+
+pub use json_style::JsonStyle;
 
 /// A hole's codec.
 ///
 /// ```
 /// use rolecall_format::Codec;
-/// assert_eq!(Codec::from_spelling("json(indent=4)"), Some(Codec::Json { indent: Some(4) }));
+/// use rolecall_format::codec::JsonStyle;
+/// let indented = Codec::Json(JsonStyle { indent: Some(4), ..JsonStyle::PLAIN });
+/// assert_eq!(Codec::from_spelling("json(indent=4)"), Some(indented));
 /// assert_eq!(Codec::from_spelling("jsn"), None);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,14 +25,11 @@ pub enum Codec {
     Text,
     /// The text without white space at its ends.
     Trim,
-    /// JSON as Python's `json.dumps(.., ensure_ascii=False)` lays it out.
-    Json {
-        /// Spaces for each level, or all on one line.
-        indent: Option<usize>,
-    },
+    /// JSON, by default as Python's `json.dumps(.., ensure_ascii=False)` lays it out.
+    Json(JsonStyle),
     /// A call as a JSON object.
     Call(call::Keys),
-    /// Python keyword arguments.
+    /// Python keyword arguments; on one value, what Python's `repr` gives.
     Python,
     /// A value as Python prints it (`str` of a string, `repr` of any other): `True`, `None`, `{'k': [1]}`.
     Literal,
@@ -78,7 +84,7 @@ impl Codec {
         };
         match (name, arguments) {
             ("trim", None) => Some(Codec::Trim),
-            ("json", None) => Some(Codec::Json { indent: None }),
+            ("json", None) => Some(Codec::Json(JsonStyle::PLAIN)),
             ("python", None) => Some(Codec::Python),
             ("literal", None) => Some(Codec::Literal),
             ("mixed", None) => Some(Codec::Mixed),
@@ -92,14 +98,10 @@ impl Codec {
             ("stem", None) => Some(Codec::Stem),
             ("before", Some(name)) => Some(Codec::Before(name.trim().to_owned())),
             ("behind", Some(name)) => Some(Codec::Behind(name.trim().to_owned())),
-            ("json", Some(arguments)) => match arguments.split_once('=') {
-                Some((key, spaces)) if key.trim() == "indent" => {
-                    let spaces = spaces.trim().parse().ok().filter(|spaces| *spaces <= 16)?;
-                    Some(Codec::Json { indent: Some(spaces) })
-                }
-                Some(_) => None,
+            ("json", Some(words)) => match JsonStyle::from_words(words) {
+                Some(style) => Some(Codec::Json(style)),
                 None => {
-                    let mut keys = arguments.split(',').map(str::trim);
+                    let mut keys = words.split(',').map(str::trim);
                     let (name, arguments) = (keys.next()?, keys.next()?);
                     let style = match (keys.next(), keys.next()) {
                         (None, None) => call::Style::AsGiven,
@@ -113,10 +115,76 @@ impl Codec {
             _ => None,
         }
     }
+
+    /// How it is written behind the colon of a hole; nothing for [`Codec::Text`].
+    pub fn spelling(&self) -> String {
+        match self {
+            Codec::Text => String::new(),
+            Codec::Trim => "trim".into(),
+            Codec::Json(style) if *style == JsonStyle::PLAIN => "json".into(),
+            Codec::Json(style) => format!("json({})", style.words()),
+            Codec::Call(keys) => {
+                let style = match keys.style() {
+                    call::Style::AsGiven => "",
+                    call::Style::Parsed => ", parsed",
+                    call::Style::Ascii => ", ascii",
+                };
+                format!("json({}, {}{style})", keys.name(), keys.arguments())
+            }
+            Codec::Python => "python".into(),
+            Codec::Literal => "literal".into(),
+            Codec::Mixed => "mixed".into(),
+            Codec::Cdata => "cdata".into(),
+            Codec::JsonString => "json-string".into(),
+            Codec::Marked(mark) => format!("marked({mark})"),
+            Codec::Names => "names".into(),
+            Codec::Present => "present".into(),
+            Codec::Filled => "filled".into(),
+            Codec::Stem => "stem".into(),
+            Codec::Enumerated => "names(only)".into(),
+            Codec::Before(name) => format!("before({name})"),
+            Codec::Behind(name) => format!("behind({name})"),
+        }
+    }
 }
 
 /// White space as Python's `str.strip()` knows it.
 pub fn is_python_space(character: char) -> bool {
     // The four separators U+001C..U+001F are white space to Python and not to Unicode's White_Space.
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Codec;
+
+    #[test]
+    fn every_spelling_reads_back() {
+        let spellings = [
+            "trim",
+            "json",
+            "json(indent=4, level=2)",
+            "json(name, parameters)",
+            "json(name, arguments, ascii)",
+            "json(name, arguments, parsed)",
+            "json(compact, sorted)",
+            "python",
+            "literal",
+            "mixed",
+            "cdata",
+            "json-string",
+            "marked(<|\"|>)",
+            "names",
+            "names(only)",
+            "present",
+            "filled",
+            "stem",
+            "before(x)",
+            "behind(x)",
+        ];
+        for spelling in spellings {
+            assert_eq!(Codec::from_spelling(spelling).unwrap().spelling(), spelling);
+        }
+        assert_eq!(Codec::from_spelling(&Codec::Text.spelling()), None);
+    }
 }

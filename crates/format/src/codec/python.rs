@@ -1,8 +1,11 @@
-//! A call's arguments as Python keyword arguments: `city='Paris', days=3, deep={'a': [None, True]}`.
+//! A call's arguments as Python keyword arguments: `city='Paris', days=3, deep={'a': [None, True]}`. Numbers keep their
+//! spelling.
 //! The reader knows literals only; nothing is ever evaluated.
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{Number, Object};
+
+use super::literal::{self, Numbers};
 
 /// How deep literals may nest when they are read.
 const MAX_DEPTH: usize = 100;
@@ -13,77 +16,15 @@ pub fn print(arguments: &Object) -> String {
         let mut text = String::new();
         match is_keyword_name(key) {
             true => text.push_str(&format!("{key}=")),
-            false => text.push_str(&format!("**{{{}: ", string_literal(key))),
+            false => text.push_str(&format!("**{{{}: ", literal::quote(key))),
         }
-        print_literal(&mut text, value);
+        literal::write_repr(&mut text, value, Numbers::Spelled);
         if !is_keyword_name(key) {
             text.push('}');
         }
         text
     });
     written.collect::<Vec<_>>().join(", ")
-}
-
-/// Prints a value as Python's `repr` would; numbers keep their spelling.
-fn print_literal(text: &mut String, value: &Json) {
-    match value {
-        Json::Null => text.push_str("None"),
-        Json::Bool(true) => text.push_str("True"),
-        Json::Bool(false) => text.push_str("False"),
-        Json::Number(number) => text.push_str(number.spelling()),
-        Json::String(string) => text.push_str(&string_literal(string)),
-        Json::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                text.push_str(if index > 0 { ", " } else { "" });
-                print_literal(text, item);
-            }
-            text.push(']');
-        }
-        Json::Object(object) => {
-            text.push('{');
-            for (index, (key, item)) in object.iter().enumerate() {
-                text.push_str(if index > 0 { ", " } else { "" });
-                text.push_str(&string_literal(key));
-                text.push_str(": ");
-                print_literal(text, item);
-            }
-            text.push('}');
-        }
-    }
-}
-
-/// A string as Python's `repr` quotes it.
-fn string_literal(string: &str) -> String {
-    let quote = if string.contains('\'') && !string.contains('"') { '"' } else { '\'' };
-    let mut text = String::from(quote);
-    for character in string.chars() {
-        match character {
-            '\\' => text.push_str("\\\\"),
-            '\n' => text.push_str("\\n"),
-            '\r' => text.push_str("\\r"),
-            '\t' => text.push_str("\\t"),
-            c if c == quote => text.extend(['\\', c]),
-            c if is_printable(c) => text.push(c),
-            c if (c as u32) < 0x100 => text.push_str(&format!("\\x{:02x}", c as u32)),
-            c if (c as u32) < 0x10000 => text.push_str(&format!("\\u{:04x}", c as u32)),
-            c => text.push_str(&format!("\\U{:08x}", c as u32)),
-        }
-    }
-    text.push(quote);
-    text
-}
-
-/// Python's `str.isprintable` for one character.
-fn is_printable(character: char) -> bool {
-    if character.is_ascii() {
-        return !character.is_ascii_control();
-    }
-    // Rust's table of what `escape_debug` leaves alone is made by Python's rule; behind another character it is not
-    // mixed with the rule for combining marks.
-    let mut pair = String::from("a");
-    pair.push(character);
-    pair.escape_debug().nth(1) == Some(character)
 }
 
 fn is_keyword_name(key: &str) -> bool {
@@ -111,6 +52,16 @@ pub struct ReadError {
 pub fn read(text: &str) -> Result<Object, ReadError> {
     let mut reader = Reader { text, at: 0 };
     reader.arguments().map_err(|message| ReadError { offset: reader.at, message })
+}
+
+/// Reads one literal that takes the whole text.
+pub(super) fn read_literal(text: &str) -> Result<Json, ReadError> {
+    let mut reader = Reader { text, at: 0 };
+    let value = reader.value(0).and_then(|value| match reader.at == text.len() {
+        true => Ok(value),
+        false => Err(format!("expected the end of the text, found {}", reader.found())),
+    });
+    value.map_err(|message| ReadError { offset: reader.at, message })
 }
 
 struct Reader<'a> {

@@ -209,7 +209,9 @@ impl Reader<'_> {
                 None => {
                     let stem = spelling.split('(').next().unwrap_or_default();
                     let help = match nearest(stem, Codec::NAMES) {
-                        Some("json") => "write `json`, `json(indent=4)` or `json(name, arguments)`".into(),
+                        Some("json") => {
+                            "write `json`, `json(indent=4)`, `json(compact)` or `json(name, arguments)`".into()
+                        }
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("codecs are {}", Codec::NAMES.map(|name| format!("`{name}`")).join(", ")),
                     };
@@ -240,21 +242,27 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
         (Field::Call, _) => {
             return Err(("needs a codec with two keys".into(), "write `{call:json(name, arguments)}`".into()));
         }
-        (Field::Arguments, Codec::Json { .. } | Codec::Python) => true,
+        (Field::Arguments, Codec::Text | Codec::Json(_) | Codec::JsonString | Codec::Python | Codec::Marked(_)) => true,
         (Field::Arguments, _) => {
-            return Err(("needs a codec".into(), "write `{arguments:json}` or `{arguments:python}`".into()));
+            let help = "write `{arguments:json}`, `{arguments:python}`, or `{arguments}` with a layout `argument`";
+            return Err(("does not take this codec".into(), help.into()));
         }
-        (Field::Tool | Field::Function | Field::Files, Codec::Json { .. }) => true,
+        (
+            Field::Value,
+            Codec::Json(_) | Codec::Python | Codec::Literal | Codec::Mixed | Codec::Cdata | Codec::Marked(_),
+        ) => true,
+        (Field::Key | Field::Code, Codec::Json(_)) => true,
+        (Field::Tool | Field::Function | Field::Files, Codec::Json(_)) => true,
         (Field::Tool | Field::Function | Field::Files, _) => {
             return Err(("needs the codec `json`".into(), format!("write `{{{}:json}}`", field.name())));
         }
-        (Field::Tools | Field::Functions, Codec::Text | Codec::Json { .. }) => true,
-        (
-            Field::Name,
-            Codec::Names | Codec::Enumerated | Codec::Stem | Codec::Text | Codec::Json { .. } | Codec::Trim,
-        ) => true,
+        (Field::Tools | Field::Functions, Codec::Text | Codec::Json(_)) => true,
+        (Field::Name, Codec::Names | Codec::Enumerated | Codec::Stem | Codec::Text | Codec::Json(_) | Codec::Trim) => {
+            true
+        }
         (Field::Option(_), Codec::Before(_) | Codec::Behind(_)) => true,
-        (Field::Content, Codec::Text | Codec::Trim | Codec::Filled | Codec::Json { indent: None }) => true,
+        (Field::Content, Codec::Text | Codec::Trim | Codec::Filled) => true,
+        (Field::Content, Codec::Json(style)) => style.indent.is_none(),
         (Field::Round | Field::Index | Field::Calls | Field::Results, Codec::Text) => true,
         (Field::Round | Field::Index | Field::Calls | Field::Results, _) => false,
         (_, Codec::Text | Codec::Trim) => true,

@@ -1,12 +1,14 @@
 //! Reads `[layout]`.
 
+use super::calls::Shared;
 use super::table::Table;
 use super::{source, unknown};
 use crate::layout::{Vocabulary, move_spans, parse};
-use crate::{ControlId, Diagnostic, Field, Format, Layout, Op, Slot, SystemRule};
+use crate::{ControlId, Diagnostic, Field, Format, Layout, Op, Part, Slot, SystemRule};
 
 pub(super) fn read_layouts(
     table: Table<'_>,
+    shared: Option<&Shared>,
     format: &Format,
     source: &str,
     mistakes: &mut Vec<Diagnostic>,
@@ -37,7 +39,14 @@ pub(super) fn read_layouts(
         }));
         layouts[slot as usize] = Some(Layout::new(as_own(move_spans(ops, in_file), format), &format.controls));
     }
-    for needed in [Slot::User, Slot::Assistant, Slot::Generate] {
+    if let Some(shared) = shared {
+        add_shared(shared, &controls, format, &mut layouts, mistakes);
+    }
+    let needed: &[Slot] = match format.part {
+        Part::Whole => &[Slot::User, Slot::Assistant, Slot::Generate],
+        Part::Reply => &[Slot::Assistant, Slot::Generate],
+    };
+    for needed in needed {
         if !table.has(needed.key()) {
             mistakes.push(Diagnostic {
                 code: "missing_layout",
@@ -56,6 +65,34 @@ pub(super) fn read_layouts(
         });
     }
     layouts
+}
+
+/// Adds the layouts of a shared file that the format has not got itself. What is wrong with one is said where the format
+/// names the file.
+fn add_shared(
+    shared: &Shared,
+    controls: &[(String, ControlId)],
+    format: &Format,
+    layouts: &mut [Option<Layout>],
+    mistakes: &mut Vec<Diagnostic>,
+) {
+    let plain_marks = [&format.plain_marks[..], &shared.plain_marks].concat();
+    for (slot, text) in &shared.layouts {
+        if layouts[*slot as usize].is_some() {
+            continue;
+        }
+        let holes = holes_of(*slot, format);
+        let vocabulary = Vocabulary { controls, plain_marks: &plain_marks, holes: &holes };
+        let (ops, faults) = parse(text, &vocabulary);
+        mistakes.extend(faults.into_iter().map(|fault| Diagnostic {
+            code: fault.code,
+            message: format!("`{}` of the shared calls `{}`: {}", slot.key(), shared.name, fault.message),
+            span: shared.span.clone(),
+            help: fault.help,
+        }));
+        let ops = move_spans(ops, |_| shared.span.start);
+        layouts[*slot as usize] = Some(Layout::new(as_own(ops, format), &format.controls));
+    }
 }
 
 /// The tokenizer's own tokens are put in anew for each tokenizer.

@@ -3,8 +3,8 @@
 use super::table::Table;
 use super::{reserved, unknown};
 use crate::{
-    AnswersRule, AssistantRule, BlankSystem, Choice, Defaults, Diagnostic, EndingRule, Field, Generation, LossRule,
-    RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+    AnswersRule, AssistantRule, BlankSystem, CallIds, Choice, Defaults, Diagnostic, EndingRule, Field, Generation,
+    LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
 use rolecall_conversation::spelling::nearest;
 
@@ -58,6 +58,7 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
         roles: choose(&table, "roles", RolesRule::KEYS, RolesRule::from_key, mistakes),
         ending: choose(&table, "ending", EndingRule::KEYS, EndingRule::from_key, mistakes),
         loss: choose(&table, "loss", LossRule::KEYS, LossRule::from_key, mistakes),
+        call_ids: read_call_ids(&table, mistakes),
     };
     table.finish(
         &[
@@ -74,10 +75,28 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
             "roles",
             "ending",
             "loss",
+            "call-ids",
         ],
         mistakes,
     );
     rules
+}
+
+fn read_call_ids(table: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> CallIds {
+    let Some(text) = table.text("call-ids", mistakes) else { return CallIds::Any };
+    CallIds::from_text(&text).unwrap_or_else(|| {
+        mistakes.push(Diagnostic {
+            code: "bad_call_ids",
+            message: format!(
+                "expected `any`, `nine-characters`, or a text with `{{name}}` or `{{index}}`, found `{text}`"
+            ),
+            span: table.span_of("call-ids"),
+            help: Some(
+                "write for example `functions.{name}:{index}`: each hole once, with text between the two".into(),
+            ),
+        });
+        CallIds::Any
+    })
 }
 
 pub(super) fn choose<T: Default>(

@@ -1,15 +1,24 @@
-//! What the holes `calls`, `call`, `arguments` print.
+//! What the holes `calls`, `call`, `arguments`, `key`, `value` print.
 
-use rolecall_conversation::Call;
-use rolecall_format::codec::{call, python};
-use rolecall_format::{Codec, Slot, sources};
-use rolecall_text::Text;
+use std::borrow::Cow;
 
-use super::{Scene, Writer, json_layout};
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Arguments, Call, Json};
+use rolecall_format::codec::{JsonStyle, cdata, literal, marked, python};
+use rolecall_format::{Codec, ControlId, Slot, sources};
+use rolecall_text::{Source, Text};
+
+use super::{Scene, Writer, quoted_by};
 
 impl Writer<'_> {
     pub(super) fn calls(&mut self, scene: &Scene<'_>, out: &mut Text) {
         let Some((_, message)) = scene.message() else { return };
+        if let Some(layout) = self.format.layout(Slot::Calls).filter(|_| !scene.around_calls) {
+            if message.calls().len() > 0 {
+                let _ = self.steps(layout.steps(), &Scene { around_calls: true, ..*scene }, out);
+            }
+            return;
+        }
         for (at, call) in message.calls().enumerate() {
             if at > 0
                 && let Some(layout) = self.format.layout(Slot::CallSeparator)
@@ -37,11 +46,100 @@ impl Writer<'_> {
 
     pub(super) fn arguments(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let Some((at, Call::Function { arguments, .. })) = scene.call else { return };
+        if *codec == Codec::Text {
+            return self.each_argument(&object_of(arguments), scene, out);
+        }
         let source = self.call_source(scene, at, "function.arguments");
         match codec {
-            Codec::Json { indent } => call::print_arguments(out, arguments, &json_layout(*indent), source),
-            // Arguments were parsed when the message was made.
-            _ => out.push(&python::print(&arguments.to_object().unwrap_or_default()), source),
+            Codec::Json(style) => out.push(&style.print_arguments(arguments), source),
+            Codec::JsonString => {
+                let mut quoted = String::new();
+                json::write_string(&mut quoted, &JsonStyle::PLAIN.print_arguments(arguments), false);
+                out.push(&quoted, source);
+            }
+            Codec::Marked(mark) => {
+                let object = object_of(arguments);
+                marked::print_object(&object, &mut |piece| self.marked_piece(piece, mark, source, out));
+            }
+            _ => out.push(&python::print(&object_of(arguments)), source),
         }
+    }
+
+    fn each_argument(&mut self, arguments: &Object, scene: &Scene<'_>, out: &mut Text) {
+        for (number, (key, value)) in arguments.iter().enumerate() {
+            if number > 0
+                && let Some(layout) = self.format.layout(Slot::ArgumentSeparator)
+            {
+                let _ = self.steps(layout.steps(), scene, out);
+            }
+            let own = self.format.layout(Slot::ArgumentString).filter(|_| value.as_str().is_some());
+            if let Some(layout) = own.or(self.format.layout(Slot::Argument)) {
+                let _ = self.steps(layout.steps(), &Scene { argument: Some((key, value)), ..*scene }, out);
+            }
+        }
+    }
+
+    pub(super) fn key(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        let (Some((at, _)), Some((key, _))) = (scene.call, scene.argument) else { return };
+        let source = self.call_source(scene, at, "function.arguments");
+        out.push(&quoted_by(key, codec), source);
+    }
+
+    pub(super) fn value(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        let (Some((at, _)), Some((key, value))) = (scene.call, scene.argument) else { return };
+        let source = self.call_source(scene, at, &format!("function.arguments.{key}"));
+        match codec {
+            Codec::Json(style) => out.push(&style.print(value), source),
+            Codec::Python => out.push(&literal::repr(value), source),
+            Codec::Mixed => out.push(&literal::print_mixed(value), source),
+            Codec::Marked(mark) => marked::print(value, &mut |piece| self.marked_piece(piece, mark, source, out)),
+            Codec::Cdata => {
+                let (text, in_section) = cdata::print(value);
+                let around = |text| if in_section { text } else { "" };
+                out.push(around(cdata::OPEN), sources::FORMAT);
+                out.push(&text, source);
+                out.push(around(cdata::CLOSE), sources::FORMAT);
+            }
+            Codec::Trim => out.push(super::text_by(&literal::print(value), codec), source),
+            _ => out.push(&literal::print(value), source),
+        }
+    }
+
+    /// A mark is the format's own, and its control token where it has one of that text.
+    fn marked_piece(&self, piece: marked::Piece<'_>, mark: &str, source: Source, out: &mut Text) {
+        match piece {
+            marked::Piece::Text(text) => out.push(text, source),
+            marked::Piece::Mark => {
+                match self.format.controls.iter().position(|control| control.text == mark).map(ControlId) {
+                    Some(id) => self.control(id, out),
+                    None => out.push(mark, sources::FORMAT),
+                }
+            }
+        }
+    }
+}
+
+/// Arguments were parsed when the message was made.
+pub(super) fn object_of(arguments: Arguments<'_>) -> Cow<'_, Object> {
+    match arguments {
+        Arguments::Value(object) => Cow::Borrowed(object),
+        other => Cow::Owned(other.to_object().unwrap_or_default()),
+    }
+}
+
+/// Whether a call has any arguments.
+pub(super) fn has_arguments(call: Call<'_>) -> bool {
+    match call {
+        Call::Function { arguments: Arguments::Value(object), .. } => !object.is_empty(),
+        Call::Function { arguments, .. } => !object_of(arguments).is_empty(),
+        Call::CodeInterpreter { .. } => false,
+    }
+}
+
+/// Code as it is, or as a JSON string.
+pub(super) fn code_by<'t>(code: &'t str, codec: &Codec) -> Cow<'t, str> {
+    match codec {
+        Codec::Json(style) => Cow::Owned(style.print(&Json::from(code))),
+        codec => Cow::Borrowed(super::text_by(code, codec)),
     }
 }

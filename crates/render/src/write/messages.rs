@@ -52,11 +52,11 @@ impl Writer<'_> {
         out: &mut Text,
     ) {
         match (message.content(), codec) {
-            (Content::None, Codec::Json { .. }) => out.push("\"\"", sources::FORMAT),
+            (Content::None, Codec::Json(_)) => out.push("\"\"", sources::FORMAT),
             (Content::None, _) => {}
-            (_, Codec::Json { .. }) => {
+            (_, Codec::Json(style)) => {
                 let mut quoted = String::new();
-                json::write_string(&mut quoted, &message.text().unwrap_or_default(), false);
+                json::write_string(&mut quoted, &message.text().unwrap_or_default(), style.ascii);
                 let source = self.content_source(index);
                 out.push(&quoted, source);
             }

@@ -1,4 +1,4 @@
-use rolecall_conversation::{Call, Message, Part, Tool};
+use rolecall_conversation::{Call, Json, Message, Part, Tool};
 
 use crate::plan::{Offer, SystemText, Turn, What};
 
@@ -9,6 +9,10 @@ pub(super) struct Scene<'a> {
     /// A result within a group of results.
     pub result: Option<(usize, &'a Message)>,
     pub call: Option<(usize, Call<'a>)>,
+    /// One of the call's arguments: its name and its value.
+    pub argument: Option<(&'a str, &'a Json)>,
+    /// Whether the layout around all calls is being written.
+    pub around_calls: bool,
     pub tool: Option<(usize, &'a Tool)>,
     pub part: Option<(usize, Part<'a>)>,
     /// What the tool at hand says that it does.

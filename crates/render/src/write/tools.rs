@@ -1,16 +1,16 @@
 //! What the holes `tools`, `functions`, `tool`, `function` print.
 
-use rolecall_conversation::{Json, Tool, json};
+use rolecall_conversation::{Json, Tool};
 use rolecall_format::{Codec, Field, Slot, sources};
 use rolecall_text::Text;
 
-use super::{Scene, Writer, json_layout};
+use super::{Scene, Writer};
 
 impl Writer<'_> {
     pub(super) fn tools(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let Some(offer) = scene.offer() else { return };
         let functions = offer.tools.iter().enumerate().filter(|(_, tool)| matches!(tool, Tool::Function { .. }));
-        let Codec::Json { indent } = codec else {
+        let Codec::Json(style) = codec else {
             if let Some(layout) = self.format.layout(Slot::ToolsItem) {
                 for (number, (at, tool)) in functions.enumerate() {
                     if number > 0
@@ -24,30 +24,27 @@ impl Writer<'_> {
             }
             return;
         };
-        let layout = json_layout(*indent);
-        let (open, between, close) = match indent {
-            Some(spaces) => {
-                let indent = " ".repeat(*spaces);
-                (format!("[\n{indent}"), format!(",\n{indent}"), "\n]".to_owned())
-            }
-            None => ("[".to_owned(), layout.item_separator.to_owned(), "]".to_owned()),
-        };
+        let separator = style.layout().item_separator;
+        let line =
+            |level: usize| style.indent.map_or(String::new(), |spaces| format!("\n{}", " ".repeat(spaces * level)));
+        let (inner, outer) = (line(style.level + 1), line(style.level));
+        let (open, between, close) = (format!("[{inner}"), format!("{separator}{inner}"), format!("{outer}]"));
         let mut written = 0;
         for (at, tool) in functions {
             out.push(if written == 0 { &open } else { &between }, sources::FORMAT);
             let source = self.tool_source(offer, at);
             let value = self.described(tool_value(field == Field::Tools, tool), scene);
-            out.push(&json::write_at(&value, &layout, 1), source);
+            out.push(&style.print_deeper(&value, 1), source);
             written += 1;
         }
         out.push(if written == 0 { "[]" } else { &close }, sources::FORMAT);
     }
 
     pub(super) fn tool(&mut self, field: Field, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
-        if let (Some((at, tool)), Some(offer), Codec::Json { indent }) = (scene.tool, scene.offer(), codec) {
+        if let (Some((at, tool)), Some(offer), Codec::Json(style)) = (scene.tool, scene.offer(), codec) {
             let source = self.tool_source(offer, at);
             let value = self.described(tool_value(field == Field::Tool, tool), scene);
-            out.push(&json::write(&value, &json_layout(*indent)), source);
+            out.push(&style.print(&value), source);
         }
     }
 

@@ -1,0 +1,194 @@
+use std::fmt;
+
+/// How a family's calls are named.
+///
+/// ```
+/// use rolecall_format::CallIds;
+/// let ids = CallIds::from_text("functions.{name}:{index}").expect("a pattern");
+/// assert_eq!(ids.id_of("get_weather", 2).as_deref(), Some("functions.get_weather:2"));
+/// assert_eq!(ids.name_in("functions.get_weather:2"), Some("get_weather"));
+/// assert_eq!(ids.name_in("call_1"), None);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum CallIds {
+    /// By any text.
+    #[default]
+    Any,
+    /// By nine letters and digits.
+    Nine,
+    /// By a text with the function's name, the call's number, or both in it.
+    Pattern(IdPattern),
+}
+
+/// A text with `{name}` or `{index}` in it, or both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdPattern {
+    pieces: Vec<Piece>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Piece {
+    Text(String),
+    Name,
+    Index,
+}
+
+impl CallIds {
+    /// The values that are no pattern, as format files name them; the default first.
+    pub const KEYS: [&'static str; 2] = ["any", "nine-characters"];
+
+    /// The rule that a format file says so; none if it is neither a known word nor a pattern that can be read back.
+    pub fn from_text(text: &str) -> Option<CallIds> {
+        match text {
+            "any" => Some(CallIds::Any),
+            "nine-characters" => Some(CallIds::Nine),
+            pattern => IdPattern::from_text(pattern).map(CallIds::Pattern),
+        }
+    }
+
+    /// Whether an id is one that the family would write for a function.
+    pub fn has(&self, id: &str, name: &str) -> bool {
+        match self {
+            CallIds::Any => true,
+            CallIds::Nine => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            CallIds::Pattern(pattern) => {
+                pattern.read(id).is_some_and(|(found, _)| found.is_none_or(|found| found == name))
+            }
+        }
+    }
+
+    /// The id of a call by its function and its number, where that is all that it needs.
+    pub fn id_of(&self, name: &str, index: usize) -> Option<String> {
+        match self {
+            CallIds::Pattern(pattern) => Some(pattern.print(name, index)),
+            CallIds::Any | CallIds::Nine => None,
+        }
+    }
+
+    /// The function's name that an id has in it.
+    pub fn name_in<'t>(&self, id: &'t str) -> Option<&'t str> {
+        match self {
+            CallIds::Pattern(pattern) => pattern.read(id)?.0,
+            CallIds::Any | CallIds::Nine => None,
+        }
+    }
+}
+
+impl fmt::Display for CallIds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CallIds::Any => f.write_str("any"),
+            CallIds::Nine => f.write_str("nine-characters"),
+            CallIds::Pattern(pattern) => pattern.fmt(f),
+        }
+    }
+}
+
+impl IdPattern {
+    /// A pattern's pieces, if each hole stands in it once at most, one at least, and text between the two.
+    fn from_text(text: &str) -> Option<IdPattern> {
+        let mut pieces = Vec::new();
+        let mut rest = text;
+        while !rest.is_empty() {
+            let hole = [("{name}", Piece::Name), ("{index}", Piece::Index)];
+            if let Some((spelled, piece)) = hole.into_iter().find(|(spelled, _)| rest.starts_with(spelled)) {
+                if pieces.contains(&piece) || matches!(pieces.last(), Some(Piece::Name | Piece::Index)) {
+                    return None;
+                }
+                pieces.push(piece);
+                rest = &rest[spelled.len()..];
+                continue;
+            }
+            let end = ["{name}", "{index}"].iter().filter_map(|hole| rest.find(hole)).min().unwrap_or(rest.len());
+            pieces.push(Piece::Text(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+        pieces.iter().any(|piece| !matches!(piece, Piece::Text(_))).then_some(IdPattern { pieces })
+    }
+
+    fn print(&self, name: &str, index: usize) -> String {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Name => name.to_owned(),
+            Piece::Index => index.to_string(),
+        });
+        pieces.collect()
+    }
+
+    /// The name and the number that an id has in it, where the pattern has them. The number is read from the end on
+    /// which it stands; a name is all that is left.
+    fn read<'t>(&self, id: &'t str) -> Option<(Option<&'t str>, Option<&'t str>)> {
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let (mut name, mut index) = (None, None);
+        let (mut pieces, mut rest) = (&self.pieces[..], id);
+        loop {
+            match pieces {
+                [] => return rest.is_empty().then_some((name, index)),
+                [Piece::Text(text), tail @ ..] => (rest, pieces) = (rest.strip_prefix(text.as_str())?, tail),
+                [head @ .., Piece::Text(text)] => (rest, pieces) = (rest.strip_suffix(text.as_str())?, head),
+                [Piece::Name] => (name, rest, pieces) = (Some(rest).filter(|name| !name.is_empty()), "", &[]),
+                [Piece::Index] => (index, rest, pieces) = (Some(rest).filter(|text| digits(text)), "", &[]),
+                [Piece::Index, tail @ ..] => {
+                    let end = rest.bytes().take_while(u8::is_ascii_digit).count();
+                    (index, rest, pieces) = (Some(&rest[..end]).filter(|text| digits(text)), &rest[end..], tail);
+                }
+                [head @ .., Piece::Index] => {
+                    let start = rest.len() - rest.bytes().rev().take_while(u8::is_ascii_digit).count();
+                    (index, rest, pieces) = (Some(&rest[start..]).filter(|text| digits(text)), &rest[..start], head);
+                }
+                [Piece::Name, ..] => return None,
+            }
+            let has = |piece: &Piece| pieces.contains(piece) || !self.pieces.contains(piece);
+            if (name.is_none() && !has(&Piece::Name)) || (index.is_none() && !has(&Piece::Index)) {
+                return None;
+            }
+        }
+    }
+}
+
+impl fmt::Display for IdPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.pieces.iter().try_for_each(|piece| match piece {
+            Piece::Text(text) => f.write_str(text),
+            Piece::Name => f.write_str("{name}"),
+            Piece::Index => f.write_str("{index}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_from_ids() {
+        let cases = [
+            ("functions.{name}:{index}", "functions.a.b:c:12", Some("a.b:c")),
+            ("functions.{name}:{index}", "functions.:12", None),
+            ("functions.{name}:{index}", "functions.a:", None),
+            ("functions.{name}:{index}", "function.a:1", None),
+            ("functions.{name}:{index}", "functions.a1", None),
+            ("{index}-{name}", "12-a-1", Some("a-1")),
+            ("{index}-{name}", "x-a", None),
+            ("<{name}>", "<a>", Some("a")),
+            ("call_{index}", "call_3", None),
+        ];
+        for (pattern, id, name) in cases {
+            let ids = CallIds::from_text(pattern).unwrap();
+            assert_eq!(ids.to_string(), pattern);
+            assert_eq!(ids.name_in(id), name, "{pattern} {id}");
+            assert!(ids.has(&ids.id_of("a.b", 10).unwrap(), "a.b"), "{pattern}");
+        }
+        assert!(!CallIds::from_text("f.{name}:{index}").unwrap().has("f.a:1", "b"));
+        assert!(CallIds::from_text("call_{index}").unwrap().has("call_3", "a"));
+    }
+
+    #[test]
+    fn what_could_not_be_read_is_no_pattern() {
+        for text in ["", "call", "{name}{index}", "{name}-{name}", "{Name}"] {
+            assert_eq!(CallIds::from_text(text), None, "{text}");
+        }
+        assert_eq!(CallIds::from_text("any"), Some(CallIds::Any));
+        assert!(CallIds::Nine.has("abcdefgh9", "f") && !CallIds::Nine.has("abcdefgh", "f"));
+    }
+}

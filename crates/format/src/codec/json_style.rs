@@ -1,0 +1,156 @@
+use rolecall_conversation::json::{self, Layout, Object};
+use rolecall_conversation::{Arguments, Json};
+
+/// How a value is laid out as JSON. Plain, it is Python's `json.dumps(.., ensure_ascii=False)`.
+///
+/// ```
+/// use rolecall_conversation::json;
+/// use rolecall_format::codec::JsonStyle;
+/// let style = JsonStyle { compact: true, sorted: true, ..JsonStyle::default() };
+/// assert_eq!(style.print(&json::parse(r#"{"b": [1, 2], "a": null}"#)?), r#"{"a":null,"b":[1,2]}"#);
+/// # Ok::<(), json::ParseError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JsonStyle {
+    /// Spaces for each level, or all on one line: `indent=4`.
+    pub indent: Option<usize>,
+    /// How many levels deep it stands in an indented text: `level=2`.
+    pub level: usize,
+    /// No space behind commas and colons: `compact`.
+    pub compact: bool,
+    /// All but ASCII is escaped: `ascii`.
+    pub ascii: bool,
+    /// Keys in alphabetical order, on every level: `sorted`.
+    pub sorted: bool,
+    /// Arguments that came as text are laid out anew, as any style but the plain one does: `parsed`.
+    pub parsed: bool,
+}
+
+impl JsonStyle {
+    /// On one line.
+    pub const PLAIN: JsonStyle =
+        JsonStyle { indent: None, level: 0, compact: false, ascii: false, sorted: false, parsed: false };
+
+    /// The style of the words that stand in a codec's parentheses.
+    pub(super) fn from_words(words: &str) -> Option<JsonStyle> {
+        let mut style = JsonStyle::PLAIN;
+        for word in words.split(',').map(str::trim) {
+            let small = |number: &str| number.trim().parse::<usize>().ok().filter(|number| *number <= 16);
+            match word.split_once('=').map_or((word, None), |(key, value)| (key.trim(), Some(value))) {
+                ("indent", Some(spaces)) => style.indent = Some(small(spaces)?),
+                ("level", Some(level)) => style.level = small(level)?,
+                ("compact", None) => style.compact = true,
+                ("ascii", None) => style.ascii = true,
+                ("sorted", None) => style.sorted = true,
+                ("parsed", None) => style.parsed = true,
+                _ => return None,
+            }
+        }
+        Some(style)
+    }
+
+    /// The words that stand for it; none for the plain one.
+    pub(super) fn words(&self) -> String {
+        let mut words = Vec::new();
+        words.extend(self.indent.map(|spaces| format!("indent={spaces}")));
+        words.extend((self.level > 0).then(|| format!("level={}", self.level)));
+        let flags =
+            [(self.compact, "compact"), (self.ascii, "ascii"), (self.sorted, "sorted"), (self.parsed, "parsed")];
+        words.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, word)| word.to_owned()));
+        words.join(", ")
+    }
+
+    /// The layout of what is written so.
+    pub fn layout(&self) -> Layout {
+        let spaced = Layout { ascii: self.ascii, ..self.indent.map_or_else(Layout::default, Layout::indented) };
+        match self.compact {
+            true => Layout { item_separator: ",", key_separator: ":", ..spaced },
+            false => spaced,
+        }
+    }
+
+    /// The value as text.
+    pub fn print(&self, value: &Json) -> String {
+        self.print_deeper(value, 0)
+    }
+
+    /// The value as text that stands so many more levels deep.
+    pub fn print_deeper(&self, value: &Json, levels: usize) -> String {
+        let sorted = self.sorted.then(|| sorted(value));
+        json::write_at(sorted.as_ref().unwrap_or(value), &self.layout(), self.level + levels)
+    }
+
+    /// A call's arguments as text. In the plain style those that came as text stay that very text.
+    pub fn print_arguments(&self, arguments: Arguments<'_>) -> String {
+        match arguments {
+            Arguments::Value(object) => self.print(&Json::Object(object.clone())),
+            Arguments::Text(text) if is_plain(self) && !is_nothing(text) => text.to_owned(),
+            // Arguments were parsed when the message was made.
+            other => self.print(&Json::Object(other.to_object().unwrap_or_default())),
+        }
+    }
+}
+
+fn is_plain(style: &JsonStyle) -> bool {
+    *style == JsonStyle { level: style.level, ..JsonStyle::PLAIN }
+}
+
+fn is_nothing(text: &str) -> bool {
+    text.trim().is_empty() || text.trim() == "null"
+}
+
+/// Python: `sort_keys` compares strings by their characters' numbers, as UTF-8 bytes do.
+fn sorted(value: &Json) -> Json {
+    match value {
+        Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),
+        Json::Object(object) => {
+            let mut entries: Vec<(String, Json)> =
+                object.iter().map(|(key, value)| (key.to_owned(), sorted(value))).collect();
+            entries.sort_by(|(left, _), (right, _)| left.cmp(right));
+            Json::Object(entries.into_iter().collect::<Object>())
+        }
+        other => other.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn printed(words: &str, value: &str) -> String {
+        JsonStyle::from_words(words).unwrap().print(&json::parse(value).unwrap())
+    }
+
+    #[test]
+    fn styles_are_those_of_json_dumps() {
+        let value = r#"{"b": {"d": 1, "c": []}, "a": "é"}"#;
+        assert_eq!(printed("parsed", value), r#"{"b": {"d": 1, "c": []}, "a": "é"}"#);
+        assert_eq!(printed("compact, ascii", value), r#"{"b":{"d":1,"c":[]},"a":"\u00e9"}"#);
+        assert_eq!(printed("sorted", value), r#"{"a": "é", "b": {"c": [], "d": 1}}"#);
+        assert_eq!(
+            printed("indent=2, level=1", value),
+            "{\n    \"b\": {\n      \"d\": 1,\n      \"c\": []\n    },\n    \"a\": \"é\"\n  }"
+        );
+        assert_eq!(printed("indent=1, compact", r#"{"a": 1}"#), "{\n \"a\":1\n}");
+    }
+
+    #[test]
+    fn words_read_back() {
+        for words in ["indent=2", "indent=4, level=2", "compact, ascii, sorted, parsed", "indent=0, compact"] {
+            assert_eq!(JsonStyle::from_words(words).unwrap().words(), words);
+        }
+        for wrong in ["", "indent", "indent=x", "indent=99", "compact=1", "sort"] {
+            assert_eq!(JsonStyle::from_words(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn only_plain_arguments_stay_the_text_that_they_came_as() {
+        let text = Arguments::Text("{\"x\":1.0,  \"y\":1e5}");
+        assert_eq!(JsonStyle::PLAIN.print_arguments(text), "{\"x\":1.0,  \"y\":1e5}");
+        assert_eq!(JsonStyle { parsed: true, ..JsonStyle::PLAIN }.print_arguments(text), "{\"x\": 1.0, \"y\": 1e5}");
+        for nothing in [Arguments::None, Arguments::Text(" "), Arguments::Text("null")] {
+            assert_eq!(JsonStyle::PLAIN.print_arguments(nothing), "{}");
+        }
+    }
+}

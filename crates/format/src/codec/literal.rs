@@ -1,0 +1,153 @@
+//! A value as Python prints it: `str` of a string, `repr` of any other: `True`, `None`, `1e+16`, `{'k': [1]}`.
+//! The reader evaluates nothing.
+
+use rolecall_conversation::Json;
+
+use super::{number, python};
+
+/// How the numbers in a value are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// As they were spelled.
+    Spelled,
+    /// As Python prints the numbers that they are.
+    Python,
+}
+
+/// The value as Python's `str` has it.
+pub fn print(value: &Json) -> String {
+    match value {
+        Json::String(text) => text.clone(),
+        other => repr(other),
+    }
+}
+
+/// The value as Python's `repr` has it.
+pub fn repr(value: &Json) -> String {
+    let mut text = String::new();
+    write_repr(&mut text, value, Numbers::Python);
+    text
+}
+
+/// Lists and objects as JSON, any other value as Python's `str` has it.
+pub fn print_mixed(value: &Json) -> String {
+    match value {
+        Json::Array(_) | Json::Object(_) => super::JsonStyle::PLAIN.print(value),
+        other => print(other),
+    }
+}
+
+/// Reads what was printed: a literal, or the text itself where it is none.
+pub fn read(text: &str) -> Json {
+    python::read_literal(text).unwrap_or_else(|_| Json::from(text))
+}
+
+/// Writes the value behind a text, as Python's `repr` has it.
+pub(super) fn write_repr(text: &mut String, value: &Json, numbers: Numbers) {
+    match value {
+        Json::Null => text.push_str("None"),
+        Json::Bool(true) => text.push_str("True"),
+        Json::Bool(false) => text.push_str("False"),
+        Json::Number(value) => match numbers {
+            Numbers::Spelled => text.push_str(value.spelling()),
+            Numbers::Python => text.push_str(&number::print(value)),
+        },
+        Json::String(string) => text.push_str(&quote(string)),
+        Json::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                write_repr(text, item, numbers);
+            }
+            text.push(']');
+        }
+        Json::Object(object) => {
+            text.push('{');
+            for (index, (key, item)) in object.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { "" });
+                text.push_str(&quote(key));
+                text.push_str(": ");
+                write_repr(text, item, numbers);
+            }
+            text.push('}');
+        }
+    }
+}
+
+/// A string as Python's `repr` quotes it.
+pub(super) fn quote(string: &str) -> String {
+    let quote = if string.contains('\'') && !string.contains('"') { '"' } else { '\'' };
+    let mut text = String::from(quote);
+    for character in string.chars() {
+        match character {
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            c if c == quote => text.extend(['\\', c]),
+            c if is_printable(c) => text.push(c),
+            c if (c as u32) < 0x100 => text.push_str(&format!("\\x{:02x}", c as u32)),
+            c if (c as u32) < 0x10000 => text.push_str(&format!("\\u{:04x}", c as u32)),
+            c => text.push_str(&format!("\\U{:08x}", c as u32)),
+        }
+    }
+    text.push(quote);
+    text
+}
+
+/// Python's `str.isprintable` for one character.
+fn is_printable(character: char) -> bool {
+    if character.is_ascii() {
+        return !character.is_ascii_control();
+    }
+    // Rust's table of what `escape_debug` leaves alone is made by Python's rule; behind another character it is not
+    // mixed with the rule for combining marks.
+    let mut pair = String::from("a");
+    pair.push(character);
+    pair.escape_debug().nth(1) == Some(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use rolecall_conversation::json;
+
+    use super::*;
+
+    /// What Python 3.12 prints: `print(json.loads(text))`.
+    #[test]
+    fn values_are_printed_as_python_prints_them() {
+        let cases = [
+            ("null", "None"),
+            ("true", "True"),
+            ("-0", "0"),
+            ("1.50", "1.5"),
+            ("1E5", "100000.0"),
+            ("1e16", "1e+16"),
+            ("123456789012345678901234567890", "123456789012345678901234567890"),
+            (r#""it's\n""#, "it's\n"),
+            (r#"["it's", "a\"b", "'\"", "\u0000é\u200b😀"]"#, r#"["it's", 'a"b', '\'"', '\x00é\u200b😀']"#),
+            (r#"{"k": [1.0, {"n": null}], "l": []}"#, "{'k': [1.0, {'n': None}], 'l': []}"),
+            ("{}", "{}"),
+        ];
+        for (value, printed) in cases {
+            let value = json::parse(value).unwrap();
+            assert_eq!(print(&value), printed);
+        }
+    }
+
+    #[test]
+    fn lists_and_objects_are_json_where_both_are_mixed() {
+        let cases = [("true", "True"), (r#""a""#, "a"), (r#"[true,"a"]"#, r#"[true, "a"]"#), ("{}", "{}")];
+        for (value, printed) in cases {
+            assert_eq!(print_mixed(&json::parse(value).unwrap()), printed);
+        }
+    }
+
+    #[test]
+    fn what_was_printed_reads_back() {
+        for value in [r#"{"k": [1.0, {"n": null}], "l": "it's"}"#, "[true, -3]", "null", r#""plain text""#] {
+            let value = json::parse(value).unwrap();
+            assert_eq!(read(&print(&value)), value);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! Reads `calls = "NAME"`: the layouts of a file of `formats/calls/`.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use super::table::Table;
+use super::unknown;
+use crate::shared_calls::SLOTS;
+use crate::{CallIds, Diagnostic, Slot, shared_calls};
+
+/// What a format takes from a shared file.
+pub(super) struct Shared {
+    /// The file's name.
+    pub name: String,
+    /// Where the format names it.
+    pub span: Range<usize>,
+    /// The layouts' texts.
+    pub layouts: BTreeMap<Slot, String>,
+    /// Marks that are ordinary text, unless the format declares them.
+    pub plain_marks: Vec<String>,
+    /// How the calls are named.
+    pub call_ids: CallIds,
+}
+
+pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Option<Shared> {
+    let name = file.text("calls", mistakes)?;
+    let span = file.span_of("calls");
+    let Some((_, source)) = shared_calls().find(|(known, _)| *known == name) else {
+        mistakes.push(unknown("shared call layout", &name, shared_calls().map(|(known, _)| known), span));
+        return None;
+    };
+    // A test loads every shared file; what is wrong in one never ships.
+    let mut unheard = Vec::new();
+    let shared = Table::of_file(source, &mut unheard)?;
+    let texts = shared.table("layout", &mut unheard);
+    let text = |slot: Slot, unheard: &mut Vec<Diagnostic>| Some((slot, texts.as_ref()?.text(slot.key(), unheard)?));
+    let layouts = SLOTS.into_iter().filter_map(|slot| text(slot, &mut unheard)).collect();
+    let rules = shared.table("rules", &mut unheard);
+    let call_ids = rules.and_then(|rules| CallIds::from_text(&rules.text("call-ids", &mut unheard)?));
+    let plain_marks = shared.texts("plain-marks", &mut unheard);
+    Some(Shared { name, span, layouts, plain_marks, call_ids: call_ids.unwrap_or_default() })
+}

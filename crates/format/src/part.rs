@@ -1,0 +1,18 @@
+/// What of a conversation a format file describes.
+///
+/// ```
+/// use rolecall_format::{Part, load};
+/// let reply = load("part = \"reply\"\nname = \"mine\"\n[layout]\nassistant = \"{content}</s>\"\ngenerate = \"\"\nbegin = \"<s>\"");
+/// assert!(reply.is_err(), "the control tokens are not declared");
+/// let reply = load("part = \"reply\"\nname = \"mine\"\n[layout]\nassistant = \"{content}\"\ngenerate = \"\"")?;
+/// assert_eq!(reply.part, Part::Reply);
+/// # Ok::<(), rolecall_format::LoadError>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Part {
+    /// All of it.
+    #[default]
+    Whole,
+    /// The assistant's reply alone: what a model writes, to be read back.
+    Reply,
+}

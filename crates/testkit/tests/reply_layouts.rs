@@ -1,0 +1,160 @@
+//! What the assistant's layouts print of calls, for formats that say no more than how a reply is written.
+#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+
+use rolecall::{Conversation, Format, Json, Message, Options, Origin, Prompt, json, load, render};
+
+/// A format with these layouts beside an assistant's of nothing but content and calls.
+fn format(layouts: &str) -> Format {
+    let file = format!(
+        "part = \"reply\"\nname = \"test\"\n[layout]\nassistant = \"{{content}}[[|{{calls}}]]\"\ngenerate = \"\"\n{layouts}"
+    );
+    load(&file).unwrap_or_else(|error| panic!("{file}\n{error}"))
+}
+
+fn prompt(format: &Format, message: &str) -> Prompt {
+    let Ok(Json::Object(message)) = json::parse(message) else { panic!("{message}") };
+    let message = Message::from_object(message).expect("a message");
+    render(&Conversation::new(vec![message]), format, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// What a format with these layouts prints of calls `f` with these arguments.
+fn printed(layouts: &str, arguments: &[&str]) -> String {
+    let calls = arguments.iter().enumerate().map(|(at, arguments)| {
+        format!(r#"{{"id": "c{at}", "type": "function", "function": {{"name": "f", "arguments": {arguments}}}}}"#)
+    });
+    let calls = calls.collect::<Vec<_>>().join(", ");
+    prompt(&format(layouts), &format!(r#"{{"role": "assistant", "tool_calls": [{calls}]}}"#))
+        .text()
+        .trim_start_matches('|')
+        .to_owned()
+}
+
+const ARGUMENTS: &str = r#"{"city": "it's", "days": 1e16, "on": true, "tags": ["x", null], "deep": {}}"#;
+
+#[test]
+fn arguments_are_written_one_by_one() {
+    let tags = "call = \"<f={name}>\\n{arguments}</f>\"\nargument = \"<p={key}>{value:CODEC}</p>\\n\"\nargument-string = \"<v={key}>{value}</v>\\n\"";
+    let cases = [
+        (
+            "json",
+            "<f=f>\n<v=city>it's</v>\n<p=days>1e16</p>\n<p=on>true</p>\n<p=tags>[\"x\", null]</p>\n<p=deep>{}</p>\n</f>",
+        ),
+        (
+            "mixed",
+            "<f=f>\n<v=city>it's</v>\n<p=days>1e+16</p>\n<p=on>True</p>\n<p=tags>[\"x\", null]</p>\n<p=deep>{}</p>\n</f>",
+        ),
+        (
+            "literal",
+            "<f=f>\n<v=city>it's</v>\n<p=days>1e+16</p>\n<p=on>True</p>\n<p=tags>['x', None]</p>\n<p=deep>{}</p>\n</f>",
+        ),
+    ];
+    for (codec, text) in cases {
+        assert_eq!(printed(&tags.replace("CODEC", codec), &[ARGUMENTS]), text);
+        // JSON text says the same.
+        let quoted = json::write(&ARGUMENTS.into(), &json::Layout::default());
+        assert_eq!(printed(&tags.replace("CODEC", codec), &[&quoted]), text);
+    }
+}
+
+#[test]
+fn what_stands_between_and_around_calls_is_written_once() {
+    let layouts = "calls = \"<[{calls}]>\"\ncall = \"{name}({arguments})\"\ncall-separator = \", \"\nargument = \"{key}={value:python}\"\nargument-separator = \", \"";
+    assert_eq!(
+        printed(layouts, &[ARGUMENTS, "{}"]),
+        "<[f(city=\"it's\", days=1e+16, on=True, tags=['x', None], deep={}), f()]>"
+    );
+    assert_eq!(printed(layouts, &[]), "");
+}
+
+#[test]
+fn whole_arguments_have_their_syntaxes() {
+    let cases = [
+        ("{arguments:json}", r#"{"b": [1, {"c": "é"}], "a": 2}"#),
+        ("{arguments:json(compact, sorted, ascii)}", r#"{"a":2,"b":[1,{"c":"\u00e9"}]}"#),
+        ("{arguments:json-string}", r#""{\"b\": [1, {\"c\": \"é\"}], \"a\": 2}""#),
+        ("{arguments:python}", "b=[1, {'c': 'é'}], a=2"),
+        ("{arguments:marked(~)}", "{a:2,b:[1,{c:~é~}]}"),
+        (
+            "{arguments:json(indent=1, level=1)}",
+            "{\n  \"b\": [\n   1,\n   {\n    \"c\": \"é\"\n   }\n  ],\n  \"a\": 2\n }",
+        ),
+    ];
+    for (hole, text) in cases {
+        assert_eq!(printed(&format!("call = '{hole}'"), &[r#"{"b": [1, {"c": "é"}], "a": 2}"#]), text, "{hole}");
+    }
+}
+
+#[test]
+fn a_section_is_written_where_the_text_needs_it() {
+    let layouts = "call = '{arguments}'\nargument = '<{key}>{value:cdata}</{key}>'";
+    assert_eq!(
+        printed(layouts, &[r#"{"a": "x", "b": "1 < 2", "c": null}"#]),
+        "<a>x</a><b><![CDATA[1 < 2]]></b><c>None</c>"
+    );
+}
+
+#[test]
+fn a_group_of_listed_arguments_is_there_when_there_are_any() {
+    let layouts = "call = '{name}[[: {arguments}]]'\nargument = '{key}={value:json};'";
+    assert_eq!(printed(layouts, &[r#"{"a": 1}"#]), "f: a=1;");
+    assert_eq!(printed(layouts, &["{}"]), "f");
+}
+
+#[test]
+fn every_piece_says_where_it_came_from() {
+    let file = "part = 'reply'\nname = 'test'\n[control]\n'<|\"|>' = {}\n'<c>' = {}\n[layout]\ngenerate = ''\nassistant = '{content}{calls}'\ncalls = '<c>{calls}'\ncall = '{name}: {arguments:marked(<|\"|>)} {arguments}'\nargument = '{key}={value:json}'";
+    let format = load(file).expect("it is right");
+    assert!(format.controls.iter().all(|control| control.emitted));
+    let prompt = prompt(
+        &format,
+        r#"{"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {"k": "v"}}}]}"#,
+    );
+    let found: Vec<(String, &str)> = prompt
+        .segments()
+        .map(|segment| {
+            let origin = match segment.origin {
+                Origin::Control(_) => "control".to_owned(),
+                Origin::Format => "format".to_owned(),
+                Origin::Message { field, .. } => field.into_owned(),
+                other => format!("{other:?}"),
+            };
+            (origin, segment.text)
+        })
+        .collect();
+    let expected = [
+        ("control", "<c>"),
+        ("tool_calls[0].function.name", "f"),
+        ("format", ": "),
+        ("tool_calls[0].function.arguments", "{k:"),
+        ("control", "<|\"|>"),
+        ("tool_calls[0].function.arguments", "v"),
+        ("control", "<|\"|>"),
+        ("tool_calls[0].function.arguments", "}"),
+        ("format", " "),
+        ("tool_calls[0].function.arguments", "k"),
+        ("format", "="),
+        ("tool_calls[0].function.arguments.k", "\"v\""),
+    ];
+    assert_eq!(found, expected.map(|(origin, text)| (origin.to_owned(), text)));
+}
+
+#[test]
+fn layouts_that_would_lose_something_are_refused() {
+    let cases = [
+        ("call = '{arguments}'", "nothing says how each one is written"),
+        ("call = '{arguments:json}'\nargument = '{key}={value:json}'", "`argument` is never used"),
+        ("call = '{arguments}'\nargument = '{key}'", "`argument` has no `{value}`"),
+        ("calls = 'x'\ncall = '{name}'", "`calls` has no `{calls}`"),
+        ("calls = '{calls}'", "no layout says how a call is written"),
+        ("call = '{arguments}'\nargument = '{key}{value:json}'", "nothing between them"),
+        ("call = '{arguments:mixed}'", "does not take this codec"),
+        ("call = '{name}{arguments:json(tall)}'", "is not a codec"),
+    ];
+    for (layouts, message) in cases {
+        let file = format!(
+            "part = 'reply'\nname = 'test'\n[layout]\nassistant = '{{content}}|{{calls}}'\ngenerate = ''\n{layouts}"
+        );
+        let error = load(&file).expect_err(layouts).to_string();
+        assert!(error.contains(message), "{layouts}\n{error}");
+    }
+}
