@@ -1,0 +1,277 @@
+//! How a template writes the arguments of a call.
+
+use std::ops::Range;
+
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Json, object};
+use rolecall_format::{Codec, Field};
+
+use crate::probe::{Probe, Stage, Turn};
+use crate::repetition::{Row, take_apart};
+use crate::said::{Called, KEYS, NAMES, Said, plain_value};
+use crate::sequence::{Item, items};
+use crate::value::{object_around, print, print_arguments, same};
+
+/// The arguments of a call as a layout would have them.
+#[derive(Clone, Debug)]
+pub(crate) enum Arguments {
+    /// All at once.
+    Whole {
+        codec: Codec,
+        /// Whether it prints what the template prints, byte for byte.
+        is_exact: bool,
+    },
+    /// One by one.
+    Each(Box<Each>),
+}
+
+/// Arguments one by one.
+#[derive(Clone, Debug)]
+pub(crate) struct Each {
+    /// What stands around them; `open` and `close` up to the name before and to the turn's end.
+    pub row: Row,
+    /// Between key and value, where the value is a string.
+    pub middle: Vec<Item>,
+    pub string: Codec,
+    /// Between key and value, behind the value, and how it is printed, where it is no string; none if no codec prints them all.
+    pub other: Option<(Vec<Item>, Vec<Item>, Codec)>,
+    /// Kinds of values that no codec prints as the template does, or whose surroundings differ.
+    pub inexact: Vec<&'static str>,
+    /// Whether keys come in another order than they were given in.
+    pub is_sorted: bool,
+}
+
+/// One value of each kind but strings.
+pub(crate) fn kinds() -> [(&'static str, Json); 6] {
+    let read = |text: &str| json::parse(text).unwrap_or(Json::Null);
+    [
+        ("integers", read("52417")),
+        ("fractions", read("81.75")),
+        ("truth values", read("true")),
+        ("null", Json::Null),
+        ("lists", read(r#"["Drelk", 61, false]"#)),
+        ("objects", read(r#"{"vint": "Drelk", "plo": [61, null, {"ung": true}]}"#)),
+    ]
+}
+
+/// Strings that say whether anything is escaped.
+pub(crate) const HARD_STRINGS: [&str; 3] = ["Frizu \"gano\" \\ 'x'", "Frizu\nmeb\ttol", "Frizu é < & > </a> 日"];
+
+pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> Option<Arguments> {
+    let turn_of = |arguments: Object| {
+        let said = Said { content: content.map(str::to_owned), ..Said::default() };
+        probe.turn(&said.calling(vec![Called { name: NAMES[0], arguments }]), stage).ok()
+    };
+    let plain: Object = object! { KEYS[0] => plain_value(0), KEYS[1] => plain_value(1), KEYS[2] => plain_value(2) };
+    let plain_turn = turn_of(plain.clone())?;
+    let mut telling: Vec<(Object, Turn)> = vec![(plain.clone(), plain_turn)];
+    let mut mixed = plain.clone();
+    for (at, (_, value)) in kinds().into_iter().enumerate() {
+        mixed.insert(format!("zub{at}"), value);
+    }
+    let hard =
+        |at: usize| object! { KEYS[0] => plain_value(0), KEYS[1] => HARD_STRINGS[at], KEYS[2] => plain_value(2) };
+    for arguments in [mixed, hard(0), hard(1), hard(2)] {
+        // A template that fails here is told by the others.
+        if let Some(turn) = turn_of(arguments.clone()) {
+            telling.push((arguments, turn));
+        }
+    }
+    let plain_turn = &telling[0].1;
+    let mut codecs: Vec<Codec> = vec![Codec::Json { indent: None }, Codec::Python, Codec::JsonString];
+    if plain_turn.text.contains('\n') {
+        codecs.extend((1..=8).map(|spaces| Codec::Json { indent: Some(spaces) }));
+    }
+    codecs.extend(mark_around(plain_turn).map(Codec::Marked));
+    for codec in codecs {
+        let prints = |(arguments, turn): &(Object, Turn)| place_of(&codec, true, arguments, turn).is_some();
+        if telling.iter().all(prints) {
+            return Some(Arguments::Whole { codec, is_exact: true });
+        }
+    }
+    let lenient = Codec::Json { indent: None };
+    if telling.iter().all(|(arguments, turn)| place_of(&lenient, false, arguments, turn).is_some()) {
+        return Some(Arguments::Whole { codec: lenient, is_exact: false });
+    }
+    let each = each(probe, stage, content, plain_turn, &turn_of);
+    each.map(|each| Arguments::Each(Box::new(each)))
+}
+
+impl Arguments {
+    /// Where the arguments stand in a turn: those of a call, which are plain strings.
+    pub fn place(&self, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
+        match self {
+            Arguments::Whole { codec, is_exact } => place_of(codec, *is_exact, arguments, turn),
+            Arguments::Each(each) => {
+                let spots = spots(arguments, turn)?;
+                let (first, last) = (spots.first()?, spots.last()?);
+                let bytes = |items: &[Item]| crate::sequence::literal(items).len();
+                let start = first.0.start.checked_sub(bytes(&each.row.prefix))?;
+                let end = last.1.end + bytes(&each.row.suffix);
+                (end <= turn.text.len()).then_some(start..end)
+            }
+        }
+    }
+}
+
+/// Where all arguments stand as a codec prints them.
+fn place_of(codec: &Codec, is_exact: bool, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
+    if is_exact {
+        let printed = print_arguments(codec, arguments)?;
+        return turn.places(&printed).into_iter().next();
+    }
+    let (first, _) = arguments.iter().next()?;
+    let keys = turn.text.match_indices(first).map(|(at, _)| at);
+    let mut found = keys.filter_map(|at| object_around(&turn.text, at));
+    let (range, read) = found.next()?;
+    let is_same = same(&Json::Object(read), &Json::Object(arguments.clone()));
+    (is_same && !turn.is_own(&range)).then_some(range)
+}
+
+/// What stands on both sides of a string behind a bare key and a colon.
+fn mark_around(turn: &Turn) -> Option<String> {
+    let key = turn.places(KEYS[0]).into_iter().next()?;
+    let value = turn.places(plain_value(0).as_str()?).into_iter().next()?;
+    let mark = turn.text.get(key.end..value.start)?.strip_prefix(':')?;
+    let behind = turn.text.get(value.end..)?;
+    (!mark.is_empty() && behind.starts_with(mark)).then(|| mark.to_owned())
+}
+
+/// Where each key and its value stand, in the order of the text.
+fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usize>)>> {
+    let mut spots = Vec::new();
+    for (key, value) in arguments.iter() {
+        let value = turn.places(value.as_str()?).into_iter().next()?;
+        let key = turn.places(key).into_iter().rfind(|place| place.end <= value.start)?;
+        spots.push((key, value));
+    }
+    spots.sort_by_key(|(key, _)| key.start);
+    let in_order = spots.windows(2).all(|pair| pair[0].1.end <= pair[1].0.start);
+    in_order.then_some(spots)
+}
+
+fn each(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    content: Option<&str>,
+    plain: &Turn,
+    turn_of: &impl Fn(Object) -> Option<Turn>,
+) -> Option<Each> {
+    let given: Object = object! { KEYS[0] => plain_value(0), KEYS[1] => plain_value(1), KEYS[2] => plain_value(2) };
+    let spots = spots(&given, plain)?;
+    let between = |from: usize, to: usize| plain.text.get(from..to);
+    let middle = between(spots[0].0.end, spots[0].1.start)?;
+    let joint = between(spots[0].1.end, spots[1].0.start)?;
+    let alike = spots.windows(2).all(|pair| between(pair[0].1.end, pair[1].0.start) == Some(joint))
+        && spots.iter().all(|(key, value)| between(key.end, value.start) == Some(middle));
+    if !alike {
+        return None;
+    }
+    // Up to the name, or the id, whichever is nearer.
+    let id = probe.id(0, NAMES[0]);
+    let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| plain.places(text));
+    let named = names.map(|place| place.end).filter(|end| *end <= spots[0].0.start).max().unwrap_or(0);
+    let before = between(named, spots[0].0.start)?;
+    let after = plain.text.get(spots.last()?.1.end..)?;
+    let empty = turn_of(Object::new()).and_then(|turn| {
+        let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| turn.places(text));
+        let named = names.map(|place| place.end).filter(|end| *end <= turn.text.len()).max()?;
+        turn.text.get(named..).map(items)
+    });
+    let _ = content;
+    let mut middle = items(middle);
+    let row = take_apart(&items(before), &items(joint), &items(after), empty.as_deref());
+    let (prefix, mut suffix) = (row.prefix.clone(), row.suffix.clone());
+    let first_key = plain.text.get(spots[0].0.clone())?;
+    let mut found = Each {
+        is_sorted: first_key != KEYS[0],
+        row,
+        middle: middle.clone(),
+        string: Codec::Text,
+        other: None,
+        inexact: Vec::new(),
+    };
+    // What stands between one argument's value and the next one's key, from the separator on.
+    let tail = [found.row.separator.as_slice(), prefix.as_slice()].concat();
+    let tail = crate::sequence::literal(&tail);
+    let with = |value: Json| -> Option<(Turn, Range<usize>)> {
+        let turn = turn_of(object! { KEYS[0] => plain_value(0), KEYS[1] => value, KEYS[2] => plain_value(2) })?;
+        let key = turn.places(KEYS[1]).into_iter().next()?;
+        let next = turn.places(KEYS[2]).into_iter().rfind(|place| place.start >= key.end)?;
+        let end = next.start.checked_sub(tail.len()).filter(|end| turn.text.get(*end..next.start) == Some(&tail))?;
+        (key.end <= end).then_some((turn, key.end..end))
+    };
+    // Strings: as they are, in CDATA, or as JSON with its quotes.
+    let hard: Vec<Option<String>> = HARD_STRINGS
+        .iter()
+        .map(|text| with(Json::from(*text)).and_then(|(turn, range)| turn.text.get(range).map(str::to_owned)))
+        .collect();
+    let literal = crate::sequence::literal;
+    let prints = |codec: &Codec, before: &str, behind: &str| {
+        hard.iter().zip(HARD_STRINGS).all(|(seen, text)| match (seen, print(codec, &Json::from(text))) {
+            (Some(seen), Some(printed)) => *seen == format!("{before}{printed}{behind}"),
+            _ => false,
+        })
+    };
+    let (before, behind) = (literal(&middle), literal(&suffix));
+    let unquoted = before.strip_suffix('"').zip(behind.strip_prefix('"'));
+    if prints(&Codec::Text, &before, &behind) {
+        found.string = Codec::Text;
+    } else if prints(&Codec::Cdata, &before, &behind) {
+        found.string = Codec::Cdata;
+    } else if let Some((open, close)) = unquoted
+        && prints(&Codec::Json { indent: None }, open, close)
+    {
+        found.string = Codec::Json { indent: None };
+        (middle, suffix) = (items(open), items(close));
+        found.middle = middle.clone();
+        found.row.suffix = suffix.clone();
+    } else {
+        found.inexact.push("strings with quotes, line ends or marks");
+    }
+    // All other kinds: the codec that prints most of them, in the same surroundings.
+    let seen: Vec<(&'static str, Json, Option<String>)> = kinds()
+        .into_iter()
+        .map(|(kind, value)| {
+            let seen = with(value.clone()).and_then(|(turn, range)| turn.text.get(range).map(str::to_owned));
+            (kind, value, seen)
+        })
+        .collect();
+    let mut best: Option<(usize, (String, String, Codec))> = None;
+    for codec in [Codec::Json { indent: None }, Codec::Mixed, Codec::Literal] {
+        let mut surroundings: Vec<((String, String), usize)> = Vec::new();
+        for (_, value, text) in &seen {
+            let (Some(text), Some(printed)) = (text, print(&codec, value)) else { continue };
+            let Some(at) = text.find(&printed) else { continue };
+            let around = (text[..at].to_owned(), text[at + printed.len()..].to_owned());
+            match surroundings.iter_mut().find(|(known, _)| *known == around) {
+                Some((_, count)) => *count += 1,
+                None => surroundings.push((around, 1)),
+            }
+        }
+        let most = surroundings.into_iter().max_by_key(|(_, count)| *count);
+        if let Some(((before, behind), count)) = most
+            && best.as_ref().is_none_or(|(known, _)| count > *known)
+        {
+            best = Some((count, (before, behind, codec)));
+        }
+    }
+    if let Some((_, (before, behind, codec))) = best {
+        for (kind, value, text) in &seen {
+            let printed = print(&codec, value).map(|printed| format!("{before}{printed}{behind}"));
+            if *text != printed {
+                found.inexact.push(kind);
+            }
+        }
+        found.other = Some((items(&before), items(&behind), codec));
+    } else {
+        found.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
+    }
+    Some(found)
+}
+
+/// The items of one argument.
+pub(crate) fn argument(prefix: &[Item], middle: &[Item], suffix: &[Item]) -> Vec<Item> {
+    let holes = [Item::Hole(Field::Key), Item::Hole(Field::Value)];
+    [prefix, &holes[..1], middle, &holes[1..], suffix].concat()
+}

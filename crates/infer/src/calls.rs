@@ -1,0 +1,188 @@
+//! How a template writes the calls of a turn.
+
+use rolecall_format::Field;
+
+use crate::arguments::Arguments;
+use crate::located::{Located, locate};
+use crate::probe::{Probe, Refusal, Stage};
+use crate::repetition::{Row, take_apart};
+use crate::said::{Said, plain_calls};
+use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at};
+
+/// How calls are written.
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    pub arguments: Arguments,
+    /// From the first hole of a call to the last.
+    pub inner: Vec<Item>,
+    pub row: Row,
+    /// Whether several calls are written, or why not.
+    pub parallel: Result<(), Refusal>,
+}
+
+/// The turns of one call that there are, by whether there is content and reasoning.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Variants {
+    pub alone: Option<Located>,
+    pub content: Option<Located>,
+    pub reasoning: Option<Located>,
+    pub both: Option<Located>,
+}
+
+impl Variants {
+    pub fn each(&self) -> impl Iterator<Item = &Located> {
+        [&self.alone, &self.content, &self.reasoning, &self.both].into_iter().flatten()
+    }
+}
+
+/// What is known of turns without calls: the text before the content, that between reasoning and content, that behind the content.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Plain {
+    pub before: Vec<Item>,
+    pub between: Vec<Item>,
+    pub behind: Vec<Item>,
+}
+
+pub(crate) fn find(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    arguments: Arguments,
+    base: &Said,
+    variants: &Variants,
+    plain: &Plain,
+) -> Option<Calls> {
+    let one = variants.each().next()?;
+    let many = |count: usize| {
+        let said = base.clone().calling(plain_calls(count));
+        let turn = probe.turn(&said, stage)?;
+        let located: Option<Located> = locate(probe, &turn, &said, Some(&arguments));
+        located.ok_or_else(|| Refusal::new("several calls are not written one after the other"))
+    };
+    let rows = many(3).or_else(|_| many(2));
+    let (mut inner, mut between) = (one.items.get(one.calls[0].clone())?.to_vec(), Vec::new());
+    let (mut before, mut after) = around(variants, plain)?;
+    let mut parallel = rows.as_ref().map(|_| ()).map_err(Clone::clone);
+    if let Ok(rows) = &rows {
+        match joints(rows, &before) {
+            Some(joints) => {
+                (inner, between) = (joints.inner, joints.between);
+                let length = before.len();
+                before = joints.before[joints.before.len() - length..].to_vec();
+            }
+            None => parallel = Err(Refusal::new("a later call is written otherwise than the first")),
+        }
+    }
+    let row = match parallel.is_ok() {
+        true => take_apart(&before, &between, &after, None),
+        false => Row { prefix: std::mem::take(&mut before), suffix: std::mem::take(&mut after), ..Row::default() },
+    };
+    Some(Calls { arguments, inner, row, parallel })
+}
+
+/// What stands before the first call and behind the last one and belongs to the calls.
+fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> {
+    let mut before: Option<Vec<Item>> = None;
+    let mut after: Option<Vec<Item>> = None;
+    for located in variants.each() {
+        let (first, last) = (located.calls.first()?.start, located.calls.last()?.end);
+        let opening = &located.items[..first];
+        let hole = opening.iter().rposition(|item| matches!(item, Item::Hole(_)));
+        let known: &Sequence = match hole.map(|at| &opening[at]) {
+            None => &plain.before,
+            Some(Item::Hole(Field::Reasoning)) => &plain.between,
+            Some(_) => &[],
+        };
+        let mine = &opening[hole.map_or(0, |at| at + 1)..];
+        let mine = &mine[cut_start(mine, known)..];
+        before = Some(match before {
+            None => mine.to_vec(),
+            Some(other) => mine[mine.len() - cut_end(mine, &other)..].to_vec(),
+        });
+        let closing = &located.items[last..];
+        let hole = closing.iter().position(|item| matches!(item, Item::Hole(_)));
+        let mine = &closing[..hole.unwrap_or(closing.len())];
+        let mine = match hole {
+            None => &mine[..mine.len() - cut_end(mine, &plain.behind)],
+            Some(_) => mine,
+        };
+        after = Some(match after {
+            None => mine.to_vec(),
+            Some(other) => mine[..cut_start(mine, &other)].to_vec(),
+        });
+    }
+    Some((before?, after?))
+}
+
+/// How many items two sequences begin with alike, up to where both may be cut.
+pub(crate) fn cut_start(a: &Sequence, b: &Sequence) -> usize {
+    let (in_a, in_b) = (Cuts::of(a), Cuts::of(b));
+    (0..=common_start(a, b)).rev().find(|at| in_a.allow(*at) && in_b.allow(*at)).unwrap_or(0)
+}
+
+/// How many items they end with alike.
+pub(crate) fn cut_end(a: &Sequence, b: &Sequence) -> usize {
+    let (in_a, in_b) = (Cuts::of(a), Cuts::of(b));
+    let fits = |length: &usize| in_a.allow(a.len() - length) && in_b.allow(b.len() - length);
+    (0..=common_end(a, b)).rev().find(fits).unwrap_or(0)
+}
+
+/// What several calls have in common: their items, what stands before the first, what between two.
+struct Joints {
+    before: Vec<Item>,
+    inner: Vec<Item>,
+    between: Vec<Item>,
+}
+
+fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
+    let inner = |at: usize| rows.items[rows.calls[at].clone()].to_vec();
+    let mut inners: Vec<Vec<Item>> = (0..rows.calls.len()).map(inner).collect();
+    let start = rows.calls.first()?.start;
+    let mut befores = vec![rows.items[start.checked_sub(before.len())?..start].to_vec()];
+    befores.extend(rows.calls.windows(2).map(|pair| rows.items[pair[0].end..pair[1].start].to_vec()));
+    // Whether the number of the call stands where its place would tell it: in what is the same for all otherwise.
+    number(&mut inners, false);
+    number(&mut befores, true);
+    let (first, betweens) = befores.split_first()?;
+    let alike = inners.windows(2).all(|pair| pair[0] == pair[1]) && betweens.windows(2).all(|pair| pair[0] == pair[1]);
+    let mut inners = inners.into_iter();
+    alike.then(|| Joints {
+        before: first.clone(),
+        inner: inners.next().unwrap_or_default(),
+        between: betweens.first().cloned().unwrap_or_default(),
+    })
+}
+
+/// Makes holes of the digits 0, 1, 2 that differ where all else is the same, going through all at once from one end.
+fn number(each: &mut [Vec<Item>], from_end: bool) {
+    let place = |items: &[Item], at: usize| if from_end { items.len().checked_sub(at + 1) } else { Some(at) };
+    for at in 0.. {
+        let column = each.iter().map(|items| items.get(place(items, at)?).copied());
+        let Some(column) = column.collect::<Option<Vec<Item>>>() else { return };
+        let numbers = ('0'..='9').map(Item::Char);
+        if column.len() > 1 && column.iter().copied().eq(numbers.take(column.len())) {
+            for items in each.iter_mut() {
+                if let Some(place) = place(items, at) {
+                    items[place] = Item::Hole(Field::Index);
+                }
+            }
+        } else if column.windows(2).any(|pair| pair[0] != pair[1]) {
+            return;
+        }
+    }
+}
+
+impl Calls {
+    /// The items of one call.
+    pub fn call(&self) -> Vec<Item> {
+        [self.row.prefix.as_slice(), &self.inner, &self.row.suffix].concat()
+    }
+
+    /// How many items before the first call's first hole belong to the calls, and how many behind the last one's.
+    pub fn margins(&self) -> (usize, usize) {
+        (self.row.open.len() + self.row.prefix.len(), self.row.suffix.len() + self.row.close.len())
+    }
+
+    pub fn has(&self, field: Field) -> bool {
+        hole_at(&self.call(), field).is_some()
+    }
+}

@@ -1,0 +1,262 @@
+//! Runs short conversations through a template and cuts the assistant's turn out.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Conversation, Json, Message, object};
+use rolecall_render::{
+    CallForm, ChatTemplate, DateTime, Error, IdForm, Origin, Prompt, TemplateOptions, WantedCalls, render_template,
+};
+
+use crate::Limits;
+use crate::said::{ASKED, IDS, NAMES, Said};
+use crate::sequence::{Cuts, items};
+
+/// A day without any meaning, for templates that write the date.
+const NOON: DateTime = DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
+
+/// What stands around the assistant's turn of a probe.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Stage {
+    pub tools: bool,
+    pub switches: Object,
+    /// What the content is where there is none.
+    pub no_content: NoContent,
+    /// Whether results of the calls follow, where a template insists on them.
+    pub results: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum NoContent {
+    #[default]
+    Empty,
+    Null,
+}
+
+pub(crate) struct Probe<'t> {
+    template: &'t ChatTemplate,
+    options: TemplateOptions,
+    limits: Limits,
+    rendered: Cell<usize>,
+    pub wanted: WantedCalls,
+    before: RefCell<HashMap<String, Option<Rc<String>>>>,
+}
+
+/// The assistant's turn as a template writes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub text: String,
+    /// Who wrote it, piece by piece: the end in bytes, and whether the template's own words stand there.
+    own: Vec<(usize, bool)>,
+}
+
+/// Why a probe gave nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub words: String,
+    pub line: Option<u32>,
+}
+
+impl<'t> Probe<'t> {
+    pub fn new(template: &'t ChatTemplate, limits: Limits) -> Probe<'t> {
+        let mut options = TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() };
+        options.limits.instructions = options.limits.instructions.min(limits.instructions);
+        options.limits.output_bytes = options.limits.output_bytes.min(limits.output_bytes);
+        Probe {
+            template,
+            options,
+            limits,
+            rendered: Cell::new(0),
+            wanted: template.wanted_calls(),
+            before: RefCell::default(),
+        }
+    }
+
+    pub fn template(&self) -> &ChatTemplate {
+        self.template
+    }
+
+    /// The id of a probe's call, in the form that the template wants.
+    pub fn id(&self, at: usize, name: &str) -> String {
+        match self.wanted.ids {
+            Some(IdForm::FunctionAndNumber) => format!("functions.{name}:{at}"),
+            _ => IDS[at % IDS.len()].to_owned(),
+        }
+    }
+
+    /// The message as JSON.
+    pub fn message(&self, said: &Said, stage: &Stage) -> Object {
+        let content = match (&said.content, stage.no_content) {
+            (Some(text), _) => Json::from(text.as_str()),
+            (None, NoContent::Empty) => Json::from(""),
+            (None, NoContent::Null) => Json::Null,
+        };
+        let mut message = object! { "role" => "assistant", "content" => content };
+        if let Some(reasoning) = &said.reasoning {
+            message.insert("reasoning_content", Json::from(reasoning.as_str()));
+        }
+        if !said.calls.is_empty() {
+            let calls = said.calls.iter().enumerate().map(|(at, call)| {
+                Json::Object(object! {
+                    "id" => self.id(at, call.name),
+                    "type" => "function",
+                    "function" => Json::Object(object! {
+                        "name" => call.name,
+                        "arguments" => Json::Object(call.arguments.clone())
+                    })
+                })
+            });
+            message.insert("tool_calls", Json::Array(calls.collect()));
+        }
+        message
+    }
+
+    /// The assistant's turn behind a user's.
+    pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
+        let before =
+            self.before(stage, false).ok_or_else(|| Refusal::new("the user's turn alone does not come out"))?;
+        let mut messages = vec![user(ASKED), self.message(said, stage)];
+        if stage.results {
+            messages.extend(said.calls.iter().enumerate().map(|(at, call)| {
+                object! { "role" => "tool", "tool_call_id" => self.id(at, call.name), "name" => call.name, "content" => "Fimpo." }
+            }));
+        }
+        let prompt = self.render(messages, stage, false)?;
+        let text = prompt.text();
+        let asked = text.find(ASKED).map_or(0, |at| at + ASKED.len());
+        let start = start_of(text, &before).max(asked);
+        let end = match stage.results {
+            true => {
+                let result = prompt.turns().iter().find(|turn| turn.message == Some(2));
+                result.map_or(text.len(), |turn| turn.start.max(start))
+            }
+            false => text.len(),
+        };
+        if end - start > self.limits.turn_bytes {
+            return Err(Refusal::new("the turn is too long"));
+        }
+        let own = prompt.segments_in(start..end).map(|segment| {
+            let is_own = match segment.origin {
+                Origin::Message { message, .. } => message != 1,
+                _ => !segment.is_made,
+            };
+            (segment.start.max(start) + segment.text.len() - start, is_own)
+        });
+        let own = own.collect();
+        Ok(Turn { text: text[start..end].to_owned(), own })
+    }
+
+    /// What a prompt for an answer ends with that a prompt without one does not.
+    pub fn opening(&self, stage: &Stage) -> Option<String> {
+        let (closed, open) = (self.before(stage, false)?, self.before(stage, true)?);
+        let asked = open.find(ASKED).map_or(0, |at| at + ASKED.len());
+        open.get(start_of(&open, &closed).max(asked)..).map(str::to_owned)
+    }
+
+    /// What the template writes behind the assistant's turn and before the next user's words.
+    pub fn behind(&self, said: &Said, stage: &Stage) -> Option<String> {
+        let (last, next) = (said.content.as_deref()?, "Kelmo zant?");
+        let messages = vec![user(ASKED), self.message(said, stage), user(next)];
+        let prompt = self.render(messages, stage, false).ok()?;
+        let text = prompt.text();
+        let start = text.rfind(last)? + last.len();
+        let end = start + text.get(start..)?.find(next)?;
+        text.get(start..end).map(str::to_owned)
+    }
+
+    fn before(&self, stage: &Stage, opened: bool) -> Option<Rc<String>> {
+        let key = format!(
+            "{}{opened}{}",
+            stage.tools,
+            json::write(&Json::Object(stage.switches.clone()), &json::Layout::default())
+        );
+        if let Some(known) = self.before.borrow().get(&key) {
+            return known.clone();
+        }
+        let text = self.render(vec![user(ASKED)], stage, opened).ok().map(|prompt| Rc::new(prompt.into_text()));
+        self.before.borrow_mut().insert(key, text.clone());
+        text
+    }
+
+    fn render(&self, messages: Vec<Object>, stage: &Stage, opened: bool) -> Result<Prompt, Refusal> {
+        if self.rendered.get() >= self.limits.renders {
+            return Err(Refusal::new("too much was tried"));
+        }
+        self.rendered.set(self.rendered.get() + 1);
+        let messages: Result<Vec<Message>, _> = messages.into_iter().map(Message::from_object).collect();
+        let messages = messages.map_err(|error| Refusal::new(&error.to_string()))?;
+        let mut conversation = Conversation::new(messages);
+        conversation.add_generation_prompt = Some(opened);
+        conversation.template_kwargs = stage.switches.clone();
+        if stage.tools {
+            conversation.tools = Some(NAMES.iter().filter_map(|name| tool(name)).collect());
+        }
+        render_template(&conversation, self.template, &self.options).map_err(|error| match error {
+            Error::Template { error, .. } => {
+                Refusal { words: error.message().to_owned(), line: Some(error.place().line) }
+            }
+            error => Refusal::new(&error.to_string()),
+        })
+    }
+
+    pub fn renders(&self) -> usize {
+        self.rendered.get()
+    }
+}
+
+impl Refusal {
+    pub fn new(words: &str) -> Refusal {
+        Refusal { words: words.to_owned(), line: None }
+    }
+}
+
+impl Turn {
+    /// Whether what stands here is nothing but the template's own words.
+    pub fn is_own(&self, range: &Range<usize>) -> bool {
+        let mut start = 0;
+        for (end, is_own) in &self.own {
+            if *end > range.start && start < range.end && !is_own {
+                return false;
+            }
+            start = *end;
+        }
+        true
+    }
+
+    /// Every place where a text stands that is not the template's own.
+    pub fn places(&self, text: &str) -> Vec<Range<usize>> {
+        let found = self.text.match_indices(text).map(|(at, found)| at..at + found.len());
+        found.filter(|range| !range.is_empty() && !self.is_own(range)).collect()
+    }
+}
+
+fn user(text: &str) -> Object {
+    object! { "role" => "user", "content" => text }
+}
+
+fn tool(name: &str) -> Option<rolecall_conversation::Tool> {
+    let any = || Json::Object(object! { "type" => "string", "description" => "It." });
+    let properties = object! { "zelq" => any(), "avun" => any(), "mork" => any() };
+    let parameters =
+        object! { "type" => "object", "properties" => Json::Object(properties), "required" => Json::Array(Vec::new()) };
+    let function = object! { "name" => name, "description" => "Does it.", "parameters" => Json::Object(parameters) };
+    let wrapped = object! { "type" => "function", "function" => Json::Object(function) };
+    rolecall_conversation::Tool::from_json(Json::Object(wrapped)).ok()
+}
+
+/// Where a prompt goes on behind what it has in common with another: not inside a mark.
+fn start_of(text: &str, before: &str) -> usize {
+    if text.starts_with(before) {
+        return before.len();
+    }
+    let common: usize = text.chars().zip(before.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    // The last line is enough to see whether that is inside a mark.
+    let line = text[..common].rfind('\n').map_or(0, |at| at + 1);
+    let rest: String = text[line..].chars().take(400).collect();
+    let within = text[line..common].chars().count();
+    let cut = Cuts::of(&items(&rest)).at_most(within);
+    line + text[line..].chars().take(cut).map(char::len_utf8).sum::<usize>()
+}

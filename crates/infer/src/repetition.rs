@@ -1,0 +1,88 @@
+//! What stands before, between and behind things in a row, taken apart: what belongs to each, what stands between two, what
+//! stands around all.
+
+use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, is_space};
+
+/// The parts of a row.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Row {
+    /// Before all of them.
+    pub open: Vec<Item>,
+    /// Before each.
+    pub prefix: Vec<Item>,
+    /// Between two.
+    pub separator: Vec<Item>,
+    /// Behind each.
+    pub suffix: Vec<Item>,
+    /// Behind all of them.
+    pub close: Vec<Item>,
+}
+
+/// Takes a row apart, so that its parts join to what was seen; and to what stands there when the row is empty, if a way of
+/// cutting does.
+///
+/// Each thing keeps as much of what is behind it as it can, so that `\n</p>\n<p>` is a closing line and an opening one.
+pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence, empty: Option<&Sequence>) -> Row {
+    let cuts = [Cuts::of(before), Cuts::of(between), Cuts::of(after)];
+    let most_suffix = common_start(between, after);
+    let most_prefix = common_end(between, before);
+    let mut best: Option<((bool, usize, bool, usize), usize, usize)> = None;
+    for suffix in 0..=most_suffix {
+        if !(cuts[1].allow(suffix) && cuts[2].allow(suffix)) {
+            continue;
+        }
+        for prefix in 0..=most_prefix.min(between.len() - suffix) {
+            if !(cuts[1].allow(between.len() - prefix) && cuts[0].allow(before.len() - prefix)) {
+                continue;
+            }
+            let (open, close) = (&before[..before.len() - prefix], &after[suffix..]);
+            let is_met = empty.is_none_or(|empty| {
+                empty.len() == open.len() + close.len() && empty.starts_with(open) && empty.ends_with(close)
+            });
+            let begins_with_space = prefix > 0 && is_space(&before[before.len() - prefix]);
+            let score = (is_met, suffix, !begins_with_space, prefix);
+            if best.as_ref().is_none_or(|(known, ..)| score > *known) {
+                best = Some((score, suffix, prefix));
+            }
+        }
+    }
+    let (suffix, prefix) = best.map_or((0, 0), |(_, suffix, prefix)| (suffix, prefix));
+    Row {
+        open: before[..before.len() - prefix].to_vec(),
+        prefix: before[before.len() - prefix..].to_vec(),
+        separator: between[suffix..between.len() - prefix].to_vec(),
+        suffix: after[..suffix].to_vec(),
+        close: after[suffix..].to_vec(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sequence::{items, literal};
+
+    fn parts(before: &str, between: &str, after: &str, empty: Option<&str>) -> [String; 5] {
+        let row = take_apart(&items(before), &items(between), &items(after), empty.map(items).as_deref());
+        [row.open, row.prefix, row.separator, row.suffix, row.close].map(|part| literal(&part))
+    }
+
+    #[test]
+    fn a_list_of_objects_has_brackets_around_and_commas_between() {
+        let found = parts("[CALLS] [{\"name\": \"", "}, {\"name\": \"", "}]</s>", None);
+        assert_eq!(found, ["[CALLS] [", "{\"name\": \"", ", ", "}", "]</s>"]);
+    }
+
+    #[test]
+    fn a_mark_is_never_cut() {
+        let found = parts("\"><param name=\"", "</param><param name=\"", "</param></call>", Some("\"></call>"));
+        assert_eq!(found, ["\">", "<param name=\"", "", "</param>", "</call>"]);
+    }
+
+    #[test]
+    fn what_an_empty_row_leaves_decides() {
+        let row = ("\">\n<p name=\"", "</p>\n<p name=\"", "</p>\n</call>");
+        assert_eq!(parts(row.0, row.1, row.2, Some("\">\n</call>")), ["\">\n", "<p name=\"", "", "</p>\n", "</call>"]);
+        let found = parts(row.0, row.1, row.2, Some("\">\n\n</call>"));
+        assert_eq!(found, ["\">\n", "<p name=\"", "\n", "</p>", "\n</call>"]);
+    }
+}

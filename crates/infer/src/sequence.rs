@@ -1,0 +1,106 @@
+//! A stretch of a turn: characters that are the template's, and holes where a value stands.
+
+use rolecall_format::Field;
+
+/// A character or a hole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item {
+    Char(char),
+    Hole(Field),
+}
+
+pub(crate) type Sequence = [Item];
+
+/// The items of a literal text.
+pub(crate) fn items(text: &str) -> Vec<Item> {
+    text.chars().map(Item::Char).collect()
+}
+
+/// The literal text of items; holes are left out.
+pub(crate) fn literal(items: &Sequence) -> String {
+    let characters = items.iter().filter_map(|item| match item {
+        Item::Char(character) => Some(*character),
+        Item::Hole(_) => None,
+    });
+    characters.collect()
+}
+
+pub(crate) fn hole_at(items: &Sequence, field: Field) -> Option<usize> {
+    items.iter().position(|item| *item == Item::Hole(field))
+}
+
+pub(crate) fn common_start(a: &Sequence, b: &Sequence) -> usize {
+    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+}
+
+pub(crate) fn common_end(a: &Sequence, b: &Sequence) -> usize {
+    a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
+}
+
+/// Where a sequence may be cut: not inside a word, and not inside something in angle brackets (`<|im_end|>`, `<parameter=`) or
+/// a name in square ones (`[TOOL_CALLS]`).
+#[derive(Debug)]
+pub(crate) struct Cuts(Vec<bool>);
+
+/// Longer things in brackets are text.
+const LONGEST_MARK: usize = 80;
+
+impl Cuts {
+    pub fn of(items: &Sequence) -> Cuts {
+        let mut allowed = vec![true; items.len() + 1];
+        for at in 1..items.len() {
+            let is_word = |item: &Item| matches!(item, Item::Char(c) if c.is_alphanumeric() || *c == '_');
+            allowed[at] = !(is_word(&items[at - 1]) && is_word(&items[at]));
+        }
+        let mut at = 0;
+        while at < items.len() {
+            let end = match items[at] {
+                Item::Char('<') => mark_end(items, at, '>', |c| c != '<' && c != '\n'),
+                Item::Char('[') => {
+                    let is_name = |c: char| c.is_ascii_uppercase() || c == '_' || c == '/';
+                    mark_end(items, at, ']', is_name).filter(|end| items[*end - 1] == Item::Char(']'))
+                }
+                _ => None,
+            };
+            match end {
+                Some(end) => {
+                    allowed[at + 1..end].fill(false);
+                    at = end;
+                }
+                None => at += 1,
+            }
+        }
+        Cuts(allowed)
+    }
+
+    pub fn allow(&self, at: usize) -> bool {
+        self.0.get(at).copied().unwrap_or(false)
+    }
+
+    /// The last place to cut that is not behind this one.
+    pub fn at_most(&self, at: usize) -> usize {
+        (0..=at.min(self.0.len().saturating_sub(1))).rev().find(|at| self.0[*at]).unwrap_or(0)
+    }
+
+    /// The first place to cut that is not before this one.
+    pub fn at_least(&self, at: usize) -> usize {
+        (at..self.0.len()).find(|at| self.0[*at]).unwrap_or(self.0.len().saturating_sub(1))
+    }
+}
+
+/// Where a mark ends that opens here: behind its closing bracket, or where the literal text ends.
+fn mark_end(items: &Sequence, start: usize, close: char, inside: impl Fn(char) -> bool) -> Option<usize> {
+    for (at, item) in items.iter().enumerate().skip(start + 1).take(LONGEST_MARK) {
+        match item {
+            Item::Char(c) if *c == close => return (at > start + 1).then_some(at + 1),
+            Item::Char(c) if inside(*c) => {}
+            Item::Char(_) => return None,
+            Item::Hole(_) => return (at > start + 1).then_some(at),
+        }
+    }
+    (items.len() - start <= LONGEST_MARK && items.len() > start + 1).then_some(items.len())
+}
+
+pub(crate) fn is_space(item: &Item) -> bool {
+    matches!(item, Item::Char(c) if c.is_whitespace())
+}
