@@ -62,6 +62,11 @@ impl Decoder {
         self.markers.contains(&id)
     }
 
+    /// Appends the bytes of an id that stands inside a text, as a model says it behind its prompt. A character may be cut.
+    pub fn append(&self, id: u32, bytes: &mut Vec<u8>) -> Result<(), Error> {
+        self.push(id, &mut None, bytes)
+    }
+
     /// Appends the bytes of an id; the place is where a text begins with it, if one does.
     fn push(&self, id: u32, place: &mut Option<Place>, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };

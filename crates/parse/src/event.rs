@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Range;
 
 /// What the parser saw, in order. Deltas join to the whole.
@@ -94,4 +95,42 @@ pub enum Why {
     AfterEnd,
     /// Bytes that are no UTF-8; they are given as U+FFFD.
     NotUtf8,
+}
+
+impl Why {
+    /// A stable name for the kind of fault.
+    ///
+    /// ```
+    /// use rolecall_parse::Why;
+    /// assert_eq!(Why::Unfinished.code(), "unfinished");
+    /// assert_eq!(Why::Expected("</call>".into()).to_string(), "expected `</call>`");
+    /// ```
+    pub fn code(&self) -> &'static str {
+        match self {
+            Why::Expected(_) => "expected",
+            Why::BadValue(_) => "bad_value",
+            Why::Unfinished => "unfinished",
+            Why::TooLong => "too_long",
+            Why::TooDeep => "too_deep",
+            Why::UnknownName(_) => "unknown_name",
+            Why::Schema(_) => "schema",
+            Why::AfterEnd => "after_end",
+            Why::NotUtf8 => "not_utf8",
+        }
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Why::Expected(mark) => write!(f, "expected `{}`", mark.escape_debug()),
+            Why::BadValue(why) | Why::Schema(why) => f.write_str(why),
+            Why::Unfinished => f.write_str("the output ends inside a call"),
+            Why::TooLong => f.write_str("a name, a key or a value is longer than the cap"),
+            Why::TooDeep => f.write_str("a value is nested deeper than the cap"),
+            Why::UnknownName(name) => write!(f, "no tool is called `{}`", name.escape_debug()),
+            Why::AfterEnd => f.write_str("text behind the end of the turn"),
+            Why::NotUtf8 => f.write_str("bytes that are no UTF-8"),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! Answers as JSON: one shape for the command line, the server and Python.
 
+mod reading;
+
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -9,6 +11,7 @@ use rolecall_encode::Encoded;
 use rolecall_format::Generation;
 use rolecall_render::{Origin, Prompt};
 
+pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 use crate::Error;
 use crate::model::{Evidence, Identified, Model};
 

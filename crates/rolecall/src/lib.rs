@@ -47,6 +47,10 @@ pub use rolecall_format::{
 };
 pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;
+pub use rolecall_parse::{
+    CallsInReasoning, Event, Ids, JsonPolicy, Malformed, ParseOptions, ParsedCall, Reading, Stop, TextAfterCalls,
+    UnknownNames, Why,
+};
 pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{
     ArgumentForm, Bos, BosUse, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm,

@@ -1,0 +1,119 @@
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Error, Json, Message, object};
+use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
+
+/// `{"id"?, "message": {"content", "reasoning_content"?, "tool_calls"}, "finish_reason", "malformed"}`
+///
+/// ```
+/// use rolecall::{Event, Reading, Stop, answer, json};
+/// let mut reading = Reading::default();
+/// reading.add(&Event::Content("Hello"));
+/// reading.add(&Event::Stop(Stop::End));
+/// let text = json::write(&answer::of_reading(None, &reading), &json::Layout::compact());
+/// assert_eq!(text, r#"{"message":{"content":"Hello","tool_calls":[]},"finish_reason":"stop","malformed":[]}"#);
+/// ```
+pub fn of_reading(id: Option<&Json>, reading: &Reading) -> Json {
+    let mut answer = super::with_id(id);
+    answer.insert("message", Json::Object(of_message(reading)));
+    answer.insert("finish_reason", Json::from(finish_reason(reading)));
+    answer.insert("malformed", Json::Array(reading.malformed.iter().map(of_malformed).collect()));
+    Json::Object(answer)
+}
+
+/// The message that was read, which can be rendered again: with its role, and with `tool_calls` where there are some. A call
+/// whose arguments are no JSON object (since they were cut off) is refused.
+pub fn to_message(reading: &Reading) -> Result<Message, Error> {
+    let mut message = object! { "role" => "assistant" };
+    for (key, value) in of_message(reading).iter() {
+        if key != "tool_calls" || !reading.calls.is_empty() {
+            message.insert(key, value.clone());
+        }
+    }
+    Message::from_object(message)
+}
+
+/// Why a model stopped, in OpenAI's words: `tool_calls` where it closed its turn behind calls; `abort` where the caller broke off.
+pub fn finish_reason(reading: &Reading) -> &'static str {
+    match reading.stop {
+        Some(Stop::Length) => "length",
+        Some(Stop::Abort) => "abort",
+        Some(Stop::End) | None if reading.calls.is_empty() => "stop",
+        Some(Stop::End) | None => "tool_calls",
+    }
+}
+
+/// An event as an object with a `type`: `content`, `reasoning`, `call_started`, `arguments`, `call_finished`, `code_started`,
+/// `code`, `stop` or `malformed`.
+///
+/// ```
+/// use rolecall::{Event, answer, json};
+/// let event = Event::CallStarted { index: 0, id: "call_1", name: "f" };
+/// let text = json::write(&answer::of_event(&event), &json::Layout::compact());
+/// assert_eq!(text, r#"{"type":"call_started","index":0,"id":"call_1","name":"f"}"#);
+/// ```
+pub fn of_event(event: &Event<'_>) -> Json {
+    Json::Object(match *event {
+        Event::Content(text) => object! { "type" => "content", "text" => text },
+        Event::Reasoning(text) => object! { "type" => "reasoning", "text" => text },
+        Event::CallStarted { index, id, name } => {
+            object! { "type" => "call_started", "index" => index as i64, "id" => id, "name" => name }
+        }
+        Event::Arguments { index, text } => object! { "type" => "arguments", "index" => index as i64, "text" => text },
+        Event::CallFinished { index, whole, id } => {
+            let mut object = object! { "type" => "call_finished", "index" => index as i64, "whole" => whole };
+            if let Some(id) = id {
+                object.insert("id", Json::from(id));
+            }
+            object
+        }
+        Event::CodeStarted { index, id } => object! { "type" => "code_started", "index" => index as i64, "id" => id },
+        Event::Code { index, text } => object! { "type" => "code", "index" => index as i64, "text" => text },
+        Event::Stop(stop) => {
+            let reason = match stop {
+                Stop::End => "stop",
+                Stop::Length => "length",
+                Stop::Abort => "abort",
+            };
+            object! { "type" => "stop", "reason" => reason }
+        }
+        Event::Malformed(ref malformed) => {
+            let mut object = object! { "type" => "malformed" };
+            if let Json::Object(facts) = of_malformed(malformed) {
+                facts.iter().for_each(|(key, value)| object.insert(key, value.clone()));
+            }
+            object
+        }
+    })
+}
+
+/// `{"span": [5, 9], "code", "message"}`, the span in bytes of the output
+fn of_malformed(malformed: &Malformed) -> Json {
+    let end = |at: u64| Json::from(i64::try_from(at).unwrap_or(i64::MAX));
+    Json::Object(object! {
+        "span" => Json::Array(vec![end(malformed.span.start), end(malformed.span.end)]),
+        "code" => malformed.why.code(),
+        "message" => malformed.why.to_string(),
+    })
+}
+
+fn of_message(reading: &Reading) -> Object {
+    let mut message = object! { "content" => reading.content.as_str() };
+    if let Some(reasoning) = &reading.reasoning {
+        message.insert("reasoning_content", Json::from(reasoning.as_str()));
+    }
+    message.insert("tool_calls", Json::Array(reading.calls.iter().map(of_call).collect()));
+    message
+}
+
+fn of_call(call: &ParsedCall) -> Json {
+    Json::Object(match call {
+        ParsedCall::Function { id, name, arguments, .. } => {
+            let function = object! { "name" => name.as_str(), "arguments" => arguments.as_str() };
+            object! { "id" => id.as_str(), "type" => "function", "function" => function }
+        }
+        ParsedCall::Code { id, code, .. } => {
+            let input = object! { "input" => code.as_str() };
+            object! { "id" => id.as_str(), "type" => "code_interpreter", "code_interpreter" => input }
+        }
+    })
+}
