@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, object};
+use rolecall_format::codec::JsonStyle;
 use rolecall_format::{Codec, Field};
 
 use crate::probe::{Probe, Stage, Turn};
@@ -78,9 +79,9 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
         }
     }
     let plain_turn = &telling[0].1;
-    let mut codecs: Vec<Codec> = vec![Codec::Json { indent: None }, Codec::Python, Codec::JsonString];
+    let mut codecs: Vec<Codec> = vec![Codec::Json(JsonStyle::default()), Codec::Python, Codec::JsonString];
     if plain_turn.text.contains('\n') {
-        codecs.extend((1..=8).map(|spaces| Codec::Json { indent: Some(spaces) }));
+        codecs.extend((1..=8).map(|spaces| Codec::Json(JsonStyle { indent: Some(spaces), ..JsonStyle::default() })));
     }
     codecs.extend(mark_around(plain_turn).map(Codec::Marked));
     for codec in codecs {
@@ -89,7 +90,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
             return Some(Arguments::Whole { codec, is_exact: true });
         }
     }
-    let lenient = Codec::Json { indent: None };
+    let lenient = Codec::Json(JsonStyle::default());
     if telling.iter().all(|(arguments, turn)| place_of(&lenient, false, arguments, turn).is_some()) {
         return Some(Arguments::Whole { codec: lenient, is_exact: false });
     }
@@ -220,9 +221,9 @@ fn each(
     } else if prints(&Codec::Cdata, &before, &behind) {
         found.string = Codec::Cdata;
     } else if let Some((open, close)) = unquoted
-        && prints(&Codec::Json { indent: None }, open, close)
+        && prints(&Codec::Json(JsonStyle::default()), open, close)
     {
-        found.string = Codec::Json { indent: None };
+        found.string = Codec::Json(JsonStyle::default());
         (middle, suffix) = (items(open), items(close));
         found.middle = middle.clone();
         found.row.suffix = suffix.clone();
@@ -238,7 +239,7 @@ fn each(
         })
         .collect();
     let mut best: Option<(usize, (String, String, Codec))> = None;
-    for codec in [Codec::Json { indent: None }, Codec::Mixed, Codec::Literal] {
+    for codec in [Codec::Json(JsonStyle::default()), Codec::Mixed, Codec::Literal] {
         let mut surroundings: Vec<((String, String), usize)> = Vec::new();
         for (_, value, text) in &seen {
             let (Some(text), Some(printed)) = (text, print(&codec, value)) else { continue };

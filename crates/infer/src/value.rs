@@ -9,7 +9,7 @@ use rolecall_format::codec::python;
 pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
     match (codec, value) {
         (Codec::Text | Codec::Literal | Codec::Mixed, Json::String(text)) => Some(text.clone()),
-        (Codec::Json { indent }, _) => Some(json::write(value, &layout(*indent))),
+        (Codec::Json(style), _) => Some(json::write(value, &layout(style.indent))),
         (Codec::Mixed, Json::Array(_) | Json::Object(_)) => Some(json::write(value, &Layout::default())),
         (Codec::Literal | Codec::Mixed, _) => python_value(value),
         (Codec::Cdata, Json::String(text)) => Some(match text.contains(['<', '>', '&', '\n']) {
@@ -23,7 +23,7 @@ pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
 /// All arguments as a codec of `{arguments}` prints them.
 pub(crate) fn print_arguments(codec: &Codec, arguments: &Object) -> Option<String> {
     match codec {
-        Codec::Json { indent } => Some(json::write(&Json::Object(arguments.clone()), &layout(*indent))),
+        Codec::Json(style) => Some(json::write(&Json::Object(arguments.clone()), &layout(style.indent))),
         Codec::Python => Some(python::print(arguments)),
         Codec::JsonString => {
             let text = json::write(&Json::Object(arguments.clone()), &Layout::default());

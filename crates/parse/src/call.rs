@@ -1,13 +1,13 @@
 use std::ops::Range;
 
 use crate::arguments::Arguments;
+use crate::literal::Literal;
 use crate::marks::{Here, Input, Marks};
 use crate::object::{Object, Part};
 use crate::parser::{Pending, Shared};
 use crate::reply::{Item, Syntax};
 use crate::values::{Schema, State, ValueReader, check};
 use crate::{Event, Malformed, UnknownNames, Why};
-use crate::{ids, literal::Literal};
 
 /// A call that is being read.
 #[derive(Clone, Debug)]
@@ -505,9 +505,9 @@ impl Running {
             return Ok(());
         }
         if self.name.is_none()
-            && let (Some(pattern), Some(id)) = (&shared.reply.call_ids, &self.id)
+            && let Some(id) = &self.id
         {
-            self.name = ids::name_in(pattern, id).map(str::to_owned);
+            self.name = shared.reply.call_ids.name_in(id).map(str::to_owned);
         }
         let Some(name) = &self.name else { return Err(Why::Expected("a function's name".into())) };
         let tools = &shared.options.tools;

@@ -1,36 +1,20 @@
 //! Ids for calls whose model writes none.
 
+use rolecall_format::CallIds;
+
 use crate::Ids;
 
 const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/// The id of a call.
-pub(crate) fn make(ids: &Ids, name: &str, index: usize) -> String {
-    match ids {
-        Ids::Seeded(seed) => format!("call_{}", letters(*seed, index, 24)),
-        Ids::Nine(seed) => letters(*seed, index, 9),
-        Ids::Pattern(pattern) => by_pattern(pattern, name, index),
-    }
-}
-
-/// A pattern filled in.
-pub(crate) fn by_pattern(pattern: &str, name: &str, index: usize) -> String {
-    pattern.replace("{index}", &index.to_string()).replace("{name}", name)
-}
-
-/// The function's name in an id of this pattern.
-pub(crate) fn name_in<'i>(pattern: &str, id: &'i str) -> Option<&'i str> {
-    let (before, behind) = pattern.split_once("{name}")?;
-    let rest = id.strip_prefix(before).unwrap_or(id);
-    let name = match behind.split_once("{index}") {
-        None => rest.strip_suffix(behind)?,
-        Some((between, after)) => {
-            let rest = rest.strip_suffix(after)?;
-            let digits = rest.len() - rest.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-            rest[..rest.len() - digits].strip_suffix(between).filter(|_| digits > 0)?
+/// The id of a call, as its family has ids or as the caller wants them.
+pub(crate) fn make(family: &CallIds, ids: Ids, name: &str, index: usize) -> String {
+    match (family.id_of(name, index), family, ids) {
+        (Some(id), ..) => id,
+        (None, CallIds::Nine, Ids::Seeded(seed) | Ids::Nine(seed)) | (None, _, Ids::Nine(seed)) => {
+            letters(seed, index, 9)
         }
-    };
-    (!name.is_empty()).then_some(name)
+        (None, _, Ids::Seeded(seed)) => format!("call_{}", letters(seed, index, 24)),
+    }
 }
 
 /// Letters and digits from a seed: splitmix64, so that ids of one seed look nothing alike.
@@ -51,16 +35,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_gives_its_name_back() {
-        let pattern = "functions.{name}:{index}";
-        assert_eq!(name_in(pattern, &by_pattern(pattern, "a.b:c", 12)), Some("a.b:c"));
-        assert_eq!(name_in(pattern, "functions.a"), None);
-        assert_eq!(name_in(pattern, "a:0"), Some("a"));
-    }
-
-    #[test]
     fn the_same_seed_gives_the_same_ids() {
-        let made = |seed, index| make(&Ids::Nine(seed), "", index);
+        let made = |seed, index| make(&CallIds::Any, Ids::Nine(seed), "", index);
         assert_eq!(made(1, 0), made(1, 0));
         assert_ne!(made(1, 0), made(1, 1));
         assert_ne!(made(1, 0), made(2, 0));

@@ -65,15 +65,13 @@ pub enum Json {
     Strict,
 }
 
-/// How ids are made for calls whose model writes none.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How ids are made for calls whose model writes none, and whose family has no form of its own (`call-ids`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ids {
     /// `call_` and 24 letters and digits made of a value of the caller's and the call's index: the same value, the same ids.
     Seeded(u64),
     /// Nine letters and digits, likewise.
     Nine(u64),
-    /// A text with `{name}` and `{index}` in it.
-    Pattern(String),
 }
 
 impl Default for Ids {

@@ -574,10 +574,7 @@ impl Shared {
 
     /// The id of the next call, where the model writes none.
     pub fn make_id(&self, name: &str) -> String {
-        match &self.reply.call_ids {
-            Some(pattern) => ids::by_pattern(pattern, name, self.calls),
-            None => ids::make(&self.options.ids, name, self.calls),
-        }
+        ids::make(&self.reply.call_ids, self.options.ids, name, self.calls)
     }
 }
 

@@ -5,7 +5,7 @@ mod turns;
 
 use std::sync::Arc;
 
-use rolecall_format::{Format, Slot};
+use rolecall_format::{CallIds, Format, Slot};
 
 use crate::literal::Literal;
 use crate::marks::Marks;
@@ -46,8 +46,8 @@ pub struct Reply {
     /// What is tried there, inside a group of calls, when none of these does.
     pub(crate) next_call: Option<usize>,
     pub(crate) programs: Arc<[Program]>,
-    /// How ids hold the function's name.
-    pub(crate) call_ids: Option<String>,
+    /// How the family's calls are named.
+    pub(crate) call_ids: CallIds,
 }
 
 /// What a mark means.
@@ -95,7 +95,7 @@ impl Reply {
             after_call: Marks::new(),
             next_call: calls.next,
             programs: calls.programs.clone().into(),
-            call_ids: None,
+            call_ids: format.rules.call_ids.clone(),
         };
         Builder { reply: &mut reply, turns: &turns, calls: &calls, tokens }.build(format);
         reply
