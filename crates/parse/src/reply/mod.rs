@@ -131,9 +131,12 @@ struct Calls {
 impl Calls {
     fn of(format: &Format, turns: &Turns) -> Calls {
         let mut calls = Calls::default();
-        let pad = turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
-        let pad = pad.map(|around| around.close.clone()).find(Literal::is_blank).unwrap_or_default();
-        let pad = pad.text().to_owned();
+        // White space between the answer and the calls is neither's.
+        let closes = turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
+        let opens = turns.around.iter().filter(|around| around.part == Part::Calls);
+        let pads = closes.map(|around| &around.close).chain(opens.map(|around| &around.open));
+        let pad = pads.filter(|pad| pad.is_blank()).map(Literal::text).max_by_key(|pad| pad.len());
+        let pad = pad.unwrap_or_default().to_owned();
         let group = format.layout(Slot::Calls).map(|layout| pieces(format, layout));
         let (mut open, mut close) = (Literal::default(), Literal::default());
         if let Some(group) = &group {
@@ -154,8 +157,8 @@ impl Calls {
         let function = call_items(format);
         let code = code_items(format);
         // What stands in the turn's layouts before the calls belongs to what opens them.
-        let lead = turns.around.iter().find(|around| around.part == Part::Calls && around.is_first);
-        let lead = lead.map(|around| around.open.clone()).filter(|lead| !lead.is_blank()).unwrap_or_default();
+        let leads = turns.around.iter().filter(|around| around.part == Part::Calls).map(|around| around.open.clone());
+        let lead = leads.into_iter().find(|lead| !lead.is_blank()).unwrap_or_default();
         let firsts: Vec<Literal> = [&function, &code].into_iter().flatten().map(|items| first_literal(items)).collect();
         for (items, is_code) in [(function, false), (code, true)] {
             let Some(items) = items else { continue };
@@ -222,13 +225,14 @@ impl Calls {
             rest_items.insert(0, Item::Literal(rest));
         }
         let pads = format!("{pad}{}", literal.lead());
+        let with_lead = literal.up_to(literal.lead().len() + cut);
         let strong = mark.is_strong();
         let program = self.add(rest_items, !strong);
         // `[get_weather(` looks like a list of anything.
         self.programs[program].bare = !strong && !mark.text().contains(char::is_alphabetic);
         match strong {
             true => self.entries.push((pads, mark, program)),
-            false => self.weak.push((mark, program)),
+            false => self.weak.push((with_lead, program)),
         }
     }
 
@@ -343,11 +347,12 @@ impl Builder<'_> {
                 self.add(&[AfterCall], &mark, Meaning::CallsClosed);
             }
         }
-        let ends = turns.ends.iter().map(|end| {
-            let core = end.core();
-            let cut = core.first_mark();
-            core.up_to(cut)
-        });
+        for end in &turns.ends {
+            let lead = end.lead().len();
+            let cut = lead + end.core().first_mark();
+            let rest = end.from(cut);
+            self.mark(&[Head, Content, Reasoning, AfterCall], &end.up_to(cut), Meaning::End, rest.text());
+        }
         let stops = format.stops().into_iter().map(Literal::of).chain(
             format.controls.iter().filter(|control| control.ends_turn).map(|control| {
                 let mut literal = Literal::default();
@@ -355,7 +360,7 @@ impl Builder<'_> {
                 literal
             }),
         );
-        for end in ends.chain(stops) {
+        for end in stops {
             self.add(&[Head, Content, Reasoning, AfterCall], &end, Meaning::End);
         }
     }
@@ -375,14 +380,22 @@ impl Builder<'_> {
     }
 
     fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+        let pad = match meaning {
+            // What a call is made of takes its white space itself.
+            Meaning::Call(_) => "",
+            _ => literal.trail(),
+        };
+        self.mark(at, literal, meaning, pad);
+    }
+
+    /// Adds a mark with what may follow it and belongs to it.
+    fn mark(&mut self, at: &[At], literal: &Literal, meaning: Meaning, pad: &str) {
         let literal = literal.with_tokens(self.tokens);
         // White space alone is a mark only at the head, where it opens the answer.
-        let (lead, core, pad) = match literal.is_blank() {
-            true if at == [At::Head] => (String::new(), literal.clone(), ""),
+        let (lead, core) = match literal.is_blank() {
+            true if at == [At::Head] => (String::new(), literal.clone()),
             true => return,
-            // What a call is made of takes its white space itself.
-            false if matches!(meaning, Meaning::Call(_)) => (literal.lead().to_owned(), literal.core(), ""),
-            false => (literal.lead().to_owned(), literal.core(), literal.trail()),
+            false => (literal.lead().to_owned(), literal.core()),
         };
         let pad: Arc<str> = pad.into();
         for at in at {

@@ -56,11 +56,22 @@ pub(crate) fn turns_of(format: &Format) -> Turns {
     let leads: Vec<Literal> = begin.map(|variant| leading(variant)).collect();
     let generate = format.layout(Slot::Generate).map(|layout| literal_of(format, layout.ops()));
     let opening = opening_of(&leads, generate);
-    let mut turns = Turns { opening, ..Turns::default() };
-    for variant in variants {
-        read_variant(variant, &mut turns);
+    let read = |opening: Literal| {
+        let mut turns = Turns { opening, ..Turns::default() };
+        for variant in &variants {
+            read_variant(variant, &mut turns);
+        }
+        turns
+    };
+    let turns = read(opening);
+    // Where every turn begins with reasoning, its mark is not the turn's.
+    let is_hidden = turns.around.iter().any(|around| {
+        around.part == Part::Reasoning && around.is_first && around.open.is_blank()
+    });
+    match turns.opening.text().rfind(['<', '[']) {
+        Some(last) if is_hidden && last > 0 => read(turns.opening.up_to(last).core()),
+        _ => turns,
     }
-    turns
 }
 
 /// Every way in which a layout's groups may be there or not.
@@ -155,15 +166,15 @@ fn opening_of(leads: &[Literal], generate: Option<Literal>) -> Literal {
     first.up_to(end).core()
 }
 
-fn read_variant(variant: Vec<Piece>, turns: &mut Turns) {
+fn read_variant(variant: &[Piece], turns: &mut Turns) {
     // Literal text by where it stands: in the group of the part before, in that of the part behind, or in neither.
     let mut found: Vec<Around> = Vec::new();
     let mut before: Option<(Part, Option<usize>)> = None;
     let mut between: Vec<(Literal, Option<usize>)> = Vec::new();
     for piece in variant {
         match piece {
-            Piece::Literal(literal, group) => between.push((literal, group)),
-            Piece::Part(part, group) => {
+            Piece::Literal(literal, group) => between.push((literal.clone(), *group)),
+            &Piece::Part(part, group) => {
                 let mut open = Literal::default();
                 let mut close = Literal::default();
                 for (literal, of) in between.drain(..) {
@@ -175,7 +186,7 @@ fn read_variant(variant: Vec<Piece>, turns: &mut Turns) {
                         Some(_) if of == group && of == last_group => closes(last, part),
                         Some(_) if of == last_group => true,
                         Some(_) => false,
-                        None if last_group.is_some() && part != Part::Calls => false,
+                        None if last_group.is_some() => false,
                         None => closes(last, part),
                     };
                     match to_last && open.is_empty() {
