@@ -1,8 +1,8 @@
 use crate::Why;
 use crate::literal::Literal;
-use crate::marks::{Found, Here, Input, Marks};
+use crate::marks::{Found, Here, Input};
 use crate::parser::Shared;
-use crate::reply::{Kind, List};
+use crate::reply::{Between, CDATA, Kind, List};
 use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
 use rolecall_conversation::json;
 
@@ -12,8 +12,6 @@ pub(crate) struct Arguments {
     at: At,
     /// How many were read.
     count: usize,
-    between: Marks<Between>,
-    middles: Marks<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,33 +49,15 @@ enum How {
     Literal(Box<ValueReader>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Between {
-    Open,
-    Separator,
-    End,
-}
-
 /// The longest key.
 const KEY: usize = 4096;
 
 /// How far behind a quote is looked for what shows that it closes.
 const AHEAD: usize = 256;
 
-const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
-
 impl Arguments {
-    pub fn new(list: &List) -> Arguments {
-        let mut between = Marks::new();
-        between.add("", &list.end.up_to(list.end.first_mark()), Between::End);
-        between.add("", &list.open, Between::Open);
-        between.add("", &list.separator, Between::Separator);
-        let mut middles = Marks::new();
-        for (number, kind) in list.kinds.iter().enumerate() {
-            middles.add("", &kind.middle, number);
-            middles.add("", &without_space(&kind.middle), number);
-        }
-        Arguments { at: At::Between, count: 0, between, middles }
+    pub fn new() -> Arguments {
+        Arguments { at: At::Between, count: 0 }
     }
 
     /// Reads as far as it goes. What is done is the list; what closes the call is left.
@@ -120,9 +100,9 @@ impl Arguments {
         if *at == input.text.len() {
             return Some(self.over(list.end.is_empty() && is_last, out));
         }
-        match self.between.at(input, *at, is_last) {
+        match list.between.at(input, *at, is_last) {
             Here::Open => Some(State::More),
-            Here::Mark(end, action) => match self.between.action(action) {
+            Here::Mark(end, action) => match list.between.action(action) {
                 Between::End => Some(self.over(true, out)),
                 Between::Separator => {
                     *at = end;
@@ -199,7 +179,7 @@ impl Arguments {
         at: &mut usize,
         is_last: bool,
     ) -> Option<State> {
-        match self.middles.at(input, *at, is_last) {
+        match list.middles.at(input, *at, is_last) {
             Here::Open => {
                 self.at = At::Middle(key);
                 Some(State::More)
@@ -210,7 +190,7 @@ impl Arguments {
             }
             Here::Mark(end, action) => {
                 *at = end;
-                let number = *self.middles.action(action);
+                let number = *list.middles.action(action);
                 let kind = &list.kinds[number];
                 let how = match kind {
                     kind if kind.close.is_empty() => How::Literal(Box::new(ValueReader::literal())),
@@ -292,20 +272,16 @@ impl Arguments {
                 bad => Some(bad),
             };
         }
-        let mut closes = Marks::new();
-        let (close, close_pad) = match &reading.how {
-            How::Cdata(_) => {
-                let mut close = Literal::of(CDATA.1);
-                close.append(&kind.close);
-                (close, "")
-            }
-            _ => (kind.close.clone(), kind.close_pad.as_str()),
+        let closes = match &reading.how {
+            How::Cdata(_) => &kind.cdata_closes,
+            _ => &kind.closes,
         };
-        closes.add(close_pad, &close, ());
+        let is_section = matches!(reading.how, How::Cdata(_));
         let mut from = *at;
         loop {
             let (end, behind) = match closes.find(input, from, is_last) {
-                Found::Mark(start, end, _) => match shows_end(list, shared, &close, input, end, is_last) {
+                Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
+                Found::Mark(start, end, _) => match shows_end(list, shared, input, end, is_last) {
                     Some(true) => (start, Some(end)),
                     Some(false) => {
                         from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
@@ -392,17 +368,7 @@ fn how_of(list: &List, kind: &Kind, shared: &Shared, name: &str, key: &str) -> H
 
 /// Whether what closes a value does so here: a quote does only where another argument or the call's end follows. None, if that is
 /// not known yet.
-fn shows_end(
-    list: &List,
-    shared: &Shared,
-    close: &Literal,
-    input: Input<'_>,
-    end: usize,
-    is_last: bool,
-) -> Option<bool> {
-    if close.is_strong() {
-        return Some(true);
-    }
+fn shows_end(list: &List, shared: &Shared, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
     let rest = &input.text[end..];
     let open = match rest.len() > AHEAD || is_last {
         true => Some(false),
@@ -457,26 +423,4 @@ fn shows_end(
         None if is_last => Some(rest.trim().is_empty()),
         None => open,
     }
-}
-
-/// A literal whose marks may stand side by side without white space between them.
-fn without_space(literal: &Literal) -> Literal {
-    let mut tight = Literal::default();
-    let mut after_mark = false;
-    let mut space = String::new();
-    for (at, character) in literal.text().char_indices() {
-        let is_control = literal.byte(at).is_some_and(|(_, control)| control);
-        if character.is_whitespace() && after_mark {
-            space.push(character);
-            continue;
-        }
-        if character != '<' {
-            tight.push(&space, false);
-        }
-        space.clear();
-        tight.push(character.encode_utf8(&mut [0; 4]), is_control);
-        after_mark = character == '>';
-    }
-    tight.push(&space, false);
-    tight
 }

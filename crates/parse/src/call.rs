@@ -196,7 +196,7 @@ impl Running {
                     return Step::Bad(why);
                 }
                 if !matches!(self.inside, Inside::Arguments(_)) {
-                    self.inside = Inside::Arguments(Box::new(Arguments::new(list)));
+                    self.inside = Inside::Arguments(Box::new(Arguments::new()));
                 }
                 let Inside::Arguments(arguments) = &mut self.inside else { return Step::Wait };
                 let name = self.name.as_deref().unwrap_or_default();
@@ -431,22 +431,18 @@ impl Running {
 
     fn code(
         &mut self,
-        closes: &[Literal],
+        closes: &Marks<()>,
         shared: &mut Shared,
         pending: &Pending,
         at: &mut usize,
         is_last: bool,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Step {
-        let mut marks = Marks::new();
-        for close in closes {
-            marks.add(close.lead(), &close.core(), ());
-        }
         let input = pending.input();
         let index = self.index.unwrap_or_default();
         let mut from = *at;
         loop {
-            let (found, used) = match marks.find(input, from, is_last) {
+            let (found, used) = match closes.find(input, from, is_last) {
                 crate::marks::Found::Mark(start, end, _) => {
                     // A fence may stand in the code itself: the last one has the end of the turn behind it.
                     let core = input.text[start..end].trim();
@@ -472,7 +468,7 @@ impl Running {
                 self.is_whole = true;
                 return Step::Next;
             }
-            if is_last && closes.iter().all(|close| close.core().text().is_empty()) {
+            if is_last && closes.is_empty() {
                 self.is_whole = true;
             }
             return Step::Wait;

@@ -106,14 +106,33 @@ impl Literal {
             || self.text.trim().starts_with("```")
     }
 
-    /// The same with each of these tokens as a control token wherever it is spelled.
-    pub fn with_tokens(&self, tokens: &[String]) -> Literal {
-        let mut literal = self.clone();
+    /// Takes each of these tokens for a control token wherever it is spelled.
+    pub fn mark_tokens(&mut self, tokens: &[String]) {
         for token in tokens.iter().filter(|token| !token.is_empty()) {
             for (start, _) in self.text.match_indices(token.as_str()) {
-                literal.control[start..start + token.len()].fill(true);
+                self.control[start..start + token.len()].fill(true);
             }
         }
-        literal
+    }
+
+    /// The same where marks stand side by side without white space between them.
+    pub fn without_space(&self) -> Literal {
+        let mut tight = Literal::default();
+        let mut space = String::new();
+        let mut is_behind_mark = false;
+        for (at, character) in self.text.char_indices() {
+            if character.is_whitespace() && is_behind_mark {
+                space.push(character);
+                continue;
+            }
+            if character != '<' {
+                tight.push(&space, false);
+            }
+            space.clear();
+            tight.push(character.encode_utf8(&mut [0; 4]), self.control[at]);
+            is_behind_mark = character == '>';
+        }
+        tight.push(&space, false);
+        tight
     }
 }

@@ -99,6 +99,10 @@ impl<A> Marks<A> {
         self.nodes[node].action.get_or_insert(action);
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.actions.is_empty()
+    }
+
     pub fn action(&self, number: usize) -> &A {
         &self.actions[number]
     }

@@ -10,8 +10,8 @@ use rolecall_format::{CallIds, Format, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
-pub(crate) use program::{Item, Keys, Kind, List, Program, Syntax};
-use program::{Piece, call_items, code_items, pieces};
+pub(crate) use program::{Between, CDATA, Item, Keys, Kind, List, Program, Syntax};
+use program::{Layouts, Piece, call_items, code_items};
 use turns::{Part, Turns, turns_of};
 
 /// How a format's replies are read: made once, shared by all parsers.
@@ -83,10 +83,11 @@ impl Reply {
     /// The same for output that comes as token ids: what spells one of the tokenizer's added tokens is a mark only where that
     /// token wrote it.
     pub fn with_tokens(format: &Format, tokens: &[String]) -> Reply {
-        let turns = turns_of(format);
-        let calls = Calls::of(format, &turns);
+        let layouts = Layouts { format, tokens };
+        let turns = turns_of(layouts);
+        let calls = Calls::of(layouts, &turns);
         let mut reply = Reply {
-            opening: turns.opening.with_tokens(tokens),
+            opening: turns.opening.clone(),
             head: Marks::new(),
             head_call: None,
             content: Marks::new(),
@@ -129,15 +130,16 @@ struct Calls {
 }
 
 impl Calls {
-    fn of(format: &Format, turns: &Turns) -> Calls {
+    fn of(layouts: Layouts<'_>, turns: &Turns) -> Calls {
         let mut calls = Calls::default();
         // White space between the answer and the calls is neither's.
-        let closes = turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
+        let closes =
+            turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
         let opens = turns.around.iter().filter(|around| around.part == Part::Calls);
         let pads = closes.map(|around| &around.close).chain(opens.map(|around| &around.open));
         let pad = pads.filter(|pad| pad.is_blank()).map(Literal::text).max_by_key(|pad| pad.len());
         let pad = pad.unwrap_or_default().to_owned();
-        let group = format.layout(Slot::Calls).map(|layout| pieces(format, layout));
+        let group = layouts.pieces(Slot::Calls);
         let (mut open, mut close) = (Literal::default(), Literal::default());
         if let Some(group) = &group {
             let mut is_behind = false;
@@ -149,13 +151,9 @@ impl Calls {
                 }
             }
         }
-        if let Some(layout) = format.layout(Slot::CallSeparator)
-            && let Some(Piece::Literal(literal)) = pieces(format, layout).into_iter().next()
-        {
-            calls.separator = literal;
-        }
-        let function = call_items(format);
-        let code = code_items(format);
+        calls.separator = layouts.literal(Slot::CallSeparator).unwrap_or_default();
+        let function = call_items(layouts);
+        let code = code_items(layouts);
         // What stands in the turn's layouts before the calls belongs to what opens them.
         let leads = turns.around.iter().filter(|around| around.part == Part::Calls).map(|around| around.open.clone());
         let lead = leads.into_iter().find(|lead| !lead.is_blank()).unwrap_or_default();
@@ -309,11 +307,10 @@ impl Builder<'_> {
         self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
         let calls = self.calls;
         for (pad, mark, program) in &calls.entries {
-            let mark = mark.with_tokens(self.tokens);
             let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
-            self.reply.content.add(pad, &mark, what());
-            self.reply.after_call.add("", &mark, what());
-            self.reply.reasoning_with_calls.add(pad, &mark, what());
+            self.reply.content.add(pad, mark, what());
+            self.reply.after_call.add("", mark, what());
+            self.reply.reasoning_with_calls.add(pad, mark, what());
         }
         for (mark, program) in &calls.weak {
             self.add(&[Head], mark, Meaning::Call(*program));
@@ -360,7 +357,8 @@ impl Builder<'_> {
                 literal
             }),
         );
-        for end in stops {
+        for mut end in stops {
+            end.mark_tokens(self.tokens);
             self.add(&[Head, Content, Reasoning, AfterCall], &end, Meaning::End);
         }
     }
@@ -390,7 +388,6 @@ impl Builder<'_> {
 
     /// Adds a mark with what may follow it and belongs to it.
     fn mark(&mut self, at: &[At], literal: &Literal, meaning: Meaning, pad: &str) {
-        let literal = literal.with_tokens(self.tokens);
         // White space alone is a mark only at the head, where it opens the answer.
         let (lead, core) = match literal.is_blank() {
             true if at == [At::Head] => (String::new(), literal.clone()),

@@ -1,9 +1,10 @@
 //! A call's layout as a list of what is to be read, one thing after the other.
 
 use rolecall_conversation::{Json, json};
-use rolecall_format::{Codec, Field, Format, Layout, Op, Slot};
+use rolecall_format::{Codec, Field, Format, Op, Slot};
 
 use crate::literal::Literal;
+use crate::marks::Marks;
 
 /// What is read of a call, in order.
 #[derive(Clone, Debug, Default)]
@@ -34,7 +35,7 @@ pub(crate) enum Item {
     /// Text of the format that may be missing.
     Fence(Literal),
     /// Code, up to one of these.
-    Code(Vec<Literal>),
+    Code(Marks<()>),
 }
 
 /// The keys under which an object holds a call.
@@ -65,7 +66,7 @@ pub(crate) enum Syntax {
 }
 
 /// How a list of arguments is written.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct List {
     /// Before each key.
     pub open: Literal,
@@ -75,6 +76,18 @@ pub(crate) struct List {
     pub end: Literal,
     /// How values are written.
     pub kinds: Vec<Kind>,
+    /// What may stand where an argument may begin.
+    pub between: Marks<Between>,
+    /// What may stand between key and value, and the kind of value behind it.
+    pub middles: Marks<usize>,
+}
+
+/// What may stand where an argument may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Between {
+    Open,
+    Separator,
+    End,
 }
 
 /// How the values of one kind are written.
@@ -86,13 +99,17 @@ pub(crate) struct Kind {
     pub pad: String,
     /// Behind the value, without white space at its ends.
     pub close: Literal,
-    /// White space that stands before `close` and is not part of the value.
-    pub close_pad: String,
     /// Whether the value is a string.
     pub is_string: bool,
     /// Whether it may stand in a CDATA section.
     pub cdata: bool,
+    /// What closes the value: with the white space that is not part of it, and behind a CDATA section.
+    pub closes: Marks<()>,
+    pub cdata_closes: Marks<()>,
 }
+
+/// What opens and closes a CDATA section.
+pub(crate) const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
 
 /// A layout's pieces as they are read: literal text, holes; groups are opened.
 #[derive(Clone, Debug)]
@@ -101,39 +118,64 @@ pub(crate) enum Piece {
     Hole(Field, Codec),
 }
 
-/// The pieces of a layout, groups with their content, literals joined.
-pub(crate) fn pieces(format: &Format, layout: &Layout) -> Vec<Piece> {
-    let mut pieces = Vec::new();
-    collect(format, layout.ops(), &mut pieces);
-    pieces
+/// A format's layouts, and the tokenizer's added tokens: text that spells one is that token.
+#[derive(Clone, Copy)]
+pub(crate) struct Layouts<'a> {
+    pub format: &'a Format,
+    pub tokens: &'a [String],
 }
 
-fn collect(format: &Format, ops: &[Op], pieces: &mut Vec<Piece>) {
-    for op in ops {
-        match op {
-            Op::Literal(text) => push_literal(pieces, text, false),
-            Op::Control(id) => push_literal(pieces, &format.control(*id).text, true),
-            Op::Hole { codec: Codec::Present, .. } | Op::Seam | Op::Own(_) => {}
-            Op::Hole { field, codec, .. } => pieces.push(Piece::Hole(*field, codec.clone())),
-            Op::Group(inner) => collect(format, inner, pieces),
+impl Layouts<'_> {
+    /// The pieces of a slot's layout, groups with their content, literals joined.
+    pub fn pieces(self, slot: Slot) -> Option<Vec<Piece>> {
+        let mut pieces = Vec::new();
+        self.collect(self.format.layout(slot)?.ops(), &mut pieces);
+        for piece in &mut pieces {
+            if let Piece::Literal(literal) = piece {
+                literal.mark_tokens(self.tokens);
+            }
+        }
+        Some(pieces)
+    }
+
+    /// The literal text that a slot's layout begins with.
+    pub fn literal(self, slot: Slot) -> Option<Literal> {
+        match self.pieces(slot)?.into_iter().next()? {
+            Piece::Literal(literal) => Some(literal),
+            Piece::Hole(..) => None,
         }
     }
-}
 
-pub(crate) fn push_literal(pieces: &mut Vec<Piece>, text: &str, is_control: bool) {
-    match pieces.last_mut() {
-        Some(Piece::Literal(literal)) => literal.push(text, is_control),
-        _ => {
-            let mut literal = Literal::default();
-            literal.push(text, is_control);
-            pieces.push(Piece::Literal(literal));
+    fn collect(self, ops: &[Op], pieces: &mut Vec<Piece>) {
+        for op in ops {
+            let (text, is_control) = match op {
+                Op::Literal(text) => (text.as_str(), false),
+                Op::Control(id) => (self.format.control(*id).text.as_str(), true),
+                Op::Hole { codec: Codec::Present, .. } | Op::Seam | Op::Own(_) => continue,
+                Op::Hole { field, codec, .. } => {
+                    pieces.push(Piece::Hole(*field, codec.clone()));
+                    continue;
+                }
+                Op::Group(inner) => {
+                    self.collect(inner, pieces);
+                    continue;
+                }
+            };
+            match pieces.last_mut() {
+                Some(Piece::Literal(literal)) => literal.push(text, is_control),
+                _ => {
+                    let mut literal = Literal::default();
+                    literal.push(text, is_control);
+                    pieces.push(Piece::Literal(literal));
+                }
+            }
         }
     }
 }
 
 /// The items of a call's layout; none if it holds nothing that can be read as a call.
-pub(crate) fn call_items(format: &Format) -> Option<Vec<Item>> {
-    let pieces = pieces(format, format.layout(Slot::Call)?);
+pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
+    let pieces = layouts.pieces(Slot::Call)?;
     let mut items = Vec::new();
     let mut at = 0;
     while at < pieces.len() {
@@ -171,7 +213,7 @@ pub(crate) fn call_items(format: &Format) -> Option<Vec<Item>> {
                             Some(Piece::Literal(literal)) => literal.core(),
                             _ => Literal::default(),
                         };
-                        items.push(Item::Arguments(Syntax::List(Box::new(list_of(format, end)?))));
+                        items.push(Item::Arguments(Syntax::List(Box::new(list_of(layouts, end)?))));
                     }
                     (Field::Arguments, _) => items.push(Item::Arguments(Syntax::Json)),
                     _ => {}
@@ -185,8 +227,8 @@ pub(crate) fn call_items(format: &Format) -> Option<Vec<Item>> {
 }
 
 /// The items of the interpreter's layout.
-pub(crate) fn code_items(format: &Format) -> Option<Vec<Item>> {
-    let pieces = pieces(format, format.layout(Slot::CallInterpreter)?);
+pub(crate) fn code_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
+    let pieces = layouts.pieces(Slot::CallInterpreter)?;
     let at = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Code, _)))?;
     let mut items = Vec::new();
     if let Some(Piece::Literal(literal)) = at.checked_sub(1).and_then(|before| pieces.get(before)) {
@@ -203,13 +245,13 @@ pub(crate) fn code_items(format: &Format) -> Option<Vec<Item>> {
     };
     // A fence around the code may be missing where a mark stands behind it.
     let core = close.core();
-    let mut closes = vec![close.from(0).up_to(close.text().trim_end().len())];
+    let mut closes = Marks::new();
+    closes.add(close.lead(), &core, ());
     if let Some(rest) = core.text().strip_prefix("```")
         && !rest.trim().is_empty()
     {
-        closes.push(core.from("```".len()).core());
+        closes.add("", &core.from("```".len()).core(), ());
     }
-    closes.retain(|close| !close.is_empty());
     items.push(Item::Code(closes));
     Some(items)
 }
@@ -220,46 +262,57 @@ fn push_item(items: &mut Vec<Item>, literal: Literal) {
     }
 }
 
-fn list_of(format: &Format, end: Literal) -> Option<List> {
-    let slots = [(Slot::ArgumentString, true), (Slot::Argument, false)];
-    let mut list = List { end, ..List::default() };
-    for (slot, is_string) in slots {
-        let Some(layout) = format.layout(slot) else { continue };
-        let pieces = pieces(format, layout);
+fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
+    let mut kinds = Vec::new();
+    let mut open = Literal::default();
+    for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
+        let Some(pieces) = layouts.pieces(slot) else { continue };
         let key = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Key, _)))?;
         let value = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Value, _)))?;
         let literal = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
             Some(Piece::Literal(literal)) => literal.clone(),
             _ => Literal::default(),
         };
-        let open = literal(key.checked_sub(1)).core();
+        open = literal(key.checked_sub(1)).core();
         let middle = if value > key + 1 { literal(Some(key + 1)) } else { Literal::default() };
         let close = literal(Some(value + 1));
-        let cdata = matches!(pieces[value], Piece::Hole(_, Codec::Cdata));
-        list.open = open;
-        list.kinds.push(Kind {
+        let mut kind = Kind {
             pad: middle.trail().to_owned(),
             middle: middle.core(),
-            close_pad: close.lead().to_owned(),
             close: close.core(),
             is_string,
-            cdata,
-        });
-    }
-    if let Some(layout) = format.layout(Slot::ArgumentSeparator)
-        && let Some(Piece::Literal(literal)) = pieces(format, layout).into_iter().next()
-    {
-        list.separator = literal.core();
+            cdata: matches!(pieces[value], Piece::Hole(_, Codec::Cdata)),
+            closes: Marks::new(),
+            cdata_closes: Marks::new(),
+        };
+        kind.closes.add(close.lead(), &kind.close, ());
+        let mut section = Literal::of(CDATA.1);
+        section.append(&kind.close);
+        kind.cdata_closes.add("", &section, ());
+        kinds.push(kind);
     }
     // Where the layouts of both are alike, the schema alone says what is a string.
-    if let [string, other] = &list.kinds[..]
+    if let [string, other] = &kinds[..]
         && (&string.middle, &string.close) == (&other.middle, &other.close)
     {
         let cdata = string.cdata || other.cdata;
-        list.kinds.remove(0);
-        list.kinds[0].cdata = cdata;
+        kinds.remove(0);
+        kinds[0].cdata = cdata;
     }
-    (!list.kinds.is_empty()).then_some(list)
+    if kinds.is_empty() {
+        return None;
+    }
+    let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
+    let mut between = Marks::new();
+    between.add("", &end.up_to(end.first_mark()), Between::End);
+    between.add("", &open, Between::Open);
+    between.add("", &separator, Between::Separator);
+    let mut middles = Marks::new();
+    for (number, kind) in kinds.iter().enumerate() {
+        middles.add("", &kind.middle, number);
+        middles.add("", &kind.middle.without_space(), number);
+    }
+    Some(List { open, separator, end, kinds, between, middles })
 }
 
 /// A JSON object that literal text and holes make together: what stands before it, its keys, what stands behind it, and of how

@@ -2,6 +2,7 @@
 
 use rolecall_format::{Codec, Field, Format, Op, Slot};
 
+use super::program::Layouts;
 use crate::literal::Literal;
 
 /// The slots that write an assistant's turn.
@@ -46,10 +47,16 @@ enum Piece {
     Part(Part, Option<usize>),
 }
 
-pub(crate) fn turns_of(format: &Format) -> Turns {
+pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
+    let Layouts { format, tokens } = layouts;
     let mut variants = Vec::new();
     for layout in TURNS.iter().filter_map(|slot| format.layout(*slot)) {
         variants.extend(variants_of(format, layout.ops()));
+    }
+    for piece in variants.iter_mut().flatten() {
+        if let Piece::Literal(literal, _) = piece {
+            literal.mark_tokens(tokens);
+        }
     }
     // A turn that begins with its calls begins as these do.
     let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(Piece::Part(Part::Calls, _))));
@@ -65,9 +72,8 @@ pub(crate) fn turns_of(format: &Format) -> Turns {
     };
     let turns = read(opening);
     // Where every turn begins with reasoning, its mark is not the turn's.
-    let is_hidden = turns.around.iter().any(|around| {
-        around.part == Part::Reasoning && around.is_first && around.open.is_blank()
-    });
+    let is_hidden =
+        turns.around.iter().any(|around| around.part == Part::Reasoning && around.is_first && around.open.is_blank());
     match turns.opening.text().rfind(['<', '[']) {
         Some(last) if is_hidden && last > 0 => read(turns.opening.up_to(last).core()),
         _ => turns,
@@ -124,7 +130,7 @@ fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<Piec
 }
 
 /// The literal text of a layout without its holes and groups.
-pub(crate) fn literal_of(format: &Format, ops: &[Op]) -> Literal {
+fn literal_of(format: &Format, ops: &[Op]) -> Literal {
     let mut literal = Literal::default();
     for op in ops {
         match op {
