@@ -28,12 +28,15 @@ pub mod diff;
 mod error;
 mod files;
 pub mod gguf;
+mod id_parser;
 pub mod model;
+pub mod roundtrip;
 pub mod template;
 mod tokenizer_file;
 
 pub use dialects::{read_format, registry};
 pub use error::Error;
+pub use id_parser::IdParser;
 pub use rolecall_conversation::{
     Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
 };
@@ -45,11 +48,12 @@ pub use rolecall_format::{
     Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, Generation, Identity, Layout,
     LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved, codec, load,
 };
+pub use rolecall_infer::{Inferred, Report as InferenceReport, infer};
 pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;
 pub use rolecall_parse::{
-    CallsInReasoning, Event, Ids, JsonPolicy, Malformed, ParseOptions, ParsedCall, Reading, Stop, TextAfterCalls,
-    UnknownNames, Why,
+    CallsInReasoning, Event, Ids, JsonPolicy, Malformed, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop,
+    TextAfterCalls, UnknownNames, Why, read,
 };
 pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{

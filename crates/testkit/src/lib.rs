@@ -1,6 +1,6 @@
 //! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
 //! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts;
-//! `generate` makes conversations for property tests, `toy` is a tokenizer without files, `gguf` writes files of that kind.
+//! `transcript` reads model output cut in any way; `generate` makes conversations for property tests, `toy` is a tokenizer without files, `gguf` writes files of that kind.
 //! `forge` tries to forge control tokens. The binary `conform` runs golden files from anywhere.
 //! Start reading at [`Fixture`] and [`golden`].
 
@@ -15,6 +15,7 @@ mod makers;
 mod report;
 pub mod texts;
 mod toy;
+pub mod transcript;
 
 pub use fixture::Fixture;
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};

@@ -13,6 +13,15 @@ pub enum Verdict {
         /// What came out.
         found: String,
     },
+    /// A model's output was not read as expected.
+    Misread {
+        /// What was expected.
+        expected: String,
+        /// What was read.
+        found: String,
+        /// The output.
+        output: String,
+    },
     /// Not run, and why.
     Skipped(&'static str),
     /// The reference crashes by accident or answers nothing, which is listed in COMPATIBILITY.md; what is done instead
@@ -51,7 +60,8 @@ struct Count {
 #[derive(Default)]
 pub struct Report {
     groups: BTreeMap<String, Count>,
-    failures: Vec<(String, String, String)>,
+    /// Ids, and what is wrong with them.
+    failures: Vec<(String, String)>,
 }
 
 impl Report {
@@ -67,7 +77,12 @@ impl Report {
             Verdict::Passed => count.passed += 1,
             Verdict::Failed { expected, found } => {
                 count.failed += 1;
-                self.failures.push((id.to_owned(), expected, found));
+                self.failures.push((id.to_owned(), difference(&expected, &found)));
+            }
+            Verdict::Misread { expected, found, output } => {
+                count.failed += 1;
+                let text = format!("  expected: {expected}\n  found:    {found}\n  output:   {output:?}\n");
+                self.failures.push((id.to_owned(), text));
             }
             Verdict::Skipped(reason) => {
                 count.skipped += 1;
@@ -99,8 +114,8 @@ impl Report {
                 let _ = writeln!(text, "{:>42}{number} {what}: {reason}", "");
             }
         }
-        for (id, expected, found) in self.failures.iter().take(failures) {
-            let _ = write!(text, "\nFAILED {id}\n{}", difference(expected, found));
+        for (id, why) in self.failures.iter().take(failures) {
+            let _ = write!(text, "\nFAILED {id}\n{why}");
         }
         if self.failures.len() > failures {
             let _ =

@@ -1,6 +1,6 @@
 //! Runs golden files of reference systems through rolecall and says what passed.
 //!
-//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]
+//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--only TEXT] [--failures N]
 //!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
 //!
 //! The facts, where not given, are looked for in `facts` beside the first file's folder. The second form makes N conversations
@@ -14,7 +14,8 @@ use std::{env, fs, thread};
 use rolecall_testkit::golden::Folders;
 use rolecall_testkit::{Report, forge, golden};
 
-const USAGE: &str = "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--failures N]
+const USAGE: &str =
+    "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--only TEXT] [--failures N]
        conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]";
 
 fn main() -> ExitCode {
@@ -74,6 +75,7 @@ fn run_files(arguments: &Arguments) -> Result<bool, String> {
     let mut folders = arguments.folders.clone();
     folders.facts = folders.facts.or_else(|| Some(arguments.files.first()?.parent()?.join("../facts")));
     let mut context = golden::Context::new(folders);
+    context.only = arguments.only.clone();
     let mut report = Report::new();
     for file in &arguments.files {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;

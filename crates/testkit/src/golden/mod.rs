@@ -9,6 +9,7 @@ mod lagent;
 mod lmdeploy;
 mod lmflow;
 mod lmflow_jinja;
+mod outputs;
 mod runs;
 mod xtuner;
 
@@ -38,9 +39,12 @@ pub struct Context {
     pub registry: Registry,
     /// Where to find what the vectors name.
     pub folders: Folders,
+    /// Only vectors whose id holds this text are run.
+    pub only: Option<String>,
     loaded: HashMap<String, Option<Arc<dyn Tokenizer>>>,
     jinja: hf_jinja::Shared,
     jinja_presets: lmflow_jinja::Templates,
+    replies: outputs::Replies,
 }
 
 impl Context {
@@ -49,9 +53,11 @@ impl Context {
         Context {
             registry: rolecall::registry(),
             folders,
+            only: None,
             loaded: HashMap::new(),
             jinja: hf_jinja::Shared::default(),
             jinja_presets: lmflow_jinja::Templates::default(),
+            replies: outputs::Replies::default(),
         }
     }
 
@@ -91,6 +97,13 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         ),
     };
     let op = if op.is_empty() { "encode" } else { op };
+    let id = match kind {
+        "golden" => format!("{template} {}", text(row, "case")),
+        _ => text(row, "id").to_owned(),
+    };
+    if context.only.as_ref().is_some_and(|only| !id.contains(only.as_str())) {
+        return;
+    }
     let verdict = match system {
         "internlm2" => internlm2::run(row, op, context),
         "chatglm3" => chatglm3::run(row, op, context),
@@ -103,12 +116,8 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         "lmflow" => lmflow::run(row, op, context),
         "hf_jinja" => hf_jinja::run(row, &mut context.jinja, context.folders.templates.as_deref()),
         "stability" => Verdict::Skipped("templates are not judged yet"),
-        "outputs" => Verdict::Skipped("model output is not read yet"),
+        "outputs" => outputs::run(row, &mut context.replies, context.folders.templates.as_deref()),
         _ => Verdict::Failed { expected: "a known system".into(), found: format!("`{system}`") },
-    };
-    let id = match kind {
-        "golden" => format!("{template} {}", text(row, "case")),
-        _ => text(row, "id").to_owned(),
     };
     let model = if system == "ids" && template.is_empty() { text(row, "format") } else { template };
     report.add(&format!("{system} · {model} · {op}"), &id, verdict);

@@ -1,0 +1,88 @@
+//! `rolecall parse`: one output while it comes, or one a line.
+
+mod input;
+mod line;
+
+use rolecall::json::{Layout, write_into};
+use rolecall::{Event, Json, ParseOptions, Reading, Request, answer};
+
+use crate::args::{FinishArg, Parse};
+use crate::batch::{Journal, Plan, Rows, answer_lines};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::job::refused;
+use crate::output::Output;
+use crate::reading::{Reader, Ready, request_of_one_word};
+use crate::refusal::Refusal;
+use crate::source::Source;
+
+pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
+    let reader = Reader::new(&args.layouts)?;
+    let policies = args.policies.options();
+    if args.batch.jsonl {
+        return run_batch(args, reader, policies, output);
+    }
+    let ready = ready(args, &reader, &policies)?;
+    let mut reading = Reading::default();
+    let mut written = Ok(());
+    let mut sink = |event: Event<'_>| match args.events {
+        true if written.is_ok() => written = output.write_json(&answer::of_event(&event)),
+        true => {}
+        false => reading.add(&event),
+    };
+    let stop = args.finish.unwrap_or(FinishArg::Stop).stop();
+    input::feed(args, ready, stop, &mut sink)?;
+    written?;
+    if !args.events {
+        output.write_json(&answer::of_reading(None, &reading))?;
+    }
+    Ok(Exit::Good)
+}
+
+fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Output) -> Result<Exit, Failure> {
+    let plan = Plan { input: args.input.as_deref(), options: &args.batch, target: None, journal: Journal::default() };
+    answer_lines(plan, output, move |line, rows| {
+        let answer = line::answer(&reader, &policies, line)?;
+        // Only encoding writes columns.
+        if let Rows::Lines(text) = rows {
+            write_into(text, &answer, &Layout::compact());
+        }
+        Ok(0)
+    })
+}
+
+/// How the one output of a run is read.
+fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready, Failure> {
+    let tail = args.tail.as_deref();
+    if let Some(path) = &args.conversation {
+        let source = files::read_text(path)?;
+        let request = Request::from_text(&source.text).map_err(Refusal::from);
+        let ready = request.and_then(|request| reader.ready(request, tail, policies));
+        return ready.map_err(|refusal| refused(refusal, &source));
+    }
+    let nothing = Source { name: "command line".into(), text: String::new() };
+    let Some(path) = &args.tools else {
+        let ready = request_of_one_word(None).and_then(|request| reader.ready(request, tail, policies));
+        return ready.map_err(|refusal| refused(refusal, &nothing));
+    };
+    let source = files::read_text(path)?;
+    let with_tools = || -> Result<Ready, Refusal> {
+        let tools = match rolecall::json::parse(&source.text).map_err(rolecall_openai::Error::from)? {
+            Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
+            other => Some(other),
+        };
+        let request = request_of_one_word(tools)?;
+        let tools = request.conversation.tools.clone();
+        match reader.ready(request, tail, policies) {
+            // They say of what type arguments are, even where the format has no place to offer them.
+            Err(Refusal::Library(rolecall::Error::Render(rolecall::RenderError::NoPlace { .. }))) => {
+                let mut ready = reader.ready(request_of_one_word(None)?, tail, policies)?;
+                ready.options.tools = tools.unwrap_or_default();
+                Ok(ready)
+            }
+            ready => ready,
+        }
+    };
+    with_tools().map_err(|refusal| refused(refusal, &source))
+}

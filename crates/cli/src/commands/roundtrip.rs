@@ -1,0 +1,147 @@
+//! `rolecall roundtrip`: each assistant message rendered, read back and compared.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use rolecall::roundtrip::{Difference, DifferenceKind, differences};
+use rolecall::{Json, Origin, ParseOptions, Prompt, Reading, Request, Role, Stop, answer, object};
+
+use crate::args::Roundtrip;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::job::refused;
+use crate::output::Output;
+use crate::paint::{Paint, Style};
+use crate::reading::{Reader, Ready};
+use crate::refusal::Refusal;
+use crate::visible::escape;
+
+/// A message and what became of it.
+struct Trip {
+    message: usize,
+    /// What the model would have written.
+    output: String,
+    reading: Reading,
+    differences: Vec<Difference>,
+}
+
+impl Trip {
+    /// Whether nothing was read otherwise than it was written.
+    fn is_same(&self) -> bool {
+        let changed = |difference: &Difference| difference.kind == DifferenceKind::Changed;
+        !self.differences.iter().any(changed) && self.reading.malformed.is_empty()
+    }
+}
+
+pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
+    let reader = Reader::new(&args.layouts)?;
+    let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
+    let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| trips(&reader, &request));
+    let trips = trips.map_err(|refusal| refused(refusal, &source))?;
+    let same = trips.iter().all(Trip::is_same);
+    if args.json {
+        let messages: Vec<Json> = trips.iter().map(of_trip).collect();
+        output.write_json(&Json::Object(object! { "same" => same, "messages" => messages }))?;
+    } else {
+        output.write(&draw(&trips, output.paint))?;
+    }
+    Ok(if same { Exit::Good } else { Exit::Refused })
+}
+
+fn trips(reader: &Reader, request: &Request) -> Result<Vec<Trip>, Refusal> {
+    let messages = &request.conversation.messages;
+    let spoken = (0..messages.len()).filter(|at| *messages[*at].role() == Role::Assistant);
+    spoken.map(|at| trip(reader, request, at)).collect()
+}
+
+/// Renders the conversation up to a message and before it; what the one has more than the other is what the model writes.
+fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> {
+    let up_to = |end: usize, generation: bool| {
+        let mut part = request.clone();
+        part.conversation.messages.truncate(end);
+        part.conversation.add_generation_prompt = Some(generation);
+        part.conversation.continue_final_message = false;
+        reader.job.ask(part)
+    };
+    let asked = up_to(at + 1, false)?;
+    let whole = asked.render()?;
+    let before = match at {
+        // Nothing stands before it; some formats and templates refuse that.
+        0 => up_to(0, true)?.render().map_or(String::new(), |prompt| prompt.text().to_owned()),
+        _ => up_to(at, true)?.render()?.text().to_owned(),
+    };
+    // Some templates open in their prompt what they do not write of an answer that is given.
+    let shared = common_prefix(&before, whole.text());
+    let (tail, written) = whole.text().split_at(shared);
+    let Ready { reply, options } = reader.ready_behind(&asked, tail.to_owned(), &ParseOptions::default())?;
+    let reading = rolecall::read(&reply, options, written, Stop::End);
+    let message = &request.conversation.messages[at];
+    let differences = differences(message, &reading, |field| is_written(&whole, at, field));
+    Ok(Trip { message: at, output: written.to_owned(), reading, differences })
+}
+
+/// How many bytes two texts begin with alike, up to a character's border.
+fn common_prefix(a: &str, b: &str) -> usize {
+    a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(character, _)| character.len_utf8()).sum()
+}
+
+/// Whether a field of a message stands in a prompt.
+fn is_written(prompt: &Prompt, at: usize, path: &str) -> bool {
+    prompt.segments().any(|segment| match &segment.origin {
+        Origin::Message { message, field } => *message == at && field.starts_with(path),
+        _ => false,
+    })
+}
+
+/// `{"index", "output", "same", "read": {"message", ..}, "differences": [{"field", "kind", "said", "read"}]}`
+fn of_trip(trip: &Trip) -> Json {
+    let differences = trip.differences.iter().map(|difference| {
+        Json::Object(object! {
+            "field" => difference.field.as_str(), "kind" => difference.kind.code(),
+            "said" => difference.said.as_str(), "read" => difference.read.as_str(),
+        })
+    });
+    Json::Object(object! {
+        "index" => trip.message as i64,
+        "output" => trip.output.as_str(),
+        "same" => trip.is_same(),
+        "read" => answer::of_reading(None, &trip.reading),
+        "differences" => differences.collect::<Vec<Json>>(),
+    })
+}
+
+fn draw(trips: &[Trip], paint: Paint) -> String {
+    let mut page = String::new();
+    if trips.is_empty() {
+        page.push_str("no message of the assistant\n");
+    }
+    for trip in trips {
+        let (style, verdict) = match (trip.is_same(), trip.differences.is_empty()) {
+            (true, true) => (Style::Strong, "read back as it was"),
+            (true, false) => (Style::Strong, "read back, but for what the layout cannot tell"),
+            (false, _) => (Style::Error, "read otherwise than it was"),
+        };
+        let _ = write!(page, "message {}: ", trip.message);
+        paint.push(&mut page, style, verdict);
+        page.push_str("\n  ");
+        paint.push(&mut page, Style::Frame, "output");
+        let _ = writeln!(page, "  {}", escape(&trip.output));
+        for difference in &trip.differences {
+            let why = match difference.kind {
+                DifferenceKind::WhiteSpace => "white space at its ends",
+                DifferenceKind::NotWritten => "the layout does not write it",
+                DifferenceKind::Changed => "changed",
+            };
+            let _ = writeln!(page, "  {}: {why}", escape(&difference.field));
+            let _ = writeln!(page, "    said  {}", escape(&difference.said));
+            let _ = writeln!(page, "    read  {}", escape(&difference.read));
+        }
+        for malformed in &trip.reading.malformed {
+            let span = &malformed.span;
+            let _ =
+                writeln!(page, "  malformed at {}..{}: {}", span.start, span.end, escape(&malformed.why.to_string()));
+        }
+    }
+    page
+}

@@ -1,0 +1,169 @@
+//! What a message becomes that is rendered and read back.
+
+use rolecall_conversation::json::{self, Layout};
+use rolecall_conversation::{Arguments, Call, Json, Message};
+use rolecall_format::codec::is_python_space;
+use rolecall_parse::{ParsedCall, Reading};
+
+/// A field of a message that was not read back as it was.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Difference {
+    /// Which: `content`, `reasoning_content`, `tool_calls`, `tool_calls[0].function.arguments`, ..
+    pub field: String,
+    /// In what way.
+    pub kind: DifferenceKind,
+    /// What the message has.
+    pub said: String,
+    /// What was read.
+    pub read: String,
+}
+
+/// In what way a field was not read back as it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// White space at its ends alone: the layout trims it, or has the same of its own there.
+    WhiteSpace,
+    /// The layout does not write it, so that nothing could read it.
+    NotWritten,
+    /// It was read otherwise than it was written.
+    Changed,
+}
+
+impl DifferenceKind {
+    /// A stable name.
+    pub fn code(self) -> &'static str {
+        match self {
+            DifferenceKind::WhiteSpace => "white_space",
+            DifferenceKind::NotWritten => "not_written",
+            DifferenceKind::Changed => "changed",
+        }
+    }
+}
+
+/// Compares a message with what was read of its rendering. `is_written` says whether a field of the message stands in it, by its
+/// path (`tool_calls[0].id`). Arguments are compared as JSON values; ids only where they were written.
+///
+/// ```
+/// use rolecall::roundtrip::{DifferenceKind, differences};
+/// use rolecall::{Event, Message, Reading};
+/// let mut reading = Reading::default();
+/// reading.add(&Event::Content("Hello"));
+/// assert_eq!(differences(&Message::assistant("Hello"), &reading, |_| true), []);
+/// let trimmed = differences(&Message::assistant("Hello\n"), &reading, |_| true);
+/// assert_eq!(trimmed[0].kind, DifferenceKind::WhiteSpace);
+/// ```
+pub fn differences(message: &Message, reading: &Reading, is_written: impl Fn(&str) -> bool) -> Vec<Difference> {
+    let mut found = Vec::new();
+    let mut texts = |field: &str, said: &str, read: &str| {
+        if said != read {
+            let strip = |text: &str| text.trim_matches(is_python_space).to_owned();
+            let kind = match () {
+                () if strip(said) == strip(read) => DifferenceKind::WhiteSpace,
+                () if read.is_empty() && !is_written(field) => DifferenceKind::NotWritten,
+                () => DifferenceKind::Changed,
+            };
+            found.push(Difference { field: field.to_owned(), kind, said: said.to_owned(), read: read.to_owned() });
+        }
+    };
+    texts("content", &message.text().unwrap_or_default(), &reading.content);
+    texts(
+        "reasoning_content",
+        message.reasoning_content().unwrap_or_default(),
+        reading.reasoning.as_deref().unwrap_or_default(),
+    );
+    let calls: Vec<Call<'_>> = message.calls().collect();
+    if calls.len() != reading.calls.len() {
+        let count = |count: usize| if count == 1 { "1 call".to_owned() } else { format!("{count} calls") };
+        let written = is_written("tool_calls");
+        let kind = if written { DifferenceKind::Changed } else { DifferenceKind::NotWritten };
+        let (said, read) = (count(calls.len()), count(reading.calls.len()));
+        found.push(Difference { field: "tool_calls".into(), kind, said, read });
+        return found;
+    }
+    for (at, (said, read)) in calls.iter().zip(&reading.calls).enumerate() {
+        compare_calls(at, said, read, &is_written, &mut found);
+    }
+    found
+}
+
+fn compare_calls(
+    at: usize,
+    said: &Call<'_>,
+    read: &ParsedCall,
+    is_written: &impl Fn(&str) -> bool,
+    found: &mut Vec<Difference>,
+) {
+    let mut changed = |field: &str, said: &str, read: &str| {
+        let (field, said, read) = (format!("tool_calls[{at}]{field}"), said.to_owned(), read.to_owned());
+        found.push(Difference { field, kind: DifferenceKind::Changed, said, read });
+    };
+    let read_id = match (said, read) {
+        (
+            Call::Function { name: said_name, arguments: said_arguments, .. },
+            ParsedCall::Function { id, name, arguments, .. },
+        ) => {
+            if said_name != name {
+                changed(".function.name", said_name, name);
+            }
+            let same = match (said_arguments.to_object(), json::parse(arguments)) {
+                (Ok(said), Ok(read)) => same_json(&Json::Object(said), &read),
+                _ => false,
+            };
+            if !same {
+                changed(".function.arguments", &text_of(*said_arguments), arguments);
+            }
+            id
+        }
+        (Call::CodeInterpreter { code: said_code, .. }, ParsedCall::Code { id, code, .. }) => {
+            if said_code != code {
+                changed(".code_interpreter.input", said_code, code);
+            }
+            id
+        }
+        (Call::Function { .. }, ParsedCall::Code { .. }) => return changed(".type", "function", "code_interpreter"),
+        (Call::CodeInterpreter { .. }, ParsedCall::Function { .. }) => {
+            return changed(".type", "code_interpreter", "function");
+        }
+    };
+    if let Some(said) = said.id()
+        && said != read_id
+        && is_written(&format!("tool_calls[{at}].id"))
+    {
+        changed(".id", said, read_id);
+    }
+}
+
+fn text_of(arguments: Arguments<'_>) -> String {
+    match arguments {
+        Arguments::Text(text) => text.to_owned(),
+        Arguments::Value(object) => json::write(&Json::Object(object.clone()), &Layout::default()),
+        Arguments::None => String::new(),
+    }
+}
+
+/// Whether two JSON values are the same: numbers by their value, objects whatever the order of their keys.
+///
+/// ```
+/// use rolecall::json::parse;
+/// use rolecall::roundtrip::same_json;
+/// assert!(same_json(&parse(r#"{"a": 1, "b": 2.50}"#)?, &parse(r#"{"b": 25e-1, "a": 1.0}"#)?));
+/// assert!(!same_json(&parse(r#"{"a": 1}"#)?, &parse(r#"{"a": "1"}"#)?));
+/// # Ok::<(), rolecall::json::ParseError>(())
+/// ```
+pub fn same_json(a: &Json, b: &Json) -> bool {
+    match (a, b) {
+        // Whole numbers too large for a float are compared as they are spelled.
+        (Json::Number(a), Json::Number(b)) => {
+            a.spelling() == b.spelling()
+                || match (a.as_i64(), b.as_i64()) {
+                    (Some(a), Some(b)) => a == b,
+                    _ => a.as_f64().is_some() && a.as_f64() == b.as_f64(),
+                }
+        }
+        (Json::Array(a), Json::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_json(a, b)),
+        (Json::Object(a), Json::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same_json(value, other)))
+        }
+        (a, b) => a == b,
+    }
+}

@@ -1,0 +1,135 @@
+//! What models write, read by layouts that are inferred from their templates alone: whole, character by character, and in
+//! random chunks.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rolecall::json::{Layout, Object};
+use rolecall::roundtrip::same_json;
+use rolecall::{ChatTemplate, Json, ParseOptions, ParsedCall, Reading, Reply, Stop, Tool, infer, json, object};
+
+use super::text;
+use crate::Verdict;
+use crate::transcript::{characters, random_chunks, read_texts};
+
+/// How many random ways of cutting each output is read in.
+const SEEDS: u64 = 6;
+
+/// What can be read of a template's output, by the template's file and its special tokens; or why there is none.
+#[derive(Default)]
+pub(super) struct Replies(HashMap<(String, String, String), Result<Arc<Reply>, String>>);
+
+impl Replies {
+    fn of(&mut self, row: &Object, folder: &Path) -> Result<Arc<Reply>, String> {
+        let [file, bos, eos] = ["template", "bos_token", "eos_token"].map(|key| text(row, key).to_owned());
+        let read = || {
+            let source = fs::read_to_string(folder.join(&file)).map_err(|error| error.to_string())?;
+            let tokens = [("bos_token", &bos), ("eos_token", &eos)].map(|(name, text)| (name.to_owned(), text.clone()));
+            let template = ChatTemplate::compile(&source, tokens.to_vec()).map_err(|error| error.to_string())?;
+            Ok(Arc::new(Reply::new(&infer(&template).format)))
+        };
+        self.0.entry((file.clone(), bos.clone(), eos.clone())).or_insert_with(read).clone()
+    }
+}
+
+pub(super) fn run(row: &Object, replies: &mut Replies, folder: Option<&Path>) -> Verdict {
+    let Some(folder) = folder else { return Verdict::Skipped("no templates were given (--templates)") };
+    let reply = match replies.of(row, folder) {
+        Ok(reply) => reply,
+        Err(why) => return Verdict::Failed { expected: "a template".into(), found: why },
+    };
+    let Some(Json::Object(expected)) = row.get("expected") else {
+        return Verdict::Skipped("the vector expects nothing");
+    };
+    let asked = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
+    let tools = row.get("tools").and_then(Json::as_array).unwrap_or_default();
+    let options = ParseOptions {
+        tools: tools.iter().filter_map(|tool| Tool::from_json(tool.clone()).ok()).collect(),
+        prompt_tail: text(&asked, "prompt").to_owned(),
+        ..ParseOptions::default()
+    };
+    judge(&reply, &options, text(&asked, "output"), expected)
+}
+
+/// Whether an output is read as the message that it means, and alike however it is cut.
+fn judge(reply: &Arc<Reply>, options: &ParseOptions, output: &str, expected: &Object) -> Verdict {
+    let (whole, reading) = read_texts(reply, options, [output], Stop::End);
+    let misread = |expected: String, found: String| Verdict::Misread { expected, found, output: output.to_owned() };
+    let found = of_reading(&reading);
+    if !means(expected, &found) {
+        let facts = object! { "message" => found, "events" => whole.to_string() };
+        return misread(written(&Json::Object(expected.clone())), written(&Json::Object(facts)));
+    }
+    if !reading.malformed.is_empty() {
+        return misread("nothing malformed".into(), whole.to_string());
+    }
+    let (one_by_one, _) = read_texts(reply, options, characters(output), Stop::End);
+    if one_by_one != whole {
+        return misread(format!("as in one piece:\n{whole}"), format!("character by character:\n{one_by_one}"));
+    }
+    for seed in 0..SEEDS {
+        let chunks = random_chunks(output, &mut fastrand::Rng::with_seed(seed));
+        let (cut, _) = read_texts(reply, options, chunks.iter().copied(), Stop::End);
+        if cut != whole {
+            return misread(format!("as in one piece:\n{whole}"), format!("in chunks {chunks:?}:\n{cut}"));
+        }
+    }
+    Verdict::Passed
+}
+
+/// The message in the shape of the vectors.
+fn of_reading(reading: &Reading) -> Object {
+    let call = |call: &ParsedCall| match call {
+        ParsedCall::Function { name, arguments, .. } => {
+            // What is no JSON equals nothing.
+            let arguments = json::parse(arguments).unwrap_or_else(|_| Json::from(format!("not JSON: {arguments}")));
+            Json::Object(object! { "name" => name.as_str(), "arguments" => arguments })
+        }
+        ParsedCall::Code { code, .. } => Json::Object(object! { "code" => code.as_str() }),
+    };
+    object! {
+        "content" => reading.content.as_str(),
+        "reasoning_content" => reading.reasoning.clone().unwrap_or_default(),
+        "tool_calls" => Json::Array(reading.calls.iter().map(call).collect()),
+    }
+}
+
+/// Whether a message is what a vector says: texts without the white space at their ends, calls as they are; null says nothing.
+fn means(expected: &Object, found: &Object) -> bool {
+    let strip =
+        |value: &Json| value.as_str().map(|text| text.trim_matches(rolecall::codec::is_python_space).to_owned());
+    expected.iter().filter(|(_, wanted)| !wanted.is_null()).all(|(key, wanted)| {
+        let found = found.get(key).unwrap_or(&Json::Null);
+        match wanted {
+            Json::String(_) => strip(wanted) == strip(found),
+            wanted => same_json(wanted, found),
+        }
+    })
+}
+
+fn written(json: &Json) -> String {
+    json::write(json, &Layout::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::means;
+    use rolecall::{Json, json};
+
+    fn of(text: &str) -> Json {
+        json::parse(text).unwrap()
+    }
+
+    #[test]
+    fn white_space_at_the_ends_of_texts_and_null_do_not_count() {
+        let found = of(r#"{"content": "\n a \n", "reasoning_content": "r", "tool_calls": []}"#);
+        let found = found.as_object().unwrap();
+        let means = |expected: &str| means(of(expected).as_object().unwrap(), found);
+        assert!(means(r#"{"content": "a", "reasoning_content": null, "tool_calls": []}"#));
+        assert!(!means(r#"{"content": "a", "reasoning_content": "", "tool_calls": []}"#));
+        assert!(!means(r#"{"content": "b"}"#));
+        assert!(!means(r#"{"tool_calls": [{"name": "f", "arguments": {}}]}"#));
+    }
+}

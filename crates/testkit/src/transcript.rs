@@ -1,0 +1,138 @@
+//! Model output as it is read: events with their deltas joined, and ways of cutting it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use rolecall::{Event, Json, OutputParser, ParseOptions, Reading, Reply, Stop, json};
+
+/// What was read of an output, event by event, neighbouring deltas joined: the same, however the output was cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Transcript(Vec<Entry>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Entry {
+    /// Of a delta: what it is of, and its text so far.
+    Text(String, String),
+    /// Of anything else: the event in words.
+    Fact(String),
+}
+
+/// A piece of an output, as an engine gives it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Text.
+    Text(String),
+    /// The bytes of an ordinary token.
+    Bytes(Vec<u8>),
+    /// A control token, by its text.
+    Control(String),
+}
+
+impl Transcript {
+    /// Takes the next event.
+    pub fn add(&mut self, event: &Event<'_>) {
+        let (kind, text) = match *event {
+            Event::Content(text) => ("content".to_owned(), text),
+            Event::Reasoning(text) => ("reasoning".to_owned(), text),
+            Event::Arguments { index, text } => (format!("arguments {index}"), text),
+            Event::Code { index, text } => (format!("code {index}"), text),
+            ref event => return self.0.push(Entry::Fact(fact(event))),
+        };
+        match self.0.last_mut() {
+            Some(Entry::Text(known, so_far)) if *known == kind => so_far.push_str(text),
+            _ => self.0.push(Entry::Text(kind, text.to_owned())),
+        }
+    }
+}
+
+/// A line an event: what it is, and its text as JSON.
+impl fmt::Display for Transcript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, entry) in self.0.iter().enumerate() {
+            let end = if at == 0 { "" } else { "\n" };
+            match entry {
+                Entry::Text(kind, text) => write!(f, "{end}{kind}\t{}", quoted(text))?,
+                Entry::Fact(fact) => write!(f, "{end}{fact}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fact(event: &Event<'_>) -> String {
+    match event {
+        Event::CallStarted { index, id, name } => format!("call {index}\t{}\tid {}", quoted(name), quoted(id)),
+        Event::CodeStarted { index, id } => format!("interpreter {index}\tid {}", quoted(id)),
+        Event::CallFinished { index, whole, id } => {
+            let state = if *whole { "whole" } else { "cut off" };
+            let id = id.map_or(String::new(), |id| format!("\tid {}", quoted(id)));
+            format!("end {index}\t{state}{id}")
+        }
+        Event::Stop(Stop::End) => "stop".to_owned(),
+        Event::Stop(Stop::Length) => "stop\tlength".to_owned(),
+        Event::Stop(Stop::Abort) => "stop\tabort".to_owned(),
+        Event::Malformed(malformed) => {
+            let span = &malformed.span;
+            format!("malformed\t{}..{}\t{}: {}", span.start, span.end, malformed.why.code(), malformed.why)
+        }
+        Event::Content(_) | Event::Reasoning(_) | Event::Arguments { .. } | Event::Code { .. } => String::new(),
+    }
+}
+
+/// Reads pieces one by one.
+pub fn read_pieces(
+    reply: &Arc<Reply>,
+    options: &ParseOptions,
+    pieces: impl IntoIterator<Item = Piece>,
+    stop: Stop,
+) -> (Transcript, Reading) {
+    let (mut transcript, mut reading) = (Transcript::default(), Reading::default());
+    let mut sink = |event: Event<'_>| {
+        transcript.add(&event);
+        reading.add(&event);
+    };
+    let mut parser = OutputParser::new(reply, options.clone());
+    for piece in pieces {
+        match piece {
+            Piece::Text(text) => parser.push_text(&text, &mut sink),
+            Piece::Bytes(bytes) => parser.push_bytes(&bytes, false, &mut sink),
+            Piece::Control(text) => parser.push_bytes(text.as_bytes(), true, &mut sink),
+        }
+    }
+    parser.finish(stop, &mut sink);
+    (transcript, reading)
+}
+
+/// Reads texts one by one.
+pub fn read_texts<'t>(
+    reply: &Arc<Reply>,
+    options: &ParseOptions,
+    texts: impl IntoIterator<Item = &'t str>,
+    stop: Stop,
+) -> (Transcript, Reading) {
+    read_pieces(reply, options, texts.into_iter().map(|text| Piece::Text(text.to_owned())), stop)
+}
+
+/// A text cut at random places, never inside a character: short pieces mostly, as tokens are.
+pub fn random_chunks<'t>(text: &'t str, random: &mut fastrand::Rng) -> Vec<&'t str> {
+    let longest = [1, 3, 8, 40][random.usize(..4)];
+    let mut chunks = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let count = random.usize(1..=longest);
+        let end = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
+        let (chunk, behind) = rest.split_at(end);
+        chunks.push(chunk);
+        rest = behind;
+    }
+    chunks
+}
+
+/// Each character alone.
+pub fn characters(text: &str) -> impl Iterator<Item = &str> {
+    text.char_indices().map(|(at, character)| &text[at..at + character.len_utf8()])
+}
+
+fn quoted(text: &str) -> String {
+    json::write(&Json::from(text), &json::Layout::compact())
+}

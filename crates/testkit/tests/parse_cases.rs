@@ -1,0 +1,212 @@
+//! Every case of `fixtures/parse/<layout>/`: what a model wrote, the events that it becomes, and the message. Each is read whole,
+//! character by character and cut in many other ways, which must come to the same.
+//!
+//! Sections: `output`, or `tokens` (a JSON list: a text is an ordinary token, `{"control": ".."}` a control token, `{"bytes": [..]}`
+//! a part of a character); `events` and `message`, which are expected. Where a case has them: `layout` (a format's name, or
+//! `calls/NAME`; else the folder says it), `format` (a format file), `template` (a chat template, whose layouts are inferred),
+//! `tools`, `tail` (how the prompt ends), `options`.
+#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use rolecall::json::{self, Layout};
+use rolecall::{
+    CallsInReasoning, ChatTemplate, Conversation, Format, Ids, Json, JsonPolicy, Message, Options, ParseOptions,
+    Registry, Reply, Stop, TemplateOptions, TextAfterCalls, Tool, UnknownNames, answer, infer, load, object, render,
+    render_template,
+};
+use rolecall_testkit::Fixture;
+use rolecall_testkit::transcript::{Piece, characters, random_chunks, read_pieces, read_texts};
+
+/// Outputs up to this length are cut at every pair of places.
+const SHORT: usize = 48;
+
+#[test]
+fn every_case_is_read_as_it_says() {
+    let registry = rolecall::registry();
+    let cases = Fixture::of_folder("parse");
+    let count = cases.len();
+    let mut wrong = Vec::new();
+    for mut case in cases {
+        // All wrong cases are told at once, not the first alone.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&mut case, &registry))) {
+            wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} cases are wrong", wrong.len());
+}
+
+fn check(case: &mut Fixture, registry: &Registry) {
+    let (reply, tail) = reply_of(case, registry);
+    let (options, stop) = options_of(case, tail);
+    let pieces = pieces_of(case);
+    let (whole, reading) = read_pieces(&reply, &options, pieces.iter().cloned(), stop);
+    case.expect("events", &whole.to_string());
+    case.expect("message", &written(&answer::of_reading(None, &reading)));
+    let path = case.path.display();
+    for cut in cuts(&pieces) {
+        let (other, _) = read_pieces(&reply, &options, cut.iter().cloned(), stop);
+        assert!(other == whole, "{path}: cut as {cut:?}\n--- in one piece\n{whole}\n--- cut\n{other}");
+    }
+    if let [Piece::Text(output)] = pieces.as_slice() {
+        let (one_by_one, _) = read_texts(&reply, &options, characters(output), stop);
+        assert!(
+            one_by_one == whole,
+            "{path}: character by character\n--- in one piece\n{whole}\n--- cut\n{one_by_one}"
+        );
+    }
+}
+
+/// How the output is read, and how its prompt ends where the case does not say it.
+fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
+    let path = case.path.display();
+    let hello = Conversation::new(vec![Message::user("Hi")]);
+    if let Some(source) = case.section("template") {
+        let template = ChatTemplate::compile(source, Vec::new()).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let prompt = render_template(&hello, &template, &TemplateOptions::default());
+        let tail = prompt.unwrap_or_else(|error| panic!("{path}: {error}")).text().to_owned();
+        return (reply(case, &infer(&template).format), tail);
+    }
+    let read = |source: &str| load(source).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let folder = folder(case);
+    let format = match (case.section("format"), case.section("layout").unwrap_or(&folder)) {
+        (Some(source), _) => read(source),
+        (None, name) if name.starts_with("calls/") => {
+            let source = fs::read_to_string(rolecall_testkit::root().join("formats").join(format!("{name}.toml")));
+            read(&source.unwrap_or_else(|error| panic!("{path}: {name}: {error}")))
+        }
+        (None, name) => registry.get(name).unwrap_or_else(|| panic!("{path}: no format {name}")).clone(),
+    };
+    // A file that describes the reply alone renders no prompt.
+    let tail = render(&hello, &format, &Options::default()).map_or(String::new(), |prompt| prompt.text().to_owned());
+    (reply(case, &format), tail)
+}
+
+/// What can be read; of tokens, all control tokens of the case are the tokenizer's.
+fn reply(case: &Fixture, format: &Format) -> Arc<Reply> {
+    let tokens: Vec<String> = match case.section("tokens") {
+        None => Vec::new(),
+        Some(_) => pieces_of(case)
+            .into_iter()
+            .filter_map(|piece| match piece {
+                Piece::Control(text) => Some(text),
+                Piece::Text(_) | Piece::Bytes(_) => None,
+            })
+            .collect(),
+    };
+    Arc::new(Reply::with_tokens(format, &tokens))
+}
+
+/// `calls/NAME` for a folder inside `calls`, else the folder's own name; a framework's format names itself.
+fn folder(case: &Fixture) -> String {
+    let name = |path: &std::path::Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let folder = case.path.parent().expect("a case is in a folder");
+    let own = name(folder).unwrap_or_default();
+    match folder.parent().and_then(name).as_deref() {
+        Some("calls") => format!("calls/{own}"),
+        _ => own,
+    }
+}
+
+fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
+    let path = case.path.display();
+    let of = |text: &str| json::parse(text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let tools = match case.section("tools") {
+        Some(tools) => of(tools),
+        None => {
+            let file = rolecall_testkit::root().join("fixtures/parse/tools.json");
+            of(&fs::read_to_string(file).expect("the tools of the cases are there"))
+        }
+    };
+    let tools = tools.as_array().unwrap_or_default().iter();
+    let tools =
+        tools.map(|tool| Tool::from_json(tool.clone()).unwrap_or_else(|error| panic!("{path}: {error}"))).collect();
+    let mut options = ParseOptions {
+        tools,
+        prompt_tail: case.section("tail").map_or(tail, str::to_owned),
+        ids: Ids::Pattern("id{index}".into()),
+        ..ParseOptions::default()
+    };
+    let mut stop = Stop::End;
+    let asked = case.section("options").map_or_else(|| Json::Object(object! {}), of);
+    for (key, value) in asked.as_object().expect("options are an object").iter() {
+        let number = || number(value).and_then(|number| usize::try_from(number).ok());
+        match (key, value.as_str(), value) {
+            ("calls-in-reasoning", Some("call"), _) => options.calls_in_reasoning = CallsInReasoning::Call,
+            ("unknown-names", Some("text"), _) => options.unknown_names = UnknownNames::Text,
+            ("text-after-calls", Some("report"), _) => options.text_after_calls = TextAfterCalls::Report,
+            ("strict-json", _, Json::Bool(true)) => options.json = JsonPolicy::Strict,
+            ("check-schema", _, Json::Bool(true)) => options.check_schema = true,
+            ("max-calls", _, Json::Number(_)) => options.max_calls = number(),
+            ("cap", _, Json::Number(_)) => options.cap = number(),
+            ("ids", Some("nine"), _) => options.ids = Ids::Nine(0),
+            ("ids", Some("seeded"), _) => options.ids = Ids::Seeded(0),
+            ("finish", Some("length"), _) => stop = Stop::Length,
+            ("finish", Some("abort"), _) => stop = Stop::Abort,
+            _ => panic!("{path}: unknown option {key} = {value:?}"),
+        }
+    }
+    (options, stop)
+}
+
+fn pieces_of(case: &Fixture) -> Vec<Piece> {
+    let path = case.path.display();
+    let Some(tokens) = case.section("tokens") else { return vec![Piece::Text(case.needed("output").to_owned())] };
+    let tokens = json::parse(tokens).unwrap_or_else(|error| panic!("{path}: {error}"));
+    let piece = |token: &Json| {
+        if let Some(text) = token.as_str() {
+            return Piece::Bytes(text.as_bytes().to_vec());
+        }
+        let object = token.as_object().unwrap_or_else(|| panic!("{path}: no token: {token:?}"));
+        match (object.get("control").and_then(Json::as_str), object.get("bytes").and_then(Json::as_array)) {
+            (Some(text), _) => Piece::Control(text.to_owned()),
+            (None, Some(bytes)) => {
+                let byte = |byte: &Json| u8::try_from(number(byte)?).ok();
+                Piece::Bytes(bytes.iter().map(|value| byte(value).expect("a byte")).collect())
+            }
+            _ => panic!("{path}: no token: {token:?}"),
+        }
+    };
+    tokens.as_array().expect("tokens are a list").iter().map(piece).collect()
+}
+
+/// Other ways of cutting the same output: at each place, at each pair of places where it is short, and at random places.
+fn cuts(pieces: &[Piece]) -> Vec<Vec<Piece>> {
+    let [Piece::Text(output)] = pieces else {
+        // Ordinary tokens byte by byte: characters are cut, too.
+        let byte_by_byte = pieces.iter().flat_map(|piece| match piece {
+            Piece::Bytes(bytes) => bytes.iter().map(|byte| Piece::Bytes(vec![*byte])).collect(),
+            other => vec![other.clone()],
+        });
+        return vec![byte_by_byte.collect()];
+    };
+    let text = |text: &str| Piece::Text(text.to_owned());
+    let places: Vec<usize> = output.char_indices().map(|(at, _)| at).skip(1).collect();
+    let mut cuts = Vec::new();
+    for (number, place) in places.iter().enumerate() {
+        cuts.push(vec![text(&output[..*place]), text(&output[*place..])]);
+        if places.len() <= SHORT {
+            for behind in &places[number + 1..] {
+                cuts.push(vec![text(&output[..*place]), text(&output[*place..*behind]), text(&output[*behind..])]);
+            }
+        }
+    }
+    for seed in 0..40 {
+        let chunks = random_chunks(output, &mut fastrand::Rng::with_seed(seed));
+        cuts.push(chunks.into_iter().map(text).collect());
+    }
+    cuts
+}
+
+fn number(value: &Json) -> Option<i64> {
+    match value {
+        Json::Number(number) => number.as_i64(),
+        _ => None,
+    }
+}
+
+fn written(json: &Json) -> String {
+    json::write(json, &Layout::default())
+}
