@@ -4,7 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use rolecall::{AddSpecial, Bos, CallForm, DateTime, LossPolicy, RuleMode};
+use rolecall::{
+    AddSpecial, Bos, CallForm, CallsInReasoning, DateTime, Ids, JsonPolicy, LossPolicy, ParseOptions, RuleMode, Stop,
+    TextAfterCalls, UnknownNames,
+};
 
 use crate::batch::Kind;
 
@@ -33,6 +36,8 @@ pub enum Verb {
     Render(Render),
     Encode(Encode),
     Decode(Decode),
+    Parse(Parse),
+    Roundtrip(Roundtrip),
     Explain(Explain),
     Formats(Formats),
     Diff(Diff),
@@ -94,6 +99,154 @@ pub struct Decode {
     /// Leave control tokens out
     #[arg(long)]
     pub skip_special: bool,
+}
+
+/// Read what a model wrote back into a message: text, reasoning and calls, while it comes
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/parse.txt"))]
+pub struct Parse {
+    /// The output; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    pub layouts: Layouts,
+    /// The tools that were offered: a JSON list, or an object that has it as `tools`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["jsonl", "conversation"])]
+    pub tools: Option<PathBuf>,
+    /// The request that the output answers, as `render` takes it: its tools, and its prompt's end, which may open something
+    #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
+    pub conversation: Option<PathBuf>,
+    /// How the prompt ends [default: as that of --conversation, or of a conversation of one word]
+    #[arg(long, value_name = "TEXT", conflicts_with = "jsonl")]
+    pub tail: Option<String>,
+    /// Print each event as a line of JSON as soon as it is there
+    #[arg(long, conflicts_with_all = ["json", "jsonl"])]
+    pub events: bool,
+    /// The output is token ids, with anything but digits between them
+    #[arg(long, requires = "tokenizer", conflicts_with = "jsonl")]
+    pub ids: bool,
+    /// The tokenizer that the ids are of: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF
+    /// file, or a folder that holds one
+    #[arg(long, value_name = "FILE|DIR", requires = "ids")]
+    pub tokenizer: Option<PathBuf>,
+    /// The output is chunks of text as an engine streams them: a JSON string a line
+    #[arg(long, conflicts_with_all = ["ids", "jsonl"])]
+    pub chunks: bool,
+    /// Why the model stopped [default: stop]
+    #[arg(long, value_enum, value_name = "WHY", conflicts_with = "jsonl")]
+    pub finish: Option<FinishArg>,
+    #[command(flatten)]
+    pub policies: Policies,
+    #[command(flatten)]
+    pub batch: Batch,
+}
+
+/// Render each assistant message of a conversation, read it back, and compare
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/roundtrip.txt"))]
+pub struct Roundtrip {
+    /// The conversation, as `render` takes it; `-` or nothing is standard input
+    #[arg(value_name = "FILE")]
+    pub input: Option<PathBuf>,
+    #[command(flatten)]
+    pub layouts: Layouts,
+    /// Answer with one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// By which layouts output is read.
+#[derive(Debug, clap::Args)]
+pub struct Layouts {
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json; a `format` that
+    /// the input names itself wins
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
+    /// Load more formats: every .toml file of a folder
+    #[arg(long, value_name = "DIR")]
+    pub formats: Option<PathBuf>,
+    /// Read by the layouts of a chat template (Jinja), which are inferred from it: a .jinja file, a tokenizer_config.json, a
+    /// GGUF file, or a model's folder
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
+    pub template: Option<PathBuf>,
+    /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
+    /// `default`]
+    #[arg(long, value_name = "NAME", requires = "template")]
+    pub template_name: Option<String>,
+    /// Set an option of the format or a switch of the template, e.g. enable_thinking=false; may be repeated
+    #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
+    pub options: Vec<(String, String)>,
+    /// The token that opens a text, where the files of --template do not name it
+    #[arg(long = "bos-token", value_name = "TOKEN")]
+    pub bos_tokens: Vec<String>,
+    /// The token that closes a text, where the files of --template do not name it
+    #[arg(long, value_name = "TOKEN")]
+    pub eos_token: Option<String>,
+    /// What `strftime_now` tells the template [default: the machine's clock, in UTC]
+    #[arg(long, value_name = "TIME", requires = "template")]
+    pub now: Option<DateTime>,
+}
+
+/// How output is read where there is a choice.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Policies")]
+pub struct Policies {
+    /// What a call inside reasoning is [default: draft]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub calls_in_reasoning: Option<DraftArg>,
+    /// What a call of a name that no tool has is [default: pass]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub unknown_names: Option<UnknownArg>,
+    /// What text behind a call is [default: content]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub text_after_calls: Option<AfterArg>,
+    /// Take JSON for JSON only where it is by the book
+    #[arg(long)]
+    pub strict_json: bool,
+    /// Compare arguments with the tools' schemas, and report what differs; nothing is dropped
+    #[arg(long)]
+    pub check_schema: bool,
+    /// How many calls a turn may have; what is behind is text
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<usize>,
+    /// What ids are made of, where the model writes none: the same number, the same ids (with --jsonl, the line's number is
+    /// added)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub id_seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum FinishArg {
+    /// The model closed its turn, or stopped where a turn may end
+    Stop,
+    /// It reached the limit of tokens
+    Length,
+    /// It was broken off
+    Abort,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DraftArg {
+    /// Reasoning like any other
+    Draft,
+    /// A call, which ends the reasoning
+    Call,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum UnknownArg {
+    /// A call
+    Pass,
+    /// Text
+    Text,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum AfterArg {
+    /// Content
+    Content,
+    /// Content, and reported
+    Report,
 }
 
 /// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token edges
@@ -211,6 +364,9 @@ pub struct Template {
     /// Answer with one JSON object
     #[arg(long)]
     pub json: bool,
+    /// Print the layouts that read the model's output, inferred from the template, as a format file to keep and correct
+    #[arg(long, conflicts_with_all = ["json", "tokenizer"])]
+    pub layout: bool,
 }
 
 /// Show what a tokenizer is, how it treats a format's control tokens, and what is dangerous in it
@@ -244,7 +400,7 @@ pub struct Completions {
 }
 
 /// A conversation and how it is rendered.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Chat {
     /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
@@ -477,12 +633,49 @@ impl RulesArg {
     }
 }
 
+impl FinishArg {
+    pub fn stop(self) -> Stop {
+        match self {
+            FinishArg::Stop => Stop::End,
+            FinishArg::Length => Stop::Length,
+            FinishArg::Abort => Stop::Abort,
+        }
+    }
+}
+
+impl Policies {
+    /// The options of a parser, but for the tools and the prompt's end.
+    pub fn options(&self) -> ParseOptions {
+        ParseOptions {
+            calls_in_reasoning: match self.calls_in_reasoning {
+                None | Some(DraftArg::Draft) => CallsInReasoning::Draft,
+                Some(DraftArg::Call) => CallsInReasoning::Call,
+            },
+            unknown_names: match self.unknown_names {
+                None | Some(UnknownArg::Pass) => UnknownNames::Pass,
+                Some(UnknownArg::Text) => UnknownNames::Text,
+            },
+            text_after_calls: match self.text_after_calls {
+                None | Some(AfterArg::Content) => TextAfterCalls::Content,
+                Some(AfterArg::Report) => TextAfterCalls::Report,
+            },
+            json: if self.strict_json { JsonPolicy::Strict } else { JsonPolicy::Lenient },
+            check_schema: self.check_schema,
+            max_calls: self.max_calls,
+            ids: Ids::Seeded(self.id_seed),
+            ..ParseOptions::default()
+        }
+    }
+}
+
 impl Verb {
     /// Whether errors are answers too.
     pub fn wants_json(&self) -> bool {
         match self {
             Verb::Render(render) => render.batch.json && !render.batch.jsonl,
             Verb::Encode(encode) => encode.batch.json && !encode.batch.jsonl,
+            Verb::Parse(parse) => (parse.batch.json || parse.events) && !parse.batch.jsonl,
+            Verb::Roundtrip(roundtrip) => roundtrip.json,
             Verb::Explain(explain) => explain.json,
             Verb::Formats(formats) => formats.json,
             Verb::Diff(diff) => diff.json,

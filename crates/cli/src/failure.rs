@@ -26,6 +26,8 @@ pub enum Failure {
     Misfit { tokenizer: String, error: Error },
     /// What stands where a token id was expected.
     NotAnId { path: String, line: usize, found: String },
+    /// What stands where a chunk of text was expected.
+    NotAChunk { path: String, line: usize, found: String },
     /// A format file has mistakes.
     FormatFile { source: Source, error: LoadError },
     /// The command line names a format that is not there.
@@ -63,6 +65,7 @@ impl Failure {
             Failure::Refused { .. }
             | Failure::Misfit { .. }
             | Failure::NotAnId { .. }
+            | Failure::NotAChunk { .. }
             | Failure::FormatFile { .. }
             | Failure::Tokenizer { .. }
             | Failure::ModelFile(_)
@@ -80,7 +83,9 @@ impl Failure {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
             Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
             Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
-            Failure::NotAnId { path, line, .. } => Place::Named(format!("{path}, line {line}")),
+            Failure::NotAnId { path, line, .. } | Failure::NotAChunk { path, line, .. } => {
+                Place::Named(format!("{path}, line {line}"))
+            }
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
             Failure::NoTemplate { path, .. } => Place::Named(path.clone()),
             Failure::UnknownFormat { .. } => Place::Named("command line".into()),
@@ -130,6 +135,7 @@ impl Failure {
             Failure::Refused { refusal, .. } => refusal.code(),
             Failure::Misfit { error, .. } => error.code(),
             Failure::NotAnId { .. } => "not_an_id",
+            Failure::NotAChunk { .. } => "not_a_chunk",
             Failure::FormatFile { .. } => "bad_format",
             Failure::UnknownFormat { .. } => "unknown_format",
             Failure::Tokenizer { error, .. } => error.code(),
@@ -156,6 +162,7 @@ impl Failure {
             Failure::Refused { refusal, .. } => refusal.to_string(),
             Failure::Misfit { error, .. } => error.to_string(),
             Failure::NotAnId { found, .. } => format!("expected a token id, found `{found}`"),
+            Failure::NotAChunk { found, .. } => format!("expected a chunk of text as a JSON string, found `{found}`"),
             Failure::FormatFile { source, error } => {
                 format!("{} in the format file `{}`", count_of_mistakes(error), source.name)
             }
@@ -178,6 +185,7 @@ impl Failure {
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => error.help().into_iter().collect(),
             Failure::NotAnId { .. } => vec!["give ids with blanks, commas or line breaks between them".into()],
+            Failure::NotAChunk { .. } => vec!["give one JSON string a line, such as \"Hel\"".into()],
             Failure::UnknownFormat { name, near } => {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }

@@ -8,8 +8,8 @@ use clap::ValueEnum;
 use rolecall::answer::Answer;
 use rolecall::tokenizer::AddedToken;
 use rolecall::{
-    AddSpecial, CallForm, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place, Prompt,
-    Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    AddSpecial, CallForm, ChatTemplate, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place,
+    Prompt, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
@@ -143,7 +143,11 @@ impl Job {
 
     /// Reads a request: what it says of itself wins over the command line, but for the switches of its end.
     pub fn read(&self, text: &str) -> Result<Asked<'_>, Refusal> {
-        let mut request = Request::from_text(text)?;
+        self.ask(Request::from_text(text)?)
+    }
+
+    /// The same for a request that is read.
+    pub fn ask(&self, mut request: Request) -> Result<Asked<'_>, Refusal> {
         if let Some(generation) = self.generation {
             request.conversation.add_generation_prompt = Some(generation);
             request.conversation.continue_final_message = false;
@@ -220,6 +224,14 @@ impl Asked<'_> {
         }
         let prompt = render(&self.request.conversation, self.format, &self.options)?;
         Ok(if self.new_turn { new_turn(&prompt, self.format) } else { prompt })
+    }
+}
+
+impl Asked<'_> {
+    /// The chat template that it is rendered through, if it is one.
+    pub fn template(&self) -> Result<Option<Arc<ChatTemplate>>, Refusal> {
+        let chosen = self.templates.as_ref().map(|(templates, _)| templates.chosen(&self.request));
+        Ok(chosen.transpose()?.map(|(_, template)| template))
     }
 }
 

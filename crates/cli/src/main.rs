@@ -22,6 +22,7 @@ mod job;
 mod locate;
 mod output;
 mod paint;
+mod reading;
 mod refusal;
 mod source;
 mod table;

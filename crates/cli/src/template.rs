@@ -107,8 +107,7 @@ impl Templates {
         Ok(Some(Templates { model, compiled: compiled.clone(), name: None, now }))
     }
 
-    /// Renders a request through the template that is meant for it; the one that its `chat_template_name` names wins.
-    /// `clock` is the time where nothing else says one.
+    /// Renders a request through the template that is meant for it; `clock` is the time where nothing else says one.
     pub fn render(
         &self,
         request: &Request,
@@ -116,14 +115,19 @@ impl Templates {
         calls: CallForm,
         clock: Option<DateTime>,
     ) -> Result<Prompt, Refusal> {
-        let name = text_of(request, "chat_template_name")?.or(self.name.as_deref());
-        let (named, template) = self.choose(name, request.conversation.tools.is_some())?;
+        let (named, template) = self.chosen(request)?;
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = options.choices.iter().map(|(name, text)| (name.clone(), value(text))).collect();
         let options =
             TemplateOptions { now: self.now.or(clock), kwargs, calls, bos: options.bos, ..TemplateOptions::default() };
         render_template(&request.conversation, &template, &options).map_err(|error| refused(named, error))
+    }
+
+    /// The template that is meant for a request; the one that its `chat_template_name` names wins.
+    pub fn chosen(&self, request: &Request) -> Result<(&NamedTemplate, Arc<ChatTemplate>), Refusal> {
+        let name = text_of(request, "chat_template_name")?.or(self.name.as_deref());
+        self.choose(name, request.conversation.tools.is_some())
     }
 
     /// All that its prompts depend on, in one text.
@@ -139,7 +143,7 @@ impl Templates {
 }
 
 /// A key of the request that holds a text.
-fn text_of<'a>(request: &'a Request, key: &str) -> Result<Option<&'a str>, Refusal> {
+pub fn text_of<'a>(request: &'a Request, key: &str) -> Result<Option<&'a str>, Refusal> {
     match request.other.get(key) {
         None | Some(Json::Null) => Ok(None),
         Some(Json::String(text)) => Ok(Some(text)),

@@ -43,7 +43,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
 }
 
 /// The ids of a line.
-fn ids(line: &str, number: usize, path: &Path) -> Result<Vec<u32>, Failure> {
+pub fn ids(line: &str, number: usize, path: &Path) -> Result<Vec<u32>, Failure> {
     let between = |character: char| character.is_whitespace() || matches!(character, ',' | '[' | ']');
     let words = line.split(between).filter(|word| !word.is_empty());
     let read = |word: &str| {

@@ -7,7 +7,9 @@ mod diff;
 mod encode;
 mod explain;
 mod formats;
+mod parse;
 mod render;
+mod roundtrip;
 mod template;
 mod tokenizer;
 
@@ -28,6 +30,8 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Render(args) => render::run(args, output),
         Verb::Encode(args) => encode::run(args, output),
         Verb::Decode(args) => decode::run(args, output),
+        Verb::Parse(args) => parse::run(args, output),
+        Verb::Roundtrip(args) => roundtrip::run(args, output),
         Verb::Explain(args) => explain::run(args, output),
         Verb::Formats(args) => formats::run(args, output),
         Verb::Diff(args) => diff::run(args, output),
