@@ -80,10 +80,9 @@ pub fn request_of_one_word(tools: Option<Json>) -> Result<Request, Refusal> {
 
 /// The same policies with ids of another line's own.
 pub fn with_ids_of(policies: &ParseOptions, line: u64) -> ParseOptions {
-    let ids = match &policies.ids {
+    let ids = match policies.ids {
         Ids::Seeded(seed) => Ids::Seeded(seed.wrapping_add(line)),
         Ids::Nine(seed) => Ids::Nine(seed.wrapping_add(line)),
-        Ids::Pattern(pattern) => Ids::Pattern(pattern.clone()),
     };
     ParseOptions { ids, ..policies.clone() }
 }

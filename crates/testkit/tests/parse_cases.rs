@@ -126,7 +126,6 @@ fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
     let mut options = ParseOptions {
         tools,
         prompt_tail: case.section("tail").map_or(tail, str::to_owned),
-        ids: Ids::Pattern("id{index}".into()),
         ..ParseOptions::default()
     };
     let mut stop = Stop::End;
@@ -142,7 +141,7 @@ fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
             ("max-calls", _, Json::Number(_)) => options.max_calls = number(),
             ("cap", _, Json::Number(_)) => options.cap = number(),
             ("ids", Some("nine"), _) => options.ids = Ids::Nine(0),
-            ("ids", Some("seeded"), _) => options.ids = Ids::Seeded(0),
+            ("seed", _, Json::Number(_)) => options.ids = Ids::Seeded(number().unwrap_or_default() as u64),
             ("finish", Some("length"), _) => stop = Stop::Length,
             ("finish", Some("abort"), _) => stop = Stop::Abort,
             _ => panic!("{path}: unknown option {key} = {value:?}"),
