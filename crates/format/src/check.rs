@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::{Codec, Diagnostic, Field, Format, Op, Part, Slot, SystemRule};
+use crate::{Codec, Diagnostic, Field, Format, FormatPart, Op, Slot, SystemRule};
 
 /// An open text that nothing has closed yet: where its hole is written.
 type Pending = Option<Range<usize>>;
@@ -21,7 +21,7 @@ pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
         let pending = walk.ops(layout.ops(), None);
         if let Some(span) = pending
             && slot.is_turn()
-            && format.part == Part::Whole
+            && format.part == FormatPart::Whole
         {
             open_turns.push((slot, span));
         }

@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use crate::{Choice, Control, ControlId, Defaults, Generation, Identity, Layout, Op, Own, Part, Pattern, Rules, Slot};
+use crate::{
+    Choice, Control, ControlId, Defaults, FormatPart, Generation, Identity, Layout, Op, Own, Pattern, Rules, Slot,
+};
 
 /// How one model family writes a conversation.
 ///
@@ -13,7 +15,7 @@ use crate::{Choice, Control, ControlId, Defaults, Generation, Identity, Layout, 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
     /// What of a conversation it describes.
-    pub part: Part,
+    pub part: FormatPart,
     /// How it is asked for.
     pub name: String,
     /// Other names that it is asked for by.
@@ -81,6 +83,15 @@ impl Format {
         }
         self.mark_emitted();
         self
+    }
+
+    /// Takes all other layouts out.
+    pub(crate) fn keep_layouts(&mut self, keeps: impl Fn(Slot) -> bool) {
+        for slot in Slot::ALL.into_iter().filter(|slot| !keeps(*slot)) {
+            if let Some(layout) = self.layouts.get_mut(slot as usize) {
+                *layout = None;
+            }
+        }
     }
 
     /// All names that it is asked for by, the usual one first.
@@ -173,6 +184,17 @@ impl Format {
         let bos = bos.map_or_else(|| texts(Own::Bos), |bos| bos.iter().map(String::as_str).collect());
         let eos = eos.or(texts(Own::Eos).first().copied()).filter(|eos| !eos.is_empty());
         self.with_own_tokens(&bos, eos)
+    }
+
+    /// The texts of all control tokens, the longest first.
+    pub(crate) fn spelled_controls(&self) -> Vec<(String, ControlId)> {
+        let mut spelled: Vec<(String, ControlId)> = Vec::new();
+        for (at, control) in self.controls.iter().enumerate() {
+            spelled
+                .extend(control.texts().filter(|text| !text.is_empty()).map(|text| (text.to_owned(), ControlId(at))));
+        }
+        spelled.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+        spelled
     }
 
     /// A control token.

@@ -1,10 +1,12 @@
 mod parse;
+mod write;
 
 use std::ops::Range;
 
 use rolecall_text::Text;
 
-pub(crate) use parse::{Vocabulary, parse};
+pub(crate) use parse::{Vocabulary, looks_like_control, parse};
+pub(crate) use write::write;
 
 use crate::{Codec, Control, ControlId, Field, Own, sources};
 

@@ -11,6 +11,7 @@ mod table;
 use calls::read_shared;
 use controls::{read_controls, read_names};
 use identity::read_identity;
+pub(crate) use layouts::holes_of;
 use layouts::read_layouts;
 use settings::{read_choices, read_defaults, read_generation, read_rules};
 
@@ -19,7 +20,7 @@ use table::Table;
 
 use crate::check::find_ambiguity;
 use crate::gaps::{Places, find_gaps};
-use crate::{CallIds, Diagnostic, Field, Format, LoadError, Part, Pattern, Slot};
+use crate::{CallIds, Diagnostic, Field, Format, FormatPart, LoadError, Pattern, Slot};
 use rolecall_conversation::spelling::nearest;
 
 /// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
@@ -60,17 +61,17 @@ fn find_places(file: &Table<'_>) -> (Places, Vec<(String, std::ops::Range<usize>
 
 fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> Format {
     let part = match file.text("part", mistakes).as_deref() {
-        None | Some("whole") => Part::Whole,
-        Some("reply") => Part::Reply,
+        None | Some("whole") => FormatPart::Whole,
+        Some("reply") => FormatPart::Reply,
         Some(other) => {
             mistakes.push(unknown("value of `part`", other, ["whole", "reply"], file.span_of("part")));
-            Part::Whole
+            FormatPart::Whole
         }
     };
     let name = file.needed_text("name", mistakes);
     let title = match part {
-        Part::Whole => file.needed_text("title", mistakes),
-        Part::Reply => file.text("title", mistakes).unwrap_or_else(|| name.clone()),
+        FormatPart::Whole => file.needed_text("title", mistakes),
+        FormatPart::Reply => file.text("title", mistakes).unwrap_or_else(|| name.clone()),
     };
     let mut format = Format {
         part,
@@ -84,8 +85,8 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     };
     check_name(&format.name, &file, mistakes);
     let sources = match part {
-        Part::Whole => file.needed_table("sources", mistakes),
-        Part::Reply => file.table("sources", mistakes),
+        FormatPart::Whole => file.needed_table("sources", mistakes),
+        FormatPart::Reply => file.table("sources", mistakes),
     };
     if let Some(sources) = sources {
         for key in sources.keys() {
@@ -180,14 +181,18 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     format
 }
 
+/// Whether a format's name may have this letter.
+pub(crate) fn is_name_letter(c: char) -> bool {
+    c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | ':')
+}
+
 fn check_name(name: &str, file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) {
-    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | ':');
-    if !name.chars().all(good) {
+    if !name.chars().all(is_name_letter) {
         mistakes.push(Diagnostic {
             code: "bad_name",
             message: format!("expected a name of small letters, digits, `.`, `-` and `_`, found `{name}`"),
             span: file.span_of("name"),
-            help: Some(format!("call it `{}`", name.to_lowercase().replace(|c| !good(c), "-"))),
+            help: Some(format!("call it `{}`", name.to_lowercase().replace(|c| !is_name_letter(c), "-"))),
         });
     }
 }

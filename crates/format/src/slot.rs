@@ -141,6 +141,24 @@ impl Slot {
         }
     }
 
+    /// Whether its layout says how a model writes its reply, or where that begins.
+    pub fn is_reply(self) -> bool {
+        matches!(
+            self,
+            Assistant
+                | AssistantLast
+                | AssistantWithCalls
+                | Calls
+                | Call
+                | CallInterpreter
+                | CallSeparator
+                | Argument
+                | ArgumentString
+                | ArgumentSeparator
+                | Generate
+        )
+    }
+
     /// Whether its layout is a turn: one that a message of the conversation fills.
     pub fn is_turn(self) -> bool {
         matches!(

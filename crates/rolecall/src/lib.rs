@@ -45,8 +45,9 @@ pub use rolecall_encode::{
     split_text,
 };
 pub use rolecall_format::{
-    Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, Generation, Identity, Layout,
-    LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved, codec, load,
+    CallIds, Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, FormatPart, Generation,
+    Identity, Layout, LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved,
+    codec, load, shared_calls, write_reply,
 };
 pub use rolecall_infer::{Inferred, Report as InferenceReport, infer};
 pub use rolecall_interop::{self as interop, Dialect, dialects};

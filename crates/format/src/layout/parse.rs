@@ -288,7 +288,7 @@ fn looks_like_jinja(rest: &str) -> Option<usize> {
 const USUAL: [&str; 7] = ["<s>", "</s>", "<bos>", "<eos>", "<pad>", "<unk>", "<BOS_TOKEN>"];
 
 /// The first thing in a text that looks like a control token: `<|..|>` or with DeepSeek's full-width bars.
-fn looks_like_control(text: &str) -> Option<Range<usize>> {
+pub(crate) fn looks_like_control(text: &str) -> Option<Range<usize>> {
     let usual = USUAL.iter().filter_map(|name| text.find(name).map(|at| at..at + name.len()));
     if let Some(found) = usual.min_by_key(|span| span.start) {
         return Some(found);

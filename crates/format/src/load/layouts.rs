@@ -4,7 +4,7 @@ use super::calls::Shared;
 use super::table::Table;
 use super::{source, unknown};
 use crate::layout::{Vocabulary, move_spans, parse};
-use crate::{ControlId, Diagnostic, Field, Format, Layout, Op, Part, Slot, SystemRule};
+use crate::{ControlId, Diagnostic, Field, Format, FormatPart, Layout, Op, Slot, SystemRule};
 
 pub(super) fn read_layouts(
     table: Table<'_>,
@@ -13,11 +13,7 @@ pub(super) fn read_layouts(
     source: &str,
     mistakes: &mut Vec<Diagnostic>,
 ) -> Vec<Option<Layout>> {
-    let mut controls: Vec<(String, ControlId)> = Vec::new();
-    for (at, control) in format.controls.iter().enumerate() {
-        controls.extend(control.texts().filter(|text| !text.is_empty()).map(|text| (text.to_owned(), ControlId(at))));
-    }
-    controls.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
+    let controls = format.spelled_controls();
     let mut layouts = vec![None; Slot::ALL.len()];
     for key in table.keys() {
         let span = table.span_of(&key);
@@ -43,8 +39,8 @@ pub(super) fn read_layouts(
         add_shared(shared, &controls, format, &mut layouts, mistakes);
     }
     let needed: &[Slot] = match format.part {
-        Part::Whole => &[Slot::User, Slot::Assistant, Slot::Generate],
-        Part::Reply => &[Slot::Assistant, Slot::Generate],
+        FormatPart::Whole => &[Slot::User, Slot::Assistant, Slot::Generate],
+        FormatPart::Reply => &[Slot::Assistant, Slot::Generate],
     };
     for needed in needed {
         if !table.has(needed.key()) {
@@ -105,7 +101,7 @@ fn as_own(ops: Vec<Op>, format: &Format) -> Vec<Op> {
     each.collect()
 }
 
-pub(super) fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
+pub(crate) fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
     let mut holes: Vec<(String, Field)> = slot.fields().iter().map(|field| (field.name().to_owned(), *field)).collect();
     holes.extend(format.choices.iter().enumerate().map(|(at, choice)| (choice.name.clone(), Field::Option(at))));
     if slot.is_turn() {

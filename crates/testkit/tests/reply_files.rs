@@ -1,0 +1,114 @@
+//! A format's replies written as a file and read again.
+#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+
+use std::collections::BTreeSet;
+
+use fastrand::Rng;
+use rolecall::codec::JsonStyle;
+use rolecall::{CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Registry, Slot, load, write_reply};
+
+/// Layouts for generated formats.
+const ROUNDS: u64 = 3000;
+
+fn check(format: &Format) -> Format {
+    let file = write_reply(format);
+    let read = load(&file).unwrap_or_else(|error| panic!("{file}\n{error:?}"));
+    for slot in Slot::ALL.into_iter().filter(|slot| slot.is_reply() && *slot != Slot::Generate) {
+        let (read, own) = (read.layout(slot), format.layout(slot));
+        assert_eq!(read.map(|layout| layout.steps()), own.map(|layout| layout.steps()), "{}\n{file}", slot.key());
+    }
+    assert_eq!(read.part, FormatPart::Reply);
+    assert_eq!(read.rules.call_ids, format.rules.call_ids);
+    assert_eq!(write_reply(&read), file, "written twice it is another");
+    read
+}
+
+#[test]
+fn every_built_in_formats_replies_are_read_as_they_were_written() {
+    for format in rolecall::registry().iter() {
+        check(format);
+    }
+    for (name, source) in rolecall::shared_calls() {
+        check(&load(source).unwrap_or_else(|error| panic!("{name}: {error}")));
+    }
+}
+
+#[test]
+fn any_layouts_are_read_as_they_were_written() {
+    let mut kinds = BTreeSet::new();
+    for seed in 0..ROUNDS {
+        let mut rng = Rng::with_seed(seed);
+        let mut format = Format::new(format!("Seed/{seed}"));
+        let texts = ["<s>", "[CALL]", "</s>", "<|x|>", "<s><s>", "é"];
+        let controls = texts.iter().filter(|_| rng.bool()).map(|text| Control {
+            text: (*text).to_owned(),
+            id: None,
+            ..Control::default()
+        });
+        format.controls = controls.collect::<Vec<_>>().into();
+        if rng.bool() {
+            format.rules.call_ids = CallIds::from_text("functions.{name}:{index}").expect("a pattern");
+        }
+        let count = format.controls.len();
+        let assistant = [Op::Literal("|".into()), Op::hole(Field::Content, Codec::Text), Op::Literal("|".into())]
+            .into_iter()
+            .chain([Op::hole(Field::Calls, Codec::Text)]);
+        let mut call = literals(&mut rng, count);
+        call.push(Op::Group([Op::hole(Field::Id, Codec::Text)].into_iter().chain(literals(&mut rng, count)).collect()));
+        call.extend(literals(&mut rng, count));
+        call.push(hole(&mut rng));
+        call.extend(literals(&mut rng, count));
+        kinds.insert(call.len());
+        let format = format.with_layouts([(Slot::Assistant, assistant.collect()), (Slot::Call, call)]);
+        check(&format);
+    }
+    assert!(kinds.len() > 5, "{kinds:?}");
+}
+
+/// Literals and control tokens, never two literals in a row.
+fn literals(rng: &mut Rng, controls: usize) -> Vec<Op> {
+    let mut ops = Vec::new();
+    for _ in 0..rng.usize(..4) {
+        match rng.u8(..3) {
+            0 if controls > 0 => ops.push(Op::Control(ControlId(rng.usize(..controls)))),
+            _ if matches!(ops.last(), Some(Op::Literal(_))) => {}
+            _ => ops.push(Op::Literal(text(rng))),
+        }
+    }
+    ops
+}
+
+fn text(rng: &mut Rng) -> String {
+    const PIECES: [&str; 26] = [
+        "{", "}", "[", "]", "[[", "]]", "{{", "}}", "\"", "'", "\\", "\n", "<s>", "</s>", "<|x|>", "<|y|>", "[CALL]",
+        "{\"", "\"}", "{ 'a", "{%", "é", "\u{1}", " ", "seam", "|",
+    ];
+    (0..rng.usize(1..6)).map(|_| PIECES[rng.usize(..PIECES.len())]).collect()
+}
+
+fn hole(rng: &mut Rng) -> Op {
+    let style = JsonStyle {
+        indent: rng.bool().then(|| rng.usize(..8)),
+        level: rng.usize(..3),
+        compact: rng.bool(),
+        ascii: rng.bool(),
+        sorted: rng.bool(),
+        parsed: rng.bool(),
+    };
+    let codec = [Codec::Json(style), Codec::JsonString, Codec::Python, Codec::Marked("<|\"|>".into())];
+    Op::hole(Field::Arguments, codec[rng.usize(..codec.len())].clone())
+}
+
+#[test]
+fn a_shared_call_layout_is_taken_by_name() {
+    let own = "part = 'reply'\nname = 'mine'\ncalls = 'json-in-tags'\n[control]\n'<tool_call>' = {}\n[layout]\nassistant = '{content}|{calls}'\ngenerate = ''";
+    let format = load(own).expect("it is right");
+    let call = format.layout(Slot::Call).expect("it is taken");
+    assert!(call.writes(ControlId(0)), "what the format declares is a control token in it");
+    assert!(format.layout(Slot::CallSeparator).is_some());
+    let instead = load(&format!("{own}\ncall = '{{call:json(name, parameters)}}'")).expect("it is right");
+    assert!(!instead.layout(Slot::Call).expect("its own").writes(ControlId(0)));
+    let error = load(&own.replace("json-in-tags", "json-in-tag")).expect_err("there is none").to_string();
+    assert!(error.contains("`json-in-tag` is not a shared call layout"), "{error}");
+    assert!(Registry::builtin().get("json-in-tags").is_none(), "a shared call layout is no format");
+}
