@@ -146,14 +146,24 @@ impl Arguments {
         let rest = &input.text[*at..];
         let end = rest.bytes().position(|byte| stops.iter().any(|stop| stop.is_some_and(|(stop, _)| stop == byte)));
         let end = end.filter(|end| rest.is_char_boundary(*end));
-        key.push_str(&rest[..end.unwrap_or(rest.len())]);
-        *at += end.unwrap_or(rest.len());
-        if key.len() > shared.cap().min(KEY) {
+        // A key of a call in Python's words is a word.
+        let is_word = |character: char| {
+            character.is_alphanumeric() || matches!(character, '_' | '-' | '.') || character.is_whitespace()
+        };
+        let odd = rest
+            .find(|character| list.open.is_empty() && !is_word(character))
+            .filter(|odd| end.is_none_or(|end| *odd < end));
+        let most = shared.cap().min(KEY).saturating_sub(key.len());
+        let mut taken = odd.or(end).unwrap_or(rest.len()).min(most);
+        while !rest.is_char_boundary(taken) {
+            taken -= 1;
+        }
+        key.push_str(&rest[..taken]);
+        *at += taken;
+        if taken < odd.or(end).unwrap_or(rest.len()) {
             return Some(State::Bad(Why::TooLong));
         }
-        // A key of a call in Python's words is a word.
-        let is_word = list.open.is_empty();
-        if is_word && key.trim().contains(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.')) {
+        if odd.is_some() {
             return Some(State::Bad(Why::Expected("an argument's name".into())));
         }
         match end {
@@ -193,7 +203,9 @@ impl Arguments {
                 let number = *list.middles.action(action);
                 let kind = &list.kinds[number];
                 let how = match kind {
-                    kind if kind.close.is_empty() => How::Literal(Box::new(ValueReader::literal())),
+                    kind if kind.close.is_empty() => {
+                        How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
+                    }
                     kind if kind.cdata => How::Unknown,
                     kind => how_of(list, kind, shared, name, &key),
                 };
@@ -293,6 +305,14 @@ impl Arguments {
                 Found::Nothing => (input.text.len(), None),
             };
             let text = &input.text[*at..end];
+            if let How::Typed(raw) = &mut reading.how
+                && raw.len() + text.len() > shared.cap()
+            {
+                // The cap ends at the same byte in every chunking.
+                let left = shared.cap().saturating_sub(raw.len());
+                *at += (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                return Some(State::Bad(Why::TooLong));
+            }
             *at = behind.unwrap_or(end);
             match &mut reading.how {
                 How::Text(value) | How::Cdata(value) => {
@@ -308,9 +328,6 @@ impl Arguments {
                 }
                 How::Typed(raw) => {
                     raw.push_str(text);
-                    if raw.len() > shared.cap() {
-                        return Some(State::Bad(Why::TooLong));
-                    }
                     if behind.is_some() {
                         // Where strings have a syntax of their own, this is none.
                         let schema = match list.kinds.len() {

@@ -4,7 +4,7 @@ use crate::arguments::Arguments;
 use crate::literal::Literal;
 use crate::marks::{Here, Input, Marks};
 use crate::object::{Object, Part};
-use crate::parser::{Pending, Shared};
+use crate::parser::{Shared, View};
 use crate::reply::{Item, Syntax};
 use crate::values::{Schema, State, ValueReader, check};
 use crate::{Event, Malformed, UnknownNames, Why};
@@ -31,6 +31,8 @@ pub(crate) struct Running {
     is_code: bool,
     /// Whether its arguments are whole.
     is_whole: bool,
+    /// Whether it stands in reasoning.
+    in_reasoning: bool,
     /// Its arguments, where they are to be compared with a schema.
     kept: Option<String>,
 }
@@ -51,7 +53,10 @@ pub(crate) enum Progress {
     Wait,
     Finished,
     /// It is none: what was read of it was said as content.
-    Text,
+    Text {
+        /// The calls stood in reasoning, and so does the text.
+        in_reasoning: bool,
+    },
     /// It is none, and nothing was read of it.
     Nothing,
 }
@@ -64,7 +69,7 @@ enum Step {
 }
 
 impl Running {
-    pub fn new(program: usize, start: u64, mark: &str) -> Running {
+    pub fn new(program: usize, start: u64, mark: &str, in_reasoning: bool) -> Running {
         Running {
             program,
             item: 0,
@@ -78,6 +83,7 @@ impl Running {
             index: None,
             is_code: false,
             is_whole: false,
+            in_reasoning,
             kept: None,
         }
     }
@@ -97,9 +103,8 @@ impl Running {
     pub fn read(
         &mut self,
         shared: &mut Shared,
-        pending: &Pending,
+        view: View<'_>,
         at: &mut usize,
-        is_last: bool,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Progress {
         let reply = std::sync::Arc::clone(&shared.reply);
@@ -109,18 +114,20 @@ impl Running {
                 if self.index.is_none()
                     && let Err(why) = self.announce(shared, on)
                 {
-                    return self.fail(shared, why, pending.offset(*at), on);
+                    return self.fail(shared, why, view.offset(*at), on);
                 }
                 self.finish(shared, on);
                 return Progress::Finished;
             };
             let from = *at;
-            let step = self.item(item, shared, pending, at, is_last, on);
+            // What is not announced yet is kept, and no more of it than the cap.
+            let view = match self.index {
+                Some(_) => view,
+                None => view.up_to(*at + (shared.cap() - self.raw.len().min(shared.cap()))),
+            };
+            let step = self.item(item, shared, view, at, on);
             if self.index.is_none() {
-                self.raw.push_str(pending.shown(from..*at));
-                if self.raw.len() > shared.cap() {
-                    return self.fail(shared, Why::TooLong, pending.offset(*at), on);
-                }
+                self.raw.push_str(view.shown(from..*at));
             }
             match step {
                 Step::Next => {
@@ -128,18 +135,21 @@ impl Running {
                     self.seen = 0;
                     self.inside = Inside::Nothing;
                 }
-                Step::Wait if is_last => {
+                Step::Wait if view.is_cut() => {
+                    return self.fail(shared, Why::TooLong, view.offset(*at), on);
+                }
+                Step::Wait if view.is_last => {
                     // What follows the arguments may be missing at the end of the output.
                     return match self.is_whole {
                         true => {
                             self.finish(shared, on);
                             Progress::Finished
                         }
-                        false => self.fail(shared, Why::Unfinished, pending.offset(*at), on),
+                        false => self.fail(shared, Why::Unfinished, view.offset(*at), on),
                     };
                 }
                 Step::Wait => return Progress::Wait,
-                Step::Bad(why) => return self.fail(shared, why, pending.offset(*at), on),
+                Step::Bad(why) => return self.fail(shared, why, view.offset(*at), on),
             }
         }
     }
@@ -153,14 +163,14 @@ impl Running {
         &mut self,
         item: &Item,
         shared: &mut Shared,
-        pending: &Pending,
+        view: View<'_>,
         at: &mut usize,
-        is_last: bool,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Step {
+        let is_last = view.is_last;
         match item {
-            Item::Literal(literal) => self.literal(literal, pending.input(), at),
-            Item::Name(stop) => match self.word(*stop, is_name, shared, pending.input(), at, is_last) {
+            Item::Literal(literal) => self.literal(literal, view.input(), at),
+            Item::Name(stop) => match self.word(*stop, is_name, shared, view.input(), at, is_last) {
                 Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function's name".into())),
                 Ok(Some(name)) => {
                     self.name.get_or_insert(name);
@@ -169,7 +179,7 @@ impl Running {
                 Ok(None) => Step::Wait,
                 Err(why) => Step::Bad(why),
             },
-            Item::Id(stop) => match self.word(*stop, is_id, shared, pending.input(), at, is_last) {
+            Item::Id(stop) => match self.word(*stop, is_id, shared, view.input(), at, is_last) {
                 Ok(Some(id)) => {
                     self.id = Some(id).filter(|id| !id.is_empty());
                     Step::Next
@@ -177,7 +187,7 @@ impl Running {
                 Ok(None) => Step::Wait,
                 Err(why) => Step::Bad(why),
             },
-            Item::Index => match self.word(None, |c| c.is_ascii_digit(), shared, pending.input(), at, is_last) {
+            Item::Index => match self.word(None, |c| c.is_ascii_digit(), shared, view.input(), at, is_last) {
                 Ok(Some(_)) => Step::Next,
                 Ok(None) => Step::Wait,
                 Err(why) => Step::Bad(why),
@@ -187,7 +197,7 @@ impl Running {
                     let is_bare = shared.reply.program(self.program).bare;
                     self.inside = Inside::Object(Box::new(Object::new(keys.clone(), is_bare)));
                 }
-                self.object(shared, pending, at, on)
+                self.object(shared, view, at, on)
             }
             Item::Arguments(Syntax::List(list)) => {
                 if self.index.is_none()
@@ -202,7 +212,7 @@ impl Running {
                 let name = self.name.as_deref().unwrap_or_default();
                 let mut out = std::mem::take(&mut shared.scratch);
                 out.clear();
-                let state = arguments.read(list, shared, name, pending.input(), at, is_last, &mut out);
+                let state = arguments.read(list, shared, name, view.input(), at, is_last, &mut out);
                 self.give(shared, out, on);
                 self.after_value(state)
             }
@@ -213,18 +223,18 @@ impl Running {
                     return Step::Bad(why);
                 }
                 if !matches!(self.inside, Inside::Value(_)) {
-                    let text = &pending.text()[*at..];
+                    let text = &view.text()[*at..];
                     *at += text.len() - text.trim_start().len();
-                    let Some(first) = pending.text()[*at..].chars().next() else { return Step::Wait };
+                    let Some(first) = view.text()[*at..].chars().next() else { return Step::Wait };
                     self.inside = Inside::Value(Box::new(match syntax {
                         Syntax::Json if first == '"' => ValueReader::json_string(shared.options.json),
                         Syntax::Json => ValueReader::json(shared.options.json),
-                        Syntax::Python => ValueReader::python_arguments(),
-                        Syntax::Marked(mark) => ValueReader::marked(mark),
+                        Syntax::Python => ValueReader::python_arguments(shared.options.json, shared.cap()),
+                        Syntax::Marked(mark) => ValueReader::marked(mark, shared.options.json, shared.cap()),
                         Syntax::List(_) => return Step::Bad(Why::Unfinished),
                     }));
                 }
-                let input = match until_control(shared, pending.input(), *at) {
+                let input = match until_control(shared, view.input(), *at) {
                     Ok(input) => input,
                     Err(why) => return Step::Bad(why),
                 };
@@ -234,7 +244,7 @@ impl Running {
                 let step = reader.push(input, &mut out);
                 *at += step.used;
                 let state = match step.state {
-                    State::More if is_last && *at == pending.text().len() => match reader.end(&mut out) {
+                    State::More if is_last && *at == view.text().len() => match reader.end(&mut out) {
                         State::Done => State::Done,
                         _ => State::More,
                     },
@@ -243,8 +253,8 @@ impl Running {
                 self.give(shared, out, on);
                 self.after_value(state)
             }
-            Item::Pad(pad) => self.pad(pad, pending.text(), at, is_last),
-            Item::Fence(fence) => self.fence(fence, pending.input(), at, is_last),
+            Item::Pad(pad) => self.pad(pad, view.text(), at, is_last),
+            Item::Fence(fence) => self.fence(fence, view.input(), at, is_last),
             Item::Code(closes) => {
                 if self.index.is_none() {
                     self.is_code = true;
@@ -252,7 +262,7 @@ impl Running {
                         return Step::Bad(why);
                     }
                 }
-                self.code(closes, shared, pending, at, is_last, on)
+                self.code(closes, shared, view, at, on)
             }
         }
     }
@@ -351,18 +361,12 @@ impl Running {
         Ok(None)
     }
 
-    fn object(
-        &mut self,
-        shared: &mut Shared,
-        pending: &Pending,
-        at: &mut usize,
-        on: &mut dyn FnMut(Event<'_>),
-    ) -> Step {
+    fn object(&mut self, shared: &mut Shared, view: View<'_>, at: &mut usize, on: &mut dyn FnMut(Event<'_>)) -> Step {
         let mut out = std::mem::take(&mut shared.scratch);
         loop {
             let Inside::Object(object) = &mut self.inside else { return Step::Wait };
             out.clear();
-            let input = match until_control(shared, pending.input(), *at) {
+            let input = match until_control(shared, view.input(), *at) {
                 Ok(input) => input,
                 Err(why) => return Step::Bad(why),
             };
@@ -433,12 +437,12 @@ impl Running {
         &mut self,
         closes: &Marks<()>,
         shared: &mut Shared,
-        pending: &Pending,
+        view: View<'_>,
         at: &mut usize,
-        is_last: bool,
         on: &mut dyn FnMut(Event<'_>),
     ) -> Step {
-        let input = pending.input();
+        let is_last = view.is_last;
+        let input = view.input();
         let index = self.index.unwrap_or_default();
         let mut from = *at;
         loop {
@@ -458,7 +462,7 @@ impl Running {
                 crate::marks::Found::Open(start) => (start, None),
                 crate::marks::Found::Nothing => (input.text.len(), None),
             };
-            let text = pending.shown(*at..found);
+            let text = view.shown(*at..found);
             if !text.is_empty() && !shared.is_silent {
                 on(Event::Code { index, text });
             }
@@ -546,16 +550,16 @@ impl Running {
         match self.index {
             Some(_) => {
                 self.finish(shared, on);
-                Progress::Text
+                Progress::Text { in_reasoning: false }
             }
             None => {
                 let raw = std::mem::take(&mut self.raw);
                 let shown: Range<usize> = self.hidden.min(raw.len())..raw.len();
-                if raw.is_empty() {
+                if raw.is_empty() && !self.in_reasoning {
                     return Progress::Nothing;
                 }
-                shared.content(&raw[shown], on);
-                Progress::Text
+                shared.say(self.in_reasoning, &raw[shown], on);
+                Progress::Text { in_reasoning: self.in_reasoning }
             }
         }
     }
@@ -581,8 +585,11 @@ fn until_control<'b>(shared: &Shared, input: Input<'b>, at: usize) -> Result<&'b
         return Err(Why::Unfinished);
     }
     let first = input.text[at..].chars().next().map_or(0, char::len_utf8);
-    let end = (at + first..input.text.len())
-        .find(|here| input.is_control(*here) && input.text.is_char_boundary(*here) && !input.is_control(here - 1))
-        .unwrap_or(input.text.len());
+    let breaks = |here: usize| {
+        input.is_control(here)
+            && input.text.is_char_boundary(here)
+            && (!input.is_control(here - 1) || matches!(shared.reply.after_call.at(input, here, true), Here::Mark(..)))
+    };
+    let end = (at + first..input.text.len()).find(|here| breaks(*here)).unwrap_or(input.text.len());
     Ok(&input.text[at..end])
 }

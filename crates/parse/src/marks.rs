@@ -109,19 +109,41 @@ impl<A> Marks<A> {
 
     /// What stands at one place. At the end of all input nothing is open.
     pub fn at(&self, input: Input<'_>, start: usize, is_last: bool) -> Here {
-        let mut node = 0;
         let mut seen = Here::Nothing;
-        for at in start..input.text.len() {
-            let edge = self.nodes[node].edges.iter().find(|edge| input.fits(at, (edge.0, edge.1)));
-            let Some(edge) = edge else { return seen };
-            node = edge.2;
-            if let Some(action) = self.nodes[node].action {
-                seen = Here::Mark(at + 1, action);
+        let mut longest = 0;
+        let mut is_open = false;
+        // A byte may be that of a control token and of plain text: both ways are followed, the second one later.
+        let mut others: Vec<(usize, usize)> = Vec::new();
+        let mut way = Some((0, start));
+        while let Some((mut node, mut at)) = way {
+            loop {
+                if at == input.text.len() {
+                    is_open |= !self.nodes[node].edges.is_empty();
+                    break;
+                }
+                let mut fitting = self.nodes[node].edges.iter().filter(|edge| input.fits(at, (edge.0, edge.1)));
+                let Some(edge) = fitting.next() else { break };
+                others.extend(fitting.map(|edge| (edge.2, at + 1)));
+                (node, at) = (edge.2, at + 1);
+                if let Some(action) = self.nodes[node].action
+                    && at > longest
+                {
+                    longest = at;
+                    seen = Here::Mark(at, action);
+                }
+            }
+            way = others.pop();
+            if let Some((node, at)) = way
+                && let Some(action) = self.nodes[node].action
+                && at > longest
+            {
+                longest = at;
+                seen = Here::Mark(at, action);
             }
         }
-        match self.nodes[node].edges.is_empty() || is_last {
-            true => seen,
-            false => Here::Open,
+        match is_open && !is_last {
+            true => Here::Open,
+            false => seen,
         }
     }
 

@@ -125,13 +125,15 @@ impl Object {
                 }
                 At::Key(_) => Some(expected("a key in quotes")),
                 At::InKey(reader, spelling) => {
+                    let (rest, is_cut) = capped(rest, spelling, shared);
+                    let rest = if self.is_bare { &rest[..next.len_utf8().min(rest.len())] } else { rest };
                     let step = reader.push(rest, spelling);
                     used += step.used;
                     match step.state {
+                        State::More if is_cut => Some(Part::Bad(Why::TooLong)),
                         State::More if self.is_bare && !self.may_become(spelling) => {
                             Some(expected("a call's name or arguments"))
                         }
-                        State::More if spelling.len() > shared.cap() => Some(Part::Bad(Why::TooLong)),
                         State::More => None,
                         State::Done => match json::parse(spelling) {
                             Ok(Json::String(key)) => {
@@ -184,9 +186,15 @@ impl Object {
                     }
                 }
                 At::Value(kind, reader, spelling) => {
-                    let step = match kind {
-                        Kind::Arguments => reader.push(rest, out),
-                        _ => reader.push(rest, spelling),
+                    let (step, is_cut) = match kind {
+                        Kind::Arguments => (reader.push(rest, out), false),
+                        Kind::Other => (reader.push(rest, spelling), false),
+                        _ => {
+                            let (rest, is_cut) = capped(rest, spelling, shared);
+                            // What is no call is told at the same character in every chunking.
+                            let rest = if self.is_bare { &rest[..next.len_utf8().min(rest.len())] } else { rest };
+                            (reader.push(rest, spelling), is_cut)
+                        }
                     };
                     used += step.used;
                     if *kind == Kind::Other {
@@ -195,12 +203,7 @@ impl Object {
                     let is_open = self.is_bare && *kind == Kind::Name && step.state == State::More;
                     match step.state {
                         State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool's name")),
-                        State::More
-                            if spelling.len().max(self.early.len() + out.len() * usize::from(!self.has_name))
-                                > shared.cap() =>
-                        {
-                            Some(Part::Bad(Why::TooLong))
-                        }
+                        State::More if is_cut => Some(Part::Bad(Why::TooLong)),
                         State::More => None,
                         State::Done => {
                             let kind = *kind;
@@ -276,6 +279,15 @@ impl Object {
         let known = own.into_iter().flatten().chain(self.keys.wrappers.iter().map(String::as_str)).chain(USUAL);
         known.into_iter().any(|key| key.starts_with(start))
     }
+}
+
+/// As much of a text as may still be kept, and whether there is more.
+fn capped<'t>(text: &'t str, kept: &str, shared: &Shared) -> (&'t str, bool) {
+    let mut end = text.len().min(shared.cap().saturating_sub(kept.len()));
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    (&text[..end], end < text.len())
 }
 
 fn is_name_of_tool(spelling: &str, shared: &Shared) -> bool {

@@ -289,14 +289,15 @@ impl OutputParser {
             }
             State::AfterCall { .. } => self.after_call(pending, at, is_last, on),
             State::Call(running) => {
-                let progress = running.read(&mut self.shared, pending, at, is_last, on);
+                let progress = running.read(&mut self.shared, pending.view(is_last), at, on);
                 match progress {
                     Progress::Wait => return Flow::Wait,
                     Progress::Finished => self.state = State::AfterCall { blank: String::new(), is_group: true },
                     // What was read of it is content now, and what is wrong with it goes on as text.
-                    Progress::Text => {
+                    Progress::Text { in_reasoning } => {
                         self.shared.has_spoken = true;
-                        self.state = State::Text { part: Part::Content, blank: None };
+                        let part = if in_reasoning { Part::Reasoning } else { Part::Content };
+                        self.state = State::Text { part, blank: None };
                     }
                     Progress::Nothing => {
                         self.state = State::Text { part: Part::Content, blank: Some(String::new()) };
@@ -409,8 +410,11 @@ impl OutputParser {
         let rest = &pending.text[*at..];
         let spaces = rest.len() - rest.trim_start().len();
         if spaces > 0 {
-            blank.push_str(&rest[..spaces]);
-            *at += spaces;
+            // The same white space is kept in every chunking.
+            let most = rest[..spaces].char_indices().map(|(at, space)| at + space.len_utf8());
+            let taken = most.into_iter().find(|end| blank.len() + end > BLANK).unwrap_or(spaces);
+            blank.push_str(&rest[..taken]);
+            *at += taken;
             if blank.len() > BLANK {
                 let blank = std::mem::take(blank);
                 self.state = State::Text { part: Part::Content, blank: None };
@@ -511,7 +515,8 @@ impl OutputParser {
             return self.say(pending.shown(mark), on);
         }
         let start = pending.start + mark.start as u64;
-        self.state = State::Call(Box::new(Running::new(program, start, pending.shown(mark))));
+        let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
+        self.state = State::Call(Box::new(Running::new(program, start, pending.shown(mark), in_reasoning)));
     }
 
     /// Says text of the part that is being read.
@@ -540,7 +545,8 @@ impl OutputParser {
 }
 
 impl Shared {
-    fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+    /// Says text as content or as reasoning.
+    pub fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
         if !text.is_empty() && !self.is_silent {
             on(match is_reasoning {
@@ -548,11 +554,6 @@ impl Shared {
                 false => Event::Content(text),
             });
         }
-    }
-
-    /// Says text as content.
-    pub fn content(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) {
-        self.say(false, text, on);
     }
 
     /// Whether what stands here ends a call: another one, the end of them all, or of the turn; none, if that is not known yet.
@@ -578,22 +579,64 @@ impl Shared {
     }
 }
 
-impl Pending {
-    pub fn text(&self) -> &str {
-        &self.text
+/// Output that may be read now: up to where a cap ends.
+#[derive(Clone, Copy)]
+pub(crate) struct View<'p> {
+    pending: &'p Pending,
+    end: usize,
+    /// Whether nothing comes behind it.
+    pub is_last: bool,
+}
+
+impl<'p> View<'p> {
+    /// No more than so many bytes of it, however much there is, so that a cap ends at the same byte in every chunking.
+    pub fn up_to(self, end: usize) -> View<'p> {
+        if end >= self.end {
+            return self;
+        }
+        let mut end = end;
+        while !self.pending.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        View { end, is_last: false, ..self }
     }
 
-    pub fn input(&self) -> Input<'_> {
-        Input { text: &self.text, control: &self.control }
+    /// Whether a cap ends it.
+    pub fn is_cut(self) -> bool {
+        self.end < self.pending.text.len()
     }
 
-    /// Where a byte of it stands in the output.
-    pub fn offset(&self, at: usize) -> u64 {
-        self.start + at as u64
+    pub fn text(self) -> &'p str {
+        &self.pending.text[..self.end]
+    }
+
+    pub fn input(self) -> Input<'p> {
+        let control = &self.pending.control;
+        Input { text: self.text(), control: &control[..self.end.min(control.len())] }
     }
 
     /// A part of it without what is the prompt's.
-    pub fn shown(&self, range: std::ops::Range<usize>) -> &str {
+    pub fn shown(self, range: std::ops::Range<usize>) -> &'p str {
+        self.pending.shown(range)
+    }
+
+    /// Where a byte of it stands in the output.
+    pub fn offset(self, at: usize) -> u64 {
+        self.pending.start + at as u64
+    }
+}
+
+impl Pending {
+    fn view(&self, is_last: bool) -> View<'_> {
+        View { pending: self, end: self.text.len(), is_last }
+    }
+
+    fn input(&self) -> Input<'_> {
+        Input { text: &self.text, control: &self.control }
+    }
+
+    /// A part of it without what is the prompt's.
+    fn shown(&self, range: std::ops::Range<usize>) -> &str {
         &self.text[range.start.max(self.hidden).min(range.end)..range.end]
     }
 

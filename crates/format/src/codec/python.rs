@@ -64,6 +64,62 @@ pub(super) fn read_literal(text: &str) -> Result<Json, ReadError> {
     value.map_err(|message| ReadError { offset: reader.at, message })
 }
 
+/// The number that Python spells so; what is JSON keeps its spelling. Complex numbers and what takes more than 128 bits in another base
+/// than ten are none.
+///
+/// ```
+/// use rolecall_format::codec::python::number;
+/// let spelled = |text| number(text).map(|number| number.spelling().to_owned());
+/// assert_eq!(spelled("1.50"), Some("1.50".to_owned()));
+/// assert_eq!(spelled("+1_000"), Some("1000".to_owned()));
+/// assert_eq!(spelled("-.5e3"), Some("-0.5e3".to_owned()));
+/// assert_eq!(spelled("0x1f"), Some("31".to_owned()));
+/// assert_eq!(spelled("007"), None);
+/// ```
+pub fn number(spelling: &str) -> Option<Number> {
+    let (sign, digits) = match spelling.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", spelling.strip_prefix('+').unwrap_or(spelling)),
+    };
+    let bytes = digits.as_bytes();
+    let radix = match bytes {
+        [b'0', b'x' | b'X', ..] => 16,
+        [b'0', b'o' | b'O', ..] => 8,
+        [b'0', b'b' | b'B', ..] => 2,
+        _ => 10,
+    };
+    // An underscore stands behind a digit, or behind the letter of a base, and before a digit.
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(|byte| char::from(*byte).is_digit(radix));
+    let mut places = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_').map(|(at, _)| at);
+    if !places
+        .all(|at| at > 0 && (is_digit(bytes.get(at - 1)) || (radix != 10 && at == 2)) && is_digit(bytes.get(at + 1)))
+    {
+        return None;
+    }
+    let digits = digits.replace('_', "");
+    if radix != 10 {
+        let value = digits.get(2..).filter(|digits| digits.chars().all(|digit| digit.is_digit(radix)))?;
+        return Number::from_spelling(&format!("{sign}{}", u128::from_str_radix(value, radix).ok()?));
+    }
+    let (mantissa, exponent) = digits.split_at(digits.find(['e', 'E']).unwrap_or(digits.len()));
+    let (whole, fraction) = match mantissa.split_once('.') {
+        Some((whole, fraction)) => (whole, Some(fraction)),
+        None => (mantissa, None),
+    };
+    let is_integer = fraction.is_none() && exponent.is_empty();
+    let short = whole.trim_start_matches('0');
+    // `.` alone is no number, nor is `007`, though `007.5` and `000` are.
+    if (whole.is_empty() && fraction.unwrap_or_default().is_empty())
+        || (is_integer && whole.len() > short.len() && !short.is_empty())
+    {
+        return None;
+    }
+    let point = if fraction.is_some() { "." } else { "" };
+    let fraction = fraction.map_or("", |fraction| if fraction.is_empty() { "0" } else { fraction });
+    let whole = if short.is_empty() { "0" } else { short };
+    Number::from_spelling(&format!("{sign}{whole}{point}{fraction}{exponent}"))
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -256,34 +312,16 @@ impl Reader<'_> {
 
     fn number(&mut self) -> Result<Json, String> {
         let start = self.at;
-        let sign = if self.take("-") { "-" } else { "" };
-        if sign.is_empty() {
-            self.take("+");
-        }
-        let rest = &self.text[self.at..];
-        let mut length = 0;
         let mut last = ' ';
-        for character in rest.chars() {
-            let exponent_sign = matches!(character, '+' | '-') && matches!(last, 'e' | 'E');
-            if !(character.is_ascii_digit() || matches!(character, '.' | 'e' | 'E' | '_') || exponent_sign) {
-                break;
-            }
+        let token = self.text[start..].find(|character: char| {
+            let is_sign = matches!(character, '+' | '-') && matches!(last, ' ' | 'e' | 'E');
             last = character;
-            length += character.len_utf8();
-        }
-        self.at += length;
-        let mut spelling = format!("{sign}{}", rest[..length].replace('_', ""));
-        // Python allows `.5`, `5.` and leading zeros of a zero, which JSON does not.
-        if let Some(fraction) = spelling.strip_prefix('.') {
-            spelling = format!("0.{fraction}");
-        }
-        let spelling = spelling.replace("-.", "-0.").replace(".e", ".0e").replace(".E", ".0E");
-        let spelling = if spelling.ends_with('.') { format!("{spelling}0") } else { spelling };
-        let number = Number::from_spelling(&spelling).map(Json::Number);
-        number.ok_or_else(|| {
-            self.at = start;
-            format!("expected a number, found `{}`", &self.text[start..start + length + sign.len()])
-        })
+            !(character.is_ascii_alphanumeric() || matches!(character, '.' | '_') || is_sign)
+        });
+        let spelling = &self.text[start..token.map_or(self.text.len(), |length| start + length)];
+        let value = number(spelling).ok_or_else(|| format!("expected a number, found `{spelling}`"))?;
+        self.at += spelling.len();
+        Ok(Json::Number(value))
     }
 
     fn word(&mut self) -> String {
@@ -351,8 +389,8 @@ mod tests {
         let cases = [
             (
                 r#"a="x" 'y', b='''l1
-l2''', c=(1,), d=(2), e=(1, 2,), f=[1,], g=.5, h=5., i=1_000, j=+3, k=-0.5e-3"#,
-                r#"{"a": "xy", "b": "l1\nl2", "c": [1], "d": 2, "e": [1, 2], "f": [1], "g": 0.5, "h": 5.0, "i": 1000, "j": 3, "k": -0.5e-3}"#,
+l2''', c=(1,), d=(2), e=(1, 2,), f=[1,], g=.5, h=5., i=1_000, j=+3, k=-0.5e-3, l=0x_1f"#,
+                r#"{"a": "xy", "b": "l1\nl2", "c": [1], "d": 2, "e": [1, 2], "f": [1], "g": 0.5, "h": 5.0, "i": 1000, "j": 3, "k": -0.5e-3, "l": 31}"#,
             ),
             (
                 r#"a='\x41\u00e9\U0001F600\101\q\
@@ -377,6 +415,8 @@ b'"#,
             ("a='x\n'", 4, "expected `'` at the end of the string, found the end of the line"),
             ("a=[1 2]", 5, "expected `,` or `]`, found `2`"),
             ("a=1.2.3", 2, "expected a number, found `1.2.3`"),
+            ("a=1__0", 2, "expected a number, found `1__0`"),
+            ("a=2j", 2, "expected a number, found `2j`"),
             ("a={1: 2}", 4, "expected a string as key of a dict"),
         ];
         for (text, offset, message) in cases {

@@ -2,15 +2,21 @@
 //! characters, writes what is certain behind an output, and says how far it came. What is written is never taken back.
 
 mod json;
+mod json_string;
+mod literal;
+mod marked;
 mod nest;
+mod quoted;
 mod schema;
 mod text;
 mod typed;
 mod types;
 
-use crate::Why;
+use crate::{JsonPolicy, Why};
 
 pub(crate) use json::JsonReader;
+pub(crate) use json_string::JsonStringReader;
+pub(crate) use literal::LiteralReader;
 pub(crate) use schema::Schema;
 pub(crate) use text::{TextValue, uncdata};
 pub(crate) use typed::typed;
@@ -41,14 +47,38 @@ pub(crate) enum State {
 pub(crate) enum ValueReader {
     /// JSON, as it is spelled.
     Json(JsonReader),
+    /// JSON inside a JSON string.
+    JsonString(JsonStringReader),
+    /// Python's literals and keyword arguments, and values with marks.
+    Literal(LiteralReader),
     /// Text without an end of its own: `end` closes it.
     Text(TextValue),
 }
 
 impl ValueReader {
     /// Any JSON value; white space before it is skipped.
-    pub(crate) fn json(policy: crate::JsonPolicy) -> ValueReader {
+    pub(crate) fn json(policy: JsonPolicy) -> ValueReader {
         ValueReader::Json(JsonReader::new(policy))
+    }
+
+    /// A JSON string that holds JSON, which comes out; unless strict, JSON that is in no string too.
+    pub(crate) fn json_string(policy: JsonPolicy) -> ValueReader {
+        ValueReader::JsonString(JsonStringReader::new(policy))
+    }
+
+    /// Python's keyword arguments, up to the `)` behind them.
+    pub(crate) fn python_arguments(policy: JsonPolicy, cap: usize) -> ValueReader {
+        ValueReader::Literal(LiteralReader::arguments(policy, cap))
+    }
+
+    /// One value as Python or JSON spells it.
+    pub(crate) fn literal(policy: JsonPolicy, cap: usize) -> ValueReader {
+        ValueReader::Literal(LiteralReader::value(policy, cap))
+    }
+
+    /// Braces, bare keys, and strings between marks.
+    pub(crate) fn marked(mark: &str, policy: JsonPolicy, cap: usize) -> ValueReader {
+        ValueReader::Literal(LiteralReader::marked(mark, policy, cap))
     }
 
     /// Text that becomes a JSON string.
@@ -56,22 +86,12 @@ impl ValueReader {
         ValueReader::Text(TextValue::default())
     }
 
-    pub(crate) fn json_string(policy: crate::JsonPolicy) -> ValueReader {
-        ValueReader::json(policy)
-    }
-    pub(crate) fn python_arguments() -> ValueReader {
-        ValueReader::text()
-    }
-    pub(crate) fn literal() -> ValueReader {
-        ValueReader::text()
-    }
-    pub(crate) fn marked(_: &str) -> ValueReader {
-        ValueReader::text()
-    }
     /// Takes the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         match self {
             ValueReader::Json(reader) => reader.push(text, out),
+            ValueReader::JsonString(reader) => reader.push(text, out),
+            ValueReader::Literal(reader) => reader.push(text, out),
             ValueReader::Text(value) => {
                 value.push(text, out);
                 Step { used: text.len(), state: State::More }
@@ -83,6 +103,8 @@ impl ValueReader {
     pub(crate) fn end(&mut self, out: &mut String) -> State {
         match self {
             ValueReader::Json(reader) => reader.end(),
+            ValueReader::JsonString(reader) => reader.end(),
+            ValueReader::Literal(reader) => reader.end(out),
             ValueReader::Text(value) => {
                 value.end(out);
                 State::Done

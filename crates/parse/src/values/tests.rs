@@ -1,10 +1,9 @@
 //! Laws of every reader: any cut gives the same, what comes out whole is JSON, nothing panics.
 
 use fastrand::Rng;
-use rolecall_conversation::json;
+use rolecall_conversation::{Json, json};
 
 use super::*;
-use crate::JsonPolicy;
 
 /// What a reader makes of a text in one piece, in single characters or in random pieces: what it gave, how much it used, how it ended.
 type Outcome = (String, usize, State);
@@ -208,7 +207,7 @@ fn text_becomes_a_string_in_any_pieces() {
         let text: String = (0..rng.usize(0..8)).map(|_| characters[rng.usize(0..characters.len())]).collect();
         let (out, used, state) = read_every_way(&ValueReader::text(), &text, &mut rng);
         assert_eq!((used, state), (text.len(), State::Done));
-        assert_eq!(json::parse(&out).unwrap(), json::Json::String(text));
+        assert_eq!(json::parse(&out).unwrap(), Json::String(text));
     }
 }
 
@@ -284,5 +283,268 @@ fn a_raw_text_is_typed_by_its_schema() {
     ];
     for (key, raw, value) in cases {
         assert_eq!(typed(raw, Schema::new(&document).property(key)), value, "{key}: {raw}");
+    }
+}
+
+/// Whether two values are the same to Python: numbers are compared, however they are spelled.
+fn same(one: &Json, other: &Json) -> bool {
+    match (one, other) {
+        (Json::Number(one), Json::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other))
+        }
+        (Json::Object(one), Json::Object(other)) => {
+            let mut pairs = one.iter().zip(other.iter());
+            one.len() == other.len() && pairs.all(|(one, other)| one.0 == other.0 && same(one.1, other.1))
+        }
+        _ => one == other,
+    }
+}
+
+/// The fixture holds Python's own reading of many texts, good and damaged.
+#[test]
+fn python_is_read_as_python_reads_it() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/values/python.jsonl");
+    let cases = std::fs::read_to_string(path).unwrap();
+    let mut rng = Rng::with_seed(6);
+    for line in cases.lines() {
+        let case = json::parse(line).unwrap();
+        let field = |name| case.as_object().unwrap().get(name);
+        let Some(text) = field("text").and_then(Json::as_str) else { continue };
+        let (reader, text, behind) = match field("kind").and_then(Json::as_str) {
+            Some("value") => (ValueReader::literal(JsonPolicy::Strict, usize::MAX), text.to_owned(), 0),
+            _ => (ValueReader::python_arguments(JsonPolicy::Strict, usize::MAX), format!("{text})"), 1),
+        };
+        let (out, used, state) = read_every_way(&reader, &text, &mut rng);
+        let found = (state == State::Done && used + behind == text.len()).then(|| json::parse(&out).unwrap());
+        let is_same = match (&found, field("value")) {
+            (Some(found), Some(wanted)) => same(found, wanted),
+            (found, wanted) => found.is_none() && wanted.is_none(),
+        };
+        assert!(is_same, "{text:?}: {out} {state:?}");
+    }
+}
+
+#[test]
+fn arguments_are_written_as_python_writes_json() {
+    let cases = [
+        ("city='Oslo', n=3, deep={'a': [None, True]})", r#"{"city": "Oslo", "n": 3, "deep": {"a": [null, true]}}"#),
+        ("a=1,b=[1,2,],c={'k':'v',},)", r#"{"a": 1, "b": [1, 2], "c": {"k": "v"}}"#),
+        (")", "{}"),
+        ("  )", "{}"),
+        ("**{'a-b': 1}, **{}, **{'class': 2, }, c=3)", r#"{"a-b": 1, "class": 2, "c": 3}"#),
+        (
+            "a=(1), b=(1,), c=(), d=((1, (2)), ((3))), e=('x' 'y'))",
+            r#"{"a": 1, "b": [1], "c": [], "d": [[1, 2], 3], "e": "xy"}"#,
+        ),
+        ("a={1: 2, None: 3, 1.50: 4, -1: 5})", r#"{"a": {"1": 2, "null": 3, "1.50": 4, "-1": 5}}"#),
+        ("a=true, b=null, class='x', a-b=\"\\/\")", r#"{"a": true, "b": null, "class": "x", "a-b": "\\/"}"#),
+        ("a='l1\nl2')", r#"{"a": "l1\nl2"}"#),
+    ];
+    let mut rng = Rng::with_seed(7);
+    for (text, json) in cases {
+        let reader = ValueReader::python_arguments(JsonPolicy::Lenient, 1_000);
+        let outcome = read_every_way(&reader, &format!("{text}</call>"), &mut rng);
+        assert_eq!(outcome, (json.to_owned(), text.len() - 1, State::Done), "{text}");
+    }
+}
+
+#[test]
+fn what_is_no_literal_is_refused_with_its_reason() {
+    let cases = [
+        ("a=1+1)", 3, "expected `,` or `)` behind an argument, found `+`"),
+        ("a=f(1))", 3, "expected a literal, found `f(`"),
+        ("a=foo)", 3, "expected a literal, found `fo`"),
+        ("'Oslo')", 0, "expected a keyword argument, found `'`"),
+        ("1)", 1, "expected `=` behind an argument's name, found `)`"),
+        ("a=1 b=2)", 4, "expected `,` or `)` behind an argument, found `b`"),
+        ("a={1, 2})", 4, "expected `:` behind the key, found `,`"),
+        ("a={(1, 2): 3})", 3, "expected a string or a number as key, found `(`"),
+        ("a=[1)", 4, "expected `,` or `]`, found `)`"),
+        ("a=2j)", 4, "expected a number, found `2j`"),
+        ("a=b'x')", 2, "expected a literal, found `b`"),
+        ("a='\\N{DASH}')", 4, "expected an escape without a character's name, found `N`"),
+        ("a='\\x4z')", 6, "expected a hexadecimal digit of a character's number, found `z`"),
+        ("*a)", 1, "expected `**`, found `a`"),
+        ("**[])", 2, "expected a dict behind `**`, found `[`"),
+        ("a==1)", 2, "expected a literal, found `=`"),
+        ("a=1 # no)", 4, "expected `,` or `)` behind an argument, found `#`"),
+    ];
+    let mut rng = Rng::with_seed(8);
+    for (text, used, why) in cases {
+        let reader = ValueReader::python_arguments(JsonPolicy::Lenient, 1_000);
+        let (_, found, state) = read_every_way(&reader, text, &mut rng);
+        assert_eq!((found, state), (used, State::Bad(Why::BadValue(why.into()))), "{text}");
+    }
+}
+
+#[test]
+fn a_literal_that_is_json_is_kept_as_it_is_spelled() {
+    let mut rng = Rng::with_seed(9);
+    for policy in [JsonPolicy::Lenient, JsonPolicy::Strict] {
+        for _ in 0..3_000 {
+            let text = json_text(&mut rng, 4);
+            let behind = ["", "}", ", x", "</call>", " \n"][rng.usize(0..5)];
+            let reader = ValueReader::literal(policy, usize::MAX);
+            let outcome = read_every_way(&reader, &format!("{text}{behind}"), &mut rng);
+            assert_eq!(outcome, (text.clone(), text.len(), State::Done), "{text}{behind}");
+        }
+    }
+    for (text, json) in [("{'k': [1, None]}", r#"{"k": [1, null]}"#), ("True", "true"), ("'it\\'s'", r#""it's""#)] {
+        let reader = ValueReader::literal(JsonPolicy::Strict, usize::MAX);
+        assert_eq!(read_every_way(&reader, text, &mut rng), (json.to_owned(), text.len(), State::Done));
+    }
+}
+
+#[test]
+fn values_with_marks_are_read() {
+    let cases = [
+        (
+            r#"{city:<|"|>Oslo<|"|>,days:3,meta:{k:[1,2.5,null,{z:<|"|>ü<|"|>}]}}"#,
+            r#"{"city": "Oslo", "days": 3, "meta": {"k": [1, 2.5, null, {"z": "ü"}]}}"#,
+        ),
+        ("{}", "{}"),
+        (r#"{a:<|"|><|"|>,b:[],c:{}}"#, r#"{"a": "", "b": [], "c": {}}"#),
+        (r#"{a:<|"|>x <|"| y<<|"|>, b:True}"#, r#"{"a": "x <|\"| y<", "b": true}"#),
+        ("{a b.c-d,é:<|\"|>{}:,\"\n<|\"|>}", r#"{"a b.c-d,é": "{}:,\"\n"}"#),
+        (r#"{a:"x",'b':'y',<|"|>c:d<|"|>:-1e5}"#, r#"{"a": "x", "b": "y", "c:d": -1e5}"#),
+        (r#"[<|"|>a<|"|>,<|"|>b<|"|>]"#, r#"["a", "b"]"#),
+    ];
+    let mut rng = Rng::with_seed(10);
+    for (text, json) in cases {
+        let reader = ValueReader::marked("<|\"|>", JsonPolicy::Strict, 1_000);
+        let outcome = read_every_way(&reader, &format!("{text}<tool_call|>"), &mut rng);
+        assert_eq!(outcome, (json.to_owned(), text.len(), State::Done), "{text}");
+    }
+    for (text, used) in [("{a}", 2), ("{a:b}", 3), ("{a:<|x", 5), ("{:1}", 1), ("{a:1;}", 4), ("{a:,b:2}", 3)] {
+        let reader = ValueReader::marked("<|\"|>", JsonPolicy::Strict, 1_000);
+        let (_, found, state) = read_every_way(&reader, text, &mut rng);
+        assert!(matches!(state, State::Bad(_)) && found == used, "{text}: {found} {state:?}");
+    }
+}
+
+/// A mark whose start comes again inside it is found as a search of the whole text finds it.
+#[test]
+fn a_mark_is_found_wherever_it_is() {
+    let mut rng = Rng::with_seed(11);
+    for mark in ["aab", "aaa", "abab", "é<é", "x", "<|\"|>"] {
+        let characters: Vec<char> = mark.chars().chain(['a', 'b', '"']).collect();
+        for _ in 0..300 {
+            let text: String = (0..rng.usize(0..12)).map(|_| characters[rng.usize(0..characters.len())]).collect();
+            let whole = format!("{mark}{text}{mark}");
+            let inside = &whole[mark.len()..];
+            let end = inside.find(mark).unwrap();
+            let reader = ValueReader::marked(mark, JsonPolicy::Strict, usize::MAX);
+            let (out, used, state) = read_every_way(&reader, &whole, &mut rng);
+            assert_eq!((used, state), (mark.len() + end + mark.len(), State::Done), "{whole}");
+            assert_eq!(json::parse(&out).unwrap(), Json::String(inside[..end].to_owned()), "{whole}");
+        }
+    }
+}
+
+#[test]
+fn json_in_a_string_is_unwrapped_as_it_comes() {
+    let mut rng = Rng::with_seed(12);
+    for _ in 0..2_000 {
+        let text = json_text(&mut rng, 3);
+        let mut wrapped = String::new();
+        json::write_string(&mut wrapped, &text, rng.bool());
+        for policy in [JsonPolicy::Lenient, JsonPolicy::Strict] {
+            let (out, used, state) =
+                read_every_way(&ValueReader::json_string(policy), &format!("{wrapped}, x"), &mut rng);
+            assert_eq!((out.as_str(), used, state), (text.trim_start(), wrapped.len(), State::Done), "{wrapped}");
+        }
+    }
+    let strict = [
+        (r#""{\"a\":\"\\ud83d\\n\"} ""#, Some(r#"{"a":"\ud83d\n"}"#)),
+        (r#""\"\ud83dx\ud83d\ud83d\ude00\"""#, Some(r#""\ud83dx\ud83d😀""#)),
+        (r#""\ud83d""#, None),
+        (r#""{} x""#, None),
+        (r#""{""#, None),
+        (r#""""#, None),
+        (r#""[\q]""#, None),
+        ("\"[\n]\"", None),
+        ("{}", None),
+    ];
+    let lenient = [(r#""""#, Some("{}")), ("{\"a\": 1}", Some("{\"a\": 1}")), ("\"[\n]\"", Some("[\n]"))];
+    for (policy, cases) in [(JsonPolicy::Strict, &strict[..]), (JsonPolicy::Lenient, &lenient[..])] {
+        for (text, wanted) in cases {
+            let (out, used, state) = read_every_way(&ValueReader::json_string(policy), text, &mut rng);
+            let found = (state == State::Done && used == text.len()).then_some(out.as_str());
+            assert_eq!(found, *wanted, "{text}: {out} {used} {state:?}");
+        }
+    }
+}
+
+#[test]
+fn hostile_literals_are_bounded() {
+    let long = "x".repeat(10_000_000);
+    let readers = [
+        ValueReader::python_arguments(JsonPolicy::Lenient, 10_000),
+        ValueReader::literal(JsonPolicy::Lenient, 10_000),
+        ValueReader::marked("<|\"|>", JsonPolicy::Lenient, 10_000),
+    ];
+    let bad = [
+        ("a=".to_owned() + &"[".repeat(1_000_000), Why::TooDeep),
+        ("a=".to_owned() + &"(".repeat(1_000_000), Why::TooDeep),
+        ("a=".to_owned() + &"{'a':".repeat(1_000_000), Why::TooDeep),
+        (long.clone(), Why::TooLong),
+        ("a=".to_owned() + &"1".repeat(1_000_000), Why::TooLong),
+        ("a=('".to_owned() + &long, Why::TooLong),
+    ];
+    for (text, wanted) in bad {
+        let (_, _, state) = read(&readers[0], &[&text]);
+        assert_eq!(state, State::Bad(wanted), "{}", &text[..20]);
+    }
+    for text in ["[1,".to_owned() + &" ".repeat(1_000_000), "['a'".to_owned() + &" ".repeat(1_000_000)] {
+        assert_eq!(read(&readers[1], &[&text]).2, State::Bad(Why::TooLong));
+    }
+    for reader in &readers[1..] {
+        let text = format!("'{long}\0'");
+        let (out, used, state) = read(reader, &[&text]);
+        assert_eq!((out.len(), used, state), (long.len() + 8, text.len(), State::Done));
+    }
+    // Quotes that may close a long string, and starts of marks, are not looked for again and again.
+    for (reader, open, inside, close) in [
+        (&readers[1], "'''", "''x", "'''"),
+        (&readers[1], "[", "(1, ),", "]"),
+        (&readers[1], "[", "((1), ),", "]"),
+        (&readers[2], "<|\"|>", "<|\"|<|\"|", "<|\"|>"),
+    ] {
+        let text = format!("{open}{}{close}", inside.repeat(300_000));
+        let (_, used, state) = read(reader, &[&text]);
+        assert_eq!((used, state), (text.len(), State::Done));
+    }
+}
+
+/// Whatever comes, in whatever pieces, a reader gives what it gives of the whole, and what it calls done is JSON.
+#[test]
+fn noise_is_read_alike_in_any_pieces() {
+    const PARTS: [&str; 44] = [
+        "{", "}", "[", "]", "(", ")", ",", ":", "=", "'", "\"", "'''", "\\", "\\u", "d83d", "\\ud83d", "0", "12", "-",
+        "+", ".", "e5", "_", "True", "none", "null", "r", "u", "a", "é", "😀", "<|", "|>", "<|\"|>", " ", "\n", "\0",
+        "\u{c}", "**", "*", "\\x", "\\N", "x=", "'a'",
+    ];
+    let mut rng = Rng::with_seed(13);
+    let readers = [JsonPolicy::Lenient, JsonPolicy::Strict].map(|policy| {
+        [
+            ValueReader::json(policy),
+            ValueReader::json_string(policy),
+            ValueReader::python_arguments(policy, 6),
+            ValueReader::literal(policy, 64),
+            ValueReader::literal(policy, 6),
+            ValueReader::marked("<|\"|>", policy, 64),
+        ]
+    });
+    for _ in 0..10_000 {
+        let text: String = (0..rng.usize(0..14)).map(|_| PARTS[rng.usize(0..PARTS.len())]).collect();
+        for reader in readers.iter().flatten() {
+            let (out, used, state) = read_every_way(reader, &text, &mut rng);
+            assert!(used <= text.len());
+            if state == State::Done {
+                let whole = read(&ValueReader::json(JsonPolicy::Strict), &[&out]);
+                assert_eq!(whole, (out.clone(), out.len(), State::Done), "{text:?}");
+            }
+        }
     }
 }

@@ -1,0 +1,215 @@
+use std::ops::RangeInclusive;
+
+use rolecall_conversation::json::plain_run;
+
+use super::json::JsonReader;
+use super::{State, Step, bad};
+use crate::{JsonPolicy, Why};
+
+/// Halves of the pairs that spell a character beyond U+FFFF.
+const HIGH: RangeInclusive<u32> = 0xd800..=0xdbff;
+const LOW: RangeInclusive<u32> = 0xdc00..=0xdfff;
+
+/// Reads a JSON string that holds JSON and gives what it holds. Unless strict, a value in no string is given as it is: some models write
+/// arguments either way.
+#[derive(Clone, Debug)]
+pub(crate) struct JsonStringReader {
+    policy: JsonPolicy,
+    at: At,
+    inner: JsonReader,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Start,
+    /// The value in no string.
+    Bare,
+    Text,
+    Escape,
+    /// So many digits of a `\u`, behind the first half of a pair if that is there.
+    Hex {
+        code: u32,
+        left: u8,
+        high: Option<u32>,
+    },
+    /// What may be the second half of a pair.
+    Pair {
+        high: u32,
+    },
+    PairEscape {
+        high: u32,
+    },
+    Done,
+}
+
+impl JsonStringReader {
+    pub(crate) fn new(policy: JsonPolicy) -> JsonStringReader {
+        JsonStringReader { policy, at: At::Start, inner: JsonReader::new(policy) }
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+        let mut at = 0;
+        loop {
+            match self.at {
+                At::Done => return Step { used: at, state: State::Done },
+                At::Bare => {
+                    let step = self.inner.push(&text[at..], out);
+                    return Step { used: at + step.used, ..step };
+                }
+                At::Text => {
+                    let run = plain_run(&text.as_bytes()[at..]);
+                    if let Err((good, why)) = self.give(&text[at..at + run], out) {
+                        return Step { used: at + good, state: State::Bad(why) };
+                    }
+                    at += run;
+                }
+                _ => {}
+            }
+            let Some(character) = text[at..].chars().next() else { return Step { used: at, state: State::More } };
+            match self.next(character, out) {
+                Ok(true) => at += character.len_utf8(),
+                Ok(false) => {}
+                Err(Fault::Expected(what)) => return bad(at, what, text),
+                Err(Fault::Inside(why)) => return Step { used: at, state: State::Bad(why) },
+            }
+        }
+    }
+
+    /// The value ends here at the latest.
+    pub(crate) fn end(&mut self) -> State {
+        match self.at {
+            At::Done => State::Done,
+            At::Bare => self.inner.end(),
+            _ => State::Bad(Why::Unfinished),
+        }
+    }
+}
+
+/// Why a character cannot stand where it stands.
+enum Fault {
+    Expected(&'static str),
+    /// What it says is not what the JSON inside may have there.
+    Inside(Why),
+}
+
+impl JsonStringReader {
+    /// Goes on by a character; false if it was only looked at.
+    fn next(&mut self, character: char, out: &mut String) -> Result<bool, Fault> {
+        match (self.at, character) {
+            (At::Start, ' ' | '\t' | '\n' | '\r') => {}
+            (At::Start, '"') => self.at = At::Text,
+            (At::Start, _) if self.policy == JsonPolicy::Strict => return Err(Fault::Expected("a JSON string")),
+            (At::Start, _) => {
+                self.at = At::Bare;
+                return Ok(false);
+            }
+            (At::Text, '"') => self.close(out)?,
+            (At::Text, '\\') => self.at = At::Escape,
+            (At::Text, control) if self.policy == JsonPolicy::Lenient => self.give_character(control, out)?,
+            (At::Text, _) => return Err(Fault::Expected("a control character to be escaped")),
+            (At::Escape, _) => self.escape(character, out)?,
+            (At::Hex { code, left, high }, _) => {
+                let digit = character.to_digit(16).ok_or(Fault::Expected("four hexadecimal digits behind `\\u`"))?;
+                let code = code * 16 + digit;
+                match left {
+                    1 => self.unit(high, code, out)?,
+                    _ => self.at = At::Hex { code, left: left - 1, high },
+                }
+            }
+            (At::Pair { high }, '\\') => self.at = At::PairEscape { high },
+            (At::PairEscape { high }, 'u') => self.at = At::Hex { code: 0, left: 4, high: Some(high) },
+            (At::Pair { high }, _) => {
+                self.half(high, out)?;
+                self.at = At::Text;
+                return Ok(false);
+            }
+            (At::PairEscape { high }, _) => {
+                self.half(high, out)?;
+                self.at = At::Escape;
+                return Ok(false);
+            }
+            (At::Bare | At::Done, _) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn escape(&mut self, character: char, out: &mut String) -> Result<(), Fault> {
+        self.at = At::Text;
+        let meant = match character {
+            '"' | '\\' | '/' => character,
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => {
+                self.at = At::Hex { code: 0, left: 4, high: None };
+                return Ok(());
+            }
+            _ => return Err(Fault::Expected("an escape such as `\\n`")),
+        };
+        self.give_character(meant, out)
+    }
+
+    /// A whole `\u` escape, maybe the second of a pair.
+    fn unit(&mut self, high: Option<u32>, code: u32, out: &mut String) -> Result<(), Fault> {
+        self.at = At::Text;
+        match high {
+            Some(high) if LOW.contains(&code) => {
+                let code = 0x10000 + ((high - HIGH.start()) << 10) + (code - LOW.start());
+                return char::from_u32(code).map_or(Ok(()), |character| self.give_character(character, out));
+            }
+            Some(high) => self.half(high, out)?,
+            None => {}
+        }
+        match char::from_u32(code) {
+            Some(character) => self.give_character(character, out),
+            None if HIGH.contains(&code) => {
+                self.at = At::Pair { high: code };
+                Ok(())
+            }
+            None => self.half(code, out),
+        }
+    }
+
+    /// A half of a pair alone, which a string inside can say and nothing else can.
+    fn half(&mut self, code: u32, out: &mut String) -> Result<(), Fault> {
+        if !self.inner.is_in_string() {
+            return Err(Fault::Inside(Why::BadValue(
+                "expected JSON in the string, found half a pair of surrogates".into(),
+            )));
+        }
+        self.give(&format!("\\u{code:04x}"), out).map_err(|(_, why)| Fault::Inside(why))
+    }
+
+    /// The string is over, and so must be what it holds; a string of nothing says that there are no arguments.
+    fn close(&mut self, out: &mut String) -> Result<(), Fault> {
+        if self.inner.is_at_start() && self.policy == JsonPolicy::Lenient {
+            out.push_str("{}");
+        } else if self.inner.end() != State::Done {
+            return Err(Fault::Expected("the rest of the JSON in the string"));
+        }
+        self.at = At::Done;
+        Ok(())
+    }
+
+    fn give_character(&mut self, character: char, out: &mut String) -> Result<(), Fault> {
+        self.give(character.encode_utf8(&mut [0; 4]), out).map_err(|(_, why)| Fault::Inside(why))
+    }
+
+    /// Gives more of what the string holds, or says how much of it was good.
+    fn give(&mut self, text: &str, out: &mut String) -> Result<(), (usize, Why)> {
+        let step = self.inner.push(text, out);
+        match step.state {
+            State::More => Ok(()),
+            State::Bad(why) => Err((step.used, why)),
+            State::Done => match text[step.used..].find(|character| !matches!(character, ' ' | '\t' | '\n' | '\r')) {
+                None => Ok(()),
+                Some(at) => {
+                    Err((step.used + at, Why::BadValue("expected nothing behind the JSON in the string".into())))
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,655 @@
+use rolecall_conversation::json::{escape_into, write_string};
+use rolecall_format::codec::python;
+
+use super::marked::Mark;
+use super::nest::MAX_DEPTH;
+use super::quoted::{Quoted, Spelling};
+use super::{State, Step};
+use crate::{JsonPolicy, Why};
+
+/// Reads values as Python or JSON spells them and gives JSON: one value, or keyword arguments up to the `)` behind them.
+///
+/// ```text
+/// city='Oslo', deep={'a': [None, True]}    ->  {"city": "Oslo", "deep": {"a": [null, true]}}
+/// {city:<|"|>Oslo<|"|>,days:3}             ->  {"city": "Oslo", "days": 3}
+/// ```
+#[derive(Clone, Debug)]
+pub(crate) struct LiteralReader {
+    syntax: Syntax,
+    policy: JsonPolicy,
+    /// The most bytes that are kept back.
+    cap: usize,
+    at: At,
+    /// What is open, outermost first.
+    frames: Vec<Frame>,
+    /// The word, number or name that is open.
+    token: String,
+    between: Between,
+    held: Held,
+}
+
+/// Where a value stands, and how it is spelled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Syntax {
+    /// One value, with its white space as it is.
+    Value,
+    /// Keyword arguments.
+    Arguments {
+        /// Whether one was given.
+        any: bool,
+    },
+    /// One value with bare keys, and with strings between marks.
+    Marked(Mark),
+}
+
+/// What may come next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum At {
+    Value,
+    /// An item of a list or a tuple, or its end.
+    Item,
+    /// A key of a dict, or its end.
+    Key,
+    Colon,
+    /// A comma or the closing bracket.
+    Next,
+    /// A keyword argument, or the end of all.
+    Argument,
+    Name,
+    /// The `=` behind a name.
+    Equals,
+    /// The second star of two.
+    Star,
+    /// The dict behind two stars.
+    Splat,
+    Word {
+        key: bool,
+    },
+    Number {
+        key: bool,
+    },
+    BareKey,
+    Quoted {
+        quoted: Quoted,
+        key: bool,
+    },
+    /// Another string that is joined to the last, or what stands behind a string.
+    BehindString {
+        key: bool,
+    },
+    /// So much of the mark that opens a string.
+    MarkOpen {
+        seen: usize,
+        key: bool,
+    },
+    MarkedText {
+        seen: usize,
+        key: bool,
+    },
+    Done,
+}
+
+/// What is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    List,
+    Dict,
+    /// The dict behind two stars, whose entries are arguments.
+    Splat,
+    /// Parentheses that are a tuple if a comma comes; their bracket has its place in what is held.
+    Round {
+        place: usize,
+    },
+    Tuple,
+}
+
+/// What stands between two values and is given with the second.
+#[derive(Clone, Debug, Default)]
+struct Between {
+    comma: bool,
+    space: String,
+}
+
+/// Output that waits until it is known what the parentheses around it are.
+#[derive(Clone, Debug, Default)]
+struct Held {
+    text: String,
+    /// How many parentheses are not known yet.
+    open: usize,
+}
+
+/// In what is held, the place of a bracket that may come. Nothing else is a NUL: in strings it is escaped.
+const UNKNOWN: &str = "\0";
+
+/// The most characters of a bad number that are shown.
+const SHOWN: usize = 40;
+
+impl LiteralReader {
+    /// One value, as JSON or Python spells it; white space before it is skipped.
+    pub(crate) fn value(policy: JsonPolicy, cap: usize) -> LiteralReader {
+        LiteralReader::new(Syntax::Value, At::Value, policy, cap)
+    }
+
+    /// Keyword arguments up to the parenthesis that closes them, which is left.
+    pub(crate) fn arguments(policy: JsonPolicy, cap: usize) -> LiteralReader {
+        LiteralReader::new(Syntax::Arguments { any: false }, At::Argument, policy, cap)
+    }
+
+    /// One value with bare keys, and with strings between marks.
+    pub(crate) fn marked(mark: &str, policy: JsonPolicy, cap: usize) -> LiteralReader {
+        LiteralReader::new(Syntax::Marked(Mark::new(mark)), At::Value, policy, cap)
+    }
+
+    fn new(syntax: Syntax, at: At, policy: JsonPolicy, cap: usize) -> LiteralReader {
+        let (between, held) = Default::default();
+        LiteralReader { syntax, policy, cap, at, frames: Vec::new(), token: String::new(), between, held }
+    }
+
+    /// Takes the next piece.
+    pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
+        let mut at = 0;
+        let state = loop {
+            if self.at == At::Done {
+                break State::Done;
+            }
+            let rest = &text[at..];
+            let Some(character) = rest.chars().next() else { break State::More };
+            let used = match self.at {
+                // What is held back is counted after each character, so that the cap is met at the same one however the text is cut.
+                At::Quoted { .. } | At::MarkedText { .. } if self.held.open > 0 => {
+                    self.string(&rest[..character.len_utf8()], out)
+                }
+                At::Quoted { .. } | At::MarkedText { .. } => self.string(rest, out),
+                _ => self.next(character, out).map(|is_used| if is_used { character.len_utf8() } else { 0 }),
+            };
+            match used {
+                Ok(used) => at += used,
+                Err((used, why)) => {
+                    at += used;
+                    break State::Bad(why);
+                }
+            }
+            if self.held.text.len() + self.token.len() + self.between.space.len() > self.cap {
+                break State::Bad(Why::TooLong);
+            }
+        };
+        Step { used: at, state }
+    }
+
+    /// Nothing of the value follows.
+    pub(crate) fn end(&mut self, out: &mut String) -> State {
+        if let At::Quoted { quoted, key } = &mut self.at
+            && quoted.end()
+        {
+            self.at = At::BehindString { key: *key };
+        }
+        if let At::BehindString { key: false } = self.at {
+            self.close_string(false, out);
+        }
+        if let At::Number { key: false } = self.at
+            && let Err((_, why)) = self.number(false, out)
+        {
+            return State::Bad(why);
+        }
+        match (&self.at, &self.syntax) {
+            (At::Done, _) => State::Done,
+            (At::Argument | At::Next, Syntax::Arguments { .. }) if self.frames.is_empty() => {
+                self.close_arguments(out);
+                State::Done
+            }
+            _ => State::Bad(Why::Unfinished),
+        }
+    }
+}
+
+/// Whether a character was used, or how much of the piece was good before a fault.
+type Taken<T> = Result<T, (usize, Why)>;
+
+fn expected<T>(what: &str, found: char) -> Taken<T> {
+    let found = if found.is_control() { format!("{found:?}") } else { format!("`{found}`") };
+    Err((0, Why::BadValue(format!("expected {what}, found {found}"))))
+}
+
+fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\r' | '\u{c}')
+}
+
+fn opens_string(character: char) -> bool {
+    matches!(character, '"' | '\'')
+}
+
+impl LiteralReader {
+    /// Goes on by a character; false if it was only looked at.
+    fn next(&mut self, character: char, out: &mut String) -> Taken<bool> {
+        match self.at {
+            At::Value | At::Item | At::Key | At::Colon | At::Next if is_space(character) => self.space(character, out),
+            At::Argument | At::Equals | At::Splat if is_space(character) => {}
+            At::BehindString { .. } if is_space(character) => self.space(character, out),
+            At::Item if matches!(character, ']' | ')') => return self.close(character, out),
+            At::Key if character == '}' => return self.close(character, out),
+            At::Value | At::Item => return self.begin(character, false, out),
+            At::Key => return self.key(character, out),
+            At::Colon => match character {
+                ':' => {
+                    let colon = if self.keeps_space() { ":" } else { ": " };
+                    self.sink(out).push_str(colon);
+                    self.at = At::Value;
+                }
+                _ => return expected("`:` behind the key", character),
+            },
+            At::Next => return self.separator(character, out),
+            At::Argument => return self.argument(character, out),
+            At::Name => return self.name(character, out),
+            At::Equals => match character {
+                '=' => self.give_name(out),
+                _ => return expected("`=` behind an argument's name", character),
+            },
+            At::Star => match character {
+                '*' => self.at = At::Splat,
+                _ => return expected("`**`", character),
+            },
+            At::Splat => match character {
+                '{' => {
+                    self.frames.push(Frame::Splat);
+                    self.at = At::Key;
+                }
+                _ => return expected("a dict behind `**`", character),
+            },
+            At::Word { key } => return self.word(character, key, out),
+            At::Number { key } => {
+                let may_sign = self.token.is_empty() || self.token.ends_with(['e', 'E']);
+                let is_sign = matches!(character, '+' | '-') && may_sign;
+                let is_bare_sign = matches!(self.token.as_str(), "+" | "-");
+                match character {
+                    '.' | '_' => self.token.push(character),
+                    _ if is_sign || character.is_ascii_alphanumeric() => self.token.push(character),
+                    _ if is_bare_sign && is_space(character) && (character != '\n' || !self.is_alone()) => {}
+                    _ => return self.number(key, out).map(|()| false),
+                }
+            }
+            At::BareKey => match character {
+                ':' => {
+                    self.sink(out).push_str("\": ");
+                    self.at = At::Value;
+                }
+                '{' | '}' | '\n' => return expected("`:` behind the key", character),
+                _ => escape_into(self.sink(out), character.encode_utf8(&mut [0; 4]), false),
+            },
+            At::BehindString { key } => match character {
+                _ if opens_string(character) => {
+                    self.between.space.clear();
+                    self.quote(character, false, key);
+                }
+                _ => {
+                    self.close_string(key, out);
+                    return Ok(false);
+                }
+            },
+            At::MarkOpen { seen, key } => {
+                let Syntax::Marked(mark) = &self.syntax else { return Ok(false) };
+                match mark.character(seen) {
+                    Some(wanted) if wanted == character => self.at = At::MarkOpen { seen: seen + 1, key },
+                    Some(_) => return expected("the mark of a string", character),
+                    None => {
+                        self.at = At::MarkedText { seen: 0, key };
+                        return Ok(false);
+                    }
+                }
+            }
+            At::Quoted { .. } | At::MarkedText { .. } | At::Done => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Goes on inside a string.
+    fn string(&mut self, text: &str, out: &mut String) -> Taken<usize> {
+        let LiteralReader { syntax, at, held, .. } = self;
+        let sink = if held.open > 0 { &mut held.text } else { &mut *out };
+        match (at, syntax) {
+            (At::Quoted { quoted, key }, _) => {
+                let step = quoted.push(text, sink);
+                let key = *key;
+                match step.state {
+                    State::More => {}
+                    State::Done => {
+                        self.at = At::BehindString { key };
+                        // A value that stands alone is over; there is nothing that it could be joined to.
+                        if self.is_alone() {
+                            self.close_string(key, out);
+                        }
+                    }
+                    State::Bad(why) => return Err((step.used, why)),
+                }
+                Ok(step.used)
+            }
+            (At::MarkedText { seen, key }, Syntax::Marked(mark)) => {
+                let used;
+                (used, *seen) = mark.text(*seen, text, sink);
+                let key = *key;
+                if mark.character(*seen).is_none() {
+                    self.close_string(key, out);
+                }
+                Ok(used)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// A key of a dict begins.
+    fn key(&mut self, character: char, out: &mut String) -> Taken<bool> {
+        match character {
+            '[' | '{' | '(' => expected("a string or a number as key", character),
+            _ => self.begin(character, true, out),
+        }
+    }
+
+    /// A value or a key begins.
+    fn begin(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
+        let mark = match &self.syntax {
+            Syntax::Marked(mark) => mark.character(0),
+            _ => None,
+        };
+        match character {
+            '[' | '{' | '(' => return self.open(character, out),
+            _ if mark == Some(character) => {
+                self.give_between(out);
+                self.sink(out).push('"');
+                self.at = At::MarkOpen { seen: 0, key };
+            }
+            _ if opens_string(character) => {
+                self.give_between(out);
+                self.open_string(character, false, key, out);
+                return Ok(true);
+            }
+            ':' if key => return expected("a key", character),
+            _ if key && mark.is_some() => {
+                self.give_between(out);
+                self.sink(out).push('"');
+                self.at = At::BareKey;
+            }
+            '0'..='9' | '-' | '+' | '.' => self.at = At::Number { key },
+            _ if character.is_alphabetic() || character == '_' => self.at = At::Word { key },
+            _ => return expected(if key { "a key" } else { "a literal" }, character),
+        }
+        Ok(false)
+    }
+
+    /// A list, a dict or parentheses begin.
+    fn open(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
+        if self.frames.len() == MAX_DEPTH {
+            return Err((0, Why::TooDeep));
+        }
+        self.give_between(out);
+        self.at = At::Item;
+        match bracket {
+            '(' => {
+                self.held.open += 1;
+                self.frames.push(Frame::Round { place: self.held.text.len() });
+                self.held.text.push_str(UNKNOWN);
+            }
+            '{' => {
+                self.frames.push(Frame::Dict);
+                self.sink(out).push('{');
+                self.at = At::Key;
+            }
+            _ => {
+                self.frames.push(Frame::List);
+                self.sink(out).push('[');
+            }
+        }
+        Ok(true)
+    }
+
+    /// What stands behind a value.
+    fn separator(&mut self, character: char, out: &mut String) -> Taken<bool> {
+        match (self.frames.last(), character) {
+            (None, ',') => {
+                self.between.comma = matches!(self.syntax, Syntax::Arguments { any: true });
+                self.at = At::Argument;
+            }
+            (None, ')') => {
+                self.close_arguments(out);
+                return Ok(false);
+            }
+            (None, _) => return expected("`,` or `)` behind an argument", character),
+            (Some(Frame::Dict | Frame::Splat), ',') => {
+                self.between.comma = true;
+                self.at = At::Key;
+            }
+            (Some(frame), ',') => {
+                if let Frame::Round { place } = *frame {
+                    self.frames.pop();
+                    self.frames.push(Frame::Tuple);
+                    self.held.text.replace_range(place..=place, "[");
+                    self.held.open -= 1;
+                    self.held.flush(out);
+                }
+                self.between.comma = true;
+                self.at = At::Item;
+            }
+            (Some(_), _) => return self.close(character, out),
+        }
+        Ok(true)
+    }
+
+    /// The innermost list, dict or parentheses end.
+    fn close(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
+        let Some(frame) = self.frames.last().copied() else { return Ok(false) };
+        match (frame, bracket) {
+            (Frame::List, ']') | (Frame::Dict | Frame::Splat, '}') | (Frame::Round { .. } | Frame::Tuple, ')') => {}
+            (Frame::List, _) => return expected("`,` or `]`", bracket),
+            (Frame::Dict | Frame::Splat, _) => return expected("`,` or `}`", bracket),
+            _ => return expected("`,` or `)`", bracket),
+        }
+        // A comma before the entries of a dict behind `**` waits for the next argument.
+        if frame != Frame::Splat {
+            self.between.comma = false;
+        }
+        self.between.space.clear();
+        match frame {
+            Frame::List | Frame::Tuple => self.sink(out).push(']'),
+            Frame::Dict => self.sink(out).push('}'),
+            Frame::Splat => {}
+            Frame::Round { place } => {
+                if self.at == At::Item {
+                    self.held.text.replace_range(place..=place, "[");
+                    self.held.text.push(']');
+                }
+                self.held.open -= 1;
+                self.held.flush(out);
+            }
+        }
+        self.frames.pop();
+        self.at = self.behind_value();
+        Ok(true)
+    }
+
+    fn argument(&mut self, character: char, out: &mut String) -> Taken<bool> {
+        match character {
+            ')' => {
+                self.close_arguments(out);
+                Ok(false)
+            }
+            '*' => {
+                self.at = At::Star;
+                Ok(true)
+            }
+            _ if self.is_of_name(character) => {
+                self.at = At::Name;
+                Ok(false)
+            }
+            _ => expected("a keyword argument", character),
+        }
+    }
+
+    /// Whether an argument's name may have this character. Templates print keys as they are, so unless strict that is any character but
+    /// those that stand behind a name or begin a value.
+    fn is_of_name(&self, character: char) -> bool {
+        match self.policy {
+            JsonPolicy::Strict => {
+                let is_first = self.token.is_empty();
+                character == '_' || character.is_alphabetic() || (character.is_alphanumeric() && !is_first)
+            }
+            JsonPolicy::Lenient => {
+                !is_space(character) && !character.is_control() && !"=,()[]{}'\"".contains(character)
+            }
+        }
+    }
+
+    fn name(&mut self, character: char, out: &mut String) -> Taken<bool> {
+        match character {
+            '=' => self.give_name(out),
+            _ if is_space(character) => self.at = At::Equals,
+            _ if self.is_of_name(character) => self.token.push(character),
+            _ => return expected("`=` behind an argument's name", character),
+        }
+        Ok(true)
+    }
+
+    fn give_name(&mut self, out: &mut String) {
+        self.give_between(out);
+        let name = std::mem::take(&mut self.token);
+        let sink = self.sink(out);
+        write_string(sink, &name, false);
+        sink.push_str(": ");
+        self.at = At::Value;
+    }
+
+    fn close_arguments(&mut self, out: &mut String) {
+        self.between.comma = false;
+        self.give_between(out);
+        out.push('}');
+        self.at = At::Done;
+    }
+
+    /// More of a word, which is over as soon as it is one.
+    fn word(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
+        const WORDS: [(&str, &str); 6] = [
+            ("None", "null"),
+            ("True", "true"),
+            ("False", "false"),
+            ("null", "null"),
+            ("true", "true"),
+            ("false", "false"),
+        ];
+        const PREFIXES: [&str; 4] = ["r", "R", "u", "U"];
+        if opens_string(character) && PREFIXES.contains(&self.token.as_str()) {
+            let is_raw = self.token.eq_ignore_ascii_case("r");
+            self.token.clear();
+            self.give_between(out);
+            self.open_string(character, is_raw, key, out);
+            return Ok(true);
+        }
+        self.token.push(character);
+        if let Some((_, json)) = WORDS.iter().find(|(word, _)| *word == self.token) {
+            self.token.clear();
+            self.give_scalar(json, key, out);
+        } else if !WORDS.iter().any(|(word, _)| word.starts_with(&self.token))
+            && !PREFIXES.contains(&self.token.as_str())
+        {
+            return Err((0, Why::BadValue(format!("expected a literal, found `{}`", self.token))));
+        }
+        Ok(true)
+    }
+
+    /// The number is over.
+    fn number(&mut self, key: bool, out: &mut String) -> Taken<()> {
+        let token = std::mem::take(&mut self.token);
+        let Some(number) = python::number(&token) else {
+            let start: String = token.chars().take(SHOWN).collect();
+            return Err((0, Why::BadValue(format!("expected a number, found `{start}`"))));
+        };
+        self.give_scalar(number.spelling(), key, out);
+        Ok(())
+    }
+
+    /// Gives a word or a number; as a key it is a string.
+    fn give_scalar(&mut self, json: &str, key: bool, out: &mut String) {
+        self.give_between(out);
+        let quote = if key { "\"" } else { "" };
+        let sink = self.sink(out);
+        sink.extend([quote, json, quote]);
+        self.at = if key { At::Colon } else { self.behind_value() };
+    }
+
+    fn open_string(&mut self, quote: char, is_raw: bool, key: bool, out: &mut String) {
+        self.sink(out).push('"');
+        self.quote(quote, is_raw, key);
+    }
+
+    fn quote(&mut self, quote: char, is_raw: bool, key: bool) {
+        let is_json = !matches!(self.syntax, Syntax::Arguments { .. });
+        let quoted = Quoted::new(Spelling { quote, is_raw, is_json, policy: self.policy });
+        self.at = At::Quoted { quoted, key };
+    }
+
+    fn close_string(&mut self, key: bool, out: &mut String) {
+        let mut space = std::mem::take(&mut self.between.space);
+        if !self.keeps_space() {
+            space.clear();
+        }
+        let sink = self.sink(out);
+        sink.push('"');
+        sink.push_str(&space);
+        self.at = if key { At::Colon } else { self.behind_value() };
+    }
+
+    fn behind_value(&self) -> At {
+        match self.is_alone() {
+            true => At::Done,
+            false => At::Next,
+        }
+    }
+
+    /// Whether the value is the whole, not a part of something that ends behind it.
+    fn is_alone(&self) -> bool {
+        self.frames.is_empty() && !matches!(self.syntax, Syntax::Arguments { .. })
+    }
+
+    fn keeps_space(&self) -> bool {
+        self.syntax == Syntax::Value
+    }
+
+    /// White space: with a comma before it, it may turn out to stand before a closing bracket, and to be left out with the comma.
+    fn space(&mut self, character: char, out: &mut String) {
+        if !self.keeps_space() || self.frames.is_empty() || character == '\u{c}' {
+            return;
+        }
+        match self.between.comma || matches!(self.at, At::BehindString { .. }) {
+            true => self.between.space.push(character),
+            false => self.sink(out).push(character),
+        }
+    }
+
+    /// What stands before a value or a key.
+    fn give_between(&mut self, out: &mut String) {
+        if let Syntax::Arguments { any: any @ false } = &mut self.syntax {
+            *any = true;
+            out.push('{');
+        }
+        if self.between.comma {
+            self.between.comma = false;
+            let mut space = std::mem::take(&mut self.between.space);
+            if !self.keeps_space() {
+                space.push(' ');
+            }
+            let sink = self.sink(out);
+            sink.push(',');
+            sink.push_str(&space);
+        }
+    }
+
+    fn sink<'o>(&'o mut self, out: &'o mut String) -> &'o mut String {
+        if self.held.open > 0 { &mut self.held.text } else { out }
+    }
+}
+
+impl Held {
+    /// Gives what is held if all of its parentheses are known.
+    fn flush(&mut self, out: &mut String) {
+        if self.open == 0 {
+            self.text.split(UNKNOWN).for_each(|part| out.push_str(part));
+            self.text.clear();
+        }
+    }
+}

@@ -1,0 +1,57 @@
+use rolecall_conversation::json::escape_into;
+
+/// The mark around strings, ready to be found in text that is cut anywhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    characters: Box<[char]>,
+    /// For each length of what was seen of the mark: how much of its start that ends with, itself left out.
+    shorter: Box<[usize]>,
+}
+
+impl Mark {
+    pub(super) fn new(mark: &str) -> Mark {
+        let characters: Box<[char]> = mark.chars().collect();
+        let mut shorter = vec![0; characters.len() + 1];
+        let mut known = 0;
+        for seen in 1..characters.len() {
+            while known > 0 && characters[known] != characters[seen] {
+                known = shorter[known];
+            }
+            known += usize::from(characters[known] == characters[seen]);
+            shorter[seen + 1] = known;
+        }
+        Mark { characters, shorter: shorter.into() }
+    }
+
+    /// The character that follows what was seen of the mark.
+    pub(super) fn character(&self, seen: usize) -> Option<char> {
+        self.characters.get(seen).copied()
+    }
+
+    /// Goes on in a text that ends with a mark, of which so much was seen: what was used of a piece, how much of the mark is seen now.
+    /// All of the mark is the end of the text.
+    pub(super) fn text(&self, mut seen: usize, text: &str, out: &mut String) -> (usize, usize) {
+        let mut at = 0;
+        let Some(first) = self.character(0) else { return (0, 0) };
+        while seen < self.characters.len() {
+            if seen == 0 {
+                let run = text[at..].find(first).unwrap_or(text.len() - at);
+                escape_into(out, &text[at..at + run], false);
+                at += run;
+            }
+            let Some(character) = text[at..].chars().next() else { break };
+            if self.character(seen) == Some(character) {
+                seen += 1;
+                at += character.len_utf8();
+                continue;
+            }
+            // What looked like the mark was text, but for its end that looks like the mark's start.
+            let kept = self.shorter[seen];
+            for character in &self.characters[..seen - kept] {
+                escape_into(out, character.encode_utf8(&mut [0; 4]), false);
+            }
+            seen = kept;
+        }
+        (at, seen)
+    }
+}

@@ -1,0 +1,271 @@
+//! What a parser is asked for beyond a text and a format: the prompt's tail, tokens, policies, caps.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::sync::Arc;
+
+use rolecall_conversation::{Tool, json};
+use rolecall_format::{Format, Registry, load};
+use rolecall_parse::{
+    CallsInReasoning, Event, Ids, JsonPolicy, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop,
+    TextAfterCalls, UnknownNames, Why, read,
+};
+
+/// A family with reasoning, calls in tags and control tokens.
+const THINKER: &str = r#"
+part = "reply"
+name = "thinker"
+[sources]
+layout = "made for these tests"
+[control]
+"<|im_start|>" = { id = 1 }
+"<|im_end|>"   = { id = 2, ends_turn = true }
+[layout]
+assistant            = "<|im_start|>assistant\n[[<think>\n{reasoning}\n</think>\n\n]]{content}<|im_end|>\n"
+assistant-with-calls = "<|im_start|>assistant\n[[<think>\n{reasoning}\n</think>\n\n]][[{content}\n]]{calls}<|im_end|>\n"
+call                 = "<tool_call>\n{call:json(name, arguments)}\n</tool_call>"
+call-separator       = "\n"
+generate             = "<|im_start|>assistant\n"
+"#;
+
+const CALL: &str = "<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call>";
+
+fn thinker() -> Arc<Reply> {
+    Arc::new(Reply::new(&format(THINKER)))
+}
+
+fn format(text: &str) -> Format {
+    load(text).unwrap_or_else(|error| panic!("{error:?}"))
+}
+
+fn builtin(name: &str) -> Arc<Reply> {
+    Arc::new(Reply::new(Registry::builtin().get(name).unwrap()))
+}
+
+fn weather() -> Vec<Tool> {
+    let tool = r#"{"name": "get_weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}"#;
+    vec![Tool::from_json(json::parse(tool).unwrap()).unwrap()]
+}
+
+fn arguments(reading: &Reading) -> Vec<&str> {
+    let each = reading.calls.iter().map(|call| match call {
+        ParsedCall::Function { arguments, .. } => arguments.as_str(),
+        ParsedCall::Code { code, .. } => code,
+    });
+    each.collect()
+}
+
+#[test]
+fn the_tail_of_the_prompt_says_what_is_open() {
+    let options = |tail: &str| ParseOptions { prompt_tail: tail.into(), ..ParseOptions::default() };
+    let of = |tail: &str, output: &str| {
+        let reading = read(&thinker(), options(tail), output, Stop::End);
+        (reading.reasoning.unwrap_or_default(), reading.content)
+    };
+    let said = |reasoning: &str, content: &str| (reasoning.to_owned(), content.to_owned());
+    assert_eq!(of("<|im_start|>assistant\n<think>\n", "Hm.\n</think>\n\nYes."), said("Hm.", "Yes."));
+    assert_eq!(of("<|im_start|>assistant\n<think>\n\n</think>\n\n", "Yes."), said("", "Yes."));
+    assert_eq!(of("<|im_start|>assistant\n", "<think>\nHm.\n</think>\n\nYes."), said("Hm.", "Yes."));
+    assert_eq!(of("<|im_start|>assistant\nThe answer", " is 7."), said("", " is 7."));
+    // A tail that ends inside a mark: what the prompt wrote of it is not said.
+    assert_eq!(of("<|im_start|>assistant\n<thi", "nk>\nHm.\n</think>\n\nYes."), said("Hm.", "Yes."));
+    assert_eq!(of("<|im_start|>assistant\n<thi", "rd>"), said("", "rd>"));
+    // Cut off in the reasoning.
+    let cut = read(&thinker(), options("<|im_start|>assistant\n<think>\n"), "Hm, I", Stop::Length);
+    assert_eq!((cut.reasoning.as_deref(), cut.content.as_str(), cut.stop), (Some("Hm, I"), "", Some(Stop::Length)));
+}
+
+#[test]
+fn a_call_that_the_prompt_began_is_said_whole() {
+    let tail = "<|im_start|>assistant\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"ci";
+    let options = ParseOptions { prompt_tail: tail.into(), ..ParseOptions::default() };
+    let reading = read(&thinker(), options, "ty\": \"Oslo\"}}\n</tool_call>", Stop::End);
+    assert_eq!(arguments(&reading), ["{\"city\": \"Oslo\"}"]);
+    assert_eq!(reading.malformed, []);
+}
+
+#[test]
+fn a_control_token_is_a_mark_and_its_characters_are_not() {
+    let tokens = ["<tool_call>", "</tool_call>", "<|im_end|>"].map(str::to_owned);
+    let reply = Arc::new(Reply::with_tokens(&format(THINKER), &tokens));
+    let read = |pieces: &[(&str, bool)]| {
+        let mut reading = Reading::default();
+        let mut parser = OutputParser::new(&reply, ParseOptions::default());
+        for (piece, is_control) in pieces {
+            parser.push_bytes(piece.as_bytes(), *is_control, &mut |event| reading.add(&event));
+        }
+        parser.finish(Stop::End, &mut |event| reading.add(&event));
+        reading
+    };
+    let body = "\n{\"name\": \"f\", \"arguments\": {}}\n";
+    let as_tokens = read(&[("<tool_call>", true), (body, false), ("</tool_call>", true), ("<|im_end|>", true)]);
+    assert_eq!((arguments(&as_tokens), as_tokens.content.as_str()), (vec!["{}"], ""));
+    let as_text = read(&[("<tool_call>", false), (body, false), ("</tool_call>", false), ("<|im_end|>", true)]);
+    assert_eq!(as_text.calls, []);
+    assert_eq!(as_text.content, format!("<tool_call>{body}</tool_call>"));
+    // The token that closes a call does so inside a string, where its characters do not.
+    let inside = [("<tool_call>", true), ("{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>", false)];
+    let open = read(&[&inside[..], &[("</tool_call>", true)]].concat());
+    assert_eq!(arguments(&open), ["{\"a\": \"</tool_call>"]);
+    assert!(matches!(open.malformed[..], [rolecall_parse::Malformed { why: Why::Unfinished, .. }]));
+    let whole = read(&[&inside[..], &[("\"}}", false), ("</tool_call>", true)]].concat());
+    assert_eq!(arguments(&whole), ["{\"a\": \"</tool_call>\"}"]);
+}
+
+#[test]
+fn characters_may_be_cut_anywhere_and_broken_ones_are_said() {
+    let mut reading = Reading::default();
+    let mut parser = OutputParser::new(&thinker(), ParseOptions::default());
+    for byte in "né👍🏽".bytes() {
+        parser.push_bytes(&[byte], false, &mut |event| reading.add(&event));
+    }
+    parser.push_bytes(&[0xff, b'x', 0xe2], false, &mut |event| reading.add(&event));
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
+    assert_eq!(reading.content, "né👍🏽\u{fffd}x\u{fffd}");
+    assert_eq!(reading.malformed.iter().map(|bad| &bad.why).collect::<Vec<_>>(), [&Why::NotUtf8, &Why::NotUtf8]);
+    assert_eq!(reading.malformed[0].span, 11..12);
+}
+
+#[test]
+fn calls_inside_reasoning_are_drafts_unless_asked_for() {
+    let output = format!("<think>\nI try {CALL} now.\n</think>\n\nDone.");
+    let reading = |calls_in_reasoning| {
+        read(&thinker(), ParseOptions { calls_in_reasoning, ..ParseOptions::default() }, &output, Stop::End)
+    };
+    let draft = reading(CallsInReasoning::Draft);
+    assert_eq!((draft.calls.len(), draft.content.as_str()), (0, "Done."));
+    assert_eq!(draft.reasoning, Some(format!("I try {CALL} now.")));
+    let call = reading(CallsInReasoning::Call);
+    assert_eq!((arguments(&call), call.reasoning.as_deref()), (vec!["{\"city\": \"Oslo\"}"], Some("I try ")));
+}
+
+#[test]
+fn unknown_names_pass_or_are_text() {
+    let output = CALL.replace("get_weather", "get_wether");
+    let of = |unknown_names| {
+        let options = ParseOptions { tools: weather(), unknown_names, ..ParseOptions::default() };
+        read(&thinker(), options, &output, Stop::End)
+    };
+    assert_eq!(of(UnknownNames::Pass).calls.len(), 1);
+    let text = of(UnknownNames::Text);
+    assert_eq!(text.calls, []);
+    assert_eq!(text.content, output);
+    assert_eq!(text.malformed[0].why, Why::UnknownName("get_wether".into()));
+}
+
+#[test]
+fn text_behind_calls_is_content_and_can_be_reported() {
+    let output = format!("{CALL}\nThere.");
+    let of = |text_after_calls| {
+        read(&thinker(), ParseOptions { text_after_calls, ..ParseOptions::default() }, &output, Stop::End)
+    };
+    let content = of(TextAfterCalls::Content);
+    assert_eq!((content.content.trim(), content.malformed.len()), ("There.", 0));
+    let reported = of(TextAfterCalls::Report);
+    assert_eq!((reported.content.trim(), reported.malformed.len()), ("There.", 1));
+}
+
+#[test]
+fn calls_beyond_the_most_are_text() {
+    let output = format!("{CALL}\n{CALL}");
+    let options = ParseOptions { max_calls: Some(1), ..ParseOptions::default() };
+    let reading = read(&thinker(), options, &output, Stop::End);
+    assert_eq!((reading.calls.len(), reading.content.trim()), (1, CALL));
+}
+
+#[test]
+fn json_is_read_leniently_or_strictly() {
+    let output = CALL.replace("Oslo", "Os\nlo");
+    let of = |json| read(&thinker(), ParseOptions { json, ..ParseOptions::default() }, &output, Stop::End);
+    assert_eq!(arguments(&of(JsonPolicy::Lenient)), ["{\"city\": \"Os\\nlo\"}"]);
+    let strict = of(JsonPolicy::Strict);
+    assert_eq!(arguments(&strict), ["{\"city\": \"Os"]);
+    assert!(matches!(strict.malformed[0].why, Why::BadValue(_)));
+}
+
+#[test]
+fn ids_are_made_of_the_callers_value() {
+    let id_of = |ids| match &read(&thinker(), ParseOptions { ids, ..ParseOptions::default() }, CALL, Stop::End).calls[0]
+    {
+        ParsedCall::Function { id, .. } | ParsedCall::Code { id, .. } => id.clone(),
+    };
+    assert_eq!(id_of(Ids::Seeded(1)), id_of(Ids::Seeded(1)));
+    assert_ne!(id_of(Ids::Seeded(1)), id_of(Ids::Seeded(2)));
+    assert_eq!(id_of(Ids::Nine(1)).len(), 9);
+}
+
+#[test]
+fn a_mark_that_the_model_speaks_of_closes_nothing() {
+    let output = "<think>\nI write `</think>` at the end.\n</think>\n\nYes.";
+    let reading = read(&thinker(), ParseOptions::default(), output, Stop::End);
+    assert_eq!(reading.reasoning.as_deref(), Some("I write `</think>` at the end."));
+    assert_eq!(reading.content, "Yes.");
+}
+
+#[test]
+fn an_answer_in_json_is_no_call() {
+    let reply = builtin("llama3.1");
+    let options = ParseOptions { tools: weather(), ..ParseOptions::default() };
+    for answer in [
+        "{\"name\": \"Bob\", \"age\": 3}",
+        "{\"city\": \"Oslo\"}",
+        "{ }",
+        "{\"name\": \"get_weather_in\", \"parameters\": {}}",
+        "{\"na",
+        "{\"name\": {\"first\": \"get_weather\"}}",
+    ] {
+        let reading = read(&reply, options.clone(), answer, Stop::End);
+        assert_eq!((reading.content.as_str(), reading.calls.len()), (answer, 0));
+        assert_eq!(reading.malformed, []);
+    }
+    let call = "{\"name\": \"get_weather\", \"parameters\": {\"city\": \"Oslo\"}}";
+    let reading = read(&reply, options, &format!("Let me look. {call}<|eot_id|>"), Stop::End);
+    assert_eq!((reading.content.as_str(), arguments(&reading)), ("Let me look. ", vec!["{\"city\": \"Oslo\"}"]));
+}
+
+#[test]
+fn a_cap_ends_at_the_same_byte_in_every_chunking() {
+    let long = "x".repeat(300);
+    let outputs = [
+        format!("<tool_call>\n{{\"name\": \"{long}\", \"arguments\": {{}}}}\n</tool_call>"),
+        format!("<tool_call>\n{{\"arguments\": {{\"a\": \"{long}\"}}, \"name\": \"f\"}}\n</tool_call> and more"),
+        format!("<tool_call>\n{{\"{long}\": 1, \"name\": \"f\"}}\n</tool_call>"),
+        format!("{CALL}{}{CALL}", " ".repeat(5000)),
+        format!("{}\n{CALL}", "\n".repeat(5000)),
+    ];
+    for output in outputs {
+        let options = ParseOptions { cap: Some(100), ..ParseOptions::default() };
+        let whole = read(&thinker(), options.clone(), &output, Stop::End);
+        for size in [1, 2, 3, 7, 99, 100, 101] {
+            let mut reading = Reading::default();
+            let mut parser = OutputParser::new(&thinker(), options.clone());
+            let characters: Vec<char> = output.chars().collect();
+            for chunk in characters.chunks(size) {
+                parser.push_text(&chunk.iter().collect::<String>(), &mut |event| reading.add(&event));
+            }
+            parser.finish(Stop::End, &mut |event| reading.add(&event));
+            assert_eq!(whole, reading, "in chunks of {size}: {output}");
+        }
+    }
+}
+
+#[test]
+fn nothing_is_kept_back_that_can_become_no_mark() {
+    let mut parser = OutputParser::new(&thinker(), ParseOptions::default());
+    let mut said = String::new();
+    for chunk in ["Hi", " <tool", "box>", " <t", "ool_call>x"] {
+        parser.push_text(chunk, &mut |event| {
+            if let Event::Content(text) = event {
+                said.push_str(text);
+            }
+        });
+        let expected = match chunk {
+            "Hi" => "Hi",
+            " <tool" => "Hi ",
+            "box>" => "Hi <toolbox>",
+            " <t" => "Hi <toolbox> ",
+            _ => "Hi <toolbox> <tool_call>x",
+        };
+        assert_eq!(said, expected);
+    }
+}
