@@ -37,6 +37,14 @@ pub fn print_mixed(value: &Json) -> String {
     }
 }
 
+/// Objects as JSON, any other value as Python's `str` has it.
+pub fn print_objects(value: &Json) -> String {
+    match value {
+        Json::Object(_) => super::JsonStyle::PLAIN.print(value),
+        other => print(other),
+    }
+}
+
 /// Reads what was printed: a literal, or the text itself where it is none.
 pub fn read(text: &str) -> Json {
     python::read_literal(text).unwrap_or_else(|_| Json::from(text))
@@ -140,6 +148,18 @@ mod tests {
         let cases = [("true", "True"), (r#""a""#, "a"), (r#"[true,"a"]"#, r#"[true, "a"]"#), ("{}", "{}")];
         for (value, printed) in cases {
             assert_eq!(print_mixed(&json::parse(value).unwrap()), printed);
+        }
+    }
+
+    #[test]
+    fn objects_alone_are_json_where_they_alone_are_said() {
+        let cases = [
+            (r#"[true,{"a":null}]"#, "[True, {'a': None}]"),
+            (r#"{"a":[true]}"#, r#"{"a": [true]}"#),
+            ("1e16", "1e+16"),
+        ];
+        for (value, printed) in cases {
+            assert_eq!(print_objects(&json::parse(value).unwrap()), printed);
         }
     }
 

@@ -35,6 +35,8 @@ pub enum Codec {
     Literal,
     /// Lists and objects as JSON, any other value as Python prints it.
     Mixed,
+    /// Objects as JSON, any other value as Python prints it.
+    Objects,
     /// Text; in a CDATA section where XML would need one.
     Cdata,
     /// A JSON string that holds the JSON.
@@ -59,12 +61,13 @@ pub enum Codec {
 
 impl Codec {
     /// The codecs' names, for suggestions.
-    pub const NAMES: [&'static str; 14] = [
+    pub const NAMES: [&'static str; 15] = [
         "trim",
         "json",
         "python",
         "literal",
         "mixed",
+        "objects",
         "cdata",
         "json-string",
         "marked",
@@ -88,6 +91,7 @@ impl Codec {
             ("python", None) => Some(Codec::Python),
             ("literal", None) => Some(Codec::Literal),
             ("mixed", None) => Some(Codec::Mixed),
+            ("objects", None) => Some(Codec::Objects),
             ("cdata", None) => Some(Codec::Cdata),
             ("json-string", None) => Some(Codec::JsonString),
             ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(mark.to_owned())),
@@ -134,6 +138,7 @@ impl Codec {
             Codec::Python => "python".into(),
             Codec::Literal => "literal".into(),
             Codec::Mixed => "mixed".into(),
+            Codec::Objects => "objects".into(),
             Codec::Cdata => "cdata".into(),
             Codec::JsonString => "json-string".into(),
             Codec::Marked(mark) => format!("marked({mark})"),
@@ -171,6 +176,7 @@ mod tests {
             "python",
             "literal",
             "mixed",
+            "objects",
             "cdata",
             "json-string",
             "marked(<|\"|>)",

@@ -249,7 +249,13 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
         }
         (
             Field::Value,
-            Codec::Json(_) | Codec::Python | Codec::Literal | Codec::Mixed | Codec::Cdata | Codec::Marked(_),
+            Codec::Json(_)
+            | Codec::Python
+            | Codec::Literal
+            | Codec::Mixed
+            | Codec::Objects
+            | Codec::Cdata
+            | Codec::Marked(_),
         ) => true,
         (Field::Key | Field::Code, Codec::Json(_)) => true,
         (Field::Tool | Field::Function | Field::Files, Codec::Json(_)) => true,

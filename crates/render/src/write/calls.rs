@@ -92,6 +92,7 @@ impl Writer<'_> {
             Codec::Json(style) => out.push(&style.print(value), source),
             Codec::Python => out.push(&literal::repr(value), source),
             Codec::Mixed => out.push(&literal::print_mixed(value), source),
+            Codec::Objects => out.push(&literal::print_objects(value), source),
             Codec::Marked(mark) => marked::print(value, &mut |piece| self.marked_piece(piece, mark, source, out)),
             Codec::Cdata => {
                 let (text, in_section) = cdata::print(value);
