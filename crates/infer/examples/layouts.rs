@@ -50,7 +50,7 @@ fn written(ops: &[Op]) -> String {
                 &format!("{literal:?}").trim_matches('"').replace("\\\"", "\"").replace('{', "{{").replace('}', "}}"),
             ),
             Op::Hole { field, codec: Codec::Text, .. } => text.push_str(&format!("{{{}}}", field.name())),
-            Op::Hole { field, codec, .. } => text.push_str(&format!("{{{}:{codec:?}}}", field.name())),
+            Op::Hole { field, codec, .. } => text.push_str(&format!("{{{}:{}}}", field.name(), codec.spelling())),
             Op::Group(inner) => text.push_str(&format!("[[{}]]", written(inner))),
             other => text.push_str(&format!("{other:?}")),
         }

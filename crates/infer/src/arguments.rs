@@ -11,7 +11,7 @@ use crate::probe::{Probe, Stage, Turn};
 use crate::repetition::{Row, take_apart};
 use crate::said::{Called, KEYS, NAMES, Said, plain_value};
 use crate::sequence::{Item, items};
-use crate::value::{object_around, print, print_arguments, same};
+use crate::value::{json_styles, object_around, print, print_arguments, same};
 
 /// The arguments of a call as a layout would have them.
 #[derive(Clone, Debug)]
@@ -19,8 +19,10 @@ pub(crate) enum Arguments {
     /// All at once.
     Whole {
         codec: Codec,
-        /// Whether it prints what the template prints, byte for byte.
+        /// Whether it prints what the template prints, byte for byte; else any JSON of the same value is taken for it.
         is_exact: bool,
+        /// Kinds of values that it prints otherwise.
+        inexact: Vec<&'static str>,
     },
     /// One by one.
     Each(Box<Each>),
@@ -38,6 +40,8 @@ pub(crate) struct Each {
     pub other: Option<(Vec<Item>, Vec<Item>, Codec)>,
     /// Kinds of values that no codec prints as the template does, or whose surroundings differ.
     pub inexact: Vec<&'static str>,
+    /// Bytes before the first key and behind the last value that belong to them.
+    pub margins: (usize, usize),
     /// Whether keys come in another order than they were given in.
     pub is_sorted: bool,
 }
@@ -79,22 +83,34 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
         }
     }
     let plain_turn = &telling[0].1;
-    let mut codecs: Vec<Codec> = vec![Codec::Json(JsonStyle::default()), Codec::Python, Codec::JsonString];
-    if plain_turn.text.contains('\n') {
-        codecs.extend((1..=8).map(|spaces| Codec::Json(JsonStyle { indent: Some(spaces), ..JsonStyle::default() })));
-    }
+    let mut codecs: Vec<Codec> = vec![Codec::Json(JsonStyle::PLAIN), Codec::Python, Codec::JsonString];
     codecs.extend(mark_around(plain_turn).map(Codec::Marked));
+    codecs.extend(json_styles(plain_turn.text.contains('\n')).into_iter().skip(1).map(Codec::Json));
     for codec in codecs {
         let prints = |(arguments, turn): &(Object, Turn)| place_of(&codec, true, arguments, turn).is_some();
         if telling.iter().all(prints) {
-            return Some(Arguments::Whole { codec, is_exact: true });
+            return Some(Arguments::Whole { codec, is_exact: true, inexact: Vec::new() });
+        }
+        // All but some kinds of values.
+        if telling.len() > 2 && telling.iter().enumerate().all(|(at, telling)| at == 1 || prints(telling)) {
+            let inexact: Vec<&'static str> = kinds()
+                .into_iter()
+                .filter(|(_, value)| {
+                    let arguments = object! { KEYS[0] => plain_value(0), KEYS[1] => value.clone() };
+                    turn_of(arguments.clone()).is_none_or(|turn| place_of(&codec, true, &arguments, &turn).is_none())
+                })
+                .map(|(kind, _)| kind)
+                .collect();
+            if inexact.len() < kinds().len() {
+                return Some(Arguments::Whole { codec, is_exact: true, inexact });
+            }
         }
     }
-    let lenient = Codec::Json(JsonStyle::default());
+    let lenient = Codec::Json(JsonStyle::PLAIN);
     if telling.iter().all(|(arguments, turn)| place_of(&lenient, false, arguments, turn).is_some()) {
-        return Some(Arguments::Whole { codec: lenient, is_exact: false });
+        return Some(Arguments::Whole { codec: lenient, is_exact: false, inexact: Vec::new() });
     }
-    let each = each(probe, stage, content, plain_turn, &turn_of);
+    let each = each(probe, plain_turn, &turn_of);
     each.map(|each| Arguments::Each(Box::new(each)))
 }
 
@@ -102,13 +118,12 @@ impl Arguments {
     /// Where the arguments stand in a turn: those of a call, which are plain strings.
     pub fn place(&self, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
         match self {
-            Arguments::Whole { codec, is_exact } => place_of(codec, *is_exact, arguments, turn),
+            Arguments::Whole { codec, is_exact, .. } => place_of(codec, *is_exact, arguments, turn),
             Arguments::Each(each) => {
                 let spots = spots(arguments, turn)?;
                 let (first, last) = (spots.first()?, spots.last()?);
-                let bytes = |items: &[Item]| crate::sequence::literal(items).len();
-                let start = first.0.start.checked_sub(bytes(&each.row.prefix))?;
-                let end = last.1.end + bytes(&each.row.suffix);
+                let start = first.0.start.checked_sub(each.margins.0)?;
+                let end = last.1.end + each.margins.1;
                 (end <= turn.text.len()).then_some(start..end)
             }
         }
@@ -153,8 +168,6 @@ fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usi
 
 fn each(
     probe: &Probe<'_>,
-    stage: &Stage,
-    content: Option<&str>,
     plain: &Turn,
     turn_of: &impl Fn(Object) -> Option<Turn>,
 ) -> Option<Each> {
@@ -179,13 +192,13 @@ fn each(
         let named = names.map(|place| place.end).filter(|end| *end <= turn.text.len()).max()?;
         turn.text.get(named..).map(items)
     });
-    let _ = content;
     let mut middle = items(middle);
     let row = take_apart(&items(before), &items(joint), &items(after), empty.as_deref());
     let (prefix, mut suffix) = (row.prefix.clone(), row.suffix.clone());
     let first_key = plain.text.get(spots[0].0.clone())?;
     let mut found = Each {
         is_sorted: first_key != KEYS[0],
+        margins: (crate::sequence::literal(&prefix).len(), crate::sequence::literal(&suffix).len()),
         row,
         middle: middle.clone(),
         string: Codec::Text,
@@ -215,15 +228,22 @@ fn each(
         })
     };
     let (before, behind) = (literal(&middle), literal(&suffix));
-    let unquoted = before.strip_suffix('"').zip(behind.strip_prefix('"'));
+    let unquoted = unquoted_by(&before, &behind, "\"");
     if prints(&Codec::Text, &before, &behind) {
         found.string = Codec::Text;
     } else if prints(&Codec::Cdata, &before, &behind) {
         found.string = Codec::Cdata;
     } else if let Some((open, close)) = unquoted
-        && prints(&Codec::Json(JsonStyle::default()), open, close)
+        && prints(&Codec::Json(JsonStyle::PLAIN), open, close)
     {
-        found.string = Codec::Json(JsonStyle::default());
+        found.string = Codec::Json(JsonStyle::PLAIN);
+        (middle, suffix) = (items(open), items(close));
+        found.middle = middle.clone();
+        found.row.suffix = suffix.clone();
+    } else if let Some((open, close)) = unquoted_by(&before, &behind, "'")
+        && prints(&Codec::Python, open, close)
+    {
+        found.string = Codec::Python;
         (middle, suffix) = (items(open), items(close));
         found.middle = middle.clone();
         found.row.suffix = suffix.clone();
@@ -239,7 +259,9 @@ fn each(
         })
         .collect();
     let mut best: Option<(usize, (String, String, Codec))> = None;
-    for codec in [Codec::Json(JsonStyle::default()), Codec::Mixed, Codec::Literal] {
+    let mut codecs = vec![Codec::Json(JsonStyle::PLAIN), Codec::Mixed, Codec::Literal];
+    codecs.extend(json_styles(false).into_iter().skip(1).map(Codec::Json));
+    for codec in codecs {
         let mut surroundings: Vec<((String, String), usize)> = Vec::new();
         for (_, value, text) in &seen {
             let (Some(text), Some(printed)) = (text, print(&codec, value)) else { continue };
@@ -269,6 +291,21 @@ fn each(
         found.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
     }
     Some(found)
+}
+
+/// What stands around a value without the quotes next to it.
+fn unquoted_by<'a>(before: &'a str, behind: &'a str, quote: &str) -> Option<(&'a str, &'a str)> {
+    before.strip_suffix(quote).zip(behind.strip_prefix(quote))
+}
+
+impl Arguments {
+    /// Kinds of values that are printed otherwise than the layout says.
+    pub fn inexact(&self) -> &[&'static str] {
+        match self {
+            Arguments::Whole { inexact, .. } => inexact,
+            Arguments::Each(each) => &each.inexact,
+        }
+    }
 }
 
 /// The items of one argument.

@@ -18,6 +18,8 @@ pub(crate) struct Calls {
     pub row: Row,
     /// Whether several calls are written, or why not.
     pub parallel: Result<(), Refusal>,
+    /// Whether the template refuses several.
+    pub is_refused: bool,
 }
 
 /// The turns of one call that there are, by whether there is content and reasoning.
@@ -58,7 +60,7 @@ pub(crate) fn find(
         let located: Option<Located> = locate(probe, &turn, &said, Some(&arguments));
         located.ok_or_else(|| Refusal::new("several calls are not written one after the other"))
     };
-    let rows = many(3).or_else(|_| many(2));
+    let rows = many(3).or_else(|refusal| many(2).map_err(|_| refusal));
     let (mut inner, mut between) = (one.items.get(one.calls[0].clone())?.to_vec(), Vec::new());
     let (mut before, mut after) = around(variants, plain)?;
     let mut parallel = rows.as_ref().map(|_| ()).map_err(Clone::clone);
@@ -69,14 +71,19 @@ pub(crate) fn find(
                 let length = before.len();
                 before = joints.before[joints.before.len() - length..].to_vec();
             }
-            None => parallel = Err(Refusal::new("a later call is written otherwise than the first")),
+            None => {
+                parallel = Err(Refusal::new("a later call is written otherwise than the first"));
+                // What stands before the second one tells what belongs to each.
+                let joint = rows.calls.windows(2).next().map(|pair| &rows.items[pair[0].end..pair[1].start]);
+                between = joint.unwrap_or_default().to_vec();
+            }
         }
     }
-    let row = match parallel.is_ok() {
-        true => take_apart(&before, &between, &after, None),
-        false => Row { prefix: std::mem::take(&mut before), suffix: std::mem::take(&mut after), ..Row::default() },
+    let row = match between.is_empty() {
+        false => take_apart(&before, &between, &after, None),
+        true => Row { prefix: std::mem::take(&mut before), suffix: std::mem::take(&mut after), ..Row::default() },
     };
-    Some(Calls { arguments, inner, row, parallel })
+    Some(Calls { arguments, inner, row, is_refused: rows.is_err_and(|refusal| refusal.line.is_some()), parallel })
 }
 
 /// What stands before the first call and behind the last one and belongs to the calls.

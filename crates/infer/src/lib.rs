@@ -5,18 +5,23 @@
 
 mod arguments;
 mod calls;
+mod ends;
+mod found;
 mod infer;
 mod limits;
 mod located;
 mod optional;
 mod pattern;
 mod probe;
+mod reasoning;
 mod repetition;
 mod report;
 mod said;
 mod sequence;
+mod stages;
 mod turn;
 mod value;
+mod verify;
 
 pub use infer::{Inferred, infer, infer_within};
 pub use limits::Limits;

@@ -6,13 +6,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use rolecall_conversation::json::{self, Object};
-use rolecall_conversation::{Conversation, Json, Message, object};
+use rolecall_conversation::{Conversation, Json, Message, Tool, object};
 use rolecall_render::{
     CallForm, ChatTemplate, DateTime, Error, IdForm, Origin, Prompt, TemplateOptions, WantedCalls, render_template,
 };
 
 use crate::Limits;
-use crate::said::{ASKED, IDS, NAMES, Said};
+use crate::said::{ASKED, IDS, KEYS, NAMES, Said};
 use crate::sequence::{Cuts, items};
 
 /// A day without any meaning, for templates that write the date.
@@ -27,6 +27,8 @@ pub(crate) struct Stage {
     pub no_content: NoContent,
     /// Whether results of the calls follow, where a template insists on them.
     pub results: bool,
+    /// Whether contents are lists of parts, where a template takes nothing else.
+    pub parts: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl<'t> Probe<'t> {
     /// The message as JSON.
     pub fn message(&self, said: &Said, stage: &Stage) -> Object {
         let content = match (&said.content, stage.no_content) {
-            (Some(text), _) => Json::from(text.as_str()),
+            (Some(text), _) => content(text, stage),
             (None, NoContent::Empty) => Json::from(""),
             (None, NoContent::Null) => Json::Null,
         };
@@ -118,7 +120,7 @@ impl<'t> Probe<'t> {
     pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
         let before =
             self.before(stage, false).ok_or_else(|| Refusal::new("the user's turn alone does not come out"))?;
-        let mut messages = vec![user(ASKED), self.message(said, stage)];
+        let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
         if stage.results {
             messages.extend(said.calls.iter().enumerate().map(|(at, call)| {
                 object! { "role" => "tool", "tool_call_id" => self.id(at, call.name), "name" => call.name, "content" => "Fimpo." }
@@ -156,14 +158,20 @@ impl<'t> Probe<'t> {
         open.get(start_of(&open, &closed).max(asked)..).map(str::to_owned)
     }
 
-    /// What the template writes behind the assistant's turn and before the next user's words.
-    pub fn behind(&self, said: &Said, stage: &Stage) -> Option<String> {
-        let (last, next) = (said.content.as_deref()?, "Kelmo zant?");
-        let messages = vec![user(ASKED), self.message(said, stage), user(next)];
+    /// What the template writes between a turn's last words and what comes next: a user's words, or a call's result.
+    pub fn behind(&self, said: &Said, last: &str, stage: &Stage) -> Option<String> {
+        const NEXT: &str = "Kelmo zant?";
+        let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
+        match said.calls.first() {
+            None => messages.push(user(NEXT, stage)),
+            Some(call) => messages.push(object! {
+                "role" => "tool", "tool_call_id" => self.id(0, call.name), "name" => call.name, "content" => NEXT
+            }),
+        }
         let prompt = self.render(messages, stage, false).ok()?;
         let text = prompt.text();
         let start = text.rfind(last)? + last.len();
-        let end = start + text.get(start..)?.find(next)?;
+        let end = start + text.get(start..)?.find(NEXT)?;
         text.get(start..end).map(str::to_owned)
     }
 
@@ -176,7 +184,7 @@ impl<'t> Probe<'t> {
         if let Some(known) = self.before.borrow().get(&key) {
             return known.clone();
         }
-        let text = self.render(vec![user(ASKED)], stage, opened).ok().map(|prompt| Rc::new(prompt.into_text()));
+        let text = self.render(vec![user(ASKED, stage)], stage, opened).ok().map(|prompt| Rc::new(prompt.into_text()));
         self.before.borrow_mut().insert(key, text.clone());
         text
     }
@@ -192,7 +200,7 @@ impl<'t> Probe<'t> {
         conversation.add_generation_prompt = Some(opened);
         conversation.template_kwargs = stage.switches.clone();
         if stage.tools {
-            conversation.tools = Some(NAMES.iter().filter_map(|name| tool(name)).collect());
+            conversation.tools = Some(NAMES.iter().filter_map(|name| tool(name, &[])).collect());
         }
         render_template(&conversation, self.template, &self.options).map_err(|error| match error {
             Error::Template { error, .. } => {
@@ -226,6 +234,14 @@ impl Turn {
         true
     }
 
+    /// The template's line that writes what stands behind a text, where that can be told: the last one that has it word for word.
+    pub fn line_behind(&self, probe: &Probe<'_>, text: &str) -> Option<u32> {
+        let place = self.places(text).into_iter().next()?;
+        let literal: String = self.text.get(place.end..)?.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
+        let at = probe.template().source().rfind(literal.as_str()).filter(|_| literal.len() > 2)?;
+        u32::try_from(probe.template().source()[..at].matches('\n').count() + 1).ok()
+    }
+
     /// Every place where a text stands that is not the template's own.
     pub fn places(&self, text: &str) -> Vec<Range<usize>> {
         let found = self.text.match_indices(text).map(|(at, found)| at..at + found.len());
@@ -233,18 +249,28 @@ impl Turn {
     }
 }
 
-fn user(text: &str) -> Object {
-    object! { "role" => "user", "content" => text }
+fn user(text: &str, stage: &Stage) -> Object {
+    object! { "role" => "user", "content" => content(text, stage) }
 }
 
-fn tool(name: &str) -> Option<rolecall_conversation::Tool> {
-    let any = || Json::Object(object! { "type" => "string", "description" => "It." });
-    let properties = object! { "zelq" => any(), "avun" => any(), "mork" => any() };
+fn content(text: &str, stage: &Stage) -> Json {
+    match stage.parts {
+        true => Json::Array(vec![Json::Object(object! { "type" => "text", "text" => text })]),
+        false => Json::from(text),
+    }
+}
+
+/// A tool with these parameters, by name and type; with those of all probes where there are none.
+pub(crate) fn tool(name: &str, parameters: &[(&str, &str)]) -> Option<Tool> {
+    let usual = KEYS.map(|key| (key, "string"));
+    let parameters = if parameters.is_empty() { &usual[..] } else { parameters };
+    let property = |kind: &str| Json::Object(object! { "type" => kind, "description" => "It." });
+    let properties: Object = parameters.iter().map(|(key, kind)| ((*key).to_owned(), property(kind))).collect();
     let parameters =
         object! { "type" => "object", "properties" => Json::Object(properties), "required" => Json::Array(Vec::new()) };
     let function = object! { "name" => name, "description" => "Does it.", "parameters" => Json::Object(parameters) };
     let wrapped = object! { "type" => "function", "function" => Json::Object(function) };
-    rolecall_conversation::Tool::from_json(Json::Object(wrapped)).ok()
+    Tool::from_json(Json::Object(wrapped)).ok()
 }
 
 /// Where a prompt goes on behind what it has in common with another: not inside a mark.

@@ -1,88 +1,68 @@
 //! What the codecs print, to find out which of them a template is like.
 
-use rolecall_conversation::Json;
-use rolecall_conversation::json::{self, Layout, Object};
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Arguments, Json};
 use rolecall_format::Codec;
-use rolecall_format::codec::python;
+use rolecall_format::codec::{JsonStyle, cdata, literal, marked, python};
 
 /// A single value as a codec of `{value}` prints it.
 pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
-    match (codec, value) {
-        (Codec::Text | Codec::Literal | Codec::Mixed, Json::String(text)) => Some(text.clone()),
-        (Codec::Json(style), _) => Some(json::write(value, &layout(style.indent))),
-        (Codec::Mixed, Json::Array(_) | Json::Object(_)) => Some(json::write(value, &Layout::default())),
-        (Codec::Literal | Codec::Mixed, _) => python_value(value),
-        (Codec::Cdata, Json::String(text)) => Some(match text.contains(['<', '>', '&', '\n']) {
-            true => format!("<![CDATA[{text}]]>"),
-            false => text.clone(),
-        }),
-        _ => None,
-    }
+    Some(match codec {
+        Codec::Text | Codec::Literal => literal::print(value),
+        Codec::Json(style) => style.print(value),
+        Codec::Mixed => literal::print_mixed(value),
+        Codec::Python => literal::repr(value),
+        Codec::Marked(mark) => {
+            let mut text = String::new();
+            marked::print(value, &mut |piece| text.push_str(piece_text(piece, mark)));
+            text
+        }
+        Codec::Cdata => match cdata::print(value) {
+            (text, true) => format!("{}{text}{}", cdata::OPEN, cdata::CLOSE),
+            (text, false) => text,
+        },
+        _ => return None,
+    })
 }
 
 /// All arguments as a codec of `{arguments}` prints them.
 pub(crate) fn print_arguments(codec: &Codec, arguments: &Object) -> Option<String> {
-    match codec {
-        Codec::Json(style) => Some(json::write(&Json::Object(arguments.clone()), &layout(style.indent))),
-        Codec::Python => Some(python::print(arguments)),
+    Some(match codec {
+        Codec::Json(style) => style.print_arguments(Arguments::Value(arguments)),
+        Codec::Python => python::print(arguments),
         Codec::JsonString => {
-            let text = json::write(&Json::Object(arguments.clone()), &Layout::default());
             let mut quoted = String::new();
-            json::write_string(&mut quoted, &text, false);
-            Some(quoted)
+            json::write_string(&mut quoted, &JsonStyle::PLAIN.print_arguments(Arguments::Value(arguments)), false);
+            quoted
         }
         Codec::Marked(mark) => {
             let mut text = String::new();
-            marked(&mut text, &Json::Object(arguments.clone()), mark);
-            Some(text)
+            marked::print_object(arguments, &mut |piece| text.push_str(piece_text(piece, mark)));
+            text
         }
-        _ => None,
+        _ => return None,
+    })
+}
+
+/// The styles of JSON that are tried, the usual ones first; those on several lines only where there are several.
+pub(crate) fn json_styles(has_lines: bool) -> Vec<JsonStyle> {
+    let flags = [(false, false), (true, false), (false, true), (true, true)];
+    let mut styles: Vec<JsonStyle> = Vec::new();
+    for ascii in [false, true] {
+        styles.extend(flags.map(|(compact, sorted)| JsonStyle { compact, sorted, ascii, ..JsonStyle::PLAIN }));
     }
+    if has_lines {
+        for level in 0..4 {
+            styles.extend([4, 2, 1, 3, 8].map(|spaces| JsonStyle { indent: Some(spaces), level, ..JsonStyle::PLAIN }));
+        }
+    }
+    styles
 }
 
-fn layout(indent: Option<usize>) -> Layout {
-    indent.map_or_else(Layout::default, Layout::indented)
-}
-
-/// As Python's `repr`.
-fn python_value(value: &Json) -> Option<String> {
-    let mut one = Object::new();
-    one.insert("x", value.clone());
-    python::print(&one).strip_prefix("x=").map(str::to_owned)
-}
-
-fn marked(out: &mut String, value: &Json, mark: &str) {
-    match value {
-        Json::String(text) => {
-            out.push_str(mark);
-            out.push_str(text);
-            out.push_str(mark);
-        }
-        Json::Array(values) => {
-            out.push('[');
-            for (at, value) in values.iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                marked(out, value, mark);
-            }
-            out.push(']');
-        }
-        Json::Object(object) => {
-            let mut entries: Vec<(&str, &Json)> = object.iter().collect();
-            entries.sort_by_key(|(key, _)| *key);
-            out.push('{');
-            for (at, (key, value)) in entries.into_iter().enumerate() {
-                if at > 0 {
-                    out.push(',');
-                }
-                out.push_str(key);
-                out.push(':');
-                marked(out, value, mark);
-            }
-            out.push('}');
-        }
-        other => json::write_into(out, other, &Layout::compact()),
+fn piece_text<'a>(piece: marked::Piece<'a>, mark: &'a str) -> &'a str {
+    match piece {
+        marked::Piece::Mark => mark,
+        marked::Piece::Text(text) => text,
     }
 }
 

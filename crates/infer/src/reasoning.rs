@@ -1,0 +1,173 @@
+//! Reasoning that a template does not write in a plain turn: only with a switch, only beside calls, or not at all while its
+//! generation prompt opens it.
+
+use rolecall_conversation::{Json, object};
+use rolecall_format::Field;
+use rolecall_render::{TemplateOptions, analyze_template};
+
+use crate::found::Found;
+use crate::located::Located;
+use crate::probe::{Probe, Stage};
+use crate::report::{Part, Report};
+use crate::said::{CONTENT, REASONING, Said};
+use crate::sequence::{Item, Sequence, hole_at, items};
+use crate::turn::Pattern;
+
+/// Switches that are tried.
+const MOST_SWITCHES: usize = 6;
+
+/// Surroundings with a switch by which reasoning is written.
+pub(crate) fn switched(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    with_reasoning: &impl Fn(&Stage) -> Option<Located>,
+) -> Option<Stage> {
+    let analysis = analyze_template(probe.template(), &TemplateOptions::default()).ok()?;
+    let flags = analysis.switches.iter().filter(|switch| {
+        let is_flag = |value: &rolecall_render::jinja::Constant| {
+            matches!(value, rolecall_render::jinja::Constant::Bool(_) | rolecall_render::jinja::Constant::None)
+        };
+        switch.values.iter().all(is_flag)
+    });
+    for switch in flags.take(MOST_SWITCHES) {
+        for value in [true, false] {
+            let switched = Stage { switches: object! { switch.name.clone() => Json::Bool(value) }, ..stage.clone() };
+            if with_reasoning(&switched).is_some() {
+                return Some(switched);
+            }
+        }
+    }
+    None
+}
+
+/// Where only one kind of turn has reasoning, the other gets its place too: the model may think before either.
+pub(crate) fn share(found: &mut Found, report: &mut Report) {
+    let Some(with_calls) = &mut found.with_calls else { return };
+    let (plain, calling) = (&mut found.assistant, with_calls);
+    let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
+    let (from, to) = match (has(&plain.pattern), has(&calling.pattern)) {
+        (true, false) => (&*plain, calling),
+        (false, true) => (&*calling, plain),
+        _ => return,
+    };
+    if let Some(pattern) = lent(&from.pattern, &to.pattern) {
+        to.pattern = pattern;
+        to.trims.1 = from.trims.1;
+        report.note(Part::Reasoning, "the template writes it only in turns with calls, or only in turns without", None);
+    }
+}
+
+/// A pattern with the reasoning of another one, which begins alike.
+fn lent(from: &Pattern, to: &Pattern) -> Option<Pattern> {
+    let hole = hole_at(&from.items, Field::Reasoning)?;
+    let group = from.groups.iter().find(|group| group.contains(&hole)).cloned();
+    // What is alike up to where the other goes on without it, and what comes in there.
+    let (start, end, is_group) = match &group {
+        Some(group) => (group.start, group.end, true),
+        None => (hole, hole + 1, false),
+    };
+    if to.items.get(..start) != from.items.get(..start) {
+        return None;
+    }
+    let next = from.items[end..].iter().position(|item| matches!(item, Item::Hole(_))).map_or(from.items.len(), |at| end + at);
+    let behind = &from.items[end..next];
+    let taken: &Sequence = &from.items[start..end];
+    let stays = to.items[start..].starts_with(behind);
+    let (inserted, is_group): (Vec<Item>, bool) = match (is_group || stays, is_group) {
+        (true, is_group) => (taken.to_vec(), is_group),
+        // What always stands around it there is missing here: it becomes a group with it.
+        (false, _) => return lent_whole(from, to, hole),
+    };
+    let items = [&to.items[..start], &inserted, &to.items[start..]].concat();
+    Some(Pattern { groups: moved(&to.groups, start, inserted.len(), is_group), items })
+}
+
+/// Reasoning with the text around it that the other turn has not, as a group.
+fn lent_whole(from: &Pattern, to: &Pattern, hole: usize) -> Option<Pattern> {
+    let start = crate::calls::cut_start(&from.items[..hole], &to.items);
+    let next = from.items[hole + 1..].iter().position(|item| matches!(item, Item::Hole(_)));
+    let end = next.map_or(from.items.len(), |at| hole + 1 + at);
+    // Up to what stands before the answer in both.
+    let rest = to.items.get(start..)?;
+    let kept = (hole + 1..=end).find(|at| rest.starts_with(&from.items[*at..end])).unwrap_or(end);
+    let inserted = &from.items[start..kept];
+    let items = [&to.items[..start], inserted, rest].concat();
+    Some(Pattern { groups: moved(&to.groups, start, inserted.len(), true), items })
+}
+
+fn moved(groups: &[std::ops::Range<usize>], start: usize, length: usize, is_group: bool) -> Vec<std::ops::Range<usize>> {
+    let mut moved: Vec<_> = groups
+        .iter()
+        .map(|group| match group.start >= start {
+            true => group.start + length..group.end + length,
+            false => group.clone(),
+        })
+        .collect();
+    if is_group {
+        moved.push(start..start + length);
+    }
+    moved.sort_by_key(|group| group.start);
+    moved
+}
+
+/// Reasoning that the template never writes: where its generation prompt ends with a mark that nothing closes, or where it
+/// drops what stands in an answer before such a closing mark.
+pub(crate) fn opened(probe: &Probe<'_>, stage: &Stage, found: &mut Found, report: &mut Report) {
+    let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
+    if has(&found.assistant.pattern) || found.with_calls.as_ref().is_some_and(|shape| has(&shape.pattern)) {
+        return;
+    }
+    let Some((open, name)) = last_mark(&found.opening) else { return };
+    let close = format!("</{name}>");
+    if open.contains(&close) && !is_cut(probe, stage, &close) {
+        return;
+    }
+    let space: String = open[open.find('>').map_or(open.len(), |at| at + 1)..].to_owned();
+    let space: String = space.chars().take_while(|c| c.is_whitespace()).collect();
+    let opening = found.opening.len() - open.len();
+    let before = found.opening[..opening].chars().count();
+    let words = match is_cut(probe, stage, &close) {
+        true => format!("the generation prompt opens it with <{name}>, and the template drops what stands before {close}"),
+        false => format!("the generation prompt opens it with <{name}>; the template never writes it"),
+    };
+    let group = [
+        items(&format!("<{name}>{space}")),
+        vec![Item::Hole(Field::Reasoning)],
+        items(&format!("{space}{close}{space}{space}")),
+    ]
+    .concat();
+    let header = items(&found.opening[..opening]);
+    for shape in std::iter::once(&mut found.assistant).chain(found.with_calls.as_mut()) {
+        let at = match shape.pattern.items.starts_with(&header) {
+            true => before,
+            false => continue,
+        };
+        let items = [&shape.pattern.items[..at], &group, &shape.pattern.items[at..]].concat();
+        shape.pattern = Pattern { groups: moved(&shape.pattern.groups, at, group.len(), true), items };
+    }
+    report.note(Part::Reasoning, words, None);
+}
+
+/// The last opening mark of a generation prompt, with all that follows it, and its name: `<think>\n` and `think`.
+fn last_mark(opening: &str) -> Option<(&str, &str)> {
+    let mut found = None;
+    for (at, _) in opening.match_indices('<') {
+        let rest = opening.get(at + 1..)?;
+        let Some(end) = rest.find('>') else { continue };
+        let name = &rest[..end];
+        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '-'));
+        let behind = &rest[end + 1..];
+        let closes = behind.trim().is_empty() || behind.trim() == format!("</{name}>");
+        if is_name && closes {
+            found = Some((&opening[at..], name));
+        }
+    }
+    found
+}
+
+/// Whether the template drops what stands in an answer before a mark.
+fn is_cut(probe: &Probe<'_>, stage: &Stage, close: &str) -> bool {
+    let said = Said::content(&format!("{REASONING}{close}{CONTENT}"));
+    let Ok(turn) = probe.turn(&said, stage) else { return false };
+    turn.places(REASONING).is_empty() && !turn.places(CONTENT).is_empty()
+}

@@ -1,0 +1,71 @@
+//! The surroundings in which a template writes what is asked of it.
+
+use rolecall_format::Field;
+
+use crate::arguments::{self, Arguments};
+use crate::located::{Located, locate};
+use crate::probe::{NoContent, Probe, Refusal, Stage};
+use crate::said::{CONTENT, NAMES, Said, plain_calls};
+
+/// An answer alone, with tools offered where the template takes them.
+pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
+    let mut first = None;
+    for parts in [false, true] {
+        for tools in [true, false] {
+            let stage = Stage { tools, parts, ..Stage::default() };
+            let said = Said::content(CONTENT);
+            let turn = probe.turn(&said, &stage);
+            let refusal = match turn {
+                Ok(turn) => match locate(probe, &turn, &said, None).filter(|located| located.has(Field::Content)) {
+                    Some(located) => return Ok((stage, located)),
+                    None => Refusal::new("an answer is not in the prompt"),
+                },
+                Err(refusal) => refusal,
+            };
+            first = first.or(Some(refusal));
+        }
+    }
+    Err(first.unwrap_or_else(|| Refusal::new("nothing was tried")))
+}
+
+/// A call, what else must stand in its turn, and how its arguments are written.
+pub(crate) struct FirstCall {
+    pub stage: Stage,
+    pub base: Said,
+    pub arguments: Arguments,
+}
+
+/// Finds surroundings in which a call comes out.
+pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, Refusal> {
+    let mut refused = None;
+    let mut silent = None;
+    let contents = [(None, NoContent::Empty), (None, NoContent::Null), (Some(CONTENT), NoContent::Empty)];
+    for results in [false, true] {
+        for tools in [plain.tools, !plain.tools] {
+            for (content, no_content) in contents {
+                let stage = Stage { tools, no_content, results, ..plain.clone() };
+                let base = Said { content: content.map(str::to_owned), ..Said::default() };
+                let turn = match probe.turn(&base.clone().calling(plain_calls(1)), &stage) {
+                    Ok(turn) => turn,
+                    Err(refusal) => {
+                        refused = refused.or(Some(refusal));
+                        continue;
+                    }
+                };
+                let id = probe.id(0, NAMES[0]);
+                if turn.places(NAMES[0]).is_empty() && turn.places(&id).is_empty() {
+                    silent = silent.or_else(|| Some(Refusal::new("the template writes no calls")));
+                    continue;
+                }
+                match arguments::find(probe, &stage, content) {
+                    Some(arguments) => return Ok(FirstCall { stage, base, arguments }),
+                    None => {
+                        let words = "it could not be told how the arguments of a call are written";
+                        silent = Some(Refusal { line: turn.line_behind(probe, NAMES[0]), ..Refusal::new(words) });
+                    }
+                }
+            }
+        }
+    }
+    Err(silent.or(refused).unwrap_or_else(|| Refusal::new("the template writes no calls")))
+}
