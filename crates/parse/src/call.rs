@@ -293,7 +293,7 @@ impl Running {
             }
             let fits = literal.byte(self.seen).is_some_and(|byte| input.fits(*at, byte));
             if found != expected || !fits {
-                return Step::Bad(Why::Expected(literal.text().trim().to_owned()));
+                return Step::Bad(Why::Expected(format!("`{}`", literal.text().trim())));
             }
             self.seen += expected.len_utf8();
             *at += found.len_utf8();

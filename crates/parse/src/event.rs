@@ -103,7 +103,7 @@ impl Why {
     /// ```
     /// use rolecall_parse::Why;
     /// assert_eq!(Why::Unfinished.code(), "unfinished");
-    /// assert_eq!(Why::Expected("</call>".into()).to_string(), "expected `</call>`");
+    /// assert_eq!(Why::Expected("`</call>`".into()).to_string(), "expected `</call>`");
     /// ```
     pub fn code(&self) -> &'static str {
         match self {
@@ -123,7 +123,7 @@ impl Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::Expected(mark) => write!(f, "expected `{}`", mark.escape_debug()),
+            Why::Expected(what) => write!(f, "expected {}", what.replace('\n', "\\n")),
             Why::BadValue(why) | Why::Schema(why) => f.write_str(why),
             Why::Unfinished => f.write_str("the output ends inside a call"),
             Why::TooLong => f.write_str("a name, a key or a value is longer than the cap"),

@@ -49,7 +49,7 @@ pub use rolecall_format::{
     Identity, Layout, LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved,
     codec, load, shared_calls, write_reply,
 };
-pub use rolecall_infer::{Inferred, Report as InferenceReport, infer};
+pub use rolecall_infer::infer;
 pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;
 pub use rolecall_parse::{
@@ -71,4 +71,9 @@ pub mod tokenizer {
     pub use rolecall_encode::tokenizer::*;
 
     pub use crate::tokenizer_file::{FileKind, TokenizerFile, load, load_bytes, load_file};
+}
+
+/// A chat template's layouts, read off the origins of what it writes.
+pub mod inference {
+    pub use rolecall_infer::{Inferred, Limits, Note, Outcome, Part, Report, infer, infer_within};
 }

@@ -1,7 +1,7 @@
 use rolecall::json::Object;
 use rolecall::{Bos, Conversation, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
 
-use super::{Context, conversation, refusal, runs, text};
+use super::{Context, chatglm3_reading, conversation, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
@@ -21,7 +21,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
             refusal(expected, build_chat_input(row, expected, format, Vec::new()))
         }
         _ if op.starts_with("SPTokenizer.encode") => refusal(expected, encode_content(row, expected, format)),
-        _ if op.starts_with("parse model output") => Verdict::Skipped("model output is not read yet"),
+        _ if op.starts_with("parse model output") => chatglm3_reading::run(row, expected, format),
         _ if op.starts_with("finetune") => Verdict::Skipped("training labels are not there yet"),
         _ if op.contains("jinja") => Verdict::Skipped("the template engine is not there yet"),
         _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },

@@ -1,7 +1,7 @@
 use rolecall::json::Object;
 use rolecall::{Bos, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
 
-use super::{Context, conversation, lagent, refusal, runs, text};
+use super::{Context, conversation, lagent, lagent_reading, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
@@ -13,7 +13,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         "build_inputs" => refusal(expected, build_inputs(row, expected, format)),
         "document printed example" => refusal(expected, printed_example(row, expected, format)),
         "special-token splitting of message text" => split_message(row, expected, format),
-        _ if op.contains("parse") => Verdict::Skipped("model output is not read yet"),
+        "Internlm2Protocol.parse" => lagent_reading::run(row, expected, context),
         _ if op.starts_with("Internlm2Protocol.format") => lagent::run(row, expected, context),
         _ if op.starts_with("lmdeploy") => with_tools(row, expected, context),
         _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },

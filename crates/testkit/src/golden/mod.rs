@@ -1,15 +1,18 @@
 //! Runs vectors of reference systems through the public library. It knows operations, never particular vectors.
 
 mod chatglm3;
+mod chatglm3_reading;
 mod hf_jinja;
 mod ids;
 mod internlm2;
 mod labels;
 mod lagent;
+mod lagent_reading;
 mod lmdeploy;
 mod lmflow;
 mod lmflow_jinja;
 mod outputs;
+mod reading;
 mod runs;
 mod xtuner;
 

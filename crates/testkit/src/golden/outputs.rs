@@ -8,14 +8,11 @@ use std::sync::Arc;
 
 use rolecall::json::{Layout, Object};
 use rolecall::roundtrip::same_json;
-use rolecall::{ChatTemplate, Json, ParseOptions, ParsedCall, Reading, Reply, Stop, Tool, infer, json, object};
+use rolecall::{ChatTemplate, Json, ParseOptions, ParsedCall, Reading, Reply, Tool, infer, json, object};
 
+use super::reading::read_by;
 use super::text;
 use crate::Verdict;
-use crate::transcript::{characters, random_chunks, read_texts};
-
-/// How many random ways of cutting each output is read in.
-const SEEDS: u64 = 6;
 
 /// What can be read of a template's output, by the template's file and its special tokens; or why there is none.
 #[derive(Default)]
@@ -55,28 +52,20 @@ pub(super) fn run(row: &Object, replies: &mut Replies, folder: Option<&Path>) ->
 
 /// Whether an output is read as the message that it means, and alike however it is cut.
 fn judge(reply: &Arc<Reply>, options: &ParseOptions, output: &str, expected: &Object) -> Verdict {
-    let (whole, reading) = read_texts(reply, options, [output], Stop::End);
+    let read = match read_by(reply, options, output) {
+        Ok(read) => read,
+        Err(verdict) => return verdict,
+    };
+    let found = of_reading(&read.reading);
     let misread = |expected: String, found: String| Verdict::Misread { expected, found, output: output.to_owned() };
-    let found = of_reading(&reading);
     if !means(expected, &found) {
-        let facts = object! { "message" => found, "events" => whole.to_string() };
+        let facts = object! { "message" => found, "events" => read.transcript.to_string() };
         return misread(written(&Json::Object(expected.clone())), written(&Json::Object(facts)));
     }
-    if !reading.malformed.is_empty() {
-        return misread("nothing malformed".into(), whole.to_string());
+    match read.reading.malformed.is_empty() {
+        true => Verdict::Passed,
+        false => misread("nothing malformed".into(), read.transcript.to_string()),
     }
-    let (one_by_one, _) = read_texts(reply, options, characters(output), Stop::End);
-    if one_by_one != whole {
-        return misread(format!("as in one piece:\n{whole}"), format!("character by character:\n{one_by_one}"));
-    }
-    for seed in 0..SEEDS {
-        let chunks = random_chunks(output, &mut fastrand::Rng::with_seed(seed));
-        let (cut, _) = read_texts(reply, options, chunks.iter().copied(), Stop::End);
-        if cut != whole {
-            return misread(format!("as in one piece:\n{whole}"), format!("in chunks {chunks:?}:\n{cut}"));
-        }
-    }
-    Verdict::Passed
 }
 
 /// The message in the shape of the vectors.

@@ -1,6 +1,7 @@
-//! `rolecall template`: each template of a file or folder, analyzed.
+//! `rolecall template`: each template of a file or folder, analyzed; or the layouts of one.
 
 mod json;
+mod layout;
 mod page;
 
 use std::path::Path;
@@ -32,6 +33,10 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
         if let Some(token) = token {
             model.set_token(name, token.clone());
         }
+    }
+    if args.layout {
+        layout::print(args, &model, output)?;
+        return Ok(Exit::Good);
     }
     let adds_bos = adds_bos(args, &model)?;
     let asked = |named: &&NamedTemplate| args.template_name.as_ref().is_none_or(|name| *name == named.name);

@@ -1,0 +1,62 @@
+//! `rolecall template --layout`: how a template writes an assistant's turn, as a format file, and how sure that is.
+
+use std::ops::Range;
+
+use rolecall::inference::{Outcome, infer};
+use rolecall::template::{ModelTemplates, NamedTemplate};
+use rolecall::{ChatTemplate, write_reply};
+
+use crate::args::Template;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::failure::Failure;
+use crate::job::refused as in_nothing;
+use crate::output::Output;
+use crate::source::Source;
+use crate::template::{as_source, refused};
+use crate::visible::escape;
+
+/// Prints the layouts of one template; what was found out of them goes to standard error.
+pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result<(), Failure> {
+    let chosen = model.choose(args.template_name.as_deref(), false);
+    let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path.display().to_string(), why })?;
+    let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
+    let nothing = Source { name: String::new(), text: String::new() };
+    let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
+    let inferred = infer(&template);
+    let source = as_source(named);
+    for (part, outcome) in &inferred.report.parts {
+        let (severity, message) = said(outcome);
+        output.show(&Diagnostic { severity, code: part.name(), message, place: Place::Nowhere, help: Vec::new() });
+    }
+    for note in &inferred.report.notes {
+        let place = match note.line.and_then(|line| line_of(&source, line)) {
+            Some(span) => Place::Span(&source, span),
+            None => Place::Named(source.name.clone()),
+        };
+        let (severity, code, message) = (Severity::Note, note.part.name(), note.words.clone());
+        output.show(&Diagnostic { severity, code, message, place, help: Vec::new() });
+    }
+    output.write(&format!("{}{}", head(named), write_reply(&inferred.format)))
+}
+
+/// A line of a text, without its indentation.
+fn line_of(source: &Source, number: u32) -> Option<Range<usize>> {
+    let before = usize::try_from(number).ok()?.checked_sub(1)?;
+    let line = source.text.split('\n').nth(before)?;
+    let start: usize = source.text.split('\n').take(before).map(|line| line.len() + 1).sum();
+    Some(start + line.len() - line.trim_start().len()..start + line.trim_end().len())
+}
+
+/// Where it comes from, as a comment.
+fn head(named: &NamedTemplate) -> String {
+    format!("# Inferred from {}. Correct what its model writes otherwise.\n", escape(&named.place()))
+}
+
+fn said(outcome: &Outcome) -> (Severity, String) {
+    match outcome {
+        Outcome::Verified { probes } => (Severity::Note, format!("as the template writes it, in {probes} probes")),
+        Outcome::ReadOnly(why) => (Severity::Warning, format!("read, but written otherwise: {why}")),
+        Outcome::Missing(why) => (Severity::Note, format!("not there: {why}")),
+        _ => (Severity::Note, String::new()),
+    }
+}

@@ -1,0 +1,69 @@
+//! Model output as lagent's protocol reads it: the language before the first call, and that call.
+
+use rolecall::json::Object;
+use rolecall::roundtrip::same_json;
+use rolecall::{Json, ParsedCall, Reading, json, object};
+
+use super::reading::{Read, is_all_there, read_every_way};
+use super::{Context, text};
+use crate::Verdict;
+
+pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict {
+    let Some(format) = context.registry.get("lagent:internlm2") else {
+        return Verdict::Failed { expected: "a format".into(), found: "there is none".into() };
+    };
+    let output = row.get("options").and_then(Json::as_object).map_or("", |options| text(options, "output"));
+    let read = match read_every_way(format, Default::default(), output) {
+        Ok(read) => read,
+        Err(verdict) => return verdict,
+    };
+    if means(expected, &read) {
+        return Verdict::Passed;
+    }
+    match excuse(expected, &read.reading) {
+        Some(excuse) if is_all_there(output, &read.reading) => Verdict::Excused(excuse),
+        _ => {
+            let found = object! { "language" => read.before.as_str(), "events" => read.transcript.to_string() };
+            let written = |object: &Object| json::write(&Json::Object(object.clone()), &json::Layout::default());
+            Verdict::Misread { expected: written(expected), found: written(&found), output: output.to_owned() }
+        }
+    }
+}
+
+/// Whether a step is what was read. Of the command, the protocol strips the white space.
+fn means(expected: &Object, read: &Read) -> bool {
+    let action = expected.get("action").unwrap_or(&Json::Null);
+    let call = read.reading.calls.first();
+    let same_call = match (text(expected, "name"), call) {
+        ("plugin", Some(ParsedCall::Function { name, arguments, .. })) => {
+            let parameters = json::parse(arguments).unwrap_or(Json::Null);
+            let found = Json::Object(object! { "name" => name.as_str(), "parameters" => parameters });
+            action.as_str().and_then(|raw| json::parse(raw.trim()).ok()).is_some_and(|said| same_json(&said, &found))
+        }
+        ("interpreter", Some(ParsedCall::Code { code, .. })) => {
+            let parameters = action.as_object().and_then(|action| action.get("parameters")?.as_object());
+            parameters.is_some_and(|parameters| text(parameters, "command") == code.trim())
+        }
+        ("", None) => expected.get("error").is_none(),
+        _ => false,
+    };
+    same_call && text(expected, "language") == read.before
+}
+
+/// Where the protocol's own code crashes or takes for a call what is none.
+fn excuse(expected: &Object, reading: &Reading) -> Option<&'static str> {
+    if expected.get("error").is_some() {
+        return Some("the protocol crashes on two calls, and on a call without its opening mark");
+    }
+    match (text(expected, "name"), reading.calls.first()) {
+        ("plugin", Some(ParsedCall::Code { .. })) => {
+            Some("the protocol takes a plugin's call before one of the interpreter")
+        }
+        ("plugin", None) if !reading.malformed.is_empty() => {
+            Some("the protocol gives a plugin's text unread; ours is a call or text")
+        }
+        ("interpreter", None) => Some("the protocol takes an interpreter's mark alone for a call"),
+        ("", None) => Some("the protocol drops an opening mark that nothing follows"),
+        _ => None,
+    }
+}

@@ -1,0 +1,82 @@
+//! Model output, read by a format in every way of cutting it.
+
+use std::sync::Arc;
+
+use rolecall::{Event, Format, ParseOptions, ParsedCall, Reading, Reply, Stop};
+
+use crate::Verdict;
+use crate::transcript::{Transcript, characters, random_chunks, read_texts};
+
+/// How many random ways of cutting each output is read in.
+const SEEDS: u64 = 6;
+
+/// What was read of an output.
+pub(super) struct Read {
+    pub transcript: Transcript,
+    pub reading: Reading,
+    /// The content before the first call.
+    pub before: String,
+}
+
+/// Reads an output that a format's model wrote.
+pub(super) fn read_every_way(format: &Format, options: ParseOptions, output: &str) -> Result<Read, Verdict> {
+    read_by(&Arc::new(Reply::new(format)), &options, output)
+}
+
+/// Reads an output whole, character by character and in random chunks; where the events are not the same it is a failure.
+pub(super) fn read_by(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> Result<Read, Verdict> {
+    let (transcript, reading) = read_texts(reply, options, [output], Stop::End);
+    let other = |how: String, found: Transcript| Verdict::Misread {
+        expected: format!("as in one piece:\n{transcript}"),
+        found: format!("{how}:\n{found}"),
+        output: output.to_owned(),
+    };
+    let (one_by_one, _) = read_texts(reply, options, characters(output), Stop::End);
+    if one_by_one != transcript {
+        return Err(other("character by character".into(), one_by_one));
+    }
+    for seed in 0..SEEDS {
+        let chunks = random_chunks(output, &mut fastrand::Rng::with_seed(seed));
+        let (cut, _) = read_texts(reply, options, chunks.iter().copied(), Stop::End);
+        if cut != transcript {
+            return Err(other(format!("in chunks {chunks:?}"), cut));
+        }
+    }
+    let before = before_calls(reply, options, output);
+    Ok(Read { transcript, reading, before })
+}
+
+fn before_calls(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> String {
+    let mut before = String::new();
+    let mut is_before = true;
+    let mut parser = rolecall::OutputParser::new(reply, options.clone());
+    let mut sink = |event: Event<'_>| match event {
+        Event::Content(text) if is_before => before.push_str(text),
+        Event::CallStarted { .. } | Event::CodeStarted { .. } => is_before = false,
+        _ => {}
+    };
+    parser.push_text(output, &mut sink);
+    parser.finish(Stop::End, &mut sink);
+    before
+}
+
+/// Whether nothing of an output is lost: what is neither a mark nor white space is in a text or a call. Without calls all of it is
+/// the content.
+pub(super) fn is_all_there(output: &str, reading: &Reading) -> bool {
+    let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+    if reading.calls.is_empty() {
+        return squeeze(&reading.content) == squeeze(output);
+    }
+    let mut rest = squeeze(output);
+    let said = reading.calls.iter().flat_map(|call| match call {
+        ParsedCall::Function { name, .. } => vec![name.as_str()],
+        ParsedCall::Code { code, .. } => vec![code.as_str()],
+    });
+    said.map(squeeze).all(|said| match rest.find(&said) {
+        Some(at) => {
+            rest.replace_range(at..at + said.len(), "");
+            true
+        }
+        None => false,
+    })
+}
