@@ -12,6 +12,7 @@ pub mod generate;
 mod gguf;
 pub mod golden;
 mod makers;
+pub mod outputs;
 mod report;
 pub mod texts;
 mod toy;

@@ -2,9 +2,12 @@
 //!
 //!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--only TEXT] [--failures N]
 //!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
+//!     conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
 //!
 //! The facts, where not given, are looked for in `facts` beside the first file's folder. The second form makes N conversations
-//! that try to forge control tokens, from a seed, on every format and template with every tokenizer that fits.
+//! that try to forge control tokens, from a seed, on every format and template with every tokenizer that fits. The third makes
+//! N replies, as written and damaged, on every format that has calls or reasoning and every template that a layout is inferred
+//! from, and reads each cut in every way.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,16 +15,18 @@ use std::time::Instant;
 use std::{env, fs, thread};
 
 use rolecall_testkit::golden::Folders;
-use rolecall_testkit::{Report, forge, golden};
+use rolecall_testkit::{Report, forge, golden, outputs};
 
 const USAGE: &str =
     "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--only TEXT] [--failures N]
-       conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]";
+       conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
+       conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]";
 
 fn main() -> ExitCode {
-    let run = |arguments: Arguments| match arguments.forge {
-        Some(count) => run_forge(&arguments, count),
-        None => run_files(&arguments),
+    let run = |arguments: Arguments| match (arguments.forge, arguments.outputs) {
+        (Some(count), _) => run_forge(&arguments, count),
+        (None, Some(count)) => run_outputs(&arguments, count),
+        (None, None) => run_files(&arguments),
     };
     match arguments().and_then(run) {
         Ok(true) => ExitCode::SUCCESS,
@@ -40,6 +45,8 @@ struct Arguments {
     failures: Option<usize>,
     /// How many conversations try to forge something.
     forge: Option<usize>,
+    /// How many replies are read.
+    outputs: Option<usize>,
     seed: u64,
     only: Option<String>,
     threads: Option<usize>,
@@ -57,6 +64,7 @@ fn arguments() -> Result<Arguments, String> {
             "--facts" => read.folders.facts = Some(value()?.into()),
             "--failures" => read.failures = Some(value()?.parse().map_err(|_| no_number())?),
             "--forge" => read.forge = Some(value()?.parse().map_err(|_| no_number())?),
+            "--outputs" => read.outputs = Some(value()?.parse().map_err(|_| no_number())?),
             "--seed" => read.seed = value()?.parse().map_err(|_| no_number())?,
             "--threads" => read.threads = Some(value()?.parse().map_err(|_| no_number())?),
             "--only" => read.only = Some(value()?),
@@ -65,8 +73,9 @@ fn arguments() -> Result<Arguments, String> {
             file => read.files.push(file.into()),
         }
     }
-    if read.files.is_empty() == read.forge.is_none() {
-        return Err("give files, or `--forge`".into());
+    let asked = [!read.files.is_empty(), read.forge.is_some(), read.outputs.is_some()];
+    if asked.into_iter().filter(|asked| *asked).count() != 1 {
+        return Err("give files, or `--forge`, or `--outputs`".into());
     }
     Ok(read)
 }
@@ -96,7 +105,7 @@ fn run_forge(arguments: &Arguments, count: usize) -> Result<bool, String> {
         return Err("nothing is called so: a label is `NAME × TOKENIZER`".into());
     }
     eprintln!("{} formats and templates with their tokenizers, read in {:.1?}", plan.subjects.len(), began.elapsed());
-    let threads = arguments.threads.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1);
+    let threads = threads(arguments);
     let step = (count / 20).max(1_000);
     let progress = |done: usize| {
         // Threads take fewer than a step at a time.
@@ -112,4 +121,33 @@ fn run_forge(arguments: &Arguments, count: usize) -> Result<bool, String> {
     print!("{summary}");
     eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);
     Ok(summary.is_clean())
+}
+
+fn run_outputs(arguments: &Arguments, count: usize) -> Result<bool, String> {
+    let began = Instant::now();
+    let mut subjects = outputs::built_in();
+    if let Some(folder) = &arguments.folders.templates {
+        subjects.extend(outputs::inferred(folder)?);
+    }
+    if let Some(only) = &arguments.only {
+        subjects.retain(|subject| subject.label.contains(only.as_str()));
+    }
+    if subjects.is_empty() {
+        return Err("nothing is called so".into());
+    }
+    eprintln!("{} formats and inferred layouts, made in {:.1?}", subjects.len(), began.elapsed());
+    let began = Instant::now();
+    let threads = threads(arguments);
+    let summary = outputs::run(&subjects, count, arguments.seed, threads, outputs::USUAL);
+    for (label, seed, broken) in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
+        println!("BROKEN {}: {label}\n  {:?}\n  {}", broken.law, broken.output, broken.what);
+        println!("  again: conform --outputs 1 --seed {seed} --only '{label}'\n");
+    }
+    print!("{summary}");
+    eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);
+    Ok(summary.is_clean())
+}
+
+fn threads(arguments: &Arguments) -> usize {
+    arguments.threads.or_else(|| thread::available_parallelism().ok().map(usize::from)).unwrap_or(1)
 }

@@ -1,0 +1,409 @@
+use fastrand::Rng;
+use rolecall::json::{self, Object};
+use rolecall::{Arguments, Call, Json, Message};
+use rolecall::{Event, OutputParser, ParseOptions, ParsedCall, Reading, Stop, Why};
+
+use super::log::{Log, Seen};
+use super::message::{Said, Taste, said};
+use super::mutation::{Mutated, mutate};
+use super::splits::{byte_pieces, characters, pieces};
+use super::subject::{Subject, Written};
+
+/// A law that an output breaks.
+#[derive(Clone, Debug)]
+pub struct Broken {
+    /// Which, in a few words.
+    pub law: &'static str,
+    /// The output.
+    pub output: String,
+    /// What was seen, and what not.
+    pub what: String,
+}
+
+/// How much of the work is done for each output.
+#[derive(Clone, Copy, Debug)]
+pub struct Effort {
+    /// Every cut in two, where the output has no more characters than this.
+    pub all_pairs: usize,
+    /// Cuts in two otherwise.
+    pub some_pairs: usize,
+}
+
+/// What is done for each of a million.
+pub const USUAL: Effort = Effort { all_pairs: 60, some_pairs: 6 };
+
+/// An output of a seed, and every law on it: a message as it is written, the same with hostile texts, or damaged.
+/// How many outputs were read; an error where one breaks a law.
+pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Broken> {
+    // Neighbouring seeds give unlike outputs.
+    let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let kind = rng.u8(..4);
+    let taste = if kind == 1 { Taste::Hostile } else { Taste::Honest };
+    let said = said(&subject.places, &subject.marks, taste, &mut rng);
+    let written = match subject.write(&said) {
+        Ok(written) => written,
+        Err(why) => return Ok(Checked::NotWritten(why)),
+    };
+    let options = subject.options(&said, &written.prompt_tail);
+    let reader = Reader { subject, options, effort };
+    match kind {
+        2 | 3 => {
+            let mutated = mutate(&written.text(), &subject.marks, &mut rng);
+            let log = reader.splits(&mutated.text, &mut rng)?;
+            reader.accounts(&mutated.text, &log)?;
+            reader.keeps_words(&mutated, &log)?;
+            reader.cut(&mutated.text, &mut rng)?;
+            Ok(Checked::Damaged)
+        }
+        _ => {
+            let text = written.text();
+            let log = reader.splits(&text, &mut rng)?;
+            reader.accounts(&text, &log)?;
+            let ids = reader.ids(&written, &mut rng)?;
+            reader.cut(&text, &mut rng)?;
+            if taste == Taste::Hostile {
+                return Ok(Checked::Hostile);
+            }
+            for (how, log) in [("text", &log), ("ids", &ids)] {
+                if let Some(what) = difference(&said, &log.reading(), subject.places.ids) {
+                    return Err(Broken {
+                        law: "what was written is read",
+                        output: text,
+                        what: format!("as {how}: {what}\n  {}", shown(&said)),
+                    });
+                }
+            }
+            Ok(Checked::ReadBack)
+        }
+    }
+}
+
+/// What became of an output.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Checked {
+    /// It was read as the message it was written for.
+    ReadBack,
+    /// It has hostile texts, and keeps all other laws.
+    Hostile,
+    /// It was damaged, and keeps all other laws.
+    Damaged,
+    /// The format does not write such a message, and says why.
+    NotWritten(String),
+}
+
+/// Reads outputs of one format with one request.
+pub struct Reader<'a> {
+    /// The format.
+    pub subject: &'a Subject,
+    /// How it is read.
+    pub options: ParseOptions,
+    /// How much is tried.
+    pub effort: Effort,
+}
+
+impl Reader<'_> {
+    /// The events of a text in pieces.
+    pub fn read<'t>(&self, pieces: impl IntoIterator<Item = &'t str>, stop: Stop) -> Log {
+        let mut log = Log::default();
+        let mut parser = OutputParser::new(&self.subject.reply, self.options.clone());
+        let mut add = |event: Event<'_>| log.add(&event);
+        for piece in pieces {
+            parser.push_text(piece, &mut add);
+        }
+        parser.finish(stop, &mut add);
+        log
+    }
+
+    /// The events of bytes in pieces, with what is a control token.
+    pub fn read_bytes<'t>(&self, pieces: impl IntoIterator<Item = (&'t [u8], bool)>, stop: Stop) -> Log {
+        let mut log = Log::default();
+        let mut parser = OutputParser::new(&self.subject.reply, self.options.clone());
+        let mut add = |event: Event<'_>| log.add(&event);
+        for (piece, is_control) in pieces {
+            parser.push_bytes(piece, is_control, &mut add);
+        }
+        parser.finish(stop, &mut add);
+        log
+    }
+
+    /// However a text is cut, its events are the same; and they are in order.
+    pub fn splits(&self, text: &str, rng: &mut Rng) -> Result<Log, Broken> {
+        let whole = self.read([text], Stop::End);
+        let broken = |how: String, log: &Log| Broken {
+            law: "any split gives the same events",
+            output: text.to_owned(),
+            what: format!("{how}\n  whole: {:?}\n  split: {:?}", whole.seen, log.seen),
+        };
+        self.in_order(text, &whole)?;
+        let log = self.read(characters(text), Stop::End);
+        if log != whole {
+            return Err(broken("character by character".to_owned(), &log));
+        }
+        for most in [3, 12] {
+            let pieces = pieces(text, most, rng);
+            let log = self.read(pieces.iter().copied(), Stop::End);
+            if log != whole {
+                return Err(broken(format!("in pieces {pieces:?}"), &log));
+            }
+        }
+        let borders: Vec<usize> = text.char_indices().map(|(at, _)| at).skip(1).collect();
+        let all = borders.len() <= self.effort.all_pairs;
+        let count = if all { borders.len() } else { self.effort.some_pairs };
+        for at in 0..count {
+            let at = if all { borders[at] } else { borders[rng.usize(..borders.len())] };
+            let (one, other) = text.split_at(at);
+            let log = self.read([one, other], Stop::End);
+            if log != whole {
+                return Err(broken(format!("cut between {one:?} and {other:?}"), &log));
+            }
+        }
+        Ok(whole)
+    }
+
+    /// However the bytes between two control tokens are cut, the events are the same.
+    pub fn ids(&self, written: &Written, rng: &mut Rng) -> Result<Log, Broken> {
+        let whole =
+            self.read_bytes(written.pieces.iter().map(|(text, is_control)| (text.as_bytes(), *is_control)), Stop::End);
+        let text = written.text();
+        self.in_order(&text, &whole)?;
+        for most in [1, 4, 9] {
+            let mut cut: Vec<(&[u8], bool)> = Vec::new();
+            for (text, is_control) in &written.pieces {
+                match is_control {
+                    true => cut.push((text.as_bytes(), true)),
+                    false => {
+                        cut.extend(byte_pieces(text.as_bytes(), most, rng).into_iter().map(|piece| (piece, false)))
+                    }
+                }
+            }
+            let log = self.read_bytes(cut.iter().copied(), Stop::End);
+            if log != whole {
+                return Err(Broken {
+                    law: "any split of ids gives the same events",
+                    output: text,
+                    what: format!("{cut:?}\n  whole: {:?}\n  split: {:?}", whole.seen, log.seen),
+                });
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Cut off anywhere, a text gives what the whole text gives up to there, and closes what is open.
+    pub fn cut(&self, text: &str, rng: &mut Rng) -> Result<(), Broken> {
+        let borders: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
+        if borders.is_empty() {
+            return Ok(());
+        }
+        let cut = &text[..borders[rng.usize(..borders.len())]];
+        let log = self.read([cut], Stop::Length);
+        self.in_order(cut, &log)?;
+        self.accounts(cut, &log)
+    }
+
+    /// Calls are counted from 0, begin before they go on, end once; whole arguments are JSON; there is one stop, and what follows it is
+    /// reported first.
+    fn in_order(&self, text: &str, log: &Log) -> Result<(), Broken> {
+        let broken = |what: String| {
+            Err(Broken {
+                law: "events are in order",
+                output: text.to_owned(),
+                what: format!("{what}\n  {:?}", log.seen),
+            })
+        };
+        // The call that is open, and whether it is code.
+        let mut open: Option<(usize, bool)> = None;
+        let (mut next, mut stops, mut is_late, mut arguments) = (0, 0, false, String::new());
+        for seen in &log.seen {
+            if stops > 0 && !is_late && !matches!(seen, Seen::Malformed(_)) {
+                return broken("something follows the stop and was not reported".to_owned());
+            }
+            match seen {
+                Seen::Started { index, .. } | Seen::CodeStarted { index, .. } => {
+                    if *index != next || open.is_some() {
+                        return broken(format!("call {index} begins"));
+                    }
+                    (open, next) = (Some((next, matches!(seen, Seen::CodeStarted { .. }))), next + 1);
+                    arguments.clear();
+                }
+                Seen::Arguments { index, text } if open == Some((*index, false)) => arguments.push_str(text),
+                Seen::Code { index, .. } if open == Some((*index, true)) => {}
+                Seen::Finished { index, whole, .. } if open.is_some_and(|(at, _)| at == *index) => {
+                    let is_code = open.take().is_some_and(|(_, is_code)| is_code);
+                    if *whole && !is_code && json::parse(&arguments).is_err() {
+                        return broken(format!("the arguments of call {index} are whole and no JSON: {arguments:?}"));
+                    }
+                }
+                Seen::Arguments { index, .. } | Seen::Code { index, .. } | Seen::Finished { index, .. } => {
+                    return broken(format!("call {index} goes on and is not open"));
+                }
+                Seen::Stop(_) => stops += 1,
+                Seen::Malformed(malformed) => {
+                    let span = &malformed.span;
+                    if span.start > span.end || span.end > text.len() as u64 {
+                        return broken(format!("{span:?} is not in a text of {} bytes", text.len()));
+                    }
+                    is_late |= malformed.why == Why::AfterEnd;
+                }
+                Seen::Content(_) | Seen::Reasoning(_) if open.is_some() => {
+                    return broken("text inside a call".to_owned());
+                }
+                Seen::Content(_) | Seen::Reasoning(_) => {}
+            }
+        }
+        match (open, stops) {
+            (None, 1) => Ok(()),
+            _ => broken(format!("{stops} stops, and this call is open: {open:?}")),
+        }
+    }
+
+    /// What comes out as it was written stands in the text, in order, nothing twice; and where there is no call at all, what
+    /// does not come out is marks and white space.
+    fn accounts(&self, text: &str, log: &Log) -> Result<(), Broken> {
+        let mut rest = text;
+        for character in log.raw_texts().flat_map(str::chars) {
+            match rest.find(character) {
+                Some(at) => rest = &rest[at + character.len_utf8()..],
+                None => {
+                    return Err(Broken {
+                        law: "nothing is said twice",
+                        output: text.to_owned(),
+                        what: format!(
+                            "{character:?} comes out, and is not in the text behind what came before\n  {:?}",
+                            log.seen
+                        ),
+                    });
+                }
+            }
+        }
+        let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. } | Seen::CodeStarted { .. }));
+        if !has_call {
+            let out: String = log.raw_texts().collect();
+            if !self.is_left_out(text, &out) {
+                return Err(Broken {
+                    law: "nothing is lost",
+                    output: text.to_owned(),
+                    what: format!("more than marks is missing\n  {:?}", log.seen),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a text is what came out with marks and white space put in.
+    fn is_left_out(&self, text: &str, out: &str) -> bool {
+        let marks: Vec<&str> =
+            self.subject.marks.iter().map(String::as_str).filter(|mark| text.contains(mark)).collect();
+        // Places in the text and in what came out that can be reached, least first.
+        let mut reached = std::collections::BTreeSet::from([(0usize, 0usize)]);
+        let mut steps = 0;
+        while let Some((at, out_at)) = reached.pop_first() {
+            steps += 1;
+            if (at, out_at) == (text.len(), out.len()) || steps > 200_000 {
+                return true;
+            }
+            let Some(character) = text[at..].chars().next() else { continue };
+            if out[out_at..].starts_with(character) {
+                reached.insert((at + character.len_utf8(), out_at + character.len_utf8()));
+            }
+            if character.is_whitespace() || rolecall::codec::is_python_space(character) {
+                reached.insert((at + character.len_utf8(), out_at));
+            }
+            for mark in &marks {
+                if text[at..].starts_with(mark) {
+                    reached.insert((at + mark.len(), out_at));
+                }
+            }
+        }
+        false
+    }
+
+    /// Each word that was put into a text comes out once.
+    fn keeps_words(&self, mutated: &Mutated, log: &Log) -> Result<(), Broken> {
+        let everything = log.everything();
+        for word in &mutated.words {
+            let count = everything.matches(word.as_str()).count();
+            if count != 1 && !self.may_lose(word, &mutated.text, count) {
+                return Err(Broken {
+                    law: "each word comes out once",
+                    output: mutated.text.clone(),
+                    what: format!("{word:?} comes out {count} times\n  {:?}", log.seen),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a word stands where the syntax has room for what means nothing.
+    fn may_lose(&self, _word: &str, _text: &str, _count: usize) -> bool {
+        false
+    }
+}
+
+/// Where a reading is not what was said.
+pub fn difference(said: &Said, reading: &Reading, with_ids: bool) -> Option<String> {
+    let text = |key: &str| said.message.get(key).and_then(Json::as_str).unwrap_or_default();
+    if reading.content != text("content") {
+        return Some(format!("content {:?}, not {:?}", reading.content, text("content")));
+    }
+    let reasoning = reading.reasoning.as_deref().unwrap_or_default();
+    if reasoning != text("reasoning_content") {
+        return Some(format!("reasoning {reasoning:?}, not {:?}", text("reasoning_content")));
+    }
+    if let Some(malformed) = reading.malformed.first() {
+        return Some(format!("{malformed:?}"));
+    }
+    let message = Message::from_object(said.message.clone()).ok()?;
+    if message.calls().len() != reading.calls.len() {
+        return Some(format!("{} calls, not {}", reading.calls.len(), message.calls().len()));
+    }
+    message.calls().zip(&reading.calls).find_map(|(call, read)| difference_of_calls(&call, read, with_ids))
+}
+
+fn difference_of_calls(call: &Call<'_>, read: &ParsedCall, with_ids: bool) -> Option<String> {
+    match (call, read) {
+        (Call::CodeInterpreter { code, .. }, ParsedCall::Code { code: read, whole, .. }) => {
+            (code != read || !whole).then(|| format!("code {read:?}, not {code:?}"))
+        }
+        (
+            Call::Function { id, name, arguments },
+            ParsedCall::Function { id: read_id, name: read_name, arguments: read, whole },
+        ) => {
+            if name != read_name || !whole {
+                return Some(format!("call of {read_name:?} (whole: {whole}), not {name:?}"));
+            }
+            if with_ids && *id != Some(read_id.as_str()) {
+                return Some(format!("id {read_id:?}, not {id:?}"));
+            }
+            let wanted = match arguments {
+                Arguments::Value(object) => Json::Object((*object).clone()),
+                _ => Json::Object(Object::new()),
+            };
+            match json::parse(read) {
+                Ok(value) if same_value(&value, &wanted) => None,
+                _ => Some(format!("arguments {read:?} of {name:?}")),
+            }
+        }
+        _ => Some("a call of another kind".to_owned()),
+    }
+}
+
+/// Whether two values are the same, whatever the order of keys and the spelling of numbers.
+pub fn same_value(one: &Json, other: &Json) -> bool {
+    match (one, other) {
+        (Json::Number(one), Json::Number(other)) => {
+            one.spelling() == other.spelling() || one.as_f64().is_some() && one.as_f64() == other.as_f64()
+        }
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_value(one, other))
+        }
+        (Json::Object(one), Json::Object(other)) => {
+            one.len() == other.len()
+                && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same_value(value, other)))
+        }
+        _ => one == other,
+    }
+}
+
+fn shown(said: &Said) -> String {
+    json::write(&Json::Object(said.message.clone()), &json::Layout::default())
+}

@@ -1,0 +1,111 @@
+use rolecall::{Event, Malformed, Reading, Stop};
+
+/// The events of a reply, deltas merged: what two readings of the same text must have in common.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Log {
+    /// In order.
+    pub seen: Vec<Seen>,
+}
+
+/// An event that owns what it says.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "as in the parser's own events")]
+pub enum Seen {
+    Content(String),
+    Reasoning(String),
+    Started { index: usize, id: String, name: String },
+    Arguments { index: usize, text: String },
+    Finished { index: usize, whole: bool, id: Option<String> },
+    CodeStarted { index: usize, id: String },
+    Code { index: usize, text: String },
+    Stop(Stop),
+    Malformed(Malformed),
+}
+
+impl Log {
+    /// Takes the next event.
+    pub fn add(&mut self, event: &Event<'_>) {
+        let new = match *event {
+            Event::Content(text) => Seen::Content(text.to_owned()),
+            Event::Reasoning(text) => Seen::Reasoning(text.to_owned()),
+            Event::CallStarted { index, id, name } => Seen::Started { index, id: id.to_owned(), name: name.to_owned() },
+            Event::Arguments { index, text } => Seen::Arguments { index, text: text.to_owned() },
+            Event::CallFinished { index, whole, id } => Seen::Finished { index, whole, id: id.map(str::to_owned) },
+            Event::CodeStarted { index, id } => Seen::CodeStarted { index, id: id.to_owned() },
+            Event::Code { index, text } => Seen::Code { index, text: text.to_owned() },
+            Event::Stop(stop) => Seen::Stop(stop),
+            Event::Malformed(ref malformed) => Seen::Malformed(malformed.clone()),
+        };
+        match (self.seen.last_mut(), new) {
+            (
+                _,
+                Seen::Content(text) | Seen::Reasoning(text) | Seen::Arguments { text, .. } | Seen::Code { text, .. },
+            ) if text.is_empty() => {}
+            (Some(Seen::Content(before)), Seen::Content(more)) => before.push_str(&more),
+            (Some(Seen::Reasoning(before)), Seen::Reasoning(more)) => before.push_str(&more),
+            (Some(Seen::Arguments { index, text }), Seen::Arguments { index: at, text: more }) if *index == at => {
+                text.push_str(&more);
+            }
+            (Some(Seen::Code { index, text }), Seen::Code { index: at, text: more }) if *index == at => {
+                text.push_str(&more);
+            }
+            (_, new) => self.seen.push(new),
+        }
+    }
+
+    /// What the events add up to.
+    pub fn reading(&self) -> Reading {
+        let mut reading = Reading::default();
+        for seen in &self.seen {
+            let event = match seen {
+                Seen::Content(text) => Event::Content(text),
+                Seen::Reasoning(text) => Event::Reasoning(text),
+                Seen::Started { index, id, name } => Event::CallStarted { index: *index, id, name },
+                Seen::Arguments { index, text } => Event::Arguments { index: *index, text },
+                Seen::Finished { index, whole, id } => {
+                    Event::CallFinished { index: *index, whole: *whole, id: id.as_deref() }
+                }
+                Seen::CodeStarted { index, id } => Event::CodeStarted { index: *index, id },
+                Seen::Code { index, text } => Event::Code { index: *index, text },
+                Seen::Stop(stop) => Event::Stop(*stop),
+                Seen::Malformed(malformed) => Event::Malformed(malformed.clone()),
+            };
+            reading.add(&event);
+        }
+        reading
+    }
+
+    /// The text that comes out as it was written, in order: answer, reasoning and code.
+    pub fn raw_texts(&self) -> impl Iterator<Item = &str> {
+        self.seen.iter().filter_map(|seen| match seen {
+            Seen::Content(text) | Seen::Reasoning(text) | Seen::Code { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+    }
+
+    /// All that comes out: texts, names, ids, arguments.
+    pub fn everything(&self) -> String {
+        let mut all = String::new();
+        for seen in &self.seen {
+            match seen {
+                Seen::Content(text)
+                | Seen::Reasoning(text)
+                | Seen::Code { text, .. }
+                | Seen::Arguments { text, .. } => {
+                    all.push_str(text);
+                }
+                // An id made of the name would say it twice.
+                Seen::Started { name, id, .. } => {
+                    all.extend([name.as_str(), "\u{1}", if id.contains(name.as_str()) { "" } else { id }])
+                }
+                Seen::Finished { id: Some(id), .. } => all.push_str(id),
+                _ => {}
+            }
+            // Texts of two kinds do not make one word.
+            if !matches!(seen, Seen::Malformed(_)) {
+                all.push('\u{1}');
+            }
+        }
+        all
+    }
+}

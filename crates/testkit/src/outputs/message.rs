@@ -1,0 +1,282 @@
+use fastrand::Rng;
+use rolecall::json::{Number, Object};
+use rolecall::{Field, Format, Json, Slot, Tool, codec, object};
+
+use crate::generate;
+
+/// What an assistant says, and the tools that it was offered.
+#[derive(Clone, Debug)]
+pub struct Said {
+    /// The message, in the shape of OpenAI's API: all of it can be written by its format.
+    pub message: Object,
+    /// The tools, whose schemas fit the calls.
+    pub tools: Vec<Json>,
+}
+
+/// What texts are made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Taste {
+    /// Words, lines, quotes, brackets, other scripts; nothing that the format writes itself.
+    Honest,
+    /// The format's own marks, whole and cut, beside quotes and braces.
+    Hostile,
+}
+
+/// What a format has a place for in an assistant's turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Places {
+    /// Text in a turn without calls.
+    pub content: bool,
+    /// Text in a turn with calls.
+    pub content_with_calls: bool,
+    /// Reasoning in a turn without calls.
+    pub reasoning: bool,
+    /// Reasoning in a turn with calls.
+    pub reasoning_with_calls: bool,
+    /// How many calls there may be.
+    pub calls: usize,
+    /// Calls of functions.
+    pub functions: bool,
+    /// Calls of the code interpreter.
+    pub code: bool,
+    /// The ids of calls.
+    pub ids: bool,
+    /// Keys and names that are no words of a programming language.
+    pub free_names: bool,
+}
+
+impl Places {
+    /// What this format has.
+    pub fn of(format: &Format) -> Places {
+        let plain = format.layout(Slot::Assistant);
+        let calling = format.layout(Slot::AssistantWithCalls).or(plain);
+        let prints = |layout: Option<&rolecall::Layout>, field| layout.is_some_and(|layout| layout.prints(field));
+        let is_there = |slot| format.layout(slot).is_some();
+        let calls = match prints(calling, Field::Calls) {
+            true => format.rules.max_calls.unwrap_or(4).min(4),
+            false => 0,
+        };
+        Places {
+            content: prints(plain, Field::Content),
+            content_with_calls: prints(calling, Field::Content),
+            reasoning: prints(plain, Field::Reasoning),
+            reasoning_with_calls: prints(calling, Field::Reasoning),
+            calls,
+            functions: is_there(Slot::Call),
+            code: is_there(Slot::CallInterpreter),
+            ids: prints(format.layout(Slot::Call), Field::Id),
+            free_names: !is_there(Slot::Argument) && format.layout(Slot::Call).is_some_and(is_json),
+        }
+    }
+}
+
+/// Whether a layout writes arguments as JSON.
+fn is_json(layout: &rolecall::Layout) -> bool {
+    use rolecall::{Codec, Op};
+    fn among(ops: &[Op]) -> bool {
+        ops.iter().any(|op| match op {
+            Op::Hole { codec, .. } => matches!(codec, Codec::Json { .. } | Codec::Call(_) | Codec::JsonString),
+            Op::Group(inner) => among(inner),
+            Op::Literal(_) | Op::Control(_) | Op::Seam | Op::Own(_) => false,
+        })
+    }
+    among(layout.ops())
+}
+
+/// A message of a seed for a format whose marks are these.
+pub fn said(places: &Places, marks: &[String], taste: Taste, rng: &mut Rng) -> Said {
+    let mut maker = Maker { places, marks, taste, rng };
+    let calls = if places.calls > 0 && maker.rng.u8(..4) > 0 { maker.rng.usize(1..=places.calls) } else { 0 };
+    let mut message = object! { "role" => "assistant" };
+    let (content, reasoning) = match calls {
+        0 => (places.content, places.reasoning),
+        _ => (places.content_with_calls, places.reasoning_with_calls),
+    };
+    // A turn without calls says something; one with calls need not.
+    let content = match content && (calls == 0 || maker.rng.bool()) {
+        true => maker.text(),
+        false => String::new(),
+    };
+    message.insert("content", content.into());
+    if reasoning && maker.rng.bool() {
+        let text = maker.text();
+        message.insert("reasoning_content", text.into());
+    }
+    let mut tools = Vec::new();
+    if calls > 0 {
+        let made: Vec<Json> = (0..calls).map(|at| maker.call(at, &mut tools)).collect();
+        message.insert("tool_calls", Json::Array(made));
+    }
+    Said { message, tools }
+}
+
+impl Said {
+    /// The tools as the parser takes them.
+    pub fn tools(&self) -> Vec<Tool> {
+        self.tools.iter().filter_map(|tool| Tool::from_json(tool.clone()).ok()).collect()
+    }
+}
+
+struct Maker<'a> {
+    places: &'a Places,
+    marks: &'a [String],
+    taste: Taste,
+    rng: &'a mut Rng,
+}
+
+impl Maker<'_> {
+    fn call(&mut self, at: usize, tools: &mut Vec<Json>) -> Json {
+        let id = format!("call{}{at}", self.rng.u32(..));
+        if self.places.code && (!self.places.functions || self.rng.bool()) {
+            let code = self.text();
+            return object! { "id" => id, "type" => "code_interpreter", "code_interpreter" => object! { "input" => code } }
+                .into();
+        }
+        let name = self.name(at);
+        let mut arguments = Object::new();
+        let mut properties = Object::new();
+        for _ in 0..[0, 1, 1, 2, 2, 3, 5][self.rng.usize(..7)] {
+            let key = self.key();
+            let value = self.value(3);
+            properties.insert(key.as_str(), object! { "type" => type_of(&value) }.into());
+            arguments.insert(key, value);
+        }
+        let parameters = object! { "type" => "object", "properties" => properties };
+        let function = object! { "name" => name.as_str(), "description" => "a tool", "parameters" => parameters };
+        tools.push(object! { "type" => "function", "function" => function }.into());
+        let function = object! { "name" => name, "arguments" => arguments };
+        object! { "id" => id, "type" => "function", "function" => function }.into()
+    }
+
+    /// A function's name; no two calls have the same, since their tools differ.
+    fn name(&mut self, at: usize) -> String {
+        let words = ["get_weather", "f", "search", "saveNote", "run_2", "ping", "Add", "look_up_everything_there_is"];
+        let mut name = words[self.rng.usize(..words.len())].to_owned();
+        if at > 0 {
+            name.push_str(&format!("_{at}"));
+        }
+        name
+    }
+
+    fn key(&mut self) -> String {
+        let words = ["city", "days", "x", "a_b", "unit2", "Path", "query", "_private", "name", "arguments", "id"];
+        let free = ["a key", "k-1", "ключ", "a.b", "\"", "", "0"];
+        match self.places.free_names && self.rng.u8(..4) == 0 {
+            true => free[self.rng.usize(..free.len())].to_owned(),
+            false => words[self.rng.usize(..words.len())].to_owned(),
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Json {
+        match self.rng.u8(..if depth == 0 { 9 } else { 12 }) {
+            0 => Json::Null,
+            1 => Json::Bool(self.rng.bool()),
+            2 | 3 => {
+                let spellings = ["0", "7", "-3", "42", "1.5", "-0.25", "12345678901234567890123", "1000000.0"];
+                Json::Number(
+                    Number::from_spelling(spellings[self.rng.usize(..spellings.len())]).expect("each is a JSON number"),
+                )
+            }
+            4 => Json::from(["", "true", "None", "12", "{}", "[1]", "null", "\"q\"", "1.0"][self.rng.usize(..9)]),
+            5..=8 => Json::String(self.text()),
+            9 | 10 => Json::Object((0..self.rng.usize(..4)).map(|_| (self.key(), self.value(depth - 1))).collect()),
+            _ => Json::Array((0..self.rng.usize(..4)).map(|_| self.value(depth - 1)).collect()),
+        }
+    }
+
+    /// A text without white space at its ends, which several families take off.
+    fn text(&mut self) -> String {
+        for _ in 0..20 {
+            let text = match self.taste {
+                Taste::Hostile => generate::hostile(self.marks, self.rng),
+                Taste::Honest => self.words(),
+            };
+            let text = text.trim_matches(codec::is_python_space).to_owned();
+            if !text.is_empty() && (self.taste == Taste::Hostile || !self.spells_a_mark(&text)) {
+                return text;
+            }
+        }
+        "plain words".to_owned()
+    }
+
+    fn words(&mut self) -> String {
+        let words = [
+            "Hello",
+            "the",
+            "answer",
+            "is 7",
+            "a < b",
+            "x > y && z",
+            "<b>",
+            "</p>",
+            "{}",
+            "x[0]",
+            "it's",
+            "\"quoted\"",
+            "back\\slash",
+            "C:\\new",
+            "line\nbreak",
+            "para\n\ngraph",
+            "tab\tbed",
+            "größer",
+            "日本語",
+            "👍🏽",
+            "e\u{301}",
+            "|",
+            "<|",
+            "|>",
+            "<",
+            "</",
+            "f(x=1)",
+            "key: value",
+            "100%",
+            "`code`",
+            "```",
+            "$5",
+            "#",
+            "a,b",
+            "#!",
+            "'",
+            "\"",
+            "null",
+            "-",
+            "=",
+            "\u{a0}",
+            "\u{200b}",
+            "end.",
+        ];
+        let mut text = String::new();
+        for at in 0..self.rng.usize(1..7) {
+            let word = words[self.rng.usize(..words.len())];
+            // At the start, a bracket could open a call where calls have no mark of their own.
+            if at == 0 && !word.starts_with(char::is_alphabetic) {
+                text.push('w');
+            }
+            text.push_str(word);
+            text.push_str([" ", " ", " ", "", "\n"][self.rng.usize(..5)]);
+        }
+        text
+    }
+
+    fn spells_a_mark(&self, text: &str) -> bool {
+        self.marks.iter().filter(|mark| is_telling(mark)).any(|mark| text.contains(mark.as_str()))
+    }
+}
+
+/// Whether a mark is more than brackets, quotes and commas that any text has.
+fn is_telling(mark: &str) -> bool {
+    mark.len() > 2 && !mark.chars().all(|c| "{}[]()\"':,= \n".contains(c))
+}
+
+/// The type that a schema gives a value.
+fn type_of(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(number) if number.spelling().contains(['.', 'e', 'E']) => "number",
+        Json::Number(_) => "integer",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
+    }
+}

@@ -1,0 +1,125 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::laws::{Broken, Checked, Effort, check};
+use super::subject::Subject;
+
+/// Outputs that a thread takes at a time.
+const BATCH: usize = 64;
+/// Failures that are kept.
+const KEPT: usize = 200;
+
+/// What came of many outputs.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Those that were read as the messages they were written for.
+    pub read_back: usize,
+    /// Those with hostile texts.
+    pub hostile: usize,
+    /// Those that were damaged.
+    pub damaged: usize,
+    /// Messages that their format refused, by its reason.
+    pub not_written: BTreeMap<String, usize>,
+    /// Outputs that break a law, by law and format.
+    pub broken: BTreeMap<(&'static str, String), usize>,
+    /// The first of them: the format, the seed, and what was seen.
+    pub failures: Vec<(String, u64, Broken)>,
+}
+
+/// Checks so many outputs, the subjects in turns, on so many threads.
+pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort: Effort) -> Summary {
+    let next = AtomicUsize::new(0);
+    let total = Mutex::new(Summary::default());
+    let work = || {
+        let mut summary = Summary::default();
+        loop {
+            let first = next.fetch_add(BATCH, Ordering::Relaxed);
+            if first >= count {
+                break;
+            }
+            for number in first..(first + BATCH).min(count) {
+                let subject = &subjects[number % subjects.len()];
+                let seed = seed.wrapping_add(number as u64);
+                summary.add(subject, seed, check(subject, seed, effort));
+            }
+        }
+        // A thread that panicked has ended the run anyway.
+        total.lock().unwrap_or_else(PoisonError::into_inner).merge(summary);
+    };
+    if !subjects.is_empty() {
+        thread::scope(|scope| {
+            for _ in 1..threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+    }
+    let mut summary = total.into_inner().unwrap_or_else(PoisonError::into_inner);
+    summary.failures.sort_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
+    summary
+}
+
+impl Summary {
+    /// How many outputs were read.
+    pub fn outputs(&self) -> usize {
+        self.read_back + self.hostile + self.damaged + self.broken.values().sum::<usize>()
+    }
+
+    /// Whether no law was broken.
+    pub fn is_clean(&self) -> bool {
+        self.broken.is_empty()
+    }
+
+    fn add(&mut self, subject: &Subject, seed: u64, checked: Result<Checked, Broken>) {
+        match checked {
+            Ok(Checked::ReadBack) => self.read_back += 1,
+            Ok(Checked::Hostile) => self.hostile += 1,
+            Ok(Checked::Damaged) => self.damaged += 1,
+            Ok(Checked::NotWritten(why)) => {
+                *self.not_written.entry(format!("{}: {why}", subject.label)).or_default() += 1
+            }
+            Err(broken) => {
+                *self.broken.entry((broken.law, subject.label.clone())).or_default() += 1;
+                if self.failures.len() < KEPT {
+                    self.failures.push((subject.label.clone(), seed, broken));
+                }
+            }
+        }
+    }
+
+    fn merge(&mut self, other: Summary) {
+        self.read_back += other.read_back;
+        self.hostile += other.hostile;
+        self.damaged += other.damaged;
+        for (why, count) in other.not_written {
+            *self.not_written.entry(why).or_default() += count;
+        }
+        for (which, count) in other.broken {
+            *self.broken.entry(which).or_default() += count;
+        }
+        self.failures.extend(other.failures);
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            out,
+            "{} outputs: {} read back, {} with hostile texts, {} damaged",
+            self.outputs(),
+            self.read_back,
+            self.hostile,
+            self.damaged
+        )?;
+        for (why, count) in &self.not_written {
+            writeln!(out, "  {count} not written: {why}")?;
+        }
+        for ((law, label), count) in &self.broken {
+            writeln!(out, "  {count} BROKEN {law}: {label}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,32 @@
+use fastrand::Rng;
+
+/// A text in one piece for each character.
+pub fn characters(text: &str) -> Vec<&str> {
+    text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect()
+}
+
+/// A text in pieces of one to `most` characters.
+pub fn pieces<'t>(text: &'t str, most: usize, rng: &mut Rng) -> Vec<&'t str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let count = rng.usize(1..=most);
+        let end = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
+        let (piece, behind) = rest.split_at(end);
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}
+
+/// Bytes in pieces of one to `most` bytes, characters cut apart.
+pub fn byte_pieces<'t>(bytes: &'t [u8], most: usize, rng: &mut Rng) -> Vec<&'t [u8]> {
+    let mut pieces = Vec::new();
+    let mut rest = bytes;
+    while !rest.is_empty() {
+        let (piece, behind) = rest.split_at(rng.usize(1..=most).min(rest.len()));
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}

@@ -1,0 +1,134 @@
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rolecall::json::{self, Object};
+use rolecall::{ChatTemplate, ParseOptions, Reply, infer};
+use rolecall::{Conversation, Format, Json, LossPolicy, Options, Origin, RuleMode, Slot, loss_spans, object, render};
+
+use super::message::{Places, Said};
+use crate::generate;
+
+/// A format whose replies are written and read.
+pub struct Subject {
+    /// What it is called in a failure.
+    pub label: String,
+    /// What writes.
+    pub format: Arc<Format>,
+    /// What reads.
+    pub reply: Arc<Reply>,
+    /// What it has a place for.
+    pub places: Places,
+    /// What a text could spell to look like the format's own.
+    pub marks: Vec<String>,
+    /// Those of them that are control tokens.
+    pub controls: Vec<String>,
+}
+
+/// A reply as a format writes it.
+#[derive(Clone, Debug)]
+pub struct Written {
+    /// How the prompt ended.
+    pub prompt_tail: String,
+    /// What the model writes, in pieces, and which of them are control tokens.
+    pub pieces: Vec<(String, bool)>,
+}
+
+impl Written {
+    /// What the model writes.
+    pub fn text(&self) -> String {
+        self.pieces.iter().map(|(text, _)| text.as_str()).collect()
+    }
+}
+
+impl Subject {
+    /// A format, if it has calls or reasoning.
+    pub fn new(label: String, format: Format) -> Option<Subject> {
+        let places = Places::of(&format);
+        if places.calls == 0 && !places.reasoning {
+            return None;
+        }
+        let slots = [
+            Slot::Assistant,
+            Slot::AssistantLast,
+            Slot::AssistantWithCalls,
+            Slot::Calls,
+            Slot::Call,
+            Slot::CallInterpreter,
+            Slot::CallSeparator,
+            Slot::Argument,
+            Slot::ArgumentString,
+            Slot::ArgumentSeparator,
+        ];
+        let layouts = slots.into_iter().filter_map(|slot| Some((slot, format.layout(slot)?.ops().to_vec())));
+        let mut own = Format::new("reply");
+        own.controls = Arc::clone(&format.controls);
+        let marks = generate::marks(&own.with_layouts(layouts.collect::<Vec<_>>()));
+        let controls = format.controls.iter().flat_map(|control| control.texts().map(str::to_owned)).collect();
+        let reply = Arc::new(Reply::new(&format));
+        Some(Subject { label, reply, places, marks, controls, format: Arc::new(format) })
+    }
+
+    /// Writes what was said as a model of this format would.
+    pub fn write(&self, said: &Said) -> Result<Written, String> {
+        let user = object! { "role" => "user", "content" => "Please." };
+        let has_user = [Slot::User, Slot::UserFirst].into_iter().any(|slot| self.format.layout(slot).is_some());
+        let messages = if has_user { vec![user, said.message.clone()] } else { vec![said.message.clone()] };
+        let messages: Vec<Json> = messages.into_iter().map(Json::Object).collect();
+        let mut request = Object::new();
+        request.insert("messages", Json::Array(messages));
+        let conversation = Conversation::from_json(Json::Object(request)).map_err(|error| error.to_string())?;
+        let options = |rules| Options { rules, ..Options::default() };
+        let prompt = render(&conversation, &self.format, &options(RuleMode::Enforce))
+            .or_else(|_| render(&conversation, &self.format, &options(RuleMode::Reference)))
+            .map_err(|error| error.to_string())?;
+        let spans =
+            loss_spans(&prompt, &conversation, &self.format, LossPolicy::Last).map_err(|error| error.to_string())?;
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+            return Err("nothing is written".to_owned());
+        };
+        let pieces = prompt.segments_in(first.start..last.end);
+        let pieces = pieces.map(|piece| (piece.text.to_owned(), matches!(piece.origin, Origin::Control(_))));
+        Ok(Written { prompt_tail: prompt.text()[..first.start].to_owned(), pieces: pieces.collect() })
+    }
+
+    /// How a reply is read.
+    pub fn options(&self, said: &Said, prompt_tail: &str) -> ParseOptions {
+        ParseOptions { tools: said.tools(), prompt_tail: prompt_tail.to_owned(), ..ParseOptions::default() }
+    }
+}
+
+/// Every format here that has calls or reasoning.
+pub fn built_in() -> Vec<Subject> {
+    let registry = rolecall::registry();
+    registry.iter().filter_map(|format| Subject::new(format.name.clone(), format.clone())).collect()
+}
+
+/// Every template of a folder, by the layout that is inferred from it, if that has calls or reasoning.
+pub fn inferred(folder: &Path) -> Result<Vec<Subject>, String> {
+    let mut subjects = Vec::new();
+    for (label, template) in templates(folder)? {
+        subjects.extend(Subject::new(label, infer(&template).format));
+    }
+    Ok(subjects)
+}
+
+/// The templates of a folder with the special tokens that its index gives them, by their files' names; those that do not compile
+/// are left out.
+pub fn templates(folder: &Path) -> Result<Vec<(String, ChatTemplate)>, String> {
+    let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
+    let index = json::parse(&read(&folder.join("index.json"))?).map_err(|error| error.to_string())?;
+    let entries = index.as_object().and_then(|index| index.get("templates")).and_then(Json::as_array);
+    let mut templates = Vec::new();
+    for entry in entries.unwrap_or_default().iter().filter_map(Json::as_object) {
+        let text = |key: &str| entry.get(key).and_then(Json::as_str);
+        let Some(file) = text("file") else { continue };
+        let tokens =
+            ["bos_token", "eos_token"].into_iter().filter_map(|name| Some((name.to_owned(), text(name)?.to_owned())));
+        if let Ok(template) = ChatTemplate::compile(&read(&folder.join(file))?, tokens.collect()) {
+            templates.push((file.to_owned(), template));
+        }
+    }
+    templates.sort_by(|one, other| one.0.cmp(&other.0));
+    Ok(templates)
+}
