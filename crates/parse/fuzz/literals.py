@@ -133,8 +133,9 @@ def emit(kind, text, seen):
     row = {"kind": kind, "text": text}
     try:
         row["value"] = read(kind, text)
-    except Exception:
-        pass
+    except Exception as fault:
+        if "Out of range float" in str(fault):
+            return
     print(json.dumps(row, ensure_ascii=False))
 
 

@@ -77,6 +77,11 @@ enum At {
     BehindString {
         key: bool,
     },
+    /// Behind the letter before another string.
+    BehindPrefix {
+        is_raw: bool,
+        key: bool,
+    },
     /// So much of the mark that opens a string.
     MarkOpen {
         seen: usize,
@@ -280,10 +285,18 @@ impl LiteralReader {
                     self.between.space.clear();
                     self.quote(character, false, key);
                 }
+                'r' | 'R' | 'u' | 'U' => self.at = At::BehindPrefix { is_raw: matches!(character, 'r' | 'R'), key },
                 _ => {
                     self.close_string(key, out);
                     return Ok(false);
                 }
+            },
+            At::BehindPrefix { is_raw, key } => match character {
+                _ if opens_string(character) => {
+                    self.between.space.clear();
+                    self.quote(character, is_raw, key);
+                }
+                _ => return expected("a string to be joined to the one before", character),
             },
             At::MarkOpen { seen, key } => {
                 let Syntax::Marked(mark) = &self.syntax else { return Ok(false) };
