@@ -66,7 +66,9 @@ fn rewrite(format: &Format, expected: &Object) -> Option<String> {
     }
     let calls = expected.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
     let calls = calls.iter().enumerate().map(|(at, call)| {
-        Json::Object(object! { "id" => format!("call_{}abc", at + 1), "type" => "function", "function" => call.clone() })
+        Json::Object(
+            object! { "id" => format!("call_{}abc", at + 1), "type" => "function", "function" => call.clone() },
+        )
     });
     let calls: Vec<Json> = calls.collect();
     if !calls.is_empty() {

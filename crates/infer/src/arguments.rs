@@ -166,11 +166,7 @@ fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usi
     in_order.then_some(spots)
 }
 
-fn each(
-    probe: &Probe<'_>,
-    plain: &Turn,
-    turn_of: &impl Fn(Object) -> Option<Turn>,
-) -> Option<Each> {
+fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Each> {
     let given: Object = object! { KEYS[0] => plain_value(0), KEYS[1] => plain_value(1), KEYS[2] => plain_value(2) };
     let spots = spots(&given, plain)?;
     let between = |from: usize, to: usize| plain.text.get(from..to);

@@ -46,7 +46,8 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
 /// The literal text behind a turn's last hole.
 fn end_of(shape: &Shape) -> &Sequence {
     let items = &shape.pattern.items;
-    let last = items.iter().rposition(|item| matches!(item, Item::Hole(Field::Content | Field::Calls | Field::Reasoning)));
+    let last =
+        items.iter().rposition(|item| matches!(item, Item::Hole(Field::Content | Field::Calls | Field::Reasoning)));
     &items[last.map_or(0, |at| at + 1)..]
 }
 

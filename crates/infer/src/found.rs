@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rolecall_format::codec::JsonStyle;
 use rolecall_format::codec::call::{Keys, Style};
-use rolecall_format::{CallIds, Codec, Field, Format, Op, Part, Slot};
+use rolecall_format::{CallIds, Codec, Field, Format, FormatPart, Op, Slot};
 
 use crate::arguments::{Arguments, argument};
 use crate::calls::Calls;
@@ -67,7 +67,7 @@ impl Found {
         layouts.push((Slot::Generate, ops(&items(&self.opening), &[], &text)));
         let mut format = Format::new("inferred");
         format.title = "inferred from a chat template".to_owned();
-        format.part = Part::Reply;
+        format.part = FormatPart::Reply;
         format.rules.call_ids = self.call_ids.clone();
         format.rules.max_calls = self.one_call.then_some(1);
         let mut generation = (*format.generation).clone();
@@ -134,8 +134,7 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
 fn as_object(call: &[Op]) -> Option<Vec<Op>> {
     let [Op::Literal(before), name, Op::Literal(between), arguments, Op::Literal(behind)] = call else { return None };
     let is_text = matches!(name, Op::Hole { field: Field::Name, codec: Codec::Text, .. });
-    let is_plain =
-        matches!(arguments, Op::Hole { field: Field::Arguments, codec: Codec::Json(style), .. } if *style == JsonStyle::PLAIN);
+    let is_plain = matches!(arguments, Op::Hole { field: Field::Arguments, codec: Codec::Json(style), .. } if *style == JsonStyle::PLAIN);
     if !(is_text && is_plain) {
         return None;
     }

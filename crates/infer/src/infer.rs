@@ -87,7 +87,8 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         neither: None,
         content: Some(plain.items.clone()),
         reasoning: shape(probe, &Said::default().with_reasoning(REASONING), &stage, None).map(|located| located.items),
-        both: shape(probe, &Said::content(CONTENT).with_reasoning(REASONING), &stage, None).map(|located| located.items),
+        both: shape(probe, &Said::content(CONTENT).with_reasoning(REASONING), &stage, None)
+            .map(|located| located.items),
     };
     let mut found = Found { opening, ..Found::default() };
     found.assistant.pattern = pattern(&forms, preferred, report)?;

@@ -33,7 +33,8 @@ pub(crate) fn presence(full: &Sequence, field: Field, without: &Sequence, prefer
         let last = start.min(hole);
         let cuts = Cuts::of(full);
         let possible = (first..=last).filter(|at| at + removed > hole && at + removed <= full.len());
-        let preferred = (!full[..preferred.min(full.len())].iter().any(|item| matches!(item, Item::Hole(_)))).then_some(preferred);
+        let preferred =
+            (!full[..preferred.min(full.len())].iter().any(|item| matches!(item, Item::Hole(_)))).then_some(preferred);
         let best = possible.max_by_key(|at| {
             let opens = matches!(full[*at], Item::Hole(_) | Item::Char('<' | '['));
             (cuts.allow(*at) && cuts.allow(at + removed), Some(*at) == preferred, opens, *at)

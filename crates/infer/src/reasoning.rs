@@ -69,7 +69,8 @@ fn lent(from: &Pattern, to: &Pattern) -> Option<Pattern> {
     if to.items.get(..start) != from.items.get(..start) {
         return None;
     }
-    let next = from.items[end..].iter().position(|item| matches!(item, Item::Hole(_))).map_or(from.items.len(), |at| end + at);
+    let next =
+        from.items[end..].iter().position(|item| matches!(item, Item::Hole(_))).map_or(from.items.len(), |at| end + at);
     let behind = &from.items[end..next];
     let taken: &Sequence = &from.items[start..end];
     let stays = to.items[start..].starts_with(behind);
@@ -95,7 +96,12 @@ fn lent_whole(from: &Pattern, to: &Pattern, hole: usize) -> Option<Pattern> {
     Some(Pattern { groups: moved(&to.groups, start, inserted.len(), true), items })
 }
 
-fn moved(groups: &[std::ops::Range<usize>], start: usize, length: usize, is_group: bool) -> Vec<std::ops::Range<usize>> {
+fn moved(
+    groups: &[std::ops::Range<usize>],
+    start: usize,
+    length: usize,
+    is_group: bool,
+) -> Vec<std::ops::Range<usize>> {
     let mut moved: Vec<_> = groups
         .iter()
         .map(|group| match group.start >= start {
@@ -127,7 +133,9 @@ pub(crate) fn opened(probe: &Probe<'_>, stage: &Stage, found: &mut Found, report
     let opening = found.opening.len() - open.len();
     let before = found.opening[..opening].chars().count();
     let words = match is_cut(probe, stage, &close) {
-        true => format!("the generation prompt opens it with <{name}>, and the template drops what stands before {close}"),
+        true => {
+            format!("the generation prompt opens it with <{name}>, and the template drops what stands before {close}")
+        }
         false => format!("the generation prompt opens it with <{name}>; the template never writes it"),
     };
     let group = [

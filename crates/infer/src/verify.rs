@@ -61,7 +61,11 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
     report.set(Part::Opening, opening);
     if let (Some((stage, base)), Some(calls)) = (&stages.call, &found.calls) {
         let with = |calls: Vec<Called>| (Said { calls, ..base.clone() }, stage);
-        let one = check(&[with(vec![called(0, telling())]), with(vec![called(1, Object::new())]), with(vec![called(2, few())])]);
+        let one = check(&[
+            with(vec![called(0, telling())]),
+            with(vec![called(1, Object::new())]),
+            with(vec![called(2, few())]),
+        ]);
         let arguments: Vec<(Said, &Stage)> = values().map(|arguments| with(vec![called(0, arguments)])).collect();
         let arguments = check(&arguments);
         let content = Said::content(CONTENTS[1]);
@@ -72,7 +76,11 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         ]);
         if mixed.same < mixed.tried {
             let words = mixed.first.clone().unwrap_or_default();
-            report.note(Part::Calls, format!("beside content and reasoning {} of {} are alike: {words}", mixed.same, mixed.tried), None);
+            report.note(
+                Part::Calls,
+                format!("beside content and reasoning {} of {} are alike: {words}", mixed.same, mixed.tried),
+                None,
+            );
         }
         let several = check(&[
             with(vec![called(0, few()), called(1, telling())]),
@@ -81,10 +89,13 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         let (one, arguments, several) = (outcome(&one), outcome(&arguments), outcome(&several));
         let has_ids = calls.has(Field::Id);
         let is_lost = matches!(one, Outcome::Missing(_));
-        report.set(Part::Ids, match has_ids {
-            true => one.clone(),
-            false => Outcome::Missing("the template writes none".to_owned()),
-        });
+        report.set(
+            Part::Ids,
+            match has_ids {
+                true => one.clone(),
+                false => Outcome::Missing("the template writes none".to_owned()),
+            },
+        );
         if !calls.arguments.inexact().is_empty() {
             let words = format!("written otherwise: {}", calls.arguments.inexact().join(", "));
             report.note(Part::Arguments, words, None);
@@ -182,7 +193,8 @@ fn write(probe: &Probe<'_>, format: &Format, said: &Said, stage: &Stage) -> Opti
 
 /// Where two texts part.
 fn difference(template: &str, layout: &str) -> String {
-    let common: usize = template.chars().zip(layout.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
+    let common: usize =
+        template.chars().zip(layout.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let from = |text: &str| text[common..].chars().take(24).collect::<String>();
     format!("the template goes on with {:?}, the layout with {:?}", from(template), from(layout))
 }
@@ -216,7 +228,8 @@ fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-const CONTENTS: [&str; 3] = ["Trelko uns.", "Ipso fima\n\n  dulu `x` {a: 1}\n```py\ny = [2]\n```\nend", "Größe & 2 < 3 日本 \"q\" \\"];
+const CONTENTS: [&str; 3] =
+    ["Trelko uns.", "Ipso fima\n\n  dulu `x` {a: 1}\n```py\ny = [2]\n```\nend", "Größe & 2 < 3 日本 \"q\" \\"];
 const THOUGHTS: [&str; 3] = ["Vemik ral.", "First this\n\n- then {that}", "Über 3 < 4"];
 
 fn called(at: usize, arguments: Object) -> Called {
