@@ -1,4 +1,4 @@
-//! Lists the files of `formats/` and `formats/calls/` so that the library carries them.
+//! Lists the files of `formats/`, `formats/calls/` and `formats/corrections/` so that the library carries them.
 
 use std::path::Path;
 use std::{env, fs};
@@ -6,6 +6,7 @@ use std::{env, fs};
 fn main() {
     list("formats", "builtin.rs");
     list("formats/calls", "calls.rs");
+    list("formats/corrections", "corrections.rs");
 }
 
 /// Writes a list of a folder's files with their texts, by name.

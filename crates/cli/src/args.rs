@@ -648,8 +648,9 @@ impl Policies {
     pub fn options(&self) -> ParseOptions {
         ParseOptions {
             calls_in_reasoning: match self.calls_in_reasoning {
-                None | Some(DraftArg::Draft) => CallsInReasoning::Draft,
-                Some(DraftArg::Call) => CallsInReasoning::Call,
+                None => None,
+                Some(DraftArg::Draft) => Some(CallsInReasoning::Draft),
+                Some(DraftArg::Call) => Some(CallsInReasoning::Call),
             },
             unknown_names: match self.unknown_names {
                 None | Some(UnknownArg::Pass) => UnknownNames::Pass,

@@ -117,8 +117,9 @@ impl Replies {
     }
 }
 
+/// The template's own layouts, and what its family's models are known to write otherwise.
 fn of_template(template: &ChatTemplate) -> Reply {
-    Reply::new(&infer(template).format)
+    Reply::new(&infer(template).format.corrected(template.source()).0)
 }
 
 fn find_or_make<K: std::hash::Hash + Eq>(

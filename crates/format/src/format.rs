@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Choice, Control, ControlId, Defaults, FormatPart, Generation, Identity, Layout, Op, Own, Pattern, Rules, Slot,
+    Choice, Control, ControlId, Defaults, FormatPart, Generation, Habits, Identity, Layout, Op, Own, Pattern, Rules,
+    Slot,
 };
 
 /// How one model family writes a conversation.
@@ -50,6 +51,8 @@ pub struct Format {
     pub generation: Arc<Generation>,
     /// Layouts that are ambiguous on purpose.
     pub ambiguous: Vec<Slot>,
+    /// What the models write otherwise than the layouts say.
+    pub habits: Habits,
     /// How the same conversation is written to be learned from, where the framework's training code writes it otherwise.
     pub training: Option<Arc<Format>>,
     /// By slot; `Slot::ALL` long once loaded.

@@ -15,4 +15,6 @@ pub enum FormatPart {
     Whole,
     /// The assistant's reply alone: what a model writes, to be read back.
     Reply,
+    /// What a family's models write otherwise than their template says.
+    Correction,
 }

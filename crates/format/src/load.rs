@@ -2,6 +2,7 @@
 
 mod calls;
 mod controls;
+mod habits;
 mod identity;
 mod layouts;
 mod settings;
@@ -10,6 +11,7 @@ mod table;
 
 use calls::read_shared;
 use controls::{read_controls, read_names};
+use habits::read_habits;
 use identity::read_identity;
 pub(crate) use layouts::holes_of;
 use layouts::read_layouts;
@@ -63,14 +65,15 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     let part = match file.text("part", mistakes).as_deref() {
         None | Some("whole") => FormatPart::Whole,
         Some("reply") => FormatPart::Reply,
+        Some("correction") => FormatPart::Correction,
         Some(other) => {
-            mistakes.push(unknown("value of `part`", other, ["whole", "reply"], file.span_of("part")));
+            mistakes.push(unknown("value of `part`", other, ["whole", "reply", "correction"], file.span_of("part")));
             FormatPart::Whole
         }
     };
     let name = file.needed_text("name", mistakes);
     let title = match part {
-        FormatPart::Whole => file.needed_text("title", mistakes),
+        FormatPart::Whole | FormatPart::Correction => file.needed_text("title", mistakes),
         FormatPart::Reply => file.text("title", mistakes).unwrap_or_else(|| name.clone()),
     };
     let mut format = Format {
@@ -85,7 +88,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     };
     check_name(&format.name, &file, mistakes);
     let sources = match part {
-        FormatPart::Whole => file.needed_table("sources", mistakes),
+        FormatPart::Whole | FormatPart::Correction => file.needed_table("sources", mistakes),
         FormatPart::Reply => file.table("sources", mistakes),
     };
     if let Some(sources) = sources {
@@ -141,7 +144,8 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
                 None => mistakes.push(unknown("layout", &key, Slot::ALL.map(Slot::key), span)),
             }
         }
-        reading.finish(&["ambiguous"], mistakes);
+        format.habits = read_habits(&reading, mistakes);
+        reading.finish(&["ambiguous", "call-marks", "calls-in-reasoning"], mistakes);
     }
     let shared = read_shared(&file, mistakes);
     if let Some(shared) = &shared
@@ -149,7 +153,11 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     {
         format.rules.call_ids = shared.call_ids.clone();
     }
-    if let Some(layouts) = file.needed_table("layout", mistakes) {
+    let layouts = match part {
+        FormatPart::Correction => file.table("layout", mistakes),
+        FormatPart::Whole | FormatPart::Reply => file.needed_table("layout", mistakes),
+    };
+    if let Some(layouts) = layouts {
         format.layouts = read_layouts(layouts, shared.as_ref(), &format, source, mistakes);
         format.mark_emitted();
     }

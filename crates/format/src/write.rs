@@ -65,9 +65,17 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
     }
     table(file, "rules", &rules)?;
     let ambiguous: Vec<String> = ambiguous_slots(format).into_iter().map(|slot| slot.key().to_owned()).collect();
+    let mut reading = Vec::new();
     if !ambiguous.is_empty() {
-        writeln!(file, "\n[reading]\nambiguous = {}", list(&ambiguous))?;
+        reading.push(format!("ambiguous = {}", list(&ambiguous)));
     }
+    if !format.habits.call_marks.is_empty() {
+        reading.push(format!("call-marks = {}", list(&format.habits.call_marks)));
+    }
+    if format.habits.calls_in_reasoning {
+        reading.push("calls-in-reasoning = \"call\"".to_owned());
+    }
+    table(file, "reading", &reading)?;
     if !format.generation.stop.is_empty() {
         writeln!(file, "\n[generation]\nstop = {}", list(&format.generation.stop))?;
     }

@@ -7,8 +7,8 @@ pub struct ParseOptions {
     pub tools: Vec<Tool>,
     /// How the prompt ends, from the generation prompt on at the latest; earlier text does no harm. What it opened is understood.
     pub prompt_tail: String,
-    /// Calls inside reasoning.
-    pub calls_in_reasoning: CallsInReasoning,
+    /// Calls inside reasoning; where it is not said, what the format says of its models, and else drafts.
+    pub calls_in_reasoning: Option<CallsInReasoning>,
     /// Names that no tool has.
     pub unknown_names: UnknownNames,
     /// Text behind a call.
@@ -26,10 +26,9 @@ pub struct ParseOptions {
 }
 
 /// What a call inside reasoning is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallsInReasoning {
     /// A draft: reasoning like any other.
-    #[default]
     Draft,
     /// A call, which ends the reasoning.
     Call,

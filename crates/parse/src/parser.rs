@@ -342,7 +342,7 @@ impl OutputParser {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
-        let marks = match (part, self.shared.options.calls_in_reasoning) {
+        let marks = match (part, self.shared.options.calls_in_reasoning.unwrap_or(reply.calls_in_reasoning)) {
             (Part::Content, _) => &reply.content,
             (Part::Reasoning, CallsInReasoning::Draft) => &reply.reasoning,
             (Part::Reasoning, CallsInReasoning::Call) => &reply.reasoning_with_calls,

@@ -130,7 +130,12 @@ fn characters_may_be_cut_anywhere_and_broken_ones_are_said() {
 fn calls_inside_reasoning_are_drafts_unless_asked_for() {
     let output = format!("<think>\nI try {CALL} now.\n</think>\n\nDone.");
     let reading = |calls_in_reasoning| {
-        read(&thinker(), ParseOptions { calls_in_reasoning, ..ParseOptions::default() }, &output, Stop::End)
+        read(
+            &thinker(),
+            ParseOptions { calls_in_reasoning: Some(calls_in_reasoning), ..ParseOptions::default() },
+            &output,
+            Stop::End,
+        )
     };
     let draft = reading(CallsInReasoning::Draft);
     assert_eq!((draft.calls.len(), draft.content.as_str()), (0, "Done."));

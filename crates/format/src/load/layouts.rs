@@ -41,6 +41,7 @@ pub(super) fn read_layouts(
     let needed: &[Slot] = match format.part {
         FormatPart::Whole => &[Slot::User, Slot::Assistant, Slot::Generate],
         FormatPart::Reply => &[Slot::Assistant, Slot::Generate],
+        FormatPart::Correction => &[],
     };
     for needed in needed {
         if !table.has(needed.key()) {

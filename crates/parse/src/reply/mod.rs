@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use rolecall_format::{CallIds, Format, Slot};
 
+use crate::CallsInReasoning;
 use crate::literal::Literal;
 use crate::marks::Marks;
 
@@ -46,6 +47,8 @@ pub struct Reply {
     /// What is tried there, inside a group of calls, when none of these does.
     pub(crate) next_call: Option<usize>,
     pub(crate) programs: Arc<[Program]>,
+    /// What a call inside reasoning is, where nobody says otherwise.
+    pub(crate) calls_in_reasoning: CallsInReasoning,
     /// How the family's calls are named.
     pub(crate) call_ids: CallIds,
 }
@@ -96,6 +99,10 @@ impl Reply {
             after_call: Marks::new(),
             next_call: calls.next,
             programs: calls.programs.clone().into(),
+            calls_in_reasoning: match format.habits.calls_in_reasoning {
+                true => CallsInReasoning::Call,
+                false => CallsInReasoning::Draft,
+            },
             call_ids: format.rules.call_ids.clone(),
         };
         Builder { reply: &mut reply, turns: &turns, calls: &calls, tokens }.build(format);
@@ -168,6 +175,14 @@ impl Calls {
             let whole = calls.add(items.clone(), false);
             if !is_code {
                 calls.whole = Some(whole);
+            }
+            if !is_code {
+                // What the models put before calls, whatever the template says.
+                for mark in &layouts.format.habits.call_marks {
+                    let mut literal = Literal::of(mark);
+                    literal.mark_tokens(layouts.tokens);
+                    calls.entries.push((pad.clone(), literal, whole));
+                }
             }
             let mut prefix = lead.clone();
             prefix.append(&open);
