@@ -1,6 +1,7 @@
 //! The syntaxes that arguments come in, each turned into JSON text while it streams. A reader takes pieces cut anywhere between
 //! characters, writes what is certain behind an output, and says how far it came. What is written is never taken back.
 
+mod check;
 mod json;
 mod json_string;
 mod literal;
@@ -14,6 +15,7 @@ mod types;
 
 use crate::{JsonPolicy, Why};
 
+pub(crate) use check::check;
 pub(crate) use json::JsonReader;
 pub(crate) use json_string::JsonStringReader;
 pub(crate) use literal::LiteralReader;
@@ -125,7 +127,3 @@ fn bad(used: usize, expected: &str, text: &str) -> Step {
 
 #[cfg(test)]
 mod tests;
-
-pub(crate) fn check(_: &str, _: &rolecall_conversation::Json) -> Option<String> {
-    None
-}

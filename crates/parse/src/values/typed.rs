@@ -1,9 +1,8 @@
 use rolecall_conversation::json::write_string;
 
-use super::json::JsonReader;
 use super::schema::Schema;
 use super::types::Types;
-use super::{State, Step};
+use super::{State, ValueReader};
 use crate::JsonPolicy;
 
 /// A whole raw text as the JSON value that it stands for, by its schema if there is one.
@@ -15,7 +14,15 @@ pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
     let is_listed = schema.is_some_and(|schema| schema.lists_text(raw));
     let value = match types.is_within(Types::STRING) || is_listed {
         true => None,
-        false => as_json(raw.trim()).filter(|value| fits(value, types)),
+        false => {
+            let text = raw.trim();
+            let json = read(ValueReader::json(JsonPolicy::Lenient), text);
+            let value = json.or_else(|| {
+                let literal = || read(ValueReader::literal(JsonPolicy::Lenient, usize::MAX), text);
+                may_be_literal(text, types).then(literal).flatten()
+            });
+            value.filter(|value| fits(value, types))
+        }
     };
     value.unwrap_or_else(|| {
         let mut string = String::with_capacity(raw.len() + 2);
@@ -24,14 +31,18 @@ pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
     })
 }
 
-fn as_json(text: &str) -> Option<String> {
+/// The JSON of a value that takes the whole text.
+fn read(mut reader: ValueReader, text: &str) -> Option<String> {
     let mut value = String::with_capacity(text.len());
-    let mut reader = JsonReader::new(JsonPolicy::Lenient);
-    match reader.push(text, &mut value) {
-        Step { used, state: State::Done } if used == text.len() => Some(value),
-        Step { state: State::More, .. } if reader.end() == State::Done => Some(value),
-        _ => None,
-    }
+    let step = reader.push(text, &mut value);
+    let state = if step.state == State::More { reader.end(&mut value) } else { step.state };
+    (step.used == text.len() && state == State::Done).then_some(value)
+}
+
+/// Whether text that is no JSON may be one of Python's literals. Where it may be a string too, it is one unless Python prints values so: a
+/// number such as `1_000` or `007.5`, or a tuple, is text that somebody wrote.
+fn may_be_literal(text: &str, types: Types) -> bool {
+    !Types::STRING.is_within(types) || text.starts_with(['[', '{']) || ["None", "True", "False"].contains(&text)
 }
 
 /// Whether a JSON text is of one of these types.

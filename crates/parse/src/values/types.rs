@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
 use rolecall_conversation::Json;
@@ -75,5 +76,25 @@ impl BitOr for Types {
 
     fn bitor(self, other: Types) -> Types {
         Types(self.0 | other.0)
+    }
+}
+
+impl fmt::Display for Types {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const WORDS: [(Types, &str); 7] = [
+            (Types::NULL, "null"),
+            (Types::BOOLEAN, "a truth value"),
+            (Types::NUMBER, "a number"),
+            (Types::INTEGER, "a whole number"),
+            (Types::STRING, "a string"),
+            (Types::ARRAY, "a list"),
+            (Types::OBJECT, "an object"),
+        ];
+        let mut words =
+            WORDS.iter().filter(|(kind, _)| kind.is_within(*self)).map(|(_, words)| *words).collect::<Vec<_>>();
+        if Types::NUMBER.is_within(*self) {
+            words.retain(|words| *words != "a whole number");
+        }
+        f.write_str(&words.join(" or "))
     }
 }
