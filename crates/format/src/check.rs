@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use crate::{Codec, Diagnostic, Field, Format, FormatPart, Op, Slot, SystemRule};
 
-/// An open text that nothing has closed yet: where its hole is written.
-type Pending = Option<Range<usize>>;
+/// An open text that nothing has closed yet: what it is, and where its hole is written.
+type Pending = Option<(Field, Range<usize>)>;
 
 /// Every place where reading back would have to guess.
 pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
@@ -19,7 +19,7 @@ pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
         }
         walk.around_calls = slot == Slot::Calls;
         let pending = walk.ops(layout.ops(), None);
-        if let Some(span) = pending
+        if let Some((_, span)) = pending
             && slot.is_turn()
             && format.part == FormatPart::Whole
         {
@@ -89,6 +89,11 @@ fn is_open(field: Field, codec: &Codec) -> bool {
     }
 }
 
+/// Whether a value begins with what no function's name has in it.
+fn begins_with_a_brace(field: Field, codec: &Codec) -> bool {
+    field == Field::Arguments && matches!(codec, Codec::Json(_) | Codec::JsonString | Codec::Marked(_))
+}
+
 struct Walk<'a> {
     format: &'a Format,
     found: &'a mut Vec<Diagnostic>,
@@ -122,10 +127,12 @@ impl Walk<'_> {
             (Field::Tools | Field::Functions, Codec::Text) => &[Slot::ToolsItem],
             (Field::Folded, _) => &[Slot::Folded],
             _ => {
-                if let Some(before) = &pending {
-                    self.report(before, span);
+                if let Some((before, place)) = &pending
+                    && !(*before == Field::Name && begins_with_a_brace(field, codec))
+                {
+                    self.report(place, span);
                 }
-                return is_open(field, codec).then(|| span.clone());
+                return is_open(field, codec).then(|| (field, span.clone()));
             }
         };
         let mut after = None;

@@ -1,5 +1,5 @@
 //! Every case of `fixtures/render/<format>/`: a request, and the exact prompt with its segments or the refusal.
-//! In a framework's folder the request names its format, or the section `template` is a user's own file of that framework.
+//! In the folder `calls` the request names a shared call layout. In a framework's folder the request names its format, or the section `template` is a user's own file of that framework.
 //! More sections, where a case has them: `loss` (what is learned of the prompt), `inputs` (the prompt of each question),
 //! `new-turns` (of each only what is new), `stop`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
@@ -35,6 +35,16 @@ fn every_built_in_format_has_cases() {
     for format in Registry::builtin().iter() {
         let own = cases.iter().filter(|case| folder(case) == format.name).count();
         assert!(own >= 4, "fixtures/render/{} holds {own} cases", format.name);
+    }
+}
+
+#[test]
+fn every_shared_call_layout_has_cases() {
+    let cases = Fixture::of_folder("render");
+    let named = cases.iter().filter(|case| folder(case) == "calls");
+    let named: Vec<String> = named.filter_map(|case| Request::from_text(case.needed("request")).ok()?.format).collect();
+    for (name, _) in rolecall::shared_calls() {
+        assert!(named.contains(&format!("calls:{name}")), "fixtures/render/calls holds no case of {name}");
     }
 }
 
@@ -96,7 +106,15 @@ fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Regist
         "{}: `{name}` has cases in a folder of its own",
         case.path.display()
     );
+    if let Some(calls) = name.strip_prefix("calls:") {
+        return shared(calls).unwrap_or_else(|| panic!("{}: no shared calls {calls}", case.path.display()));
+    }
     registry.get(name).unwrap_or_else(|| panic!("{}: no format {name}", case.path.display())).clone()
+}
+
+fn shared(name: &str) -> Option<Format> {
+    let (_, source) = rolecall::shared_calls().find(|(known, _)| *known == name)?;
+    Some(rolecall::load(source).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
 /// One line for each run of the prompt that is learned or is not.

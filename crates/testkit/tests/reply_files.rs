@@ -110,5 +110,8 @@ fn a_shared_call_layout_is_taken_by_name() {
     assert!(!instead.layout(Slot::Call).expect("its own").writes(ControlId(0)));
     let error = load(&own.replace("json-in-tags", "json-in-tag")).expect_err("there is none").to_string();
     assert!(error.contains("`json-in-tag` is not a shared call layout"), "{error}");
+    let error =
+        load(&own.replace("json-in-tags", "json-list-behind-mark")).expect_err("its mark is not declared").to_string();
+    assert!(error.contains("writes `[TOOL_CALLS]`, which is not declared"), "{error}");
     assert!(Registry::builtin().get("json-in-tags").is_none(), "a shared call layout is no format");
 }

@@ -16,8 +16,8 @@ pub(super) struct Shared {
     pub span: Range<usize>,
     /// The layouts' texts.
     pub layouts: BTreeMap<Slot, String>,
-    /// Marks that are ordinary text, unless the format declares them.
-    pub plain_marks: Vec<String>,
+    /// The marks in them that are control tokens.
+    pub marks: Vec<String>,
     /// How the calls are named.
     pub call_ids: CallIds,
 }
@@ -37,6 +37,6 @@ pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> O
     let layouts = SLOTS.into_iter().filter_map(|slot| text(slot, &mut unheard)).collect();
     let rules = shared.table("rules", &mut unheard);
     let call_ids = rules.and_then(|rules| CallIds::from_text(&rules.text("call-ids", &mut unheard)?));
-    let plain_marks = shared.texts("plain-marks", &mut unheard);
-    Some(Shared { name, span, layouts, plain_marks, call_ids: call_ids.unwrap_or_default() })
+    let marks = shared.table("control", &mut unheard).map(|controls| controls.keys()).unwrap_or_default();
+    Some(Shared { name, span, layouts, marks, call_ids: call_ids.unwrap_or_default() })
 }

@@ -73,11 +73,24 @@ fn add_shared(
     layouts: &mut [Option<Layout>],
     mistakes: &mut Vec<Diagnostic>,
 ) {
-    let plain_marks = [&format.plain_marks[..], &shared.plain_marks].concat();
+    // What the file declares is known here as well, be it as ordinary text.
+    let known = |mark: &String| controls.iter().any(|(text, _)| text == mark) || format.plain_marks.contains(mark);
+    let unknown: Vec<&String> = shared.marks.iter().filter(|mark| !known(mark)).collect();
+    let plain_marks = [&format.plain_marks[..], &shared.marks].concat();
     for (slot, text) in &shared.layouts {
         if layouts[*slot as usize].is_some() {
             continue;
         }
+        mistakes.extend(unknown.iter().filter(|mark| text.contains(mark.as_str())).map(|mark| Diagnostic {
+            code: "undeclared_control",
+            message: format!(
+                "`{}` of the shared calls `{}` writes `{mark}`, which is not declared",
+                slot.key(),
+                shared.name
+            ),
+            span: shared.span.clone(),
+            help: Some("declare it in `[control]`, or name it in `plain-marks` if it is ordinary text".into()),
+        }));
         let holes = holes_of(*slot, format);
         let vocabulary = Vocabulary { controls, plain_marks: &plain_marks, holes: &holes };
         let (ops, faults) = parse(text, &vocabulary);
