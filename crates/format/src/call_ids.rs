@@ -48,12 +48,15 @@ impl CallIds {
 
     /// Whether an id is one that the family would write for a function.
     pub fn has(&self, id: &str, name: &str) -> bool {
+        self.fits(id) && self.name_in(id).is_none_or(|found| found == name)
+    }
+
+    /// Whether an id is one that the family would write for some function.
+    pub fn fits(&self, id: &str) -> bool {
         match self {
             CallIds::Any => true,
             CallIds::Nine => id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
-            CallIds::Pattern(pattern) => {
-                pattern.read(id).is_some_and(|(found, _)| found.is_none_or(|found| found == name))
-            }
+            CallIds::Pattern(pattern) => pattern.read(id).is_some(),
         }
     }
 
@@ -85,6 +88,21 @@ impl fmt::Display for CallIds {
 }
 
 impl IdPattern {
+    /// Whether the call's number is in it.
+    pub fn has_index(&self) -> bool {
+        self.pieces.contains(&Piece::Index)
+    }
+
+    /// The id of a call.
+    pub fn print(&self, name: &str, index: usize) -> String {
+        let pieces = self.pieces.iter().map(|piece| match piece {
+            Piece::Text(text) => text.clone(),
+            Piece::Name => name.to_owned(),
+            Piece::Index => index.to_string(),
+        });
+        pieces.collect()
+    }
+
     /// A pattern's pieces, if each hole stands in it once at most, one at least, and text between the two.
     fn from_text(text: &str) -> Option<IdPattern> {
         let mut pieces = Vec::new();
@@ -104,15 +122,6 @@ impl IdPattern {
             rest = &rest[end..];
         }
         pieces.iter().any(|piece| !matches!(piece, Piece::Text(_))).then_some(IdPattern { pieces })
-    }
-
-    fn print(&self, name: &str, index: usize) -> String {
-        let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Name => name.to_owned(),
-            Piece::Index => index.to_string(),
-        });
-        pieces.collect()
     }
 
     /// The name and the number that an id has in it, where the pattern has them. The number is read from the end on

@@ -3,6 +3,7 @@
 //! Every byte of the prompt has an [`Origin`]; what a format has no place for is refused, or noted in [`Prompt::dropped`].
 //! Start reading at [`render`].
 
+mod call_ids;
 mod error;
 mod extend;
 mod loss;

@@ -17,6 +17,7 @@ use rolecall_text::{Source, Text};
 
 use scene::Scene;
 
+use crate::call_ids::Renamed;
 use crate::options::Chosen;
 use crate::origin::Origins;
 use crate::plan::{Offer, Plan, Turn, What};
@@ -34,6 +35,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         readings: &plan.readings,
         messages: plan.messages,
         asked: &plan.asked,
+        renamed: Renamed::of(plan.messages, &format.rules.call_ids),
         turns: Vec::with_capacity(plan.turns.len()),
     };
     let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
@@ -84,6 +86,8 @@ struct Writer<'a> {
     readings: &'a [Vec<(Field, &'a str)>],
     messages: &'a [Message],
     asked: &'a [Vec<usize>],
+    /// Ids of calls that are not as the format wants them.
+    renamed: Renamed,
     turns: Vec<prompt::Turn>,
 }
 
@@ -189,7 +193,7 @@ impl<'a> Writer<'a> {
             Field::Tools | Field::Functions if *codec == Codec::Present => self.offered,
             Field::Tools | Field::Functions => scene.offer().is_some(),
             Field::Id => match scene.call {
-                Some((_, call)) => call.id().is_some(),
+                Some((at, call)) => self.call_id(scene, at, call).is_some(),
                 None => filled(message.and_then(Message::tool_call_id)),
             },
             Field::Path => matches!(scene.part, Some((_, Part::File(file))) if file.path().is_some()),
@@ -255,9 +259,16 @@ impl<'a> Writer<'a> {
             Field::Id => match scene.call {
                 Some((at, call)) => {
                     let source = self.call_source(scene, at, "id");
-                    out.push(call.id().unwrap_or_default(), source);
+                    out.push(self.call_id(scene, at, call).unwrap_or_default(), source);
                 }
-                None => self.message_text(scene, "tool_call_id", Message::tool_call_id, codec, out),
+                None => match scene.message().and_then(|(index, _)| Some((index, self.renamed.answer(index)?))) {
+                    Some((index, id)) => {
+                        let id = id.to_owned();
+                        let source = self.message_source(index, Cow::Borrowed("tool_call_id"));
+                        out.push(&id, source);
+                    }
+                    None => self.message_text(scene, "tool_call_id", Message::tool_call_id, codec, out),
+                },
             },
             Field::Index => {
                 let index = scene.call.map(|(at, _)| at).or(scene.tool.map(|(at, _)| at)).unwrap_or(0);
@@ -299,6 +310,12 @@ impl<'a> Writer<'a> {
                 }
             }
         }
+    }
+
+    /// A call's id, in the form that the format wants.
+    fn call_id<'s>(&'s self, scene: &Scene<'s>, at: usize, call: Call<'s>) -> Option<&'s str> {
+        let message = scene.message().map_or(0, |(index, _)| index);
+        self.renamed.call(message, at).or(call.id())
     }
 
     fn raw_value(&self, reading: usize, field: Field) -> Option<&'a str> {

@@ -139,6 +139,46 @@ fn every_piece_says_where_it_came_from() {
 }
 
 #[test]
+fn foreign_ids_become_the_familys_own_with_their_results() {
+    let conversation = r#"[
+        {"role": "assistant", "tool_calls": [{"id": "call_abc-123456789", "function": {"name": "f"}}, {"id": "functions.g:1", "function": {"name": "g"}}]},
+        {"role": "tool", "tool_call_id": "functions.g:1", "content": "1"},
+        {"role": "tool", "tool_call_id": "call_abc-123456789", "content": "2"},
+        {"role": "assistant", "tool_calls": [{"id": "call_abc-123456789", "function": {"name": "f"}}, {"function": {"name": "g"}}, {"id": "functions.g:0", "function": {"name": "f"}}]},
+        {"role": "tool", "tool_call_id": "call_abc-123456789", "content": "3"},
+        {"role": "tool", "tool_call_id": "abcdefgh9", "content": "4"}
+    ]"#;
+    let Ok(Json::Array(messages)) = json::parse(conversation) else { panic!("JSON") };
+    let messages = messages.into_iter().map(|message| match message {
+        Json::Object(message) => Message::from_object(message).unwrap_or_else(|error| panic!("{error}")),
+        other => panic!("{other:?}"),
+    });
+    let conversation = Conversation::new(messages.collect());
+    let cases = [
+        (
+            "any",
+            "#call_abc-123456789,functions.g:1,|functions.g:1=1|call_abc-123456789=2|#call_abc-123456789,,functions.g:0,|call_abc-123456789=3|abcdefgh9=4|",
+        ),
+        (
+            "functions.{name}:{index}",
+            "#functions.f:0,functions.g:1,|functions.g:1=1|functions.f:0=2|#functions.f:2,functions.g:3,functions.f:4,|functions.f:2=3|abcdefgh9=4|",
+        ),
+        (
+            "nine-characters",
+            "#123456789,nctionsg1,|nctionsg1=1|123456789=2|#call00002,call00003,nctionsg0,|call00002=3|abcdefgh9=4|",
+        ),
+    ];
+    for (rule, text) in cases {
+        let file = format!(
+            "part = 'reply'\nname = 'test'\n[rules]\ncall-ids = '{rule}'\n[layout]\nassistant = '{{content}}[[#{{calls}}|]]'\ncall = '[[{{id}}]],'\ntool = '{{id}}={{content}}|'\ngenerate = ''"
+        );
+        let format = load(&file).unwrap_or_else(|error| panic!("{error}"));
+        let prompt = render(&conversation, &format, &Options::default()).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(prompt.text(), text, "{rule}");
+    }
+}
+
+#[test]
 fn layouts_that_would_lose_something_are_refused() {
     let cases = [
         ("call = '{arguments}'", "nothing says how each one is written"),

@@ -8,7 +8,8 @@ use std::collections::HashMap;
 
 use rolecall_conversation::{Conversation, Json};
 
-use super::analysis::WantedCalls;
+use super::analysis::{IdForm, WantedCalls};
+use crate::call_ids::NewIds;
 
 /// Values in place of others, by message and key.
 #[derive(Default)]
@@ -49,7 +50,8 @@ impl Adapted {
 
 /// Gives the tool calls of a conversation the form that a template wants. What has it stays as it is, spelling and all.
 pub(super) fn adapt_calls(conversation: &Conversation, wanted: WantedCalls, adapted: &mut Adapted) {
-    let mut ids = wanted.ids.map(|form| ids::Ids::new(conversation, form));
+    let rule = wanted.ids.map(IdForm::rule);
+    let mut ids = rule.as_ref().map(|rule| NewIds::new(&conversation.messages, rule));
     for (index, message) in conversation.messages.iter().enumerate() {
         let object = message.as_object();
         if let Some(Json::Array(calls)) = object.get("tool_calls") {
@@ -61,7 +63,7 @@ pub(super) fn adapt_calls(conversation: &Conversation, wanted: WantedCalls, adap
                 }
             }
             if let Some(ids) = &mut ids {
-                changed.iter_mut().for_each(|call| ids.adapt(call));
+                changed.iter_mut().for_each(|call| ids::adapt(call, ids));
             }
             if changed != *calls {
                 adapted.replace(index, "tool_calls", Json::Array(changed));

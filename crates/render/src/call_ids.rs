@@ -1,0 +1,118 @@
+//! Ids of calls as a family has them, for conversations whose own ids it would refuse or misread.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use rolecall_conversation::{Call, Json, Message};
+use rolecall_format::CallIds;
+
+/// The new ids of the calls that have one id.
+#[derive(Default)]
+struct Waiting {
+    /// Those whose results have not come.
+    ids: VecDeque<String>,
+    /// That of the last result.
+    answered: Option<String>,
+}
+
+/// New ids for the calls of a conversation, asked for in their order.
+pub(crate) struct NewIds<'r> {
+    rule: &'r CallIds,
+    /// By the id that the conversation has.
+    new: HashMap<String, Waiting>,
+    taken: HashSet<String>,
+    /// How many calls there were.
+    calls: usize,
+}
+
+impl<'r> NewIds<'r> {
+    /// Ids that are as the rule says stay as they are.
+    pub fn new<'m>(messages: impl IntoIterator<Item = &'m Message>, rule: &'r CallIds) -> NewIds<'r> {
+        let ids = messages.into_iter().flat_map(ids_of).filter(|id| rule.fits(id));
+        NewIds { rule, new: HashMap::new(), taken: ids.map(str::to_owned).collect(), calls: 0 }
+    }
+
+    /// The new id of the next call, if it needs one.
+    pub fn of_call(&mut self, old: Option<&str>, name: &str) -> Option<String> {
+        let number = self.calls;
+        self.calls += 1;
+        if old.is_some_and(|id| self.rule.has(id, name)) {
+            return None;
+        }
+        let new = match self.rule {
+            CallIds::Any => return None,
+            CallIds::Nine => self.nine(old, number),
+            CallIds::Pattern(pattern) => {
+                let mut ids = (number..).map(|number| pattern.print(name, number));
+                // A pattern without a number has one id for all calls of a function.
+                if pattern.has_index() { ids.find(|id| !self.taken.contains(id)) } else { ids.next() }
+                    .unwrap_or_default()
+            }
+        };
+        self.taken.insert(new.clone());
+        if let Some(old) = old {
+            self.new.entry(old.to_owned()).or_default().ids.push_back(new.clone());
+        }
+        Some(new)
+    }
+
+    /// What the id of an earlier call has become, for its result: of several calls with one id, in their order.
+    pub fn answer(&mut self, old: &str) -> Option<String> {
+        let waiting = self.new.get_mut(old)?;
+        waiting.answered = waiting.ids.pop_front().or(waiting.answered.take());
+        waiting.answered.clone()
+    }
+
+    /// Nine letters and digits: the last of the old id, if nobody has them.
+    fn nine(&self, old: Option<&str>, number: usize) -> String {
+        let letters: Vec<u8> = old.unwrap_or("").bytes().filter(u8::is_ascii_alphanumeric).collect();
+        let last = letters.len().checked_sub(9).map(|start| &letters[start..]);
+        let kept = last.map(|last| String::from_utf8_lossy(last).into_owned()).filter(|id| !self.taken.contains(id));
+        let numbered = (number..).map(|number| format!("call{:05}", number % 100_000));
+        kept.unwrap_or_else(|| {
+            let mut free = numbered.take(100_000).filter(|id| !self.taken.contains(id));
+            free.next().unwrap_or_else(|| "call00000".to_owned())
+        })
+    }
+}
+
+/// The new ids of a conversation that is rendered by a format.
+#[derive(Default)]
+pub(crate) struct Renamed {
+    calls: HashMap<(usize, usize), String>,
+    answers: HashMap<usize, String>,
+}
+
+impl Renamed {
+    /// Gives each call the id that the rule wants, and its result the same.
+    pub fn of(messages: &[Message], rule: &CallIds) -> Renamed {
+        let mut renamed = Renamed::default();
+        if *rule == CallIds::Any {
+            return renamed;
+        }
+        let mut ids = NewIds::new(messages, rule);
+        for (index, message) in messages.iter().enumerate() {
+            for (at, call) in message.calls().enumerate() {
+                let Call::Function { id, name, .. } = call else { continue };
+                renamed.calls.extend(ids.of_call(id, name).map(|new| ((index, at), new)));
+            }
+            let answer = message.tool_call_id().and_then(|id| ids.answer(id));
+            renamed.answers.extend(answer.map(|new| (index, new)));
+        }
+        renamed
+    }
+
+    /// The new id of a message's call.
+    pub fn call(&self, message: usize, at: usize) -> Option<&str> {
+        self.calls.get(&(message, at)).map(String::as_str)
+    }
+
+    /// The new id of the call that a message answers.
+    pub fn answer(&self, message: usize) -> Option<&str> {
+        self.answers.get(&message).map(String::as_str)
+    }
+}
+
+fn ids_of(message: &Message) -> impl Iterator<Item = &str> {
+    let calls = message.as_object().get("tool_calls").and_then(Json::as_array);
+    calls.unwrap_or_default().iter().filter_map(|call| call.as_object()?.get("id")?.as_str())
+}
