@@ -245,6 +245,20 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         found.row.suffix = suffix.clone();
     } else {
         found.inexact.push("strings with quotes, line ends or marks");
+        // Quoted and escaped by another rule than Python's own, but read as Python's.
+        let is_python = |quote: &str| {
+            unquoted_by(&before, &behind, quote).filter(|(open, close)| {
+                let escapes =
+                    hard.iter().flatten().any(|seen| seen.contains('\\') && seen.contains(&format!("\\{quote}")));
+                escapes && hard.iter().flatten().all(|seen| seen.starts_with(open) && seen.ends_with(close))
+            })
+        };
+        if let Some((open, close)) = is_python("'").or_else(|| is_python("\"")) {
+            found.string = Codec::Python;
+            (middle, suffix) = (items(open), items(close));
+            found.middle = middle.clone();
+            found.row.suffix = suffix.clone();
+        }
     }
     // All other kinds: the codec that prints most of them, in the same surroundings.
     let seen: Vec<(&'static str, Json, Option<String>)> = kinds()
@@ -285,6 +299,9 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         found.other = Some((items(&before), items(&behind), codec));
     } else {
         found.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
+    }
+    if found.is_sorted {
+        found.inexact.push("keys, which come in alphabetical order");
     }
     Some(found)
 }

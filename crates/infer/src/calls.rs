@@ -43,6 +43,8 @@ pub(crate) struct Plain {
     pub before: Vec<Item>,
     pub between: Vec<Item>,
     pub behind: Vec<Item>,
+    /// How many items the generation prompt has.
+    pub opening: usize,
 }
 
 pub(crate) fn find(
@@ -100,7 +102,8 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
             Some(_) => &[],
         };
         let mine = &opening[hole.map_or(0, |at| at + 1)..];
-        let mine = &mine[cut_start(mine, known)..];
+        let opening = if hole.is_none() { plain.opening } else { 0 };
+        let mine = &mine[header(mine, known, opening)..];
         before = Some(match before {
             None => mine.to_vec(),
             Some(other) => mine[mine.len() - cut_end(mine, &other)..].to_vec(),
@@ -118,6 +121,14 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
         });
     }
     Some((before?, after?))
+}
+
+/// How many items a turn with calls begins with as one without does: all of these, or up to a mark of them or the end of the
+/// generation prompt.
+fn header(mine: &Sequence, plain: &Sequence, opening: usize) -> usize {
+    let (cuts, common) = (Cuts::of(mine), common_start(mine, plain));
+    let ends = |at: &usize| *at == opening || matches!(plain.get(*at), None | Some(Item::Char('<' | '[')));
+    (0..=common).rev().find(|at| cuts.allow(*at) && ends(at)).unwrap_or(0)
 }
 
 /// How many items two sequences begin with alike, up to where both may be cut.

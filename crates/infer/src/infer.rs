@@ -1,3 +1,5 @@
+use rolecall_conversation::Json;
+use rolecall_conversation::json::{self, Object};
 use rolecall_format::{CallIds, Field, Format};
 use rolecall_render::{ChatTemplate, IdForm};
 
@@ -53,12 +55,21 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
 /// The surroundings in which things come out.
 pub(crate) struct Stages {
     pub answer: Stage,
+    /// What else reasoning needs.
+    pub switches: Object,
     /// With what else must stand in a turn with calls.
     pub call: Option<(Stage, Said)>,
 }
 
+impl Stages {
+    /// The same surroundings with what reasoning needs.
+    pub fn thinking(&self, stage: &Stage) -> Stage {
+        Stage { switches: self.switches.clone(), ..stage.clone() }
+    }
+}
+
 fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
-    let (mut stage, mut plain) = match stages::answer(probe) {
+    let (stage, plain) = match stages::answer(probe) {
         Ok(found) => found,
         Err(refusal) => {
             report.set(Part::Content, Outcome::Missing(refusal.words.clone()));
@@ -66,38 +77,39 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
             return None;
         }
     };
-    let mut call = stages::call(probe, &stage);
+    let call = stages::call(probe, &stage);
     let with_reasoning = |stage: &Stage| {
         let said = Said::content(CONTENT).with_reasoning(REASONING);
         shape(probe, &said, stage, None).filter(|located| located.has(Field::Reasoning))
     };
+    let mut switches = Object::new();
     if with_reasoning(&stage).is_none()
         && !thinks(probe, &call)
-        && let Some(switched) = reasoning::switched(probe, &stage, &with_reasoning)
-        && let Some(located) = shape(probe, &Said::content(CONTENT), &switched, None)
+        && let Some(found) = reasoning::switched(probe, &stage, &with_reasoning)
     {
-        let names: Vec<&str> = switched.switches.iter().map(|(name, _)| name).collect();
-        report.note(Part::Reasoning, format!("only with {}", names.join(", ")), None);
-        (stage, plain) = (switched, located);
-        call = stages::call(probe, &stage);
+        let settings = json::write(&Json::Object(found.clone()), &json::Layout::default());
+        report.note(Part::Reasoning, format!("only with {settings}"), None);
+        switches = found;
     }
+    let thinking = Stage { switches, ..stage.clone() };
     let opening = probe.opening(&stage).unwrap_or_default();
     let preferred = opening.chars().count();
     let forms = Forms {
         neither: None,
         content: Some(plain.items.clone()),
-        reasoning: shape(probe, &Said::default().with_reasoning(REASONING), &stage, None).map(|located| located.items),
-        both: shape(probe, &Said::content(CONTENT).with_reasoning(REASONING), &stage, None)
+        reasoning: shape(probe, &Said::default().with_reasoning(REASONING), &thinking, None)
+            .map(|located| located.items),
+        both: shape(probe, &Said::content(CONTENT).with_reasoning(REASONING), &thinking, None)
             .map(|located| located.items),
     };
     let mut found = Found { opening, ..Found::default() };
     found.assistant.pattern = pattern(&forms, preferred, report)?;
-    found.assistant.trims = trims(probe, &stage, None, &found.assistant.pattern);
-    let mut stages = Stages { answer: stage.clone(), call: None };
+    found.assistant.trims = trims(probe, &thinking, None, &found.assistant.pattern);
+    let mut stages = Stages { answer: stage.clone(), switches: thinking.switches, call: None };
     match call {
         Ok(call) => {
-            let known = known_of(&plain.items, &forms);
-            find_calls(probe, &call, &known, preferred, &mut found, report);
+            let known = Plain { opening: preferred, ..known_of(&plain.items, &forms) };
+            find_calls(probe, &call, &stages, &known, &mut found, report);
             stages.call = Some((call.stage, call.base));
         }
         Err(refusal) => {
@@ -116,8 +128,8 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
 fn find_calls(
     probe: &Probe<'_>,
     call: &stages::FirstCall,
+    stages: &Stages,
     known: &Plain,
-    preferred: usize,
     found: &mut Found,
     report: &mut Report,
 ) {
@@ -127,7 +139,8 @@ fn find_calls(
             reasoning: reasoning.then(|| REASONING.to_owned()),
             calls: plain_calls(1),
         };
-        shape(probe, &said, &call.stage, Some(&call.arguments))
+        let stage = if reasoning { stages.thinking(&call.stage) } else { call.stage.clone() };
+        shape(probe, &said, &stage, Some(&call.arguments))
     };
     let variants = Variants {
         alone: variant(false, false),
@@ -148,7 +161,7 @@ fn find_calls(
         reasoning: folded(&variants.reasoning),
         both: folded(&variants.both),
     };
-    let Some(pattern) = pattern(&forms, preferred, report) else {
+    let Some(pattern) = pattern(&forms, known.opening, report) else {
         let words = "what stands around the calls differs from turn to turn";
         return report.set(Part::Calls, Outcome::Missing(words.to_owned()));
     };
@@ -164,7 +177,7 @@ fn find_calls(
         Some(IdForm::FunctionAndNumber) => CallIds::from_text("functions.{name}:{index}").unwrap_or_default(),
         _ => CallIds::Any,
     };
-    let trims = trims(probe, &call.stage, Some(&call.arguments), &pattern);
+    let trims = trims(probe, &stages.thinking(&call.stage), Some(&call.arguments), &pattern);
     found.with_calls = Some(Shape { pattern, trims });
     found.calls = Some(calls);
 }
@@ -211,5 +224,6 @@ fn known_of(plain: &[Item], forms: &Forms) -> Plain {
         before: plain[..at].to_vec(),
         between: between.unwrap_or_default(),
         behind: plain.get(last + 1..).unwrap_or_default().to_vec(),
+        opening: 0,
     }
 }

@@ -1,6 +1,7 @@
 //! Reasoning that a template does not write in a plain turn: only with a switch, only beside calls, or not at all while its
 //! generation prompt opens it.
 
+use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_format::Field;
 use rolecall_render::{TemplateOptions, analyze_template};
@@ -16,12 +17,12 @@ use crate::turn::Pattern;
 /// Switches that are tried.
 const MOST_SWITCHES: usize = 6;
 
-/// Surroundings with a switch by which reasoning is written.
+/// A switch with which reasoning is written.
 pub(crate) fn switched(
     probe: &Probe<'_>,
     stage: &Stage,
     with_reasoning: &impl Fn(&Stage) -> Option<Located>,
-) -> Option<Stage> {
+) -> Option<Object> {
     let analysis = analyze_template(probe.template(), &TemplateOptions::default()).ok()?;
     let flags = analysis.switches.iter().filter(|switch| {
         let is_flag = |value: &rolecall_render::jinja::Constant| {
@@ -31,9 +32,9 @@ pub(crate) fn switched(
     });
     for switch in flags.take(MOST_SWITCHES) {
         for value in [true, false] {
-            let switched = Stage { switches: object! { switch.name.clone() => Json::Bool(value) }, ..stage.clone() };
-            if with_reasoning(&switched).is_some() {
-                return Some(switched);
+            let switches = object! { switch.name.clone() => Json::Bool(value) };
+            if with_reasoning(&Stage { switches: switches.clone(), ..stage.clone() }).is_some() {
+                return Some(switches);
             }
         }
     }

@@ -32,10 +32,12 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
     let both = with(&forms.both, &[Field::Content, Field::Reasoning]);
     let content = with(&forms.content, &[Field::Content]);
     let reasoning = with(&forms.reasoning, &[Field::Reasoning]);
+    // Where content is left out, the turn that was given one is a turn without.
+    let neither = forms.neither.clone().or_else(|| forms.content.clone().filter(|_| content.is_none()));
     let (full, others) = match (both, content, reasoning) {
         (Some(both), content, reasoning) => (both, [(Field::Reasoning, content), (Field::Content, reasoning)]),
         (None, Some(content), Some(reasoning)) => {
-            match forms.neither.as_ref().and_then(|neither| joined(&content, &reasoning, neither, preferred)) {
+            match neither.as_ref().and_then(|neither| joined(&content, &reasoning, neither, preferred)) {
                 Some(joined) => (joined, [(Field::Reasoning, Some(content)), (Field::Content, Some(reasoning))]),
                 None => {
                     report.note(
@@ -43,15 +45,13 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
                         "content and reasoning are written alike or not together",
                         None,
                     );
-                    (reasoning, [(Field::Reasoning, forms.neither.clone()), (Field::Content, None)])
+                    (reasoning, [(Field::Reasoning, neither), (Field::Content, None)])
                 }
             }
         }
-        (None, Some(content), None) => (content, [(Field::Content, forms.neither.clone()), (Field::Reasoning, None)]),
-        (None, None, Some(reasoning)) => {
-            (reasoning, [(Field::Reasoning, forms.neither.clone()), (Field::Content, None)])
-        }
-        (None, None, None) => return forms.neither.clone().map(|items| Pattern { items, groups: Vec::new() }),
+        (None, Some(content), None) => (content, [(Field::Content, neither), (Field::Reasoning, None)]),
+        (None, None, Some(reasoning)) => (reasoning, [(Field::Reasoning, neither), (Field::Content, None)]),
+        (None, None, None) => return neither.map(|items| Pattern { items, groups: Vec::new() }),
     };
     let mut groups: Vec<Range<usize>> = Vec::new();
     for (field, without) in others {
@@ -70,7 +70,8 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
         };
         if groups.iter().all(|other| group.end <= other.start || other.end <= group.start) {
             groups.push(group);
-        } else {
+        } else if !(field == Field::Content && hole_at(&full, Field::Calls).is_none()) {
+            // A turn of nothing at all is not worth a word.
             report.note(part_of(field), "what goes with it cannot be told from what goes with another value", None);
         }
     }

@@ -37,6 +37,7 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         }
         tally
     };
+    let thinking = stages.thinking(&stages.answer);
     let answers: Vec<(Said, &Stage)> =
         CONTENTS.iter().map(|content| (Said::content(content), &stages.answer)).collect();
     report.set(Part::Content, outcome(&check(&answers)));
@@ -48,7 +49,7 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         let thought: Vec<(Said, &Stage)> = CONTENTS
             .iter()
             .zip(THOUGHTS)
-            .map(|(content, thought)| (Said::content(content).with_reasoning(thought), &stages.answer))
+            .map(|(content, thought)| (Said::content(content).with_reasoning(thought), &thinking))
             .collect();
         report.set(Part::Reasoning, outcome(&check(&thought)));
     } else {
@@ -60,6 +61,7 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
     };
     report.set(Part::Opening, opening);
     if let (Some((stage, base)), Some(calls)) = (&stages.call, &found.calls) {
+        let thinking = stages.thinking(stage);
         let with = |calls: Vec<Called>| (Said { calls, ..base.clone() }, stage);
         let one = check(&[
             with(vec![called(0, telling())]),
@@ -71,8 +73,8 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         let content = Said::content(CONTENTS[1]);
         let mixed = check(&[
             (content.clone().calling(vec![called(1, telling())]), stage),
-            (base.clone().with_reasoning(THOUGHTS[0]).calling(vec![called(1, few())]), stage),
-            (content.with_reasoning(THOUGHTS[1]).calling(vec![called(1, few())]), stage),
+            (base.clone().with_reasoning(THOUGHTS[0]).calling(vec![called(1, few())]), &thinking),
+            (content.with_reasoning(THOUGHTS[1]).calling(vec![called(1, few())]), &thinking),
         ]);
         if mixed.same < mixed.tried {
             let words = mixed.first.clone().unwrap_or_default();
