@@ -136,9 +136,9 @@ pub struct Parse {
     #[arg(long, value_enum, value_name = "WHY", conflicts_with = "jsonl")]
     pub finish: Option<FinishArg>,
     #[command(flatten)]
-    pub policies: Policies,
-    #[command(flatten)]
     pub batch: Batch,
+    #[command(flatten)]
+    pub policies: Policies,
 }
 
 /// Render each assistant message of a conversation, read it back, and compare

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rolecall::{ChatTemplate, Ids, Json, Message, ParseOptions, Reply, Request, infer, object};
+use rolecall::{Ids, Json, Message, ParseOptions, Reply, Request, infer, object};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::failure::Failure;
@@ -26,7 +26,8 @@ pub struct Ready {
 }
 
 impl Reader {
-    pub fn new(layouts: &Layouts) -> Result<Reader, Failure> {
+    /// `tokens` are those of the tokenizer whose ids are read; none where text is.
+    pub fn new(layouts: &Layouts, tokens: Vec<String>) -> Result<Reader, Failure> {
         let chat = Chat {
             format: layouts.format.clone(),
             formats: layouts.formats.clone(),
@@ -41,7 +42,7 @@ impl Reader {
             tool_calls: None,
             now: layouts.now,
         };
-        Ok(Reader { job: Job::with_template(&chat, &own, None)?, replies: Replies::default() })
+        Ok(Reader { job: Job::with_template(&chat, &own, None)?, replies: Replies { tokens, ..Replies::default() } })
     }
 
     /// How the output behind a request is read. The prompt's end is that of the request, unless it is given.
@@ -98,6 +99,7 @@ fn speaking(mut request: Request) -> Request {
 /// What can be read, by format and by template; shared by threads.
 #[derive(Default)]
 struct Replies {
+    tokens: Vec<String>,
     by_format: RwLock<HashMap<String, Arc<Reply>>>,
     by_template: RwLock<HashMap<Content, Arc<Reply>>>,
 }
@@ -110,16 +112,16 @@ impl Replies {
         Ok(match asked.template()? {
             Some(template) => {
                 let content = (template.source().to_owned(), template.tokens().to_vec());
-                find_or_make(&self.by_template, content, || of_template(&template))
+                // The template's own layouts, and what its family's models are known to write otherwise.
+                let layouts = || infer(&template).format.corrected(template.source()).0;
+                find_or_make(&self.by_template, content, || Reply::with_tokens(&layouts(), &self.tokens))
             }
-            None => find_or_make(&self.by_format, asked.format.name.clone(), || Reply::new(asked.format)),
+            None => {
+                let make = || Reply::with_tokens(asked.format, &self.tokens);
+                find_or_make(&self.by_format, asked.format.name.clone(), make)
+            }
         })
     }
-}
-
-/// The template's own layouts, and what its family's models are known to write otherwise.
-fn of_template(template: &ChatTemplate) -> Reply {
-    Reply::new(&infer(template).format.corrected(template.source()).0)
 }
 
 fn find_or_make<K: std::hash::Hash + Eq>(

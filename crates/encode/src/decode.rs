@@ -62,6 +62,13 @@ impl Decoder {
         self.markers.contains(&id)
     }
 
+    /// The texts of all those ids, in order.
+    pub fn markers(&self) -> Vec<String> {
+        let mut ids: Vec<u32> = self.markers.iter().copied().collect();
+        ids.sort_unstable();
+        ids.into_iter().filter_map(|id| self.tokenizer.token_text(id)).collect()
+    }
+
     /// Appends the bytes of an id that stands inside a text, as a model says it behind its prompt. A character may be cut.
     pub fn append(&self, id: u32, bytes: &mut Vec<u8>) -> Result<(), Error> {
         self.push(id, &mut None, bytes)

@@ -16,7 +16,8 @@ use rolecall_parse::{Event, OutputParser, Stop};
 /// }"#;
 /// let decoder = Arc::new(Decoder::new(Arc::new(HuggingFace::from_bytes(json, None)?)));
 /// let registry = Registry::builtin();
-/// let reply = Arc::new(Reply::new(registry.get("chatml").expect("built in")));
+/// let format = registry.get("chatml").expect("built in");
+/// let reply = Arc::new(Reply::with_tokens(format, &decoder.markers()));
 /// let options = ParseOptions { prompt_tail: "<|im_start|>assistant\n".into(), ..ParseOptions::default() };
 ///
 /// let mut parser = IdParser::new(OutputParser::new(&reply, options), decoder);
@@ -36,7 +37,8 @@ pub struct IdParser {
 }
 
 impl IdParser {
-    /// A parser that is given the ids of the decoder's tokenizer.
+    /// A parser that is given the ids of the decoder's tokenizer; its reply was made with the decoder's
+    /// [`markers`](Decoder::markers).
     pub fn new(parser: OutputParser, decoder: Arc<Decoder>) -> IdParser {
         IdParser { parser, decoder, bytes: Vec::new() }
     }

@@ -35,7 +35,7 @@ impl Trip {
 }
 
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts)?;
+    let reader = Reader::new(&args.layouts, Vec::new())?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
     let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| trips(&reader, &request));
     let trips = trips.map_err(|refusal| refused(refusal, &source))?;

@@ -15,11 +15,20 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 
 /// Reads the output to its end and gives the events of each piece as soon as it is there.
-pub fn feed(args: &Parse, ready: Ready, stop: Stop, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Failure> {
+pub fn feed(
+    args: &Parse,
+    ready: Ready,
+    decoder: Option<Decoder>,
+    stop: Stop,
+    sink: &mut impl FnMut(Event<'_>),
+) -> Result<(), Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
     let parser = OutputParser::new(&ready.reply, ready.options);
-    match &args.tokenizer {
-        Some(tokenizer) => feed_ids(path, tokenizer, parser, stop, sink),
+    match decoder {
+        Some(decoder) => {
+            let tokenizer = args.tokenizer.as_deref().unwrap_or(Path::new(""));
+            feed_ids(path, tokenizer, IdParser::new(parser, Arc::new(decoder)), stop, sink)
+        }
         None if args.chunks => feed_chunks(path, parser, stop, sink),
         None => feed_text(path, parser, stop, sink),
     }
@@ -66,12 +75,10 @@ fn not_utf8(path: &Path, offset: usize) -> Failure {
 fn feed_ids(
     path: &Path,
     tokenizer: &Path,
-    parser: OutputParser,
+    mut parser: IdParser,
     stop: Stop,
     sink: &mut impl FnMut(Event<'_>),
 ) -> Result<(), Failure> {
-    let decoder = Arc::new(Decoder::new(files::load_tokenizer(tokenizer)?));
-    let mut parser = IdParser::new(parser, decoder);
     for (number, line) in lines(path)?.enumerate() {
         let line = line.map_err(|error| files::unreadable_file(path, &error))?;
         for id in ids(&line, number + 1, path)? {

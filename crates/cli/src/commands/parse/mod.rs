@@ -4,7 +4,7 @@ mod input;
 mod line;
 
 use rolecall::json::{Layout, write_into};
-use rolecall::{Event, Json, ParseOptions, Reading, Request, answer};
+use rolecall::{Decoder, Event, Json, ParseOptions, Reading, Request, answer};
 
 use crate::args::{FinishArg, Parse};
 use crate::batch::{Journal, Plan, Rows, answer_lines};
@@ -18,7 +18,8 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 
 pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts)?;
+    let decoder = args.tokenizer.as_deref().map(|path| files::load_tokenizer(path).map(Decoder::new)).transpose()?;
+    let reader = Reader::new(&args.layouts, decoder.as_ref().map(Decoder::markers).unwrap_or_default())?;
     let policies = args.policies.options();
     if args.batch.jsonl {
         return run_batch(args, reader, policies, output);
@@ -32,7 +33,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
         false => reading.add(&event),
     };
     let stop = args.finish.unwrap_or(FinishArg::Stop).stop();
-    input::feed(args, ready, stop, &mut sink)?;
+    input::feed(args, ready, decoder, stop, &mut sink)?;
     written?;
     if !args.events {
         output.write_json(&answer::of_reading(None, &reading))?;
