@@ -1,6 +1,6 @@
 use fastrand::Rng;
 use rolecall::json::{Number, Object};
-use rolecall::{Field, Format, Json, Slot, Tool, codec, object};
+use rolecall::{CallIds, Field, Format, Json, Slot, Tool, codec, object};
 
 use crate::generate;
 
@@ -23,7 +23,7 @@ pub enum Taste {
 }
 
 /// What a format has a place for in an assistant's turn.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Places {
     /// Text in a turn without calls.
     pub content: bool,
@@ -41,6 +41,12 @@ pub struct Places {
     pub code: bool,
     /// The ids of calls.
     pub ids: bool,
+    /// How its calls are named.
+    pub call_ids: CallIds,
+    /// Whether only the id says which function is called.
+    pub names_in_ids: bool,
+    /// Whether each call is one JSON object.
+    pub calls_are_objects: bool,
     /// Keys and names that are no words of a programming language.
     pub free_names: bool,
 }
@@ -65,6 +71,10 @@ impl Places {
             functions: is_there(Slot::Call),
             code: is_there(Slot::CallInterpreter),
             ids: prints(format.layout(Slot::Call), Field::Id),
+            call_ids: format.rules.call_ids.clone(),
+            names_in_ids: is_there(Slot::Call)
+                && ![Field::Name, Field::Call].into_iter().any(|field| prints(format.layout(Slot::Call), field)),
+            calls_are_objects: format.layout(Slot::Call).is_some_and(is_object),
             free_names: !is_there(Slot::Argument) && format.layout(Slot::Call).is_some_and(is_json),
         }
     }
@@ -81,6 +91,16 @@ fn is_json(layout: &rolecall::Layout) -> bool {
         })
     }
     among(layout.ops())
+}
+
+/// Whether a layout writes a call as one JSON object.
+fn is_object(layout: &rolecall::Layout) -> bool {
+    use rolecall::{Codec, Op};
+    layout.ops().iter().any(|op| match op {
+        Op::Hole { codec, .. } => matches!(codec, Codec::Call(_)),
+        Op::Literal(text) => text.contains('{') && text.contains('"'),
+        Op::Control(_) | Op::Group(_) | Op::Seam | Op::Own(_) => false,
+    })
 }
 
 /// A message of a seed for a format whose marks are these.
@@ -126,13 +146,14 @@ struct Maker<'a> {
 
 impl Maker<'_> {
     fn call(&mut self, at: usize, tools: &mut Vec<Json>) -> Json {
-        let id = format!("call{}{at}", self.rng.u32(..));
         if self.places.code && (!self.places.functions || self.rng.bool()) {
             let code = self.text();
+            let id = self.id("", at);
             return object! { "id" => id, "type" => "code_interpreter", "code_interpreter" => object! { "input" => code } }
                 .into();
         }
         let name = self.name(at);
+        let id = self.id(&name, at);
         let mut arguments = Object::new();
         let mut properties = Object::new();
         for _ in 0..[0, 1, 1, 2, 2, 3, 5][self.rng.usize(..7)] {
@@ -146,6 +167,17 @@ impl Maker<'_> {
         tools.push(object! { "type" => "function", "function" => function }.into());
         let function = object! { "name" => name, "arguments" => arguments };
         object! { "id" => id, "type" => "function", "function" => function }.into()
+    }
+
+    /// An id as the family writes it.
+    fn id(&mut self, name: &str, at: usize) -> String {
+        if let Some(id) = self.places.call_ids.id_of(name, at) {
+            return id;
+        }
+        if self.places.names_in_ids {
+            return format!("functions.{name}:{at}");
+        }
+        (0..9).map(|_| self.rng.alphanumeric()).collect()
     }
 
     /// A function's name; no two calls have the same, since their tools differ.

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use rolecall::json::{self, Object};
 use rolecall::{ChatTemplate, ParseOptions, Reply, infer};
-use rolecall::{Conversation, Format, Json, LossPolicy, Options, Origin, RuleMode, Slot, loss_spans, object, render};
+use rolecall::{
+    Conversation, Format, Json, LossPolicy, Op, Options, Origin, RuleMode, Slot, loss_spans, object, render,
+};
 
 use super::message::{Places, Said};
 use crate::generate;
@@ -63,7 +65,13 @@ impl Subject {
         let layouts = slots.into_iter().filter_map(|slot| Some((slot, format.layout(slot)?.ops().to_vec())));
         let mut own = Format::new("reply");
         own.controls = Arc::clone(&format.controls);
-        let marks = generate::marks(&own.with_layouts(layouts.collect::<Vec<_>>()));
+        let own = own.with_layouts(layouts.collect::<Vec<_>>());
+        let mut marks = generate::marks(&own);
+        let literals = slots.into_iter().filter_map(|slot| Some(literals(own.layout(slot)?.ops())));
+        marks.extend(literals.flatten().flat_map(|literal| tags(&literal).map(str::to_owned).collect::<Vec<_>>()));
+        marks.extend(format.generation.stop.iter().cloned());
+        marks.sort();
+        marks.dedup();
         let controls = format.controls.iter().flat_map(|control| control.texts().map(str::to_owned)).collect();
         let reply = Arc::new(Reply::new(&format));
         Some(Subject { label, reply, places, marks, controls, format: Arc::new(format) })
@@ -87,15 +95,54 @@ impl Subject {
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
             return Err("nothing is written".to_owned());
         };
-        let pieces = prompt.segments_in(first.start..last.end);
+        let opening: String = self.opening();
+        let first = match prompt.text()[..first.start].ends_with(&opening) {
+            true => first.start..last.end,
+            false => whole_tokens(prompt.text(), first.start)..last.end,
+        };
+        let pieces = prompt.segments_in(first.clone());
         let pieces = pieces.map(|piece| (piece.text.to_owned(), matches!(piece.origin, Origin::Control(_))));
         Ok(Written { prompt_tail: prompt.text()[..first.start].to_owned(), pieces: pieces.collect() })
+    }
+
+    /// The generation prompt's fixed text.
+    fn opening(&self) -> String {
+        let ops = self.format.layout(Slot::Generate).map_or(&[][..], |layout| layout.ops());
+        let each = ops.iter().map(|op| match op {
+            Op::Literal(text) => text.as_str(),
+            Op::Control(id) => self.format.controls[id.0].text.as_str(),
+            _ => "",
+        });
+        each.collect()
     }
 
     /// How a reply is read.
     pub fn options(&self, said: &Said, prompt_tail: &str) -> ParseOptions {
         ParseOptions { tools: said.tools(), prompt_tail: prompt_tail.to_owned(), ..ParseOptions::default() }
     }
+}
+
+/// Where the model's text begins, when it is to begin at that place: a prompt ends behind a whole token, and a turn that opens otherwise
+/// than the generation prompt may part from it inside one.
+fn whole_tokens(prompt: &str, at: usize) -> usize {
+    let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | ']' | ':');
+    prompt[..at].char_indices().rev().find(|(_, c)| is_end(*c)).map_or(0, |(end, c)| end + c.len_utf8())
+}
+
+/// The literal texts of a layout.
+fn literals(ops: &[Op]) -> Vec<String> {
+    let each = ops.iter().flat_map(|op| match op {
+        Op::Literal(text) => vec![text.clone()],
+        Op::Group(inner) => literals(inner),
+        _ => Vec::new(),
+    });
+    each.collect()
+}
+
+/// The tags inside a mark, which a reader may take for marks of their own.
+fn tags(mark: &str) -> impl Iterator<Item = &str> {
+    let starts = mark.match_indices(['<', '[']).map(|(at, _)| at);
+    starts.filter_map(|at| Some(&mark[at..=at + mark[at..].find(['>', ']'])?]))
 }
 
 /// Every format here that has calls or reasoning.
