@@ -211,7 +211,7 @@ impl OutputParser {
     }
 
     fn not_utf8(&mut self, length: usize, on: &mut impl FnMut(Event<'_>)) {
-        let start = self.pending.start + self.pending.text.len() as u64;
+        let start = self.pending.offset(self.pending.text.len());
         on(Event::Malformed(Malformed { span: start..start + length as u64, why: Why::NotUtf8 }));
         self.push("\u{fffd}", Some(false), on);
     }
@@ -442,7 +442,7 @@ impl OutputParser {
                     return Flow::Again;
                 }
                 if self.shared.options.text_after_calls == TextAfterCalls::Report {
-                    let start = pending.start + *at as u64;
+                    let start = pending.offset(*at);
                     let why = Why::Expected("another call or the end of the turn".into());
                     on(Event::Malformed(Malformed { span: start..start, why }));
                 }
@@ -468,7 +468,7 @@ impl OutputParser {
                 Flow::Again
             }
             _ => {
-                let start = pending.start + *at as u64;
+                let start = pending.offset(*at);
                 on(Event::Malformed(Malformed { span: start..start, why: Why::AfterEnd }));
                 self.state = State::Text { part: Part::Content, blank: None };
                 Flow::Again
@@ -514,7 +514,7 @@ impl OutputParser {
             self.state = State::Text { part: Part::Content, blank: Some(blank.unwrap_or_default()) };
             return self.say(pending.shown(mark), on);
         }
-        let start = pending.start + mark.start as u64;
+        let start = pending.offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
         self.state = State::Call(Box::new(Running::new(program, start, pending.shown(mark), in_reasoning)));
     }
@@ -622,7 +622,7 @@ impl<'p> View<'p> {
 
     /// Where a byte of it stands in the output.
     pub fn offset(self, at: usize) -> u64 {
-        self.pending.start + at as u64
+        self.pending.offset(at)
     }
 }
 
@@ -638,6 +638,11 @@ impl Pending {
     /// A part of it without what is the prompt's.
     fn shown(&self, range: std::ops::Range<usize>) -> &str {
         &self.text[range.start.max(self.hidden).min(range.end)..range.end]
+    }
+
+    /// Where a byte of it stands in the output; what is the prompt's stands before its start.
+    fn offset(&self, at: usize) -> u64 {
+        self.start + at.saturating_sub(self.hidden) as u64
     }
 
     fn drop_up_to(&mut self, at: usize) {

@@ -302,6 +302,17 @@ impl Reader<'_> {
                 return true;
             }
             let Some(character) = text[at..].chars().next() else { continue };
+            if at == 0 {
+                // The prompt has the beginning of the mark that the turn opens with.
+                let opened =
+                    self.subject.marks.iter().flat_map(|mark| ends_of(mark).filter(|end| text.starts_with(end)));
+                reached.extend(opened.map(|end| (end.len(), 0)));
+            }
+            let is_over = self.subject.format.generation.stop.iter().any(|stop| text[..at].contains(stop.as_str()));
+            if is_over && out_at == out.len() && self.subject.marks.iter().any(|mark| mark.contains(&text[at..])) {
+                // Behind the end, a mark that is cut off is one all the same.
+                return true;
+            }
             if out[out_at..].starts_with(character) {
                 reached.insert((at + character.len_utf8(), out_at + character.len_utf8()));
             }
@@ -339,6 +350,11 @@ impl Reader<'_> {
         let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. }));
         count == 0 && has_call && self.subject.places.calls_are_objects && before.contains('{')
     }
+}
+
+/// What a mark ends with, from each of its characters on.
+fn ends_of(mark: &str) -> impl Iterator<Item = &str> {
+    mark.char_indices().map(|(at, _)| &mark[at..])
 }
 
 /// Where a reading is not what was said.

@@ -61,6 +61,7 @@ impl Subject {
             Slot::Argument,
             Slot::ArgumentString,
             Slot::ArgumentSeparator,
+            Slot::Generate,
         ];
         let layouts = slots.into_iter().filter_map(|slot| Some((slot, format.layout(slot)?.ops().to_vec())));
         let mut own = Format::new("reply");
