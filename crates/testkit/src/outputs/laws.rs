@@ -128,20 +128,20 @@ impl Reader<'_> {
 
     /// However a text is cut, its events are the same; and they are in order.
     pub fn splits(&self, text: &str, rng: &mut Rng) -> Result<Log, Broken> {
-        let whole = self.read([text], Stop::End);
+        let whole = self.read([text], Stop::Length);
         let broken = |how: String, log: &Log| Broken {
             law: "any split gives the same events",
             output: text.to_owned(),
             what: format!("{how}\n  whole: {:?}\n  split: {:?}", whole.seen, log.seen),
         };
         self.in_order(text, &whole)?;
-        let log = self.read(characters(text), Stop::End);
+        let log = self.read(characters(text), Stop::Length);
         if log != whole {
             return Err(broken("character by character".to_owned(), &log));
         }
         for most in [3, 12] {
             let pieces = pieces(text, most, rng);
-            let log = self.read(pieces.iter().copied(), Stop::End);
+            let log = self.read(pieces.iter().copied(), Stop::Length);
             if log != whole {
                 return Err(broken(format!("in pieces {pieces:?}"), &log));
             }
@@ -152,7 +152,7 @@ impl Reader<'_> {
         for at in 0..count {
             let at = if all { borders[at] } else { borders[rng.usize(..borders.len())] };
             let (one, other) = text.split_at(at);
-            let log = self.read([one, other], Stop::End);
+            let log = self.read([one, other], Stop::Length);
             if log != whole {
                 return Err(broken(format!("cut between {one:?} and {other:?}"), &log));
             }
@@ -162,8 +162,8 @@ impl Reader<'_> {
 
     /// However the bytes between two control tokens are cut, the events are the same.
     pub fn ids(&self, written: &Written, rng: &mut Rng) -> Result<Log, Broken> {
-        let whole =
-            self.read_bytes(written.pieces.iter().map(|(text, is_control)| (text.as_bytes(), *is_control)), Stop::End);
+        let whole = self
+            .read_bytes(written.pieces.iter().map(|(text, is_control)| (text.as_bytes(), *is_control)), Stop::Length);
         let text = written.text();
         self.in_order(&text, &whole)?;
         for most in [1, 4, 9] {
@@ -176,7 +176,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            let log = self.read_bytes(cut.iter().copied(), Stop::End);
+            let log = self.read_bytes(cut.iter().copied(), Stop::Length);
             if log != whole {
                 return Err(Broken {
                     law: "any split of ids gives the same events",
@@ -278,7 +278,8 @@ impl Reader<'_> {
         let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. } | Seen::CodeStarted { .. }));
         if !has_call {
             let out: String = log.raw_texts().collect();
-            if !self.is_left_out(text, &out) {
+            let is_over = log.seen.contains(&Seen::Stop(Stop::End));
+            if !self.is_left_out(text, &out, is_over) {
                 return Err(Broken {
                     law: "nothing is lost",
                     output: text.to_owned(),
@@ -290,7 +291,7 @@ impl Reader<'_> {
     }
 
     /// Whether a text is what came out with marks and white space put in.
-    fn is_left_out(&self, text: &str, out: &str) -> bool {
+    fn is_left_out(&self, text: &str, out: &str, is_over: bool) -> bool {
         let marks: Vec<&str> =
             self.subject.marks.iter().map(String::as_str).filter(|mark| text.contains(mark)).collect();
         // Places in the text and in what came out that can be reached, least first.
@@ -308,7 +309,6 @@ impl Reader<'_> {
                     self.subject.marks.iter().flat_map(|mark| ends_of(mark).filter(|end| text.starts_with(end)));
                 reached.extend(opened.map(|end| (end.len(), 0)));
             }
-            let is_over = self.subject.format.generation.stop.iter().any(|stop| text[..at].contains(stop.as_str()));
             if is_over && out_at == out.len() && self.subject.marks.iter().any(|mark| mark.contains(&text[at..])) {
                 // Behind the end, a mark that is cut off is one all the same.
                 return true;

@@ -69,7 +69,9 @@ impl Subject {
         let own = own.with_layouts(layouts.collect::<Vec<_>>());
         let mut marks = generate::marks(&own);
         let literals = slots.into_iter().filter_map(|slot| Some(literals(own.layout(slot)?.ops())));
-        marks.extend(literals.flatten().flat_map(|literal| tags(&literal).map(str::to_owned).collect::<Vec<_>>()));
+        for literal in literals.flatten() {
+            marks.extend(tags(&literal).chain(literal.lines()).filter(|part| !part.is_empty()).map(str::to_owned));
+        }
         marks.extend(format.generation.stop.iter().cloned());
         marks.sort();
         marks.dedup();
