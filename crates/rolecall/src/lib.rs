@@ -49,6 +49,7 @@ pub use rolecall_format::{
     Identity, Layout, LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved,
     codec, load, shared_calls, write_reply,
 };
+pub use rolecall_grammar as grammar;
 pub use rolecall_infer::infer;
 pub use rolecall_interop::{self as interop, Dialect, dialects};
 pub use rolecall_openai::Request;

@@ -1,7 +1,7 @@
 //! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
 //! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts;
 //! `transcript` reads model output cut in any way; `generate` makes conversations for property tests, `toy` is a tokenizer without files, `gguf` writes files of that kind.
-//! `forge` tries to forge control tokens. The binary `conform` runs golden files from anywhere.
+//! `matcher` says whether a grammar takes a text. `forge` tries to forge control tokens. The binary `conform` runs golden files from anywhere.
 //! Start reading at [`Fixture`] and [`golden`].
 
 #![expect(clippy::panic, reason = "a broken case fails the test that reads it")]
@@ -12,6 +12,7 @@ pub mod generate;
 mod gguf;
 pub mod golden;
 mod makers;
+mod matcher;
 pub mod outputs;
 mod report;
 pub mod texts;
@@ -21,6 +22,7 @@ pub mod transcript;
 pub use fixture::Fixture;
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
+pub use matcher::matches;
 pub use report::{Report, Verdict};
 pub use toy::Toy;
 

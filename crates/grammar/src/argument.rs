@@ -1,0 +1,193 @@
+//! Arguments one by one: each with its key and its value.
+
+use rolecall_format::codec::{JsonStyle, literal};
+use rolecall_format::{Codec, Field, Op, Slot};
+
+use crate::grammar::Rules;
+use crate::node::FreeText;
+use crate::reply::Composer;
+use crate::schema::{Form, Property, Schema, Shape};
+use crate::value::{self, Syntax, Writer, listed};
+use crate::{Class, Node, Note, Pattern};
+
+/// Python keyword arguments.
+pub(crate) fn keywords(schema: &Schema, rules: &mut Rules) -> Node {
+    let mut parts = Vec::new();
+    let (properties, others) = arguments(schema);
+    for property in &properties {
+        let value = Writer::new(schema, Syntax::Python, rules).shape(&property.shape);
+        parts.push((Node::sequence([Node::literal(format!("{}=", property.name)), value]), property.required));
+    }
+    let others = others.map(|shape| {
+        let value = Writer::new(schema, Syntax::Python, rules).shape(&shape);
+        Node::sequence([Node::Pattern(any_name()), Node::literal("="), value])
+    });
+    listed(parts, &Node::literal(", "), others, rules)
+}
+
+/// Arguments by the layouts `argument` and `argument-string`.
+pub(crate) fn one_by_one(composer: &Composer<'_>, schema: &Schema, rules: &mut Rules) -> Node {
+    let (properties, others) = arguments(schema);
+    let mut parts = Vec::new();
+    for property in &properties {
+        let key = Node::literal(&property.name);
+        let node = argument(composer, schema, &key, Some(&property.name), &property.shape, rules);
+        parts.push((node, property.required));
+    }
+    let others = others.map(|shape| argument(composer, schema, &Node::Pattern(any_name()), None, &shape, rules));
+    let separator = composer.format.layout(Slot::ArgumentSeparator);
+    let separator = separator.map_or(Node::empty(), |layout| composer.ops(layout.ops(), &mut |_, _| None));
+    match separator.is_empty() {
+        // With nothing between them each is there or not by itself.
+        true => {
+            let each = parts.into_iter().map(|(node, needed)| if needed { node } else { node.optional() });
+            Node::sequence(each.chain(others.map(|node| node.repeated(0, None))))
+        }
+        false => listed(parts, &separator, others, rules),
+    }
+}
+
+/// The arguments that a schema lists, and what others are; a schema that lists none allows any.
+fn arguments(schema: &Schema) -> (Vec<Property>, Option<Shape>) {
+    match schema.arguments() {
+        Some(object) => (object.properties.clone(), object.others.as_deref().cloned()),
+        None => (Vec::new(), Some(Shape::Any)),
+    }
+}
+
+fn any_name() -> Pattern {
+    let first = Class::of(&[('A', 'Z'), ('_', '_'), ('a', 'z')]);
+    let more = Class::of(&[('0', '9'), ('A', 'Z'), ('_', '_'), ('a', 'z')]);
+    Pattern::Sequence(vec![Pattern::Class(first), Pattern::Class(more).repeated(0, None)])
+}
+
+/// One argument: its strings by their own layout where there is one.
+fn argument(
+    composer: &Composer<'_>,
+    schema: &Schema,
+    key: &Node,
+    name: Option<&str>,
+    shape: &Shape,
+    rules: &mut Rules,
+) -> Node {
+    let mut strings = Vec::new();
+    let mut others = Vec::new();
+    sort(schema, shape, &mut strings, &mut others, 0);
+    let plain = composer.format.layout(Slot::Argument);
+    let own = composer.format.layout(Slot::ArgumentString).or(plain);
+    let mut ways = Vec::new();
+    for (layout, shapes) in [(own, strings), (plain.or(own), others)] {
+        let Some(layout) = layout.filter(|_| !shapes.is_empty()) else { continue };
+        ways.push(fill(composer, layout.ops(), key, name, schema, &shapes, rules));
+    }
+    Node::choice(ways)
+}
+
+fn fill(
+    composer: &Composer<'_>,
+    ops: &[Op],
+    key: &Node,
+    name: Option<&str>,
+    schema: &Schema,
+    shapes: &[Shape],
+    rules: &mut Rules,
+) -> Node {
+    composer.ops(ops, &mut |field, codec| match (field, codec) {
+        (Field::Key, Codec::Json(style)) => Some(match name {
+            Some(name) => Node::literal(style.print(&name.into())),
+            None => Syntax::Json(*style).string(&Form::default()),
+        }),
+        (Field::Key, _) => Some(key.clone()),
+        (Field::Value, codec) => {
+            let each: Vec<Node> = shapes.iter().map(|shape| value_by(composer, codec, (schema, name), shape, rules)).collect();
+            Some(Node::choice(each))
+        }
+        _ => None,
+    })
+}
+
+/// Parts what are strings from what is not; definitions and unions are looked into.
+fn sort(schema: &Schema, shape: &Shape, strings: &mut Vec<Shape>, others: &mut Vec<Shape>, depth: usize) {
+    match shape {
+        Shape::Ref(_) if depth < 20 => sort(schema, schema.resolve(shape), strings, others, depth + 1),
+        Shape::Union(shapes) if depth < 20 => {
+            shapes.iter().for_each(|shape| sort(schema, shape, strings, others, depth + 1));
+        }
+        Shape::String(_) => strings.push(shape.clone()),
+        Shape::Const(value) if value.as_str().is_some() => strings.push(shape.clone()),
+        Shape::Any | Shape::Ref(_) | Shape::Union(_) => {
+            strings.push(Shape::String(Form::default()));
+            others.push(Shape::Any);
+        }
+        _ => others.push(shape.clone()),
+    }
+}
+
+/// A value as a codec prints it.
+fn value_by(
+    composer: &Composer<'_>,
+    codec: &Codec,
+    (schema, name): (&Schema, Option<&str>),
+    shape: &Shape,
+    rules: &mut Rules,
+) -> Node {
+    let mut by = |syntax: Syntax| Writer::new(schema, syntax, rules).shape(shape);
+    match (codec, shape) {
+        (Codec::Json(style), _) => json_value(schema, shape, *style),
+        (Codec::Python, _) => by(Syntax::Python),
+        (Codec::Marked(mark), _) => by(composer.marked(mark)),
+        (Codec::Cdata, Shape::String(form)) => in_section(form),
+        (_, Shape::String(form)) => raw(form, schema, name, rules),
+        (_, Shape::Const(value)) => Node::literal(match codec {
+            Codec::Mixed => literal::print_mixed(value),
+            _ => literal::print(value),
+        }),
+        (Codec::Mixed, Shape::Array { .. } | Shape::Object(_)) => json_value(schema, shape, JsonStyle::PLAIN),
+        (Codec::Mixed, Shape::Any) => {
+            // What is neither a list nor an object is as Python has it.
+            let words = ["None", "True", "False"].map(Node::literal);
+            let whole = Shape::Array { items: Box::new(Shape::Any), min: 0, max: None };
+            let object = crate::schema::ObjectShape { properties: Vec::new(), others: Some(Box::new(Shape::Any)) };
+            let mut json = |shape: &Shape| Writer::new(schema, Syntax::Json(JsonStyle::PLAIN), rules).shape(shape);
+            let (list, object) = (json(&whole), json(&Shape::Object(object)));
+            Node::choice(words.into_iter().chain([Node::Pattern(value::number()), list, object]))
+        }
+        _ => by(Syntax::Python),
+    }
+}
+
+fn json_value(schema: &Schema, shape: &Shape, style: JsonStyle) -> Node {
+    Node::Json(std::sync::Arc::new(schema.part(shape, style)))
+}
+
+/// A string as it is. What could hold the mark behind it cannot be held to a length or a pattern.
+fn raw(form: &Form, schema: &Schema, name: Option<&str>, rules: &mut Rules) -> Node {
+    if let Some(pattern) = form.pattern.as_ref().filter(|pattern| pattern.is_plain()) {
+        return Node::Pattern(pattern.clone());
+    }
+    let unsaid = [
+        (form.pattern.is_some(), "pattern"),
+        (form.min > 0 && form.pattern.is_none(), "minLength"),
+        (form.max.is_some() && form.pattern.is_none(), "maxLength"),
+    ];
+    for (_, keyword) in unsaid.into_iter().filter(|(unsaid, _)| *unsaid) {
+        let at = name.map_or(String::new(), |name| format!("/properties/{name}"));
+        let note = Note::Keyword { tool: schema.tool.clone(), at, keyword: keyword.to_owned() };
+        if !rules.notes.contains(&note) {
+            rules.notes.push(note);
+        }
+    }
+    Node::Text(FreeText::default())
+}
+
+/// A text as it is where XML allows it, or in a section.
+fn in_section(form: &Form) -> Node {
+    let bare = Class { negated: true, ranges: Class::chars("<&\n").ranges };
+    let bare = match &form.pattern {
+        Some(pattern) => pattern.map_classes(&|class| Pattern::Class(class.without(&Class::chars("<&\n").ranges))),
+        None => Pattern::Class(bare).repeated(form.min, form.max),
+    };
+    let inside = Node::Text(FreeText { avoid: vec!["]]>".into()], ..FreeText::default() });
+    let section = Node::sequence([Node::literal("<![CDATA["), inside, Node::literal("]]>")]);
+    Node::choice([section, Node::Pattern(bare)])
+}

@@ -1,0 +1,100 @@
+//! A free text as an automaton, for engines whose grammars cannot say "any text without".
+
+use std::collections::HashMap;
+
+use crate::Class;
+use crate::node::FreeText;
+
+/// A state: what may come next, and the state behind it. A text may end in any state.
+pub(crate) type Moves = Vec<(Class, usize)>;
+
+/// How far a text has come.
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct State {
+    /// The longest beginning of a mark that it ends with.
+    partial: String,
+    /// Whether it holds more than white space.
+    begun: bool,
+}
+
+/// The states of a free text, the first of them where it begins.
+pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
+    let marks: Vec<&str> = text.avoid.iter().map(String::as_str).filter(|mark| !mark.is_empty()).collect();
+    let start = State { partial: String::new(), begun: text.not_first.is_empty() };
+    let mut numbers = HashMap::from([(start.clone(), 0)]);
+    let mut waiting = vec![start];
+    let mut states: Vec<Moves> = Vec::new();
+    while let Some(state) = waiting.get(states.len()).cloned() {
+        let mut telling: Vec<char> = marks.iter().flat_map(|mark| mark.chars()).collect();
+        if !state.begun {
+            telling.extend(&text.not_first);
+            telling.extend(" \t\n\r".chars());
+        }
+        telling.sort_unstable();
+        telling.dedup();
+        let mut moves: Vec<(Class, State)> = Vec::new();
+        for character in &telling {
+            let Some(next) = step(&state, *character, &marks, &text.not_first) else { continue };
+            match moves.iter_mut().find(|(_, known)| *known == next) {
+                Some((class, _)) => class.ranges.push((*character, *character)),
+                None => moves.push((Class::of(&[(*character, *character)]), next)),
+            }
+        }
+        let others = Class { negated: true, ranges: telling.iter().map(|c| (*c, *c)).collect() };
+        moves.push((others, State { partial: String::new(), begun: true }));
+        let numbered = moves.into_iter().map(|(class, next)| {
+            let number = *numbers.entry(next.clone()).or_insert_with(|| {
+                waiting.push(next);
+                waiting.len() - 1
+            });
+            (class, number)
+        });
+        states.push(numbered.collect());
+    }
+    states
+}
+
+/// The state behind a character; none where the text may not go on so.
+fn step(state: &State, character: char, marks: &[&str], not_first: &[char]) -> Option<State> {
+    let begun = state.begun || !character.is_whitespace();
+    if !state.begun && begun && not_first.contains(&character) {
+        return None;
+    }
+    let mut partial = state.partial.clone();
+    partial.push(character);
+    if marks.iter().any(|mark| partial.ends_with(mark)) {
+        return None;
+    }
+    while !marks.iter().any(|mark| mark.starts_with(partial.as_str())) {
+        partial.remove(0);
+    }
+    Some(State { partial, begun })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn takes(text: &FreeText, found: &str) -> bool {
+        let states = states(text);
+        let mut at = 0;
+        for character in found.chars() {
+            match states[at].iter().find(|(class, _)| class.holds(character)) {
+                Some((_, next)) => at = *next,
+                None => return false,
+            }
+        }
+        true
+    }
+
+    #[test]
+    fn an_automaton_takes_the_texts_without_marks() {
+        let text = FreeText { avoid: vec!["aab".into(), "<t>".into()], not_first: vec!['['] };
+        for found in ["", "aa", "aaa", "ab", "<t", "<<t", " x[", "\n", "a<ta", "<t <t"] {
+            assert!(takes(&text, found) && text.takes(found), "{found}");
+        }
+        for found in ["aab", "aaab", "x<t>", "<<t>", "[", " \n[", "aa<t>b"] {
+            assert!(!takes(&text, found) && !text.takes(found), "{found}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+use std::sync::Arc;
+
+use rolecall_conversation::json;
+use rolecall_conversation::Tool;
+use rolecall_format::codec::JsonStyle;
+use rolecall_format::codec::call::{Keys, Style};
+use rolecall_format::{CallIds, Codec, Field, Format, Op, Slot};
+
+use crate::node::FreeText;
+use crate::reply::Composer;
+use crate::schema::Schema;
+use crate::value::{self, Syntax};
+use crate::{Class, Error, Node, Note, Pattern, ToolChoice, argument, marks};
+
+/// The most characters of an id that a family does not say how to make.
+const ID_LENGTH: usize = 64;
+
+/// The calls of a turn.
+pub(crate) struct Calls {
+    /// All of them.
+    pub(crate) node: Node,
+    /// How they open.
+    pub(crate) opening: String,
+    /// Whether that stands in no other text.
+    pub(crate) are_marked: bool,
+}
+
+impl Composer<'_> {
+    /// The calls that may be made; none where none can.
+    pub(crate) fn calls(&mut self) -> Result<Option<Calls>, Error> {
+        let (functions, code) = self.offered()?;
+        if functions.is_empty() && !code {
+            return Ok(None);
+        }
+        let must = matches!(self.options.choice, ToolChoice::Required | ToolChoice::Named(_));
+        let format = self.format;
+        let mut each = Vec::new();
+        if self.calls_layout().is_some() {
+            if let Some(layout) = format.layout(Slot::Call) {
+                each.extend(functions.iter().map(|tool| self.call(layout.ops(), tool)));
+            }
+            match format.layout(Slot::CallInterpreter) {
+                Some(layout) if code => each.push(self.code(layout.ops())),
+                None if code && functions.is_empty() && must => {
+                    return Err(Error::NoInterpreter { format: format.name.clone() });
+                }
+                None if code => self.notes.push(Note::NoInterpreter),
+                _ => {}
+            }
+        }
+        if each.is_empty() {
+            if must {
+                return Err(Error::NoCalls { format: format.name.clone() });
+            }
+            self.notes.push(Note::NoCalls);
+            return Ok(None);
+        }
+        let node = self.together(Node::choice(each));
+        let opening = marks::opening(&node);
+        let are_marked = opening.as_ref().is_some_and(marks::is_telling);
+        Ok(Some(Calls { node, opening: opening.map(|mark| mark.text).unwrap_or_default(), are_marked }))
+    }
+
+    /// One call or several, with what stands between and around them.
+    fn together(&mut self, call: Node) -> Node {
+        let fixed = |composer: &Self, slot| {
+            composer.format.layout(slot).map(|layout| composer.ops(layout.ops(), &mut |_, _| None))
+        };
+        let separator = fixed(self, Slot::CallSeparator).unwrap_or(Node::empty());
+        let mut most = self.format.rules.max_calls;
+        if self.options.one_call {
+            most = Some(1);
+        } else if ends_turn(self.format) && most != Some(1) {
+            most = Some(1);
+            self.notes.push(Note::OneCall);
+        }
+        let more = Node::sequence([separator, call.clone()]);
+        let list = Node::sequence([call, more.repeated(0, most.map(|most| most.saturating_sub(1)))]);
+        match self.format.layout(Slot::Calls) {
+            Some(layout) => {
+                let ops = crate::reply::without_end(layout.ops(), self.format);
+                self.ops(&ops, &mut |field, _| (field == Field::Calls).then(|| list.clone()))
+            }
+            None => list,
+        }
+    }
+
+    /// A call of a function.
+    fn call(&mut self, ops: &[Op], tool: &Tool) -> Node {
+        let name = tool.name().to_owned();
+        let parameters = tool.function().and_then(|function| function.get("parameters"));
+        let mut rules = std::mem::take(&mut self.rules);
+        let ops = self.call_ops(ops);
+        let node = self.ops(&ops, &mut |field, codec| {
+            let schema = |style| Schema::of_tool(&name, parameters, style);
+            match (field, codec) {
+                (Field::Call, Codec::Call(keys)) => Some(whole_call(keys, &name, parameters_schema(keys, &schema))),
+                (Field::Name, codec) => Some(self.name(&name, codec)),
+                (Field::Arguments, Codec::Json(style)) => Some(Node::Json(Arc::new(schema(*style)))),
+                (Field::Arguments, Codec::JsonString) => {
+                    let inner = value::value(&schema(JsonStyle::PLAIN), Syntax::Quoted, &mut rules);
+                    Some(Node::sequence([Node::literal("\""), inner, Node::literal("\"")]))
+                }
+                (Field::Arguments, Codec::Python) => {
+                    Some(argument::keywords(&schema(JsonStyle::PLAIN), &mut rules))
+                }
+                (Field::Arguments, Codec::Marked(mark)) => {
+                    Some(value::value(&schema(JsonStyle::PLAIN), self.marked(mark), &mut rules))
+                }
+                (Field::Arguments, _) => Some(argument::one_by_one(self, &schema(JsonStyle::PLAIN), &mut rules)),
+                (Field::Id, _) => Some(self.id(&name)),
+                (Field::Index, _) => Some(Node::Pattern(digits())),
+                _ => None,
+            }
+        });
+        self.rules = rules;
+        node
+    }
+
+    /// A call of the code interpreter.
+    fn code(&self, ops: &[Op]) -> Node {
+        let ops = self.call_ops(ops);
+        self.ops(&ops, &mut |field, codec| match (field, codec) {
+            (Field::Code, Codec::Json(style)) => {
+                Some(Syntax::Json(*style).string(&crate::schema::Form::default()))
+            }
+            (Field::Code, _) => Some(Node::Text(FreeText::default())),
+            (Field::Id, _) => Some(self.id("code_interpreter")),
+            (Field::Index, _) => Some(Node::Pattern(digits())),
+            _ => None,
+        })
+    }
+
+    /// The pieces of a call; a mark that ends the turn with it is no part of what is sampled under the grammar.
+    fn call_ops(&self, ops: &[Op]) -> Vec<Op> {
+        match ops.iter().rev().find(|op| !matches!(op, Op::Seam)) {
+            Some(Op::Control(id)) if self.format.control(*id).ends_turn => crate::reply::without_end(ops, self.format),
+            _ => ops.to_vec(),
+        }
+    }
+
+    fn name(&self, name: &str, codec: &Codec) -> Node {
+        match codec {
+            Codec::Names | Codec::Enumerated => {
+                let control = self.format.control_names.iter().find(|(known, _)| known == name);
+                control.map_or_else(|| Node::literal(name), |(_, id)| self.token(*id))
+            }
+            Codec::Json(style) => Node::literal(style.print(&name.into())),
+            Codec::Stem => Node::literal(name.split('.').next().unwrap_or(name)),
+            _ => Node::literal(name),
+        }
+    }
+
+    pub(crate) fn marked(&self, mark: &str) -> Syntax {
+        let control = self.format.controls.iter().position(|control| control.text == mark);
+        let node = match control {
+            Some(at) => self.token(rolecall_format::ControlId(at)),
+            None => Node::literal(mark),
+        };
+        Syntax::Marked { mark: Box::new(node), text: mark.to_owned() }
+    }
+
+    /// The id of a call of a function.
+    fn id(&self, name: &str) -> Node {
+        let letters = |min, max| {
+            let class = Class::of(&[('0', '9'), ('A', 'Z'), ('a', 'z')]);
+            Pattern::Class(class).repeated(min, max)
+        };
+        match &self.format.rules.call_ids {
+            CallIds::Nine => Node::Pattern(letters(9, Some(9))),
+            ids => match ids.id_of(name, 0) {
+                Some(first) => numbered(&first, ids.id_of(name, 1).as_deref().unwrap_or(&first)),
+                None => {
+                    let class = Class::of(&[('-', '.'), ('0', ':'), ('A', 'Z'), ('_', '_'), ('a', 'z')]);
+                    Node::Pattern(Pattern::Class(class).repeated(1, Some(ID_LENGTH)))
+                }
+            },
+        }
+    }
+}
+
+/// An id by two examples of it: where the first has 0 and the second 1, any number stands.
+fn numbered(first: &str, second: &str) -> Node {
+    let same = first.bytes().zip(second.bytes()).take_while(|(one, other)| one == other).count();
+    if same == first.len() {
+        return Node::literal(first);
+    }
+    Node::sequence([Node::literal(&first[..same]), Node::Pattern(digits()), Node::literal(&first[same + 1..])])
+}
+
+fn digits() -> Pattern {
+    Pattern::Class(Class::of(&[('0', '9')])).repeated(1, Some(4))
+}
+
+fn parameters_schema(keys: &Keys, schema: &impl Fn(JsonStyle) -> Schema) -> Schema {
+    schema(JsonStyle { ascii: keys.style() == Style::Ascii, ..JsonStyle::PLAIN })
+}
+
+/// A call as one JSON object.
+fn whole_call(keys: &Keys, name: &str, schema: Schema) -> Node {
+    let mut quoted = String::new();
+    json::write_string(&mut quoted, name, keys.style() == Style::Ascii);
+    Node::sequence([
+        Node::literal(format!("{{\"{}\": {quoted}, \"{}\": ", keys.name(), keys.arguments())),
+        Node::Json(Arc::new(schema)),
+        Node::literal("}"),
+    ])
+}
+
+/// Whether a call of this format is the last thing in its turn.
+fn ends_turn(format: &Format) -> bool {
+    let ends = |slot| {
+        let last = format.layout(slot)?.ops().iter().rev().find(|op| !matches!(op, Op::Seam));
+        last.map(|op| matches!(op, Op::Control(id) if format.control(*id).ends_turn))
+    };
+    ends(Slot::Call).or(ends(Slot::CallInterpreter)).unwrap_or(false)
+}

@@ -1,0 +1,85 @@
+use std::fmt;
+
+/// Why there is no grammar for a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Error {
+    /// A call is asked for and the format has no layout for calls.
+    NoCalls {
+        /// The format.
+        format: String,
+    },
+    /// A call is asked for and no tool is offered.
+    NoTools,
+    /// A call of a tool is asked for that is not offered.
+    UnknownTool {
+        /// The name asked for.
+        name: String,
+        /// What is offered.
+        offered: Vec<String>,
+    },
+    /// Code is asked for and the format has no layout for it.
+    NoInterpreter {
+        /// The format.
+        format: String,
+    },
+    /// Reasoning is asked for and the format has no place for it.
+    NoReasoning {
+        /// The format.
+        format: String,
+    },
+    /// The prompt ends in a way that no reply goes on from.
+    Opening {
+        /// What the prompt ends with.
+        tail: String,
+    },
+}
+
+impl Error {
+    /// A stable name of the kind of mistake.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Error::NoCalls { .. } => "no_calls",
+            Error::NoTools => "no_tools",
+            Error::UnknownTool { .. } => "unknown_tool",
+            Error::NoInterpreter { .. } => "no_interpreter",
+            Error::NoReasoning { .. } => "no_reasoning",
+            Error::Opening { .. } => "opening",
+        }
+    }
+
+    /// What to do about it.
+    pub fn help(&self) -> String {
+        match self {
+            Error::NoCalls { .. } => "give the format a layout `call`, or ask for the choice `none`".into(),
+            Error::NoTools => "offer a tool, or ask for the choice `none`".into(),
+            Error::UnknownTool { offered, .. } => match offered.is_empty() {
+                true => "offer it".into(),
+                false => {
+                    let offered: Vec<String> = offered.iter().map(|name| format!("`{name}`")).collect();
+                    format!("offered are {}", offered.join(", "))
+                }
+            },
+            Error::NoInterpreter { .. } => "give the format a layout `call-interpreter`, or name another tool".into(),
+            Error::NoReasoning { .. } => "ask for no reasoning, or put `{reasoning}` into the layout `assistant`".into(),
+            Error::Opening { .. } => "give the end of the prompt from the generation prompt on".into(),
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::NoCalls { format } => write!(f, "a call is asked for, and `{format}` has no layout for calls"),
+            Error::NoTools => write!(f, "a call is asked for, and no tool is offered"),
+            Error::UnknownTool { name, .. } => write!(f, "a call of `{name}` is asked for, which is not offered"),
+            Error::NoInterpreter { format } => write!(f, "code is asked for, and `{format}` has no layout for it"),
+            Error::NoReasoning { format } => write!(f, "reasoning is asked for, and `{format}` has no place for it"),
+            Error::Opening { tail } => {
+                write!(f, "expected a prompt that a reply can go on from, found one that ends with `{}`", tail.escape_debug())
+            }
+        }
+    }
+}
+
+impl std::error::Error for Error {}

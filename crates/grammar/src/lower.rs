@@ -1,0 +1,130 @@
+//! A grammar without free texts and JSON schemas, in rules alone.
+
+use std::sync::Arc;
+
+use crate::grammar::{Grammar, Rule, Rules};
+use crate::node::FreeText;
+use crate::schema::Schema;
+use crate::value::{self, Syntax};
+use crate::{Node, Note, Pattern, automaton};
+
+/// What is left of a grammar to be lowered, and what was lowered already.
+struct Lowering {
+    rules: Rules,
+    texts: Vec<(FreeText, usize)>,
+    schemas: Vec<(Arc<Schema>, usize)>,
+    notes: Vec<Note>,
+}
+
+impl Grammar {
+    /// The same in literal texts, tokens, patterns, choices, sequences, counts and rules alone.
+    pub fn lowered(&self) -> Grammar {
+        self.lowered_part(&self.root)
+    }
+
+    /// The same of a piece of it.
+    pub(crate) fn lowered_part(&self, root: &Node) -> Grammar {
+        let rules = Rules { list: self.rules.clone(), notes: Vec::new() };
+        let mut lowering = Lowering { rules, texts: Vec::new(), schemas: Vec::new(), notes: self.notes.clone() };
+        for rule in 0..self.rules.len() {
+            let node = lowering.node(&self.rules[rule].node);
+            lowering.rules.fill(rule, node);
+        }
+        let root = lowering.node(root);
+        let Lowering { rules, notes, .. } = lowering;
+        only_used(Grammar { root, rules: rules.list, notes })
+    }
+}
+
+impl Lowering {
+    fn node(&mut self, node: &Node) -> Node {
+        match node {
+            Node::Text(text) => Node::Rule(self.text(text)),
+            Node::Json(schema) => Node::Rule(self.schema(schema)),
+            Node::Sequence(nodes) => {
+                let nodes: Vec<Node> = nodes.iter().map(|node| self.node(node)).collect();
+                Node::sequence(nodes)
+            }
+            Node::Choice(nodes) => Node::Choice(nodes.iter().map(|node| self.node(node)).collect()),
+            Node::Repeat { node, min, max } => self.node(node).repeated(*min, *max),
+            other => other.clone(),
+        }
+    }
+
+    fn text(&mut self, text: &FreeText) -> usize {
+        if let Some((_, rule)) = self.texts.iter().find(|(known, _)| known == text) {
+            return *rule;
+        }
+        let states = automaton::states(text);
+        let first = self.rules.list.len();
+        for _ in &states {
+            self.rules.reserve("text");
+        }
+        for (at, moves) in states.into_iter().enumerate() {
+            let ways = moves.into_iter().map(|(class, next)| {
+                Node::Sequence(vec![Node::Pattern(Pattern::Class(class)), Node::Rule(first + next)])
+            });
+            self.rules.fill(first + at, Node::Choice(ways.collect()).optional());
+        }
+        self.texts.push((text.clone(), first));
+        first
+    }
+
+    fn schema(&mut self, schema: &Arc<Schema>) -> usize {
+        if let Some((_, rule)) = self.schemas.iter().find(|(known, _)| known == schema) {
+            return *rule;
+        }
+        let rule = self.rules.reserve("json");
+        self.schemas.push((schema.clone(), rule));
+        let node = value::value(schema, Syntax::Json(schema.style), &mut self.rules);
+        // A string between marks is the only value with a free text in it, and it is not of JSON.
+        self.rules.fill(rule, node);
+        for note in &schema.notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+        rule
+    }
+}
+
+/// A grammar with the rules alone that it comes to.
+fn only_used(grammar: Grammar) -> Grammar {
+    let mut numbers: Vec<Option<usize>> = vec![None; grammar.rules.len()];
+    let mut order = Vec::new();
+    used(&grammar.root, &mut numbers, &mut order);
+    let mut at = 0;
+    while let Some(rule) = order.get(at).copied() {
+        used(&grammar.rules[rule].node, &mut numbers, &mut order);
+        at += 1;
+    }
+    let rules = order.iter().map(|rule| {
+        let Rule { name, node } = &grammar.rules[*rule];
+        Rule { name: name.clone(), node: renumbered(node, &numbers) }
+    });
+    Grammar { root: renumbered(&grammar.root, &numbers), rules: rules.collect(), notes: grammar.notes }
+}
+
+fn used(node: &Node, numbers: &mut [Option<usize>], order: &mut Vec<usize>) {
+    match node {
+        Node::Rule(rule) if numbers[*rule].is_none() => {
+            numbers[*rule] = Some(order.len());
+            order.push(*rule);
+        }
+        Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().for_each(|node| used(node, numbers, order)),
+        Node::Repeat { node, .. } => used(node, numbers, order),
+        _ => {}
+    }
+}
+
+fn renumbered(node: &Node, numbers: &[Option<usize>]) -> Node {
+    match node {
+        Node::Rule(rule) => Node::Rule(numbers[*rule].unwrap_or(*rule)),
+        Node::Sequence(nodes) => Node::Sequence(nodes.iter().map(|node| renumbered(node, numbers)).collect()),
+        Node::Choice(nodes) => Node::Choice(nodes.iter().map(|node| renumbered(node, numbers)).collect()),
+        Node::Repeat { node, min, max } => {
+            Node::Repeat { node: Box::new(renumbered(node, numbers)), min: *min, max: *max }
+        }
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,197 @@
+//! The Lark grammars of llguidance.
+
+use std::sync::Arc;
+
+use rolecall_conversation::json::{self, Layout};
+use rolecall_conversation::{Json, object};
+
+use super::Printed;
+use super::regex::{escaped, regex};
+use crate::node::FreeText;
+use crate::schema::Schema;
+use crate::{Grammar, Node, Note, Token, marks};
+
+impl Grammar {
+    /// As a Lark grammar for llguidance: control tokens as tokens, schemas as they are.
+    pub fn to_lark(&self) -> Printed {
+        let mut writer = Writer {
+            grammar: self,
+            lines: Vec::new(),
+            schemas: Vec::new(),
+            texts: Vec::new(),
+            notes: self.notes.clone(),
+        };
+        let mut lines = vec![format!("start: {}", writer.choice(&self.root))];
+        for rule in &self.rules {
+            lines.push(format!("{}: {}", name_of(&rule.name), writer.choice(&rule.node)));
+        }
+        lines.append(&mut writer.lines);
+        Printed { text: lines.join("\n") + "\n", notes: writer.notes }
+    }
+}
+
+struct Writer<'a> {
+    grammar: &'a Grammar,
+    /// Rules and terminals beside those of the grammar.
+    lines: Vec<String>,
+    schemas: Vec<(Arc<Schema>, String)>,
+    /// The expression of each text, and its rule.
+    texts: Vec<(String, String)>,
+    notes: Vec<Note>,
+}
+
+impl Writer<'_> {
+    /// A whole rule, which needs no parentheses.
+    fn choice(&mut self, node: &Node) -> String {
+        match node {
+            Node::Choice(ways) if ways.is_empty() => NEVER.into(),
+            Node::Choice(ways) => {
+                // An empty way is said by a count.
+                let full: Vec<String> = ways.iter().filter(|way| !way.is_empty()).map(|way| self.part(way)).collect();
+                let joined = full.join(" | ");
+                if full.len() == ways.len() { joined } else { format!("({joined})?") }
+            }
+            other => self.part(other),
+        }
+    }
+
+    fn part(&mut self, node: &Node) -> String {
+        match node {
+            Node::Literal(text) => quoted(text),
+            Node::Token(token) => self.token(token),
+            Node::Text(text) => self.text(text),
+            Node::Pattern(pattern) => format!("/{}/", regex(pattern)),
+            Node::Json(schema) => self.schema(schema),
+            Node::Sequence(nodes) if nodes.is_empty() => "\"\"".into(),
+            Node::Sequence(nodes) => self.sequence(nodes),
+            Node::Choice(ways) if ways.is_empty() => NEVER.into(),
+            Node::Choice(ways) => {
+                let inner = self.choice(node);
+                if ways.iter().any(Node::is_empty) { inner } else { format!("({inner})") }
+            }
+            Node::Repeat { node, min, max } => {
+                let inner = self.choice(node);
+                let count = match (min, max) {
+                    (0, None) => "*".into(),
+                    (1, None) => "+".into(),
+                    (0, Some(1)) => "?".into(),
+                    (min, None) => format!("{{{min},}}"),
+                    (min, Some(max)) => format!("{{{min},{max}}}"),
+                };
+                format!("({inner}){count}")
+            }
+            Node::Rule(rule) => self.grammar.rules.get(*rule).map_or(String::new(), |rule| name_of(&rule.name)),
+            Node::Over => String::new(),
+        }
+    }
+
+    /// Parts in a row. A free text takes what closes it along: the lexer does not go back.
+    fn sequence(&mut self, nodes: &[Node]) -> String {
+        let mut parts: Vec<String> = Vec::new();
+        let mut at = 0;
+        while let Some(node) = nodes.get(at) {
+            at += 1;
+            let (Node::Text(text), Some(Node::Literal(closing))) = (node, nodes.get(at)) else {
+                parts.push(self.part(node));
+                continue;
+            };
+            let end = marks::end_of_mark(closing);
+            parts.push(self.text_to(text, &closing[..end]));
+            if end < closing.len() {
+                parts.push(quoted(&closing[end..]));
+            }
+            at += 1;
+        }
+        parts.join(" ")
+    }
+
+    fn text(&mut self, text: &FreeText) -> String {
+        let mut expression = String::from("/(?s:.*)/");
+        for mark in &text.avoid {
+            expression.push_str(&format!(" & ~/(?s:.*){}(?s:.*)/", escaped(mark)));
+        }
+        expression.push_str(&not_first(text));
+        self.named(expression, false)
+    }
+
+    /// A text and what closes it, up to the first place where that stands.
+    fn text_to(&mut self, text: &FreeText, closing: &str) -> String {
+        let mut expression = format!("/(?s:.*){}/", escaped(closing));
+        for mark in &text.avoid {
+            let behind = if closing.ends_with(mark.as_str()) { '+' } else { '*' };
+            expression.push_str(&format!(" & ~/(?s:.*){}(?s:.{behind})/", escaped(mark)));
+        }
+        expression.push_str(&not_first(text));
+        self.named(expression, true)
+    }
+
+    fn named(&mut self, expression: String, lazy: bool) -> String {
+        if let Some((_, name)) = self.texts.iter().find(|(known, _)| *known == expression) {
+            return name.clone();
+        }
+        let number = self.texts.len();
+        let name = format!("text_{number}");
+        let options = if lazy { "[lazy]" } else { "" };
+        self.lines.push(format!("{name}{options}: TEXT_{number}"));
+        self.lines.push(format!("TEXT_{number}: {expression}"));
+        self.texts.push((expression, name.clone()));
+        name
+    }
+
+    fn schema(&mut self, schema: &Arc<Schema>) -> String {
+        if let Some((_, name)) = self.schemas.iter().find(|(known, _)| known == schema) {
+            return name.clone();
+        }
+        if schema.is_part {
+            self.note(&schema.notes);
+        }
+        let name = format!("json_{}", self.schemas.len());
+        let mut source = schema.source.clone();
+        if let Json::Object(object) = &mut source {
+            // What the engine does not know it is to leave out, as others do.
+            object.insert("x-guidance", Json::Object(object! { "lenient" => true }));
+        }
+        self.lines.push(format!("{name}: %json {}", json::write(&source, &Layout::default())));
+        self.schemas.push((schema.clone(), name.clone()));
+        name
+    }
+
+    fn token(&mut self, token: &Token) -> String {
+        let inside = token.text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+        let is_name = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>\"[".contains(c));
+        match (inside, token.id) {
+            (Some(inside), _) if is_name(inside) => token.text.clone(),
+            (_, Some(id)) => format!("<[{id}]>"),
+            (_, None) => {
+                self.note(&[Note::TokenAsText { text: token.text.clone() }]);
+                quoted(&token.text)
+            }
+        }
+    }
+
+    fn note(&mut self, notes: &[Note]) {
+        for note in notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+    }
+}
+
+/// A character that no model writes: what stands for nothing at all.
+const NEVER: &str = "/\\x00/";
+
+fn not_first(text: &FreeText) -> String {
+    let each = text.not_first.iter().map(|c| format!(" & ~/\\s*{}(?s:.*)/", escaped(&c.to_string())));
+    each.collect()
+}
+
+fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    json::write_string(&mut out, text, false);
+    out
+}
+
+fn name_of(rule: &str) -> String {
+    rule.replace('-', "_")
+}

@@ -1,0 +1,123 @@
+//! The structural tags of xgrammar.
+
+use rolecall_conversation::json::{self, Layout, Number};
+use rolecall_conversation::{Json, object};
+
+use super::Printed;
+use crate::{Grammar, Node, Note};
+
+impl Grammar {
+    /// As a structural tag for xgrammar: control tokens as their text, schemas as they are.
+    pub fn to_structural_tag(&self) -> Printed {
+        let mut writer = Writer { grammar: self, notes: self.notes.clone() };
+        let format = writer.format(&self.root);
+        let tag = Json::Object(object! { "type" => "structural_tag", "format" => format });
+        Printed { text: json::write(&tag, &Layout::indented(2)), notes: writer.notes }
+    }
+}
+
+struct Writer<'a> {
+    grammar: &'a Grammar,
+    notes: Vec<Note>,
+}
+
+impl Writer<'_> {
+    fn format(&mut self, node: &Node) -> Json {
+        if needs_grammar(node) {
+            return self.grammar_of(node);
+        }
+        Json::Object(match node {
+            Node::Literal(text) => object! { "type" => "const_string", "value" => text.as_str() },
+            Node::Token(token) => object! { "type" => "const_string", "value" => token.text.as_str() },
+            Node::Text(text) if text.not_first.is_empty() => {
+                let excludes: Vec<Json> = text.avoid.iter().map(|mark| Json::from(mark.as_str())).collect();
+                match excludes.is_empty() {
+                    true => object! { "type" => "any_text" },
+                    false => object! { "type" => "any_text", "excludes" => excludes },
+                }
+            }
+            Node::Json(schema) => {
+                if schema.is_part {
+                    self.note(&schema.notes);
+                }
+                object! { "type" => "json_schema", "json_schema" => schema.source.clone() }
+            }
+            Node::Sequence(nodes) if nodes.is_empty() => object! { "type" => "const_string", "value" => "" },
+            Node::Sequence(nodes) => {
+                let elements = self.elements(nodes);
+                object! { "type" => "sequence", "elements" => elements }
+            }
+            Node::Choice(ways) if !ways.is_empty() => {
+                let elements: Vec<Json> = ways.iter().map(|way| self.format(way)).collect();
+                object! { "type" => "or", "elements" => elements }
+            }
+            Node::Repeat { node, min, max } => {
+                let content = self.format(node);
+                match (min, max) {
+                    (0, None) => object! { "type" => "star", "content" => content },
+                    (1, None) => object! { "type" => "plus", "content" => content },
+                    (0, Some(1)) => object! { "type" => "optional", "content" => content },
+                    (min, max) => {
+                        let number = |count: i64| Json::Number(Number::from(count));
+                        object! {
+                            "type" => "repeat",
+                            "min" => number(*min as i64),
+                            "max" => number(max.map_or(-1, |max| max as i64)),
+                            "content" => content,
+                        }
+                    }
+                }
+            }
+            other => return self.grammar_of(other),
+        })
+    }
+
+    /// The elements of a sequence, fixed texts in a row as one.
+    fn elements(&mut self, nodes: &[Node]) -> Vec<Json> {
+        let mut elements = Vec::new();
+        let mut fixed = String::new();
+        for node in nodes {
+            match node {
+                Node::Literal(text) => fixed.push_str(text),
+                Node::Token(token) => fixed.push_str(&token.text),
+                other => {
+                    elements.extend(constant(&mut fixed));
+                    elements.push(self.format(other));
+                }
+            }
+        }
+        elements.extend(constant(&mut fixed));
+        elements
+    }
+
+    /// What no other format says.
+    fn grammar_of(&mut self, node: &Node) -> Json {
+        Json::Object(object! { "type" => "grammar", "grammar" => self.grammar.part_to_gbnf(node) })
+    }
+
+    fn note(&mut self, notes: &[Note]) {
+        for note in notes {
+            if !self.notes.contains(note) {
+                self.notes.push(note.clone());
+            }
+        }
+    }
+}
+
+fn constant(fixed: &mut String) -> Option<Json> {
+    let text = std::mem::take(fixed);
+    (!text.is_empty()).then(|| Json::Object(object! { "type" => "const_string", "value" => text }))
+}
+
+/// Whether a node holds patterns or rules, and nothing that has a format of its own.
+fn needs_grammar(node: &Node) -> bool {
+    fn has(node: &Node, kind: &impl Fn(&Node) -> bool) -> bool {
+        match node {
+            Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().any(|node| has(node, kind)),
+            Node::Repeat { node, .. } => has(node, kind),
+            other => kind(other),
+        }
+    }
+    has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_)))
+        && !has(node, &|node| matches!(node, Node::Json(_) | Node::Text(_)))
+}

@@ -1,0 +1,308 @@
+use rolecall_conversation::Tool;
+use rolecall_format::{Codec, ControlId, Field, Format, Layout, Op, Slot};
+
+use crate::call::Calls;
+use crate::grammar::{Grammar, Rules};
+use crate::node::FreeText;
+use crate::{Error, Node, Note, Options, Reasoning, Token, ToolChoice, marks, opening};
+
+/// What an engine may sample for a reply of a format.
+///
+/// ```
+/// use rolecall_conversation::{Tool, json};
+/// use rolecall_format::Registry;
+/// use rolecall_grammar::{Options, ToolChoice, grammar};
+///
+/// let registry = Registry::builtin();
+/// let format = registry.get("qwen2.5").expect("it is built in");
+/// let tool = json::parse(r#"{"name": "now", "parameters": {"type": "object", "properties": {}}}"#)?;
+/// let tools = vec![Tool::from_json(tool).expect("a function")];
+/// let options = Options { tools, choice: ToolChoice::Required, one_call: true, ..Options::default() };
+/// let grammar = grammar(format, &options).expect("the format has calls");
+/// assert!(grammar.to_gbnf().text.starts_with(r#"root ::= "\n<tool_call>\n{\"name\": \"now\", \"arguments\": {"#));
+/// # Ok::<(), json::ParseError>(())
+/// ```
+pub fn grammar(format: &Format, options: &Options) -> Result<Grammar, Error> {
+    let mut composer = Composer { format, options, rules: Rules::default(), notes: Vec::new() };
+    let calls = composer.calls()?;
+    let variants = composer.variants(calls.as_ref())?;
+    let root = marks::close(composer.begin(variants)?);
+    let Composer { rules, mut notes, .. } = composer;
+    notes.extend(rules.notes);
+    Ok(Grammar { root, rules: rules.list, notes })
+}
+
+/// What puts the layouts together.
+pub(crate) struct Composer<'a> {
+    pub(crate) format: &'a Format,
+    pub(crate) options: &'a Options,
+    pub(crate) rules: Rules,
+    pub(crate) notes: Vec<Note>,
+}
+
+/// What a variant of the reply has in its holes.
+#[derive(Clone, Default)]
+struct Fill {
+    content: Option<Node>,
+    reasoning: Option<Node>,
+    calls: Option<Node>,
+}
+
+/// A way to reply, and whether the model reasons in it.
+struct Variant {
+    node: Node,
+    reasons: bool,
+}
+
+impl<'a> Composer<'a> {
+    /// All ways to reply, from the turn's opening on.
+    fn variants(&mut self, calls: Option<&Calls>) -> Result<Vec<Variant>, Error> {
+        let plain = self.format.layout(Slot::Assistant).cloned().unwrap_or_default();
+        let reasons = [Slot::Assistant, Slot::AssistantWithCalls]
+            .into_iter()
+            .any(|slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Reasoning)));
+        let wants_reasoning = matches!(self.options.reasoning, Reasoning::Required | Reasoning::Over);
+        if !reasons && wants_reasoning {
+            return Err(Error::NoReasoning { format: self.format.name.clone() });
+        }
+        let content = self.content(&plain);
+        let no_content = matches!(self.options.choice, ToolChoice::Required | ToolChoice::Named(_));
+        let mut variants = Vec::new();
+        if !no_content {
+            for content in [Some(content.clone()), None] {
+                self.with_reasoning(&plain, Fill { content, ..Fill::default() }, &mut variants);
+            }
+        }
+        let makes_calls = calls.filter(|_| self.options.choice != ToolChoice::None);
+        if let Some(calls) = makes_calls {
+            let layout = self.calls_layout().cloned().unwrap_or_default();
+            let mut contents = vec![None];
+            if !no_content && calls.are_marked && layout.prints(Field::Content) {
+                contents.insert(0, Some(content.clone()));
+            }
+            for content in contents {
+                let fill = Fill { content, calls: Some(calls.node.clone()), reasoning: None };
+                self.with_reasoning(&layout, fill, &mut variants);
+            }
+            if !no_content && !calls.are_marked && layout.prints(Field::Content) {
+                self.notes.push(Note::NoContentBeforeCalls { opening: calls.opening.clone() });
+            }
+        }
+        Ok(variants)
+    }
+
+    /// The layout of a message that makes calls.
+    pub(crate) fn calls_layout(&self) -> Option<&'a Layout> {
+        let with_calls = self.format.layout(Slot::AssistantWithCalls);
+        with_calls.or(self.format.layout(Slot::Assistant)).filter(|layout| layout.prints(Field::Calls))
+    }
+
+    /// The free text of an answer: nothing in it opens calls or reasoning.
+    fn content(&self, layout: &Layout) -> Node {
+        let mut text = FreeText::default();
+        if let Some(opening) = self.call_opening() {
+            match marks::is_telling(&opening) {
+                true => text.avoid.push(opening.text),
+                false => text.not_first.extend(opening.text.trim_start().chars().next()),
+            }
+        }
+        text.avoid.extend(marks::before_reasoning(layout, self.format));
+        Node::Text(text)
+    }
+
+    /// How calls open, whether any are offered or not: no answer holds it.
+    fn call_opening(&self) -> Option<marks::Mark> {
+        let mut ops = Vec::new();
+        for slot in [Slot::Calls, Slot::Call] {
+            if let Some(layout) = self.format.layout(slot) {
+                ops.extend_from_slice(layout.ops());
+            }
+        }
+        if self.format.layout(Slot::Call).is_none() {
+            ops.extend_from_slice(self.format.layout(Slot::CallInterpreter)?.ops());
+        }
+        self.calls_layout()?;
+        marks::opening_of(&ops, self.format)
+    }
+
+    fn with_reasoning(&self, layout: &Layout, fill: Fill, variants: &mut Vec<Variant>) {
+        let mut add = |reasoning: Option<Node>| {
+            let reasons = reasoning.is_some();
+            let node = self.turn(layout, &Fill { reasoning, ..fill.clone() });
+            variants.push(Variant { node, reasons });
+        };
+        if layout.prints(Field::Reasoning) {
+            let over = self.options.reasoning == Reasoning::Over;
+            add(Some(if over { Node::Over } else { Node::text() }));
+        }
+        add(None);
+    }
+
+    fn turn(&self, layout: &Layout, fill: &Fill) -> Node {
+        let ops = without_end(layout.ops(), self.format);
+        self.ops(&ops, &mut |field, codec| match (field, codec) {
+            (Field::Content, Codec::Json(_)) => fill.content.is_some().then(quoted_text),
+            (Field::Content, _) => fill.content.clone(),
+            (Field::Reasoning, _) => fill.reasoning.clone(),
+            (Field::Calls, _) => fill.calls.clone(),
+            _ => None,
+        })
+    }
+
+    /// Of the variants those that go on from the prompt, without what it has of them.
+    fn begin(&mut self, variants: Vec<Variant>) -> Result<Node, Error> {
+        let wanted = |reasoning: Reasoning| match reasoning {
+            Reasoning::Off => [false, false],
+            Reasoning::Optional => [false, true],
+            Reasoning::Required | Reasoning::Over => [true, true],
+        };
+        if self.options.reasoning == Reasoning::Over {
+            let over = variants.into_iter().filter_map(|variant| opening::behind_reasoning(variant.node));
+            return Ok(Node::choice(over));
+        }
+        let tail = self.prompt_tail();
+        let of = |reasons: [bool; 2]| {
+            variants.iter().filter(move |variant| reasons.contains(&variant.reasons)).map(|variant| &variant.node)
+        };
+        let mut rest = opening::behind(of(wanted(self.options.reasoning)), &tail);
+        if rest.is_none() && self.options.reasoning == Reasoning::Off {
+            // The prompt has opened reasoning whether the caller spoke of it or not.
+            rest = opening::behind(of([true, true]), &tail);
+        }
+        rest.ok_or(Error::Opening { tail })
+    }
+
+    /// What the prompt has of the turn.
+    fn prompt_tail(&self) -> String {
+        let generate = self.format.layout(Slot::Generate).map(|layout| self.written(layout)).unwrap_or_default();
+        let Some(tail) = &self.options.prompt_tail else { return generate };
+        if !generate.is_empty()
+            && let Some(at) = tail.rfind(&generate)
+        {
+            return tail[at..].to_owned();
+        }
+        let opening = self.format.layout(Slot::Assistant).map(|layout| opening::fixed_start(layout, self.format));
+        match opening.filter(|opening| !opening.is_empty()).and_then(|opening| tail.rfind(&opening)) {
+            Some(at) => tail[at..].to_owned(),
+            None => generate,
+        }
+    }
+
+    /// A layout's text, its holes with what holds when nobody chooses.
+    fn written(&self, layout: &Layout) -> String {
+        let node = self.ops(layout.ops(), &mut |_, _| None);
+        let each = node.into_parts().into_iter().map(|part| match part {
+            Node::Literal(text) => text,
+            Node::Token(token) => token.text,
+            _ => String::new(),
+        });
+        each.collect()
+    }
+
+    /// The functions offered that may be called, and whether code may be.
+    pub(crate) fn offered(&self) -> Result<(Vec<&'a Tool>, bool), Error> {
+        let options = self.options;
+        let offered: Vec<&Tool> = match &options.choice {
+            ToolChoice::None => Vec::new(),
+            ToolChoice::Auto | ToolChoice::Required => options.tools.iter().collect(),
+            ToolChoice::Named(name) => options.tools.iter().filter(|tool| tool.name() == name).collect(),
+        };
+        if offered.is_empty() {
+            match &options.choice {
+                ToolChoice::None | ToolChoice::Auto => {}
+                ToolChoice::Required => return Err(Error::NoTools),
+                ToolChoice::Named(name) => {
+                    let offered = options.tools.iter().map(|tool| tool.name().to_owned()).collect();
+                    return Err(Error::UnknownTool { name: name.clone(), offered });
+                }
+            }
+        }
+        let (functions, code): (Vec<&Tool>, Vec<&Tool>) =
+            offered.into_iter().partition(|tool| matches!(tool, Tool::Function { .. }));
+        Ok((functions, !code.is_empty()))
+    }
+
+    /// The pieces of a layout, its holes filled; a hole without a value is nothing.
+    pub(crate) fn ops(&self, ops: &[Op], fill: &mut impl FnMut(Field, &Codec) -> Option<Node>) -> Node {
+        let mut parts = Vec::new();
+        for op in ops {
+            match op {
+                Op::Literal(text) => parts.push(Node::literal(text)),
+                Op::Control(id) => parts.push(self.token(*id)),
+                Op::Hole { field, codec, .. } => parts.extend(self.hole(*field, codec, fill)),
+                Op::Group(inner) => parts.extend(self.group(inner, fill)),
+                Op::Seam | Op::Own(_) => {}
+            }
+        }
+        Node::sequence(parts)
+    }
+
+    fn hole(&self, field: Field, codec: &Codec, fill: &mut impl FnMut(Field, &Codec) -> Option<Node>) -> Option<Node> {
+        if *codec == Codec::Present {
+            let there = !self.options.tools.is_empty() && matches!(field, Field::Tools | Field::Functions);
+            return there.then(Node::empty);
+        }
+        match field {
+            Field::Option(at) => {
+                let default = &self.format.choices.get(at)?.default;
+                (!default.is_empty()).then(|| Node::literal(default))
+            }
+            // A number of the conversation, which the grammar does not know.
+            Field::Round => Some(Node::literal("1")),
+            _ => fill(field, codec),
+        }
+    }
+
+    /// A group is there if all its holes have values, and may be there if they may have.
+    fn group(&self, inner: &[Op], fill: &mut impl FnMut(Field, &Codec) -> Option<Node>) -> Option<Node> {
+        let mut may_lack = false;
+        for op in inner {
+            if let Op::Hole { field, codec, .. } = op {
+                self.hole(*field, codec, fill)?;
+                may_lack |= matches!(field, Field::Id | Field::Arguments | Field::Index);
+            }
+        }
+        let node = self.ops(inner, fill);
+        Some(if may_lack { node.optional() } else { node })
+    }
+
+    /// A control token.
+    pub(crate) fn token(&self, id: ControlId) -> Node {
+        let control = self.format.control(id);
+        Node::Token(Token { text: control.text.clone(), id: control.id })
+    }
+}
+
+fn quoted_text() -> Node {
+    crate::value::Syntax::Json(rolecall_format::codec::JsonStyle::PLAIN).string(&crate::schema::Form::default())
+}
+
+/// The pieces of a turn up to where the engine stops: its end is no part of what is sampled under the grammar.
+pub(crate) fn without_end(ops: &[Op], format: &Format) -> Vec<Op> {
+    let last_hole = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_)));
+    let fixed = last_hole.map_or(0, |at| at + 1);
+    let mut kept = ops[..fixed].to_vec();
+    let stops = format.stops();
+    for op in &ops[fixed..] {
+        match op {
+            Op::Control(id) if format.control(*id).ends_turn => return kept,
+            Op::Control(id) if stops.contains(&format.control(*id).text.as_str()) => return kept,
+            Op::Literal(text) => match stops.iter().filter_map(|stop| text.find(stop.trim())).min() {
+                Some(at) => {
+                    kept.push(Op::Literal(text[..at].trim_end().to_owned()));
+                    return kept;
+                }
+                None => kept.push(op.clone()),
+            },
+            other => kept.push(other.clone()),
+        }
+    }
+    // White space at the end of a turn that nothing closes is the next turn's opening.
+    if let Some(Op::Literal(text)) = kept.last_mut()
+        && fixed < ops.len()
+    {
+        let length = text.trim_end().len();
+        text.truncate(length);
+    }
+    kept
+}

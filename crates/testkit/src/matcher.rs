@@ -1,0 +1,102 @@
+//! Whether a grammar takes a text: by trying all ways, with what was tried kept.
+
+use std::collections::{BTreeSet, HashMap};
+
+use rolecall::grammar::{Grammar, Node, Pattern};
+
+/// Whether a grammar takes the whole of a text.
+pub fn matches(grammar: &Grammar, text: &str) -> bool {
+    let lowered = grammar.lowered();
+    let mut matcher = Matcher { grammar: &lowered, text, known: HashMap::new() };
+    matcher.ends(&lowered.root, 0).contains(&text.len())
+}
+
+struct Matcher<'a> {
+    grammar: &'a Grammar,
+    text: &'a str,
+    /// Where a rule may end that begins at a place.
+    known: HashMap<(usize, usize), BTreeSet<usize>>,
+}
+
+impl Matcher<'_> {
+    fn ends(&mut self, node: &Node, at: usize) -> BTreeSet<usize> {
+        match node {
+            Node::Literal(text) => self.fixed(text, at),
+            Node::Token(token) => self.fixed(&token.text, at),
+            Node::Pattern(pattern) => self.pattern(pattern, at),
+            Node::Sequence(nodes) => {
+                let mut ends = BTreeSet::from([at]);
+                for node in nodes {
+                    ends = ends.into_iter().flat_map(|at| self.ends(node, at)).collect();
+                }
+                ends
+            }
+            Node::Choice(ways) => ways.iter().flat_map(|way| self.ends(way, at)).collect(),
+            Node::Repeat { node, min, max } => {
+                repeated(at, *min, *max, &mut |at| self.ends(node, at))
+            }
+            Node::Rule(rule) => {
+                if let Some(known) = self.known.get(&(*rule, at)) {
+                    return known.clone();
+                }
+                // A rule that comes back to itself before a character was taken has no other ways by that.
+                self.known.insert((*rule, at), BTreeSet::new());
+                let grammar = self.grammar;
+                let ends = self.ends(&grammar.rules[*rule].node, at);
+                self.known.insert((*rule, at), ends.clone());
+                ends
+            }
+            Node::Text(_) | Node::Json(_) | Node::Over => panic!("a lowered grammar has none of these"),
+        }
+    }
+
+    fn fixed(&self, text: &str, at: usize) -> BTreeSet<usize> {
+        self.text[at..].starts_with(text).then_some(at + text.len()).into_iter().collect()
+    }
+
+    fn pattern(&self, pattern: &Pattern, at: usize) -> BTreeSet<usize> {
+        match pattern {
+            Pattern::Text(text) => self.fixed(text, at),
+            Pattern::Class(class) => {
+                let next = self.text[at..].chars().next();
+                next.filter(|c| class.holds(*c)).map(|c| at + c.len_utf8()).into_iter().collect()
+            }
+            Pattern::Sequence(parts) => {
+                let mut ends = BTreeSet::from([at]);
+                for part in parts {
+                    ends = ends.into_iter().flat_map(|at| self.pattern(part, at)).collect();
+                }
+                ends
+            }
+            Pattern::Choice(ways) => ways.iter().flat_map(|way| self.pattern(way, at)).collect(),
+            Pattern::Repeat { pattern, min, max } => {
+                repeated(at, *min, *max, &mut |at| self.pattern(pattern, at))
+            }
+        }
+    }
+}
+
+fn repeated(
+    at: usize,
+    min: usize,
+    max: Option<usize>,
+    once: &mut impl FnMut(usize) -> BTreeSet<usize>,
+) -> BTreeSet<usize> {
+    let mut ends = BTreeSet::new();
+    let mut reached = BTreeSet::from([at]);
+    let mut count = 0;
+    loop {
+        if count >= min {
+            let before = ends.len();
+            ends.extend(&reached);
+            if ends.len() == before {
+                return ends;
+            }
+        }
+        if max == Some(count) || reached.is_empty() {
+            return ends;
+        }
+        reached = reached.into_iter().flat_map(&mut *once).collect();
+        count += 1;
+    }
+}

@@ -1,0 +1,89 @@
+//! Every case of `fixtures/grammar/`: a format, tools and what is asked for; the grammar in three languages, and texts that it takes
+//! and does not take. The same texts are tried on the engines' own libraries by proofs/grammar.
+#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use rolecall::grammar::{Options, Printed, Reasoning, ToolChoice, grammar};
+use rolecall::{Format, Json, Tool, json, load};
+use rolecall_testkit::{Fixture, matches};
+
+#[test]
+fn every_case_is_as_it_says() {
+    let cases = Fixture::of_folder("grammar");
+    let count = cases.len();
+    let mut wrong = Vec::new();
+    for mut case in cases {
+        // All wrong cases are told at once, not the first alone.
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&mut case))) {
+            wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {count} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+fn check(case: &mut Fixture) {
+    let path = case.path.display().to_string();
+    let format = format_of(case.needed("format"));
+    let options = options_of(case);
+    let grammar = match grammar(&format, &options) {
+        Ok(grammar) => grammar,
+        Err(error) => return case.expect("error", &format!("{}: {error}\n{}", error.code(), error.help())),
+    };
+    for (section, takes) in [("accepts", true), ("refuses", false)] {
+        for line in case.section(section).unwrap_or_default().lines() {
+            let Ok(Json::String(text)) = json::parse(line) else { panic!("{path}: `{section}` has {line}") };
+            assert_eq!(matches(&grammar, &text), takes, "{path}: {section} {line}\n{}", grammar.to_gbnf().text);
+        }
+    }
+    let printed: [(&str, Printed); 3] = [
+        ("structural-tag", grammar.to_structural_tag()),
+        ("lark", grammar.to_lark()),
+        ("gbnf", grammar.to_gbnf()),
+    ];
+    let mut notes = String::new();
+    for (name, printed) in &printed {
+        for note in &printed.notes {
+            notes.push_str(&format!("{name}: {note}\n"));
+        }
+    }
+    if !notes.is_empty() || case.section("notes").is_some() {
+        case.expect("notes", notes.trim_end());
+    }
+    for (name, printed) in &printed {
+        case.expect(name, printed.text.trim_end());
+    }
+}
+
+/// A format by its name, or one written out.
+fn format_of(section: &str) -> Format {
+    match rolecall::registry().get(section) {
+        Some(format) => format.clone(),
+        None => load(section).unwrap_or_else(|error| panic!("{section}\n{error}")),
+    }
+}
+
+fn options_of(case: &Fixture) -> Options {
+    let read = |section: &str| json::parse(section).unwrap_or_else(|error| panic!("{section}: {error}"));
+    let tools = match case.section("tools").map(read) {
+        Some(Json::Array(tools)) => tools,
+        _ => Vec::new(),
+    };
+    let tools = tools.into_iter().map(|tool| Tool::from_json(tool).unwrap_or_else(|error| panic!("{error}")));
+    let mut options = Options { tools: tools.collect(), ..Options::default() };
+    for (key, value) in read(case.section("options").unwrap_or("{}")).as_object().into_iter().flat_map(|all| all.iter()) {
+        match (key, value.as_str()) {
+            ("choice", Some("none")) => options.choice = ToolChoice::None,
+            ("choice", Some("auto")) => options.choice = ToolChoice::Auto,
+            ("choice", Some("required")) => options.choice = ToolChoice::Required,
+            ("choice", Some(name)) => options.choice = ToolChoice::Named(name.to_owned()),
+            ("reasoning", Some("optional")) => options.reasoning = Reasoning::Optional,
+            ("reasoning", Some("required")) => options.reasoning = Reasoning::Required,
+            ("reasoning", Some("over")) => options.reasoning = Reasoning::Over,
+            ("prompt", Some(tail)) => options.prompt_tail = Some(tail.to_owned()),
+            ("one-call", _) => options.one_call = value.as_bool() == Some(true),
+            _ => panic!("{}: no option `{key}`", case.path.display()),
+        }
+    }
+    options
+}
