@@ -57,10 +57,12 @@ fn check(case: &mut Fixture) {
 
 /// A format by its name, or one written out.
 fn format_of(section: &str) -> Format {
-    match rolecall::registry().get(section) {
-        Some(format) => format.clone(),
-        None => load(section).unwrap_or_else(|error| panic!("{section}\n{error}")),
+    if let Some(format) = rolecall::registry().get(section) {
+        return format.clone();
     }
+    let shared = rolecall::shared_calls().find(|(name, _)| *name == section);
+    let file = shared.map_or(section, |(_, file)| file);
+    load(file).unwrap_or_else(|error| panic!("{file}\n{error}"))
 }
 
 fn options_of(case: &Fixture) -> Options {
@@ -77,6 +79,7 @@ fn options_of(case: &Fixture) -> Options {
             ("choice", Some("auto")) => options.choice = ToolChoice::Auto,
             ("choice", Some("required")) => options.choice = ToolChoice::Required,
             ("choice", Some(name)) => options.choice = ToolChoice::Named(name.to_owned()),
+            ("reasoning", Some("off")) => options.reasoning = Reasoning::Off,
             ("reasoning", Some("optional")) => options.reasoning = Reasoning::Optional,
             ("reasoning", Some("required")) => options.reasoning = Reasoning::Required,
             ("reasoning", Some("over")) => options.reasoning = Reasoning::Over,

@@ -51,7 +51,7 @@ fn between(from: &[u8], to: &[u8]) -> Pattern {
     };
     let rest = low_rest.len();
     if low_rest.iter().all(|digit| *digit == b'0') && high_rest.iter().all(|digit| *digit == b'9') {
-        return Pattern::Sequence(vec![digit(*low, *high), digit(b'0', b'9').repeated(rest, Some(rest))]);
+        return followed(digit(*low, *high), rest);
     }
     if low == high {
         return Pattern::Sequence(vec![digit(*low, *low), between(low_rest, high_rest)]);
@@ -60,11 +60,18 @@ fn between(from: &[u8], to: &[u8]) -> Pattern {
     let zeros = vec![b'0'; rest];
     let mut ways = vec![Pattern::Sequence(vec![digit(*low, *low), between(low_rest, &nines)])];
     if high - low > 1 {
-        let middle = digit(b'0', b'9').repeated(rest, Some(rest));
-        ways.push(Pattern::Sequence(vec![digit(low + 1, high - 1), middle]));
+        ways.push(followed(digit(low + 1, high - 1), rest));
     }
     ways.push(Pattern::Sequence(vec![digit(*high, *high), between(&zeros, high_rest)]));
     Pattern::Choice(ways)
+}
+
+/// A digit and so many more of any kind.
+fn followed(first: Pattern, rest: usize) -> Pattern {
+    match rest {
+        0 => first,
+        rest => Pattern::Sequence(vec![first, digit(b'0', b'9').repeated(rest, Some(rest))]),
+    }
 }
 
 fn digit(from: u8, to: u8) -> Pattern {
