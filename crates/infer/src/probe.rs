@@ -29,6 +29,8 @@ pub(crate) struct Stage {
     pub results: bool,
     /// Whether contents are lists of parts, where a template takes nothing else.
     pub parts: bool,
+    /// Whether there is a document to answer from, where a template asks for one.
+    pub documents: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,7 +46,7 @@ pub(crate) struct Probe<'t> {
     limits: Limits,
     rendered: Cell<usize>,
     pub wanted: WantedCalls,
-    before: RefCell<HashMap<String, Option<Rc<String>>>>,
+    before: RefCell<HashMap<String, Result<Rc<String>, Refusal>>>,
 }
 
 /// The assistant's turn as a template writes it.
@@ -153,7 +155,7 @@ impl<'t> Probe<'t> {
 
     /// What a prompt for an answer ends with that a prompt without one does not.
     pub fn opening(&self, stage: &Stage) -> Option<String> {
-        let (closed, open) = (self.before(stage, false)?, self.before(stage, true)?);
+        let (closed, open) = (self.before(stage, false).ok()?, self.before(stage, true).ok()?);
         let asked = open.find(ASKED).map_or(0, |at| at + ASKED.len());
         open.get(start_of(&open, &closed).max(asked)..).map(str::to_owned)
     }
@@ -175,16 +177,14 @@ impl<'t> Probe<'t> {
         text.get(start..end).map(str::to_owned)
     }
 
-    fn before(&self, stage: &Stage, opened: bool) -> Option<Rc<String>> {
-        let key = format!(
-            "{}{opened}{}",
-            stage.tools,
-            json::write(&Json::Object(stage.switches.clone()), &json::Layout::default())
-        );
+    /// What stands in the prompt without the assistant's turn.
+    fn before(&self, stage: &Stage, opened: bool) -> Result<Rc<String>, Refusal> {
+        let switches = json::write(&Json::Object(stage.switches.clone()), &json::Layout::default());
+        let key = format!("{} {} {} {opened} {switches}", stage.tools, stage.parts, stage.documents);
         if let Some(known) = self.before.borrow().get(&key) {
             return known.clone();
         }
-        let text = self.render(vec![user(ASKED, stage)], stage, opened).ok().map(|prompt| Rc::new(prompt.into_text()));
+        let text = self.render(vec![user(ASKED, stage)], stage, opened).map(|prompt| Rc::new(prompt.into_text()));
         self.before.borrow_mut().insert(key, text.clone());
         text
     }
@@ -199,6 +199,10 @@ impl<'t> Probe<'t> {
         let mut conversation = Conversation::new(messages);
         conversation.add_generation_prompt = Some(opened);
         conversation.template_kwargs = stage.switches.clone();
+        if stage.documents {
+            let document = object! { "title" => "Obrik", "text" => "Tamsel und.", "doc_id" => 1 };
+            conversation.documents = Some(vec![Json::Object(document)]);
+        }
         if stage.tools {
             conversation.tools = Some(NAMES.iter().filter_map(|name| tool(name, &[])).collect());
         }

@@ -39,7 +39,7 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
             let is_met = empty.is_none_or(|empty| {
                 empty.len() == open.len() + close.len() && empty.starts_with(open) && empty.ends_with(close)
             });
-            let begins_with_space = prefix > 0 && is_space(&before[before.len() - prefix]);
+            let begins_with_space = is_indented(&before[before.len() - prefix..]);
             let score = (is_met, suffix, !begins_with_space, prefix);
             if best.as_ref().is_none_or(|(known, ..)| score > *known) {
                 best = Some((score, suffix, prefix));
@@ -53,6 +53,15 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
         separator: between[suffix..between.len() - prefix].to_vec(),
         suffix: after[..suffix].to_vec(),
         close: after[suffix..].to_vec(),
+    }
+}
+
+/// Whether white space stands at the start that is more than what a word has before it.
+fn is_indented(prefix: &Sequence) -> bool {
+    match prefix {
+        [Item::Char(' '), Item::Char(next), ..] if next.is_alphanumeric() => false,
+        [first, ..] => is_space(first),
+        [] => false,
     }
 }
 

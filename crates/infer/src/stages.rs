@@ -10,9 +10,9 @@ use crate::said::{CONTENT, NAMES, Said, plain_calls};
 /// An answer alone, with tools offered where the template takes them.
 pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
     let mut first = None;
-    for parts in [false, true] {
+    for (parts, documents) in [(false, false), (true, false), (false, true)] {
         for tools in [true, false] {
-            let stage = Stage { tools, parts, ..Stage::default() };
+            let stage = Stage { tools, parts, documents, ..Stage::default() };
             let said = Said::content(CONTENT);
             let turn = probe.turn(&said, &stage);
             let refusal = match turn {
