@@ -120,8 +120,7 @@ impl<'t> Probe<'t> {
 
     /// The assistant's turn behind a user's.
     pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
-        let before =
-            self.before(stage, false).ok_or_else(|| Refusal::new("the user's turn alone does not come out"))?;
+        let before = self.before(stage, false)?;
         let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
         if stage.results {
             messages.extend(said.calls.iter().enumerate().map(|(at, call)| {
