@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rolecall::{Ids, Json, Message, ParseOptions, Reply, Request, infer, object};
+use rolecall::{ChatTemplate, Ids, Json, Message, ParseOptions, Reply, Request, infer, object};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::failure::Failure;
@@ -112,9 +112,7 @@ impl Replies {
         Ok(match asked.template()? {
             Some(template) => {
                 let content = (template.source().to_owned(), template.tokens().to_vec());
-                // The template's own layouts, and what its family's models are known to write otherwise.
-                let layouts = || infer(&template).format.corrected(template.source()).0;
-                find_or_make(&self.by_template, content, || Reply::with_tokens(&layouts(), &self.tokens))
+                find_or_make(&self.by_template, content, || of_template(&template, &self.tokens))
             }
             None => {
                 let make = || Reply::with_tokens(asked.format, &self.tokens);
@@ -122,6 +120,11 @@ impl Replies {
             }
         })
     }
+}
+
+/// The template's own layouts, and what its family's models are known to write otherwise.
+fn of_template(template: &ChatTemplate, tokens: &[String]) -> Reply {
+    Reply::with_tokens(&infer(template).format.corrected(template.source()).0, tokens)
 }
 
 fn find_or_make<K: std::hash::Hash + Eq>(
