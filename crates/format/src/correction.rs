@@ -72,11 +72,11 @@ mod tests {
 
     #[test]
     fn a_correction_is_for_its_own_family_alone() {
-        let (plain, names) = Format::new("x").corrected("{{ messages }}");
-        assert_eq!((plain, names), (Format::new("x").corrected_by(&empty()), Vec::new()));
-    }
-
-    fn empty() -> Format {
-        Format { part: FormatPart::Correction, ..Format::new("none") }
+        let plain = |template: &str| Format::new("x").corrected(template);
+        assert_eq!(plain("{{ messages }}"), (Format::new("x"), Vec::new()));
+        let (corrected, names) = plain("{{ '<|start_header_id|>' }}Environment: ipython");
+        assert_eq!(names, ["python-tag"]);
+        assert_eq!(corrected.habits.call_marks, ["<|python_tag|>"]);
+        assert_eq!(corrected.generation.stop, ["<|eom_id|>"]);
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::{Codec, Diagnostic, Field, Format, Op, Slot, SystemRule, SystemWithTools};
+use crate::{Codec, Diagnostic, Field, Format, FormatPart, Op, Slot, SystemRule, SystemWithTools};
 
 /// Where keys stand in the file: `layout.user`, `defaults.system`, `rules.system`.
 pub(crate) type Places = BTreeMap<String, Range<usize>>;
@@ -185,6 +185,10 @@ impl Gaps<'_> {
 
     /// What the model stops at is most likely a control token that somebody forgot to declare.
     fn stops(&mut self, stops: &[(String, Range<usize>)]) {
+        // A correction declares none: what it names is its template's.
+        if self.format.part == FormatPart::Correction {
+            return;
+        }
         for (text, span) in stops {
             let declared = self.format.controls.iter().any(|control| control.texts().any(|known| known == text));
             let written = Slot::ALL

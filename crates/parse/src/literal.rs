@@ -99,6 +99,12 @@ impl Literal {
         }
     }
 
+    /// The last of several control tokens that it is made of.
+    pub fn last_token(&self) -> Option<Literal> {
+        let start = self.text.rfind('<').filter(|start| *start > 0)?;
+        self.control.iter().all(|is_control| *is_control).then(|| self.from(start))
+    }
+
     /// Whether it is unlikely enough in ordinary text to be looked for everywhere.
     pub fn is_strong(&self) -> bool {
         self.control.contains(&true)

@@ -274,3 +274,12 @@ fn nothing_is_kept_back_that_can_become_no_mark() {
         assert_eq!(said, expected);
     }
 }
+#[test]
+fn a_schema_is_checked_where_asked_and_nothing_is_dropped() {
+    let output = CALL.replace("\"Oslo\"", "7");
+    let options = ParseOptions { tools: weather(), check_schema: true, ..ParseOptions::default() };
+    let reading = read(&thinker(), options, &output, Stop::End);
+    assert_eq!(arguments(&reading), ["{\"city\": 7}"]);
+    assert!(matches!(reading.malformed[0].why, Why::Schema(_)));
+}
+

@@ -243,6 +243,13 @@ impl Calls {
         let program = self.add(rest_items, !strong);
         // `[get_weather(` looks like a list of anything.
         self.programs[program].bare = !strong && !mark.text().contains(char::is_alphabetic);
+        // Of several control tokens the last one alone says it too: models forget the first.
+        if strong
+            && let Some(last) = mark.last_token().filter(|last| last.is_strong())
+            && !others.iter().any(|other| other.text().contains(last.text()))
+        {
+            self.entries.push((pads.clone(), last, program));
+        }
         match strong {
             true => self.entries.push((pads, mark, program)),
             false => self.weak.push((with_lead, program)),
