@@ -103,7 +103,7 @@ enum Flow {
 const BLANK: usize = 4096;
 
 /// Long pieces are read in parts, so that no copy of them is made.
-const PIECE: usize = 1 << 16;
+const PIECE: usize = 1 << 12;
 
 /// The default of [`ParseOptions::cap`].
 pub(crate) const CAP: usize = 1 << 20;

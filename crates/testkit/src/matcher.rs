@@ -32,9 +32,7 @@ impl Matcher<'_> {
                 ends
             }
             Node::Choice(ways) => ways.iter().flat_map(|way| self.ends(way, at)).collect(),
-            Node::Repeat { node, min, max } => {
-                repeated(at, *min, *max, &mut |at| self.ends(node, at))
-            }
+            Node::Repeat { node, min, max } => repeated(at, *min, *max, &mut |at| self.ends(node, at)),
             Node::Rule(rule) => {
                 if let Some(known) = self.known.get(&(*rule, at)) {
                     return known.clone();
@@ -69,9 +67,7 @@ impl Matcher<'_> {
                 ends
             }
             Pattern::Choice(ways) => ways.iter().flat_map(|way| self.pattern(way, at)).collect(),
-            Pattern::Repeat { pattern, min, max } => {
-                repeated(at, *min, *max, &mut |at| self.pattern(pattern, at))
-            }
+            Pattern::Repeat { pattern, min, max } => repeated(at, *min, *max, &mut |at| self.pattern(pattern, at)),
         }
     }
 }

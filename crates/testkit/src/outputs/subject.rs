@@ -5,7 +5,8 @@ use std::sync::Arc;
 use rolecall::json::{self, Object};
 use rolecall::{ChatTemplate, ParseOptions, Reply, infer};
 use rolecall::{
-    Conversation, Format, Json, LossPolicy, Op, Options, Origin, RuleMode, Slot, loss_spans, object, render,
+    Conversation, Format, Json, LossPolicy, Op, Options, Origin, RuleMode, Slot, load, loss_spans, object, render,
+    shared_calls,
 };
 
 use super::message::{Places, Said};
@@ -148,10 +149,12 @@ fn tags(mark: &str) -> impl Iterator<Item = &str> {
     starts.filter_map(|at| Some(&mark[at..=at + mark[at..].find(['>', ']'])?]))
 }
 
-/// Every format here that has calls or reasoning.
+/// Every format here that has calls or reasoning, and every call layout that formats share.
 pub fn built_in() -> Vec<Subject> {
     let registry = rolecall::registry();
-    registry.iter().filter_map(|format| Subject::new(format.name.clone(), format.clone())).collect()
+    let formats = registry.iter().map(|format| (format.name.clone(), format.clone()));
+    let shared = shared_calls().filter_map(|(name, source)| Some((format!("calls/{name}"), load(source).ok()?)));
+    formats.chain(shared).filter_map(|(label, format)| Subject::new(label, format)).collect()
 }
 
 /// Every template of a folder, by the layout that is inferred from it, if that has calls or reasoning.

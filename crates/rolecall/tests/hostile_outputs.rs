@@ -1,0 +1,443 @@
+//! What hostile output may try: the parser ends in little time and memory, and all of it comes out. Each attack runs in a process of
+//! its own, so that its memory can be measured.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use std::process::Command;
+use std::sync::Arc;
+
+use common::{cpu_time, peak_kilobytes};
+use rolecall::{Event, OutputParser, ParseOptions, Reply, Stop, load, shared_calls};
+
+/// What an attack may take: nanoseconds of the processor for each byte, and megabytes at most.
+const NANOSECONDS_OF_A_BYTE: f64 = if cfg!(debug_assertions) { 20_000.0 } else { 400.0 };
+const MEGABYTES: f64 = 24.0;
+
+/// How much smaller attacks are where nothing is optimised.
+const SMALLER: usize = if cfg!(debug_assertions) { 100 } else { 1 };
+
+/// Set for a process that is to run one attack, to its number.
+const NUMBER: &str = "ROLECALL_OUTPUT_ATTACK";
+
+/// An output that never is in memory as a whole: pieces, and how often each comes.
+struct Attack {
+    name: &'static str,
+    /// Which of `formats/calls`.
+    layout: &'static str,
+    /// The text that comes first, the one that is repeated and how many bytes of it there are, and the last one.
+    start: &'static str,
+    again: &'static [u8],
+    bytes: usize,
+    end: &'static str,
+    /// What must come out at least, as a part of what went in.
+    least: f64,
+    /// The tail of the prompt.
+    prompt_tail: &'static str,
+}
+
+const HUGE: usize = 100 << 20;
+const LARGE: usize = 10 << 20;
+
+const TAGS: &str = "json-in-tags";
+const BARE: &str = "json-object";
+const XML: &str = "function-and-parameter-tags";
+const MARKS: &str = "json-between-marks";
+const PAIRS: &str = "key-and-value-tags";
+const PYTHON: &str = "python-list-between-marks";
+const MARKED: &str = "marked-dict-between-marks";
+const IDS: &str = "id-and-json-between-marks";
+const HEADERS: &str = "header-and-json";
+
+fn attack(
+    name: &'static str,
+    layout: &'static str,
+    parts: (&'static str, &'static [u8], &'static str),
+    bytes: usize,
+    least: f64,
+) -> Attack {
+    let (start, again, end) = parts;
+    Attack { name, layout, start, again, bytes: bytes / SMALLER, end, least, prompt_tail: "" }
+}
+
+fn attacks() -> Vec<Attack> {
+    let in_json = "<tool_call>\n{\"name\": \"f\", \"arguments\": ";
+    let in_xml = "<tool_call>\n<function=f>\n<parameter=x>\n";
+    let mut attacks = vec![
+        attack("100 MB of prose", TAGS, ("", b"All work and no play. ", ""), HUGE, 1.0),
+        attack(
+            "100 MB of an argument",
+            TAGS,
+            (
+                "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"",
+                b"All work & no play\\n",
+                "\"}}\n</tool_call>",
+            ),
+            HUGE,
+            0.99,
+        ),
+        attack("a million open braces", TAGS, ("", b"{", ""), LARGE, 1.0),
+        attack("a million open braces where a call may begin", BARE, ("", b"{", ""), LARGE, 1.0),
+        attack("a million open braces in arguments", TAGS, (in_json, b"{", ""), LARGE, 0.9),
+        attack("a million open objects in arguments", TAGS, (in_json, b"{\"a\":", ""), LARGE, 0.9),
+        attack(
+            "a million open lists in arguments",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": ", b"[", ""),
+            LARGE,
+            0.9,
+        ),
+        attack("a million open lists before a call's name", TAGS, ("<tool_call>\n{\"x\": ", b"[", ""), LARGE, 0.9),
+        attack("a million open lists in Python", PYTHON, ("<|tool_call_start|>[f(x=", b"[", ""), LARGE, 0.9),
+        attack("a million open lists in a value", XML, (in_xml, b"[", ""), LARGE, 0.9),
+        attack("a million open dicts with marks", MARKED, ("<|tool_call>call:f{x:", b"{y:", ""), LARGE, 0.9),
+        attack("the mark of a call, a million times", TAGS, ("", b"<tool_call>", ""), LARGE, 0.9),
+        attack("the mark of a call's end, a million times", TAGS, ("", b"</tool_call>", ""), LARGE, 0.9),
+        attack("half a mark, a million times", TAGS, ("", b"<tool_cal", ""), LARGE, 1.0),
+        attack("a mark's first character, a million times", TAGS, ("", b"<", ""), LARGE, 1.0),
+        attack(
+            "a call's start without an end, a million times",
+            TAGS,
+            ("", b"<tool_call>\n{\"name\": \"f\", ", ""),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "whole calls",
+            TAGS,
+            ("", b"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>\n", ""),
+            LARGE,
+            0.1,
+        ),
+        attack(
+            "whole calls in tags",
+            XML,
+            ("", b"<tool_call>\n<function=f>\n<parameter=x>\ny\n</parameter>\n</function>\n</tool_call>\n", ""),
+            LARGE,
+            0.1,
+        ),
+        attack("control tokens, a million times", MARKS, ("", b"<|action_start|>", ""), LARGE, 0.9),
+        attack("two control tokens in turn", MARKS, ("", b"<|action_start|><|plugin|>", ""), LARGE, 0.9),
+        attack("control tokens of a call's end", MARKS, ("", b"<|action_end|>", ""), LARGE, 0.9),
+        attack(
+            "headers without end",
+            HEADERS,
+            ("", b"<|start|>assistant<|channel|>analysis<|message|>", ""),
+            LARGE,
+            0.0,
+        ),
+        attack(
+            "a turn's end, a million times",
+            HEADERS,
+            ("<|channel|>final<|message|>", b"<|return|>", ""),
+            LARGE,
+            0.0,
+        ),
+        attack("bytes that are no UTF-8", TAGS, ("", b"\xff", ""), LARGE / 10, 1.0),
+        attack("the first half of a character, a million times", TAGS, ("", b"\xe2\x82", ""), LARGE / 10, 1.0),
+        attack(
+            "no UTF-8 in arguments",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\x80", "\"}}\n</tool_call>"),
+            LARGE / 10,
+            0.9,
+        ),
+        attack("NUL", TAGS, ("", b"\0", ""), LARGE, 1.0),
+        attack(
+            "NUL in arguments",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\0", "\"}}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack("NUL in a value", XML, (in_xml, b"\0", "\n</parameter>\n</function>\n</tool_call>"), LARGE, 0.9),
+        attack(
+            "a call that never ends",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"abc ", ""),
+            LARGE,
+            0.99,
+        ),
+        attack(
+            "keys that never end",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {", b"\"x\": 1, ", ""),
+            LARGE,
+            0.99,
+        ),
+        attack(
+            "parameters that never end",
+            XML,
+            ("<tool_call>\n<function=f>\n", b"<parameter=x>\ny\n</parameter>\n", ""),
+            LARGE,
+            0.1,
+        ),
+        attack("a value that never ends", XML, (in_xml, b"abc ", ""), LARGE, 0.99),
+        attack("a value whose end never comes whole", XML, (in_xml, b"\n</parameter", ""), LARGE, 0.9),
+        attack(
+            "a value between keys that never ends",
+            PAIRS,
+            ("<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>", b"abc ", ""),
+            LARGE,
+            0.99,
+        ),
+        attack(
+            "a string between marks that never ends",
+            MARKED,
+            ("<|tool_call>call:f{x:<|\"|>", b"abc ", ""),
+            LARGE,
+            0.99,
+        ),
+        attack("a Python string that never ends", PYTHON, ("<|tool_call_start|>[f(x='", b"abc ", ""), LARGE, 0.99),
+        attack(
+            "white space inside a call",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\",", b" \n", "\"arguments\": {}}\n</tool_call>"),
+            LARGE,
+            0.0,
+        ),
+        attack(
+            "white space inside arguments",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {", b" \n", "}}\n</tool_call>"),
+            LARGE,
+            0.0,
+        ),
+        attack(
+            "white space before a call",
+            TAGS,
+            ("", b" \n", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "white space behind a call",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", b" \n", "x"),
+            LARGE,
+            0.9,
+        ),
+        attack("line breaks before a mark", TAGS, ("a", b"\n", "<tool_call>"), LARGE, 0.9),
+        attack(
+            "a number of 10 MB",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": ", b"9", "}}\n</tool_call>"),
+            LARGE,
+            0.99,
+        ),
+        attack(
+            "a number of 10 MB as a value",
+            XML,
+            (in_xml, b"9", "\n</parameter>\n</function>\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a number of 10 MB in Python",
+            PYTHON,
+            ("<|tool_call_start|>[f(x=", b"9", ")]<|tool_call_end|>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a name of 10 MB",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"", b"n", "\", \"arguments\": {}}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a name of 10 MB in a tag",
+            XML,
+            ("<tool_call>\n<function=", b"n", ">\n</function>\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a name of 10 MB before a parenthesis",
+            PYTHON,
+            ("<|tool_call_start|>[", b"n", "()]<|tool_call_end|>"),
+            LARGE,
+            0.9,
+        ),
+        attack("a name of 10 MB between marks", MARKED, ("<|tool_call>call:", b"n", "{}<tool_call|>"), LARGE, 0.9),
+        attack(
+            "an id of 10 MB",
+            IDS,
+            (
+                "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:",
+                b"1",
+                "<|tool_call_argument_begin|>{}<|tool_call_end|>",
+            ),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a key of 10 MB",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"", b"k", "\": 1}}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a key of 10 MB beside the name",
+            TAGS,
+            ("<tool_call>\n{\"", b"k", "\": 1, \"name\": \"f\"}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "a key of 10 MB in a tag",
+            XML,
+            ("<tool_call>\n<function=f>\n<parameter=", b"k", ">\n1\n</parameter>\n</function>\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "arguments of 10 MB before the name",
+            TAGS,
+            ("<tool_call>\n{\"arguments\": {\"x\": \"", b"abc ", "\"}, \"name\": \"f\"}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "backslashes",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\\\\", "\"}}\n</tool_call>"),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "halves of surrogates",
+            TAGS,
+            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\\ud83d", "\"}}\n</tool_call>"),
+            LARGE,
+            0.0,
+        ),
+        attack(
+            "backslashes in Python",
+            PYTHON,
+            ("<|tool_call_start|>[f(x='", b"\\\\", "')]<|tool_call_end|>"),
+            LARGE,
+            0.4,
+        ),
+        attack("quotes", BARE, ("", b"\"", ""), LARGE, 1.0),
+        attack("characters in turn", BARE, ("", b"{\"[<|'`", ""), LARGE, 1.0),
+        attack("two calls' marks in turn", XML, ("", b"<tool_call>\n<function=", ""), LARGE, 0.9),
+    ];
+    for attack in &mut attacks {
+        if attack.layout == HEADERS {
+            attack.prompt_tail = "<|start|>assistant";
+        }
+    }
+    attacks
+}
+
+/// What came of it.
+#[derive(Default)]
+struct Sum {
+    fed: usize,
+    out: usize,
+    calls: usize,
+    open: usize,
+    stops: usize,
+}
+
+impl Sum {
+    fn add(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Content(text)
+            | Event::Reasoning(text)
+            | Event::Arguments { text, .. }
+            | Event::Code { text, .. } => {
+                self.out += text.len();
+            }
+            Event::CallStarted { name, id, .. } => {
+                self.out += name.len().max(id.len());
+                (self.calls, self.open) = (self.calls + 1, self.open + 1);
+            }
+            Event::CodeStarted { .. } => (self.calls, self.open) = (self.calls + 1, self.open + 1),
+            Event::CallFinished { .. } => self.open -= 1,
+            Event::Stop(_) => self.stops += 1,
+            Event::Malformed(malformed) => {
+                assert!(format!("{malformed:?}").len() < 1 << 12, "a report is no place for an output")
+            }
+        }
+    }
+}
+
+/// Reads an attack in pieces of about so many bytes.
+fn run(attack: &Attack, piece: usize) -> Sum {
+    let (_, source) = shared_calls().find(|(name, _)| *name == attack.layout).unwrap();
+    let reply = Arc::new(Reply::new(&load(source).unwrap()));
+    let options = ParseOptions { prompt_tail: attack.prompt_tail.to_owned(), ..ParseOptions::default() };
+    let mut parser = OutputParser::new(&reply, options);
+    let mut sum = Sum::default();
+    parser.push_text(attack.start, &mut |event| sum.add(&event));
+    let again = attack.again.repeat(piece.div_ceil(attack.again.len()));
+    let text = std::str::from_utf8(&again).ok();
+    for _ in 0..attack.bytes / again.len() {
+        sum.fed += again.len();
+        match text {
+            Some(text) => parser.push_text(text, &mut |event| sum.add(&event)),
+            None => parser.push_bytes(&again, false, &mut |event| sum.add(&event)),
+        }
+    }
+    parser.push_text(attack.end, &mut |event| sum.add(&event));
+    parser.finish(Stop::Length, &mut |event| sum.add(&event));
+    sum
+}
+
+/// Reads an attack in tokens' sizes and in large pieces, and says what that took and gave.
+fn measure(attack: &Attack) -> String {
+    let (start, before) = (peak_kilobytes(), cpu_time());
+    let small = run(attack, 4);
+    let nanoseconds = (cpu_time() - before).as_secs_f64() * 1e9 / attack.bytes as f64;
+    let before = cpu_time();
+    let large = run(attack, 1 << 16);
+    let in_large = (cpu_time() - before).as_secs_f64() * 1e9 / attack.bytes as f64;
+    let megabytes = peak_kilobytes().saturating_sub(start) as f64 / 1024.0;
+    let part = |sum: &Sum| sum.out as f64 / sum.fed as f64;
+    let is_closed = [&small, &large].into_iter().all(|sum| (sum.open, sum.stops) == (0, 1));
+    format!("{nanoseconds:.1} {in_large:.1} {megabytes:.1} {:.4} {is_closed}", part(&small).min(part(&large)))
+}
+
+#[test]
+fn every_attack_comes_out_within_bounds() {
+    let attacks = attacks();
+    if let Some(number) = std::env::var(NUMBER).ok().and_then(|number| number.parse::<usize>().ok()) {
+        return println!("\nmeasured {}", measure(&attacks[number]));
+    }
+    let mut wrong = Vec::new();
+    for (number, attack) in attacks.iter().enumerate() {
+        let name = attack.name;
+        let process = Command::new(std::env::current_exe().unwrap())
+            .args(["every_attack_comes_out_within_bounds", "--exact", "--nocapture", "--test-threads=1"])
+            .env(NUMBER, number.to_string())
+            .output()
+            .unwrap();
+        let output = String::from_utf8_lossy(&process.stdout);
+        let Some(measured) = output.lines().find_map(|line| line.strip_prefix("measured ")) else {
+            wrong.push(format!("{name}: the process died\n{}", String::from_utf8_lossy(&process.stderr)));
+            continue;
+        };
+        let parts: Vec<&str> = measured.split(' ').collect();
+        let [small, large, megabytes, part, is_closed] = parts[..] else { panic!("{name}: {measured}") };
+        let [small, large, megabytes, part] = [small, large, megabytes, part].map(|part| part.parse::<f64>().unwrap());
+        println!("{name:<50} {small:>8.1} {large:>8.1} ns a byte {megabytes:>6.1} MB {part:>7.4} {is_closed}");
+        if is_closed != "true" {
+            wrong.push(format!("{name}: a call is left open, or there is not one stop"));
+        }
+        if part < attack.least {
+            wrong.push(format!("{name}: {part} of it came out, not {}", attack.least));
+        }
+        if small.max(large) > NANOSECONDS_OF_A_BYTE {
+            wrong.push(format!("{name}: took {small} and {large} ns for each byte"));
+        }
+        if megabytes > MEGABYTES {
+            wrong.push(format!("{name}: took {megabytes} MB"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
