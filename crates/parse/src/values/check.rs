@@ -6,8 +6,10 @@ use rolecall_conversation::json::{self, Layout, Number, Object};
 use super::schema::Schema;
 use super::types::Types;
 
-/// How many pairs of a value and a schema are compared at most; what is beyond is taken for right.
-const BUDGET: usize = 1_000_000;
+/// How many pairs of a value and a schema are compared at most, besides a few for each byte of the arguments; what is beyond is taken for
+/// right.
+const BUDGET: usize = 20_000;
+const BUDGET_OF_A_BYTE: usize = 4;
 
 /// How deep schemas may lead into one another; what is beyond is taken for right.
 const MAX_DEPTH: usize = 500;
@@ -22,7 +24,7 @@ const LISTED: usize = 6;
 /// reported is wrong for certain.
 pub(crate) fn check(arguments: &str, schema: &Json) -> Option<String> {
     let value = json::parse(arguments).ok()?;
-    let mut check = Check { budget: BUDGET };
+    let mut check = Check { budget: BUDGET + BUDGET_OF_A_BYTE * arguments.len() };
     check.difference(&value, Schema::new(schema), Place::Whole, 0)
 }
 

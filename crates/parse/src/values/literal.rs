@@ -454,10 +454,7 @@ impl LiteralReader {
             (Frame::Dict | Frame::Splat, _) => return expected("`,` or `}`", bracket),
             _ => return expected("`,` or `)`", bracket),
         }
-        // A comma before the entries of a dict behind `**` waits for the next argument.
-        if frame != Frame::Splat {
-            self.between.comma = false;
-        }
+        self.between.comma = false;
         self.between.space.clear();
         match frame {
             Frame::List | Frame::Tuple => self.sink(out).push(']'),

@@ -512,6 +512,9 @@ fn hostile_literals_are_bounded() {
         let (_, _, state) = read(&readers[0], &[&text]);
         assert_eq!(state, State::Bad(wanted), "{}", &text[..20]);
     }
+    let deep = format!("{}{}", "[".repeat(nest::MAX_DEPTH), "]".repeat(nest::MAX_DEPTH));
+    assert_eq!(read(&readers[1], &[&deep]), (deep.clone(), deep.len(), State::Done));
+    assert_eq!(read(&readers[1], &[&format!("[{deep}]")]).2, State::Bad(Why::TooDeep));
     for text in ["[1,".to_owned() + &" ".repeat(1_000_000), "['a'".to_owned() + &" ".repeat(1_000_000)] {
         assert_eq!(read(&readers[1], &[&text]).2, State::Bad(Why::TooLong));
     }
