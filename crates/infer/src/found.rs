@@ -29,6 +29,8 @@ pub(crate) struct Found {
     pub calls: Option<Calls>,
     pub stops: Vec<String>,
     pub call_ids: CallIds,
+    /// Why the layouts have reasoning that the template does not write in every turn, or in none.
+    pub lent: Option<String>,
     /// Whether more than one call is refused.
     pub one_call: bool,
 }

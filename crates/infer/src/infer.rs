@@ -1,7 +1,7 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
 use rolecall_format::{CallIds, Field, Format};
-use rolecall_render::{ChatTemplate, IdForm};
+use rolecall_render::{ChatTemplate, IdForm, TemplateOptions, analyze_template};
 
 use crate::arguments::Arguments;
 use crate::calls::{self, Plain, Variants};
@@ -83,9 +83,12 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         shape(probe, &said, stage, None).filter(|located| located.has(Field::Reasoning))
     };
     let mut switches = Object::new();
-    if with_reasoning(&stage).is_none()
-        && !thinks(probe, &call)
-        && let Some(found) = reasoning::switched(probe, &stage, &with_reasoning)
+    let analysis = match with_reasoning(&stage).is_none() && !thinks(probe, &call) {
+        true => analyze_template(probe.template(), &TemplateOptions::default()).ok(),
+        false => None,
+    };
+    if let Some(analysis) = &analysis
+        && let Some(found) = reasoning::switched(analysis, &stage, &with_reasoning)
     {
         let settings = json::write(&Json::Object(found.clone()), &json::Layout::default());
         report.note(Part::Reasoning, format!("only with {settings}"), None);
@@ -119,8 +122,8 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
             }
         }
     }
-    reasoning::share(&mut found, report);
-    reasoning::opened(probe, &stage, &mut found, report);
+    reasoning::share(&mut found);
+    reasoning::opened(probe, &stage, analysis.as_ref(), &mut found, report);
     found.stops = ends::stops(probe, &stages, &found);
     Some((found, stages))
 }

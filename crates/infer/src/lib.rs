@@ -4,6 +4,7 @@
 //! Start reading at [`infer`].
 
 mod arguments;
+mod cache;
 mod calls;
 mod ends;
 mod found;
@@ -23,6 +24,7 @@ mod turn;
 mod value;
 mod verify;
 
+pub use cache::Cache;
 pub use infer::{Inferred, infer, infer_within};
 pub use limits::Limits;
 pub use report::{Note, Outcome, Part, Report};

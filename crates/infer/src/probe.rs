@@ -83,6 +83,18 @@ impl<'t> Probe<'t> {
         self.template
     }
 
+    /// The template's line that has the words with which a text begins, if there is one line of which that can be said.
+    pub fn line_of(&self, text: &str) -> Option<u32> {
+        let words: Vec<char> = text.trim_start().chars().take_while(|c| !c.is_whitespace()).take(24).collect();
+        let source = self.template.source();
+        let at = (4..=words.len()).rev().find_map(|length| {
+            let start: String = words[..length].iter().collect();
+            let mut found = source.match_indices(start.as_str());
+            found.next().filter(|_| found.next().is_none()).map(|(at, _)| at)
+        });
+        u32::try_from(source[..at?].matches('\n').count() + 1).ok()
+    }
+
     /// The id of a probe's call, in the form that the template wants.
     pub fn id(&self, at: usize, name: &str) -> String {
         match self.wanted.ids {
@@ -235,14 +247,6 @@ impl Turn {
             start = *end;
         }
         true
-    }
-
-    /// The template's line that writes what stands behind a text, where that can be told: the last one that has it word for word.
-    pub fn line_behind(&self, probe: &Probe<'_>, text: &str) -> Option<u32> {
-        let place = self.places(text).into_iter().next()?;
-        let literal: String = self.text.get(place.end..)?.chars().take_while(|c| !c.is_whitespace()).take(24).collect();
-        let at = probe.template().source().rfind(literal.as_str()).filter(|_| literal.len() > 2)?;
-        u32::try_from(probe.template().source()[..at].matches('\n').count() + 1).ok()
     }
 
     /// Every place where a text stands that is not the template's own.

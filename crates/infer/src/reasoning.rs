@@ -4,7 +4,8 @@
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_format::Field;
-use rolecall_render::{TemplateOptions, analyze_template};
+use rolecall_render::TemplateAnalysis;
+use rolecall_render::jinja::Constant;
 
 use crate::found::Found;
 use crate::located::Located;
@@ -19,17 +20,12 @@ const MOST_SWITCHES: usize = 6;
 
 /// A switch with which reasoning is written.
 pub(crate) fn switched(
-    probe: &Probe<'_>,
+    analysis: &TemplateAnalysis,
     stage: &Stage,
     with_reasoning: &impl Fn(&Stage) -> Option<Located>,
 ) -> Option<Object> {
-    let analysis = analyze_template(probe.template(), &TemplateOptions::default()).ok()?;
-    let flags = analysis.switches.iter().filter(|switch| {
-        let is_flag = |value: &rolecall_render::jinja::Constant| {
-            matches!(value, rolecall_render::jinja::Constant::Bool(_) | rolecall_render::jinja::Constant::None)
-        };
-        switch.values.iter().all(is_flag)
-    });
+    let is_flag = |value: &Constant| matches!(value, Constant::Bool(_) | Constant::None);
+    let flags = analysis.switches.iter().filter(|switch| switch.values.iter().all(is_flag));
     for switch in flags.take(MOST_SWITCHES) {
         for value in [true, false] {
             let switches = object! { switch.name.clone() => Json::Bool(value) };
@@ -42,7 +38,7 @@ pub(crate) fn switched(
 }
 
 /// Where only one kind of turn has reasoning, the other gets its place too: the model may think before either.
-pub(crate) fn share(found: &mut Found, report: &mut Report) {
+pub(crate) fn share(found: &mut Found) {
     let Some(with_calls) = &mut found.with_calls else { return };
     let (plain, calling) = (&mut found.assistant, with_calls);
     let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
@@ -54,7 +50,7 @@ pub(crate) fn share(found: &mut Found, report: &mut Report) {
     if let Some(pattern) = lent(&from.pattern, &to.pattern) {
         to.pattern = pattern;
         to.trims.1 = from.trims.1;
-        report.note(Part::Reasoning, "the template writes it only in turns with calls, or only in turns without", None);
+        found.lent = Some("the template writes it only in turns with calls, or only in turns without".to_owned());
     }
 }
 
@@ -117,44 +113,89 @@ fn moved(
     moved
 }
 
-/// Reasoning that the template never writes: where its generation prompt ends with a mark that nothing closes, or where it
-/// drops what stands in an answer before such a closing mark.
-pub(crate) fn opened(probe: &Probe<'_>, stage: &Stage, found: &mut Found, report: &mut Report) {
+/// Reasoning that the template never writes: where its generation prompt ends with a mark that no turn of the history has, or
+/// where it drops what stands in an answer before a closing mark that it looks for.
+pub(crate) fn opened(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    analysis: Option<&TemplateAnalysis>,
+    found: &mut Found,
+    report: &mut Report,
+) {
     let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
     if has(&found.assistant.pattern) || found.with_calls.as_ref().is_some_and(|shape| has(&shape.pattern)) {
         return;
     }
-    let Some((open, name)) = last_mark(&found.opening) else { return };
-    let close = format!("</{name}>");
-    if open.contains(&close) && !is_cut(probe, stage, &close) {
-        return;
-    }
-    let space: String = open[open.find('>').map_or(open.len(), |at| at + 1)..].to_owned();
-    let space: String = space.chars().take_while(|c| c.is_whitespace()).collect();
-    let opening = found.opening.len() - open.len();
-    let before = found.opening[..opening].chars().count();
-    let words = match is_cut(probe, stage, &close) {
-        true => {
-            format!("the generation prompt opens it with <{name}>, and the template drops what stands before {close}")
+    let mark = last_mark(&found.opening).filter(|(open, name)| {
+        let kept = &found.opening[..found.opening.len() - open.len()];
+        let with_mark = items(&format!("{kept}<{name}>"));
+        !found.assistant.pattern.items.starts_with(&with_mark)
+    });
+    let (name, space, header, is_cut) = match mark {
+        Some((open, name)) => {
+            let close = format!("</{name}>");
+            let is_cut = is_cut(probe, stage, &close);
+            if open.contains(&close) && !is_cut {
+                return;
+            }
+            let behind = &open[open.find('>').map_or(open.len(), |at| at + 1)..];
+            let space: String = behind.chars().take_while(|c| c.is_whitespace()).collect();
+            (name.to_owned(), space, found.opening[..found.opening.len() - open.len()].to_owned(), is_cut)
         }
-        false => format!("the generation prompt opens it with <{name}>; the template never writes it"),
+        None => {
+            let names = analysis.map(closing_names).unwrap_or_default();
+            let Some(name) = names.into_iter().find(|name| is_cut(probe, stage, &format!("</{name}>"))) else { return };
+            (name, "\n".to_owned(), found.opening.clone(), true)
+        }
+    };
+    let words = match (mark.is_some(), is_cut) {
+        (true, false) => format!("the generation prompt opens it with <{name}>; the template never writes it"),
+        (true, true) => {
+            format!("the generation prompt opens it with <{name}>, and the template drops what stands before </{name}>")
+        }
+        (false, _) => format!("the template drops what stands before </{name}> in an answer"),
     };
     let group = [
         items(&format!("<{name}>{space}")),
         vec![Item::Hole(Field::Reasoning)],
-        items(&format!("{space}{close}{space}{space}")),
+        items(&format!("{space}</{name}>{space}{space}")),
     ]
     .concat();
-    let header = items(&found.opening[..opening]);
+    let header = items(&header);
     for shape in std::iter::once(&mut found.assistant).chain(found.with_calls.as_mut()) {
-        let at = match shape.pattern.items.starts_with(&header) {
-            true => before,
-            false => continue,
-        };
+        if !shape.pattern.items.starts_with(&header) {
+            continue;
+        }
+        let at = header.len();
         let items = [&shape.pattern.items[..at], &group, &shape.pattern.items[at..]].concat();
         shape.pattern = Pattern { groups: moved(&shape.pattern.groups, at, group.len(), true), items };
     }
-    report.note(Part::Reasoning, words, None);
+    if has(&found.assistant.pattern) {
+        found.lent = Some(words);
+    } else {
+        report.note(Part::Reasoning, words, None);
+    }
+}
+
+/// The names of the closing marks that the template looks for in contents: `think` of `'</think>' in message.content`.
+fn closing_names(analysis: &TemplateAnalysis) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for asked in &analysis.program.comparisons {
+        for with in &asked.with {
+            let Constant::Text(text) = with else { continue };
+            let name = text.trim().strip_prefix("</").and_then(|text| text.strip_suffix('>'));
+            if let Some(name) = name.filter(|name| is_name(name) && names.len() < MOST_SWITCHES)
+                && !names.iter().any(|known| known == name)
+            {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '-'))
 }
 
 /// The last opening mark of a generation prompt, with all that follows it, and its name: `<think>\n` and `think`.
@@ -164,10 +205,9 @@ fn last_mark(opening: &str) -> Option<(&str, &str)> {
         let rest = opening.get(at + 1..)?;
         let Some(end) = rest.find('>') else { continue };
         let name = &rest[..end];
-        let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '-'));
         let behind = &rest[end + 1..];
         let closes = behind.trim().is_empty() || behind.trim() == format!("</{name}>");
-        if is_name && closes {
+        if is_name(name) && closes {
             found = Some((&opening[at..], name));
         }
     }

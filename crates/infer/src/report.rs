@@ -54,6 +54,8 @@ pub enum Outcome {
     },
     /// The layout reads it, but writes it otherwise than the template.
     ReadOnly(String),
+    /// The layout writes it as the template does, but what it wrote is not read back.
+    WriteOnly(String),
     /// The template does not write it, or it could not be told how.
     Missing(String),
 }
@@ -107,13 +109,14 @@ impl Report {
             let cell = match self.outcome(part) {
                 Some(Outcome::Verified { probes }) => format!("yes ({probes})"),
                 Some(Outcome::ReadOnly(_)) => "read only".to_owned(),
+                Some(Outcome::WriteOnly(_)) => "write only".to_owned(),
                 Some(Outcome::Missing(_)) | None => "–".to_owned(),
             };
             let _ = write!(row, " {cell} |");
         }
         let mut notes: Vec<String> = Vec::new();
         for (part, outcome) in &self.parts {
-            if let Outcome::ReadOnly(why) = outcome {
+            if let Outcome::ReadOnly(why) | Outcome::WriteOnly(why) = outcome {
                 notes.push(format!("{}: {}", part.name(), one_line(why)));
             }
         }

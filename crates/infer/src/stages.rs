@@ -4,7 +4,7 @@ use rolecall_format::Field;
 
 use crate::arguments::{self, Arguments};
 use crate::located::{Located, locate};
-use crate::probe::{NoContent, Probe, Refusal, Stage};
+use crate::probe::{NoContent, Probe, Refusal, Stage, Turn};
 use crate::said::{CONTENT, NAMES, Said, plain_calls};
 
 /// An answer alone, with tools offered where the template takes them.
@@ -61,11 +61,17 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, Refusa
                     Some(arguments) => return Ok(FirstCall { stage, base, arguments }),
                     None => {
                         let words = "it could not be told how the arguments of a call are written";
-                        silent = Some(Refusal { line: turn.line_behind(probe, NAMES[0]), ..Refusal::new(words) });
+                        silent = Some(Refusal { line: line_behind(probe, &turn), ..Refusal::new(words) });
                     }
                 }
             }
         }
     }
     Err(silent.or(refused).unwrap_or_else(|| Refusal::new("the template writes no calls")))
+}
+
+/// The template's line that writes what stands behind a call's name.
+fn line_behind(probe: &Probe<'_>, turn: &Turn) -> Option<u32> {
+    let name = turn.places(NAMES[0]).into_iter().next()?;
+    probe.line_of(turn.text.get(name.end..)?)
 }

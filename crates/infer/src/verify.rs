@@ -24,6 +24,8 @@ struct Tally {
     read: usize,
     tried: usize,
     first: Option<String>,
+    /// The template's line that writes what the layout does not.
+    line: Option<u32>,
 }
 
 /// The format of what was found, without the parts that could not be verified.
@@ -45,7 +47,10 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         shape.is_some_and(|shape| hole_at(&shape.pattern.items, field).is_some())
     };
     let thinks = has(Some(&found.assistant), Field::Reasoning);
-    if thinks || has(found.with_calls.as_ref(), Field::Reasoning) {
+    let is_lent = found.lent.is_some();
+    if let Some(words) = &found.lent {
+        report.set(Part::Reasoning, Outcome::ReadOnly(words.clone()));
+    } else if thinks || has(found.with_calls.as_ref(), Field::Reasoning) {
         let thought: Vec<(Said, &Stage)> = CONTENTS
             .iter()
             .zip(THOUGHTS)
@@ -71,18 +76,18 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
         let arguments: Vec<(Said, &Stage)> = values().map(|arguments| with(vec![called(0, arguments)])).collect();
         let arguments = check(&arguments);
         let content = Said::content(CONTENTS[1]);
-        let mixed = check(&[
-            (content.clone().calling(vec![called(1, telling())]), stage),
-            (base.clone().with_reasoning(THOUGHTS[0]).calling(vec![called(1, few())]), &thinking),
-            (content.with_reasoning(THOUGHTS[1]).calling(vec![called(1, few())]), &thinking),
-        ]);
+        let mut beside = vec![(content.clone().calling(vec![called(1, telling())]), stage)];
+        if !is_lent {
+            beside.extend([
+                (base.clone().with_reasoning(THOUGHTS[0]).calling(vec![called(1, few())]), &thinking),
+                (content.with_reasoning(THOUGHTS[1]).calling(vec![called(1, few())]), &thinking),
+            ]);
+        }
+        let mixed = check(&beside);
         if mixed.same < mixed.tried {
             let words = mixed.first.clone().unwrap_or_default();
-            report.note(
-                Part::Calls,
-                format!("beside content and reasoning {} of {} are alike: {words}", mixed.same, mixed.tried),
-                None,
-            );
+            let words = format!("beside content or reasoning {} of {} are alike: {words}", mixed.same, mixed.tried);
+            report.note(Part::Calls, words, mixed.line);
         }
         let several = check(&[
             with(vec![called(0, few()), called(1, telling())]),
@@ -117,14 +122,16 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
 }
 
 fn outcome(tally: &Tally) -> Outcome {
-    let words = tally.first.clone().unwrap_or_default();
+    let line = tally.line.map_or(String::new(), |line| format!(" (line {line})"));
+    let words = tally.first.as_ref().map_or(String::new(), |words| format!("{words}{line}"));
     if tally.tried == 0 {
         Outcome::Missing("the template refuses every probe".to_owned())
     } else if tally.same == tally.tried && tally.read == tally.tried {
         Outcome::Verified { probes: tally.tried }
     } else if tally.read > 0 || tally.same > 0 {
         let (same, read, tried) = (tally.same, tally.read, tally.tried);
-        Outcome::ReadOnly(format!("of {tried} probes {same} are written alike and {read} read back: {words}"))
+        let words = format!("of {tried} probes {same} are written alike and {read} read back: {words}");
+        if read > 0 { Outcome::ReadOnly(words) } else { Outcome::WriteOnly(words) }
     } else {
         Outcome::Missing(words)
     }
@@ -146,7 +153,11 @@ fn check(
     if written.as_deref() == Some(turn.text.as_str()) {
         tally.same += 1;
     } else {
-        tally.first.get_or_insert_with(|| difference(&turn.text, written.as_deref().unwrap_or_default()));
+        let (words, from) = difference(&turn.text, written.as_deref().unwrap_or_default());
+        if tally.first.is_none() {
+            tally.line = probe.line_of(from);
+            tally.first = Some(words);
+        }
     }
     // What a model writes stands behind what the prompt ends with.
     let (output, tail) = match turn.text.strip_prefix(found.opening.as_str()) {
@@ -194,11 +205,12 @@ fn write(probe: &Probe<'_>, format: &Format, said: &Said, stage: &Stage) -> Opti
 }
 
 /// Where two texts part.
-fn difference(template: &str, layout: &str) -> String {
+fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
     let common: usize =
         template.chars().zip(layout.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let from = |text: &str| text[common..].chars().take(24).collect::<String>();
-    format!("the template goes on with {:?}, the layout with {:?}", from(template), from(layout))
+    let words = format!("the template goes on with {:?}, the layout with {:?}", from(template), from(layout));
+    (words, &template[common..])
 }
 
 /// What is wrong with a reading. Content and reasoning that a template drops are not missed.

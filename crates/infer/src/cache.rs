@@ -1,0 +1,104 @@
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rolecall_render::ChatTemplate;
+
+use crate::{Inferred, Limits, infer_within};
+
+/// Keeps what was inferred of the templates that were asked for last.
+///
+/// A template is known by its whole text and its special tokens, so that no other one is ever taken for it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use rolecall_infer::Cache;
+/// use rolecall_render::ChatTemplate;
+/// let cache = Cache::new(8);
+/// let template = ChatTemplate::compile("{% for m in messages %}{{ m.content }}</s>{% endfor %}", Vec::new())?;
+/// assert!(Arc::ptr_eq(&cache.infer(&template), &cache.infer(&template)));
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Cache {
+    most: usize,
+    limits: Limits,
+    /// The one asked for last comes first.
+    known: Mutex<VecDeque<Entry>>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    source: Arc<str>,
+    tokens: Vec<(String, String)>,
+    inferred: Arc<Inferred>,
+}
+
+impl Cache {
+    /// A cache for so many templates.
+    pub fn new(most: usize) -> Cache {
+        Cache::within(most, Limits::default())
+    }
+
+    /// The same with limits of one's own.
+    pub fn within(most: usize, limits: Limits) -> Cache {
+        Cache { most, limits, known: Mutex::default() }
+    }
+
+    /// What is inferred of a template, now or before.
+    pub fn infer(&self, template: &ChatTemplate) -> Arc<Inferred> {
+        let is_it = |entry: &Entry| *entry.source == *template.source() && entry.tokens == template.tokens();
+        {
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            let found = known.iter().position(is_it).and_then(|at| known.remove(at));
+            if let Some(entry) = found {
+                let inferred = Arc::clone(&entry.inferred);
+                known.push_front(entry);
+                return inferred;
+            }
+        }
+        // Others need not wait for it; two that ask for the same at once both find out.
+        let inferred = Arc::new(infer_within(template, self.limits));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let tokens = template.tokens().to_vec();
+        known.push_front(Entry { source: template.source().into(), tokens, inferred: Arc::clone(&inferred) });
+        known.truncate(self.most);
+        inferred
+    }
+
+    /// How many templates it knows.
+    pub fn len(&self) -> usize {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    /// Whether it knows none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(end: &str) -> ChatTemplate {
+        let source = "{% for m in messages %}{{ m.content }}{{ eos_token }}{% endfor %}";
+        ChatTemplate::compile(source, vec![("eos_token".into(), end.into())]).expect("a template")
+    }
+
+    #[test]
+    fn it_keeps_the_templates_that_were_asked_for_last() {
+        let cache = Cache::new(2);
+        let first = cache.infer(&template("a"));
+        let _ = cache.infer(&template("b"));
+        assert!(Arc::ptr_eq(&first, &cache.infer(&template("a"))));
+        let _ = cache.infer(&template("c"));
+        assert_eq!(cache.len(), 2);
+        assert!(Arc::ptr_eq(&first, &cache.infer(&template("a"))));
+    }
+
+    #[test]
+    fn the_same_text_with_other_tokens_is_another_template() {
+        let cache = Cache::new(4);
+        assert_ne!(cache.infer(&template("</s>")).format, cache.infer(&template("<|end|>")).format);
+    }
+}
