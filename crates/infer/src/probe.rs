@@ -141,8 +141,7 @@ impl<'t> Probe<'t> {
         }
         let prompt = self.render(messages, stage, false)?;
         let text = prompt.text();
-        let asked = text.find(ASKED).map_or(0, |at| at + ASKED.len());
-        let start = start_of(text, &before).max(asked);
+        let start = start_behind(text, &before);
         let end = match stage.results {
             true => {
                 let result = prompt.turns().iter().find(|turn| turn.message == Some(2));
@@ -167,8 +166,7 @@ impl<'t> Probe<'t> {
     /// What a prompt for an answer ends with that a prompt without one does not.
     pub fn opening(&self, stage: &Stage) -> Option<String> {
         let (closed, open) = (self.before(stage, false).ok()?, self.before(stage, true).ok()?);
-        let asked = open.find(ASKED).map_or(0, |at| at + ASKED.len());
-        open.get(start_of(&open, &closed).max(asked)..).map(str::to_owned)
+        open.get(start_behind(&open, &closed)..).map(str::to_owned)
     }
 
     /// What the template writes between a turn's last words and what comes next: a user's words, or a call's result.
@@ -278,6 +276,18 @@ pub(crate) fn tool(name: &str, parameters: &[(&str, &str)]) -> Option<Tool> {
     let function = object! { "name" => name, "description" => "Does it.", "parameters" => Json::Object(parameters) };
     let wrapped = object! { "type" => "function", "function" => Json::Object(function) };
     Tool::from_json(Json::Object(wrapped)).ok()
+}
+
+/// Where a prompt goes on behind the user's turn, which is how another one ends. What stands before that may differ: some
+/// templates put a system text into the last turn.
+fn start_behind(text: &str, before: &str) -> usize {
+    match (text.rfind(ASKED), before.rfind(ASKED)) {
+        (Some(at), Some(before_at)) => {
+            let asked = at + ASKED.len();
+            asked + start_of(&text[asked..], &before[before_at + ASKED.len()..])
+        }
+        _ => start_of(text, before),
+    }
 }
 
 /// Where a prompt goes on behind what it has in common with another: not inside a mark.
