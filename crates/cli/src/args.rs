@@ -229,6 +229,8 @@ pub enum FinishArg {
 pub enum DraftArg {
     /// Reasoning like any other
     Draft,
+    /// A call, if the turn ends behind it and the reasoning was never closed
+    Unclosed,
     /// A call, which ends the reasoning
     Call,
 }
@@ -650,6 +652,7 @@ impl Policies {
             calls_in_reasoning: match self.calls_in_reasoning {
                 None => None,
                 Some(DraftArg::Draft) => Some(CallsInReasoning::Draft),
+                Some(DraftArg::Unclosed) => Some(CallsInReasoning::Unclosed),
                 Some(DraftArg::Call) => Some(CallsInReasoning::Call),
             },
             unknown_names: match self.unknown_names {

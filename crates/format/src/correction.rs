@@ -1,6 +1,6 @@
 use std::sync::OnceLock;
 
-use crate::{Format, FormatPart, Slot, load};
+use crate::{CallsInReasoning, Format, FormatPart, Slot, load};
 
 /// The files of `formats/corrections/`, by name.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/corrections.rs"));
@@ -40,7 +40,9 @@ impl Format {
     pub fn corrected_by(mut self, correction: &Format) -> Format {
         debug_assert_eq!(correction.part, FormatPart::Correction, "only a correction corrects");
         self.habits.call_marks.extend(correction.habits.call_marks.iter().cloned());
-        self.habits.calls_in_reasoning |= correction.habits.calls_in_reasoning;
+        if correction.habits.calls_in_reasoning != CallsInReasoning::default() {
+            self.habits.calls_in_reasoning = correction.habits.calls_in_reasoning;
+        }
         let mut generation = (*self.generation).clone();
         generation.stop.extend(correction.generation.stop.iter().cloned());
         self.generation = generation.into();

@@ -38,7 +38,7 @@ pub use field::Field;
 pub use format::{Format, stops};
 pub use format_part::FormatPart;
 pub use generation::Generation;
-pub use habits::Habits;
+pub use habits::{CallsInReasoning, Habits};
 pub use identity::Identity;
 pub use layout::{Layout, Op, Step};
 pub use load::load;

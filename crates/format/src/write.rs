@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::check::find_ambiguity;
 use crate::layout::{self, Vocabulary, looks_like_control};
 use crate::load::{holes_of, is_name_letter};
-use crate::{CallIds, Control, Format, FormatPart, InText, Op, Own, Slot};
+use crate::{CallIds, CallsInReasoning, Control, Format, FormatPart, InText, Op, Own, Slot};
 
 /// How a format's replies are written, as a format file that [`load`](crate::load) reads: the assistant's layouts, those of
 /// its calls, and what they speak of.
@@ -72,8 +72,8 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
     if !format.habits.call_marks.is_empty() {
         reading.push(format!("call-marks = {}", list(&format.habits.call_marks)));
     }
-    if format.habits.calls_in_reasoning {
-        reading.push("calls-in-reasoning = \"call\"".to_owned());
+    if format.habits.calls_in_reasoning != CallsInReasoning::default() {
+        reading.push(format!("calls-in-reasoning = \"{}\"", format.habits.calls_in_reasoning.key()));
     }
     table(file, "reading", &reading)?;
     if !format.generation.stop.is_empty() {

@@ -19,6 +19,7 @@ mod values;
 
 pub use event::{Event, Malformed, Stop, Why};
 pub use message::{ParsedCall, Reading};
-pub use options::{CallsInReasoning, Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+pub use options::{Ids, Json as JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
 pub use parser::{OutputParser, read};
 pub use reply::Reply;
+pub use rolecall_format::CallsInReasoning;

@@ -1,4 +1,5 @@
 use rolecall_conversation::Tool;
+use rolecall_format::CallsInReasoning;
 
 /// How output is to be read. Every choice has a default that suits an OpenAI-compatible server.
 #[derive(Clone, Debug, Default)]
@@ -23,15 +24,6 @@ pub struct ParseOptions {
     pub ids: Ids,
     /// The most bytes that are kept back for one open value (a name, a key, an argument that is typed only when it is whole).
     pub cap: Option<usize>,
-}
-
-/// What a call inside reasoning is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallsInReasoning {
-    /// A draft: reasoning like any other.
-    Draft,
-    /// A call, which ends the reasoning.
-    Call,
 }
 
 /// What a call of a name that no tool has is.

@@ -55,6 +55,8 @@ pub(crate) struct Shared {
     pub opened: Reading,
     /// Whether the answer said something yet.
     has_spoken: bool,
+    /// Why the output is over, once it is.
+    stop: Option<Stop>,
     /// The character before, to know what stands in quotes.
     last: Option<char>,
     /// Where text in JSON's words is put together.
@@ -69,6 +71,9 @@ enum State {
     Text { part: Part, blank: Option<String> },
     /// In a call.
     Call(Box<Running>),
+    /// In reasoning, where a call began that counts only if the reasoning is never closed: it is read without a word, and nothing
+    /// of it is given up; how much was looked at.
+    Draft { shadow: Option<Box<Running>>, seen: usize },
     /// Behind a call, with white space that came since.
     AfterCall { blank: String, is_group: bool },
     /// Behind the turn's end.
@@ -119,6 +124,7 @@ impl OutputParser {
             is_silent: true,
             opened: Reading::default(),
             has_spoken: false,
+            stop: None,
             last: None,
             scratch: String::new(),
         };
@@ -194,6 +200,7 @@ impl OutputParser {
             self.carry.clear();
             self.not_utf8(length, on);
         }
+        self.shared.stop = Some(stop);
         self.run(true, on);
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Text { part, blank: Some(blank) } => {
@@ -275,7 +282,7 @@ impl OutputParser {
     }
 
     fn step(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
-        if *at == pending.text.len() && !(is_last && matches!(self.state, State::Call(_))) {
+        if *at == pending.text.len() && !(is_last && matches!(self.state, State::Call(_) | State::Draft { .. })) {
             return Flow::Wait;
         }
         match &mut self.state {
@@ -305,6 +312,7 @@ impl OutputParser {
                 }
                 Flow::Again
             }
+            State::Draft { .. } => self.draft(pending, at, is_last, on),
             State::Ended => self.ended(pending, at, is_last, on),
         }
     }
@@ -342,10 +350,11 @@ impl OutputParser {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
-        let marks = match (part, self.shared.options.calls_in_reasoning.unwrap_or(reply.calls_in_reasoning)) {
+        let policy = self.shared.options.calls_in_reasoning.unwrap_or(reply.calls_in_reasoning);
+        let marks = match (part, policy) {
             (Part::Content, _) => &reply.content,
             (Part::Reasoning, CallsInReasoning::Draft) => &reply.reasoning,
-            (Part::Reasoning, CallsInReasoning::Call) => &reply.reasoning_with_calls,
+            (Part::Reasoning, _) => &reply.reasoning_with_calls,
         };
         let mut from = *at;
         loop {
@@ -365,6 +374,14 @@ impl OutputParser {
                         Some(false) => {}
                     }
                     self.say(pending.shown(*at..start), on);
+                    if let (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) =
+                        (part, mark.meaning, policy)
+                    {
+                        *at = start;
+                        let shadow = Running::new(program, 0, "", true);
+                        self.state = State::Draft { shadow: Some(Box::new(shadow)), seen: end - start };
+                        return Flow::Again;
+                    }
                     *at = end;
                     self.apply(mark, start..end, pending, on);
                     return Flow::Again;
@@ -382,6 +399,65 @@ impl OutputParser {
                 }
             }
         }
+    }
+
+    /// Reads a call in reasoning without a word, until it is known what it is.
+    fn draft(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
+        let reply = Arc::clone(&self.shared.reply);
+        let State::Draft { shadow, seen } = &mut self.state else { return Flow::Again };
+        let view = pending.view(is_last).up_to(*at + self.shared.cap());
+        let mut here = *at + *seen;
+        // What it is: a draft up to there, or a call.
+        let draft = loop {
+            match shadow {
+                Some(running) => {
+                    let calls = self.shared.calls;
+                    let progress = running.read(&mut self.shared, view, &mut here, &mut |_| {});
+                    self.shared.calls = calls;
+                    match progress {
+                        Progress::Wait => break None,
+                        Progress::Finished => *shadow = None,
+                        Progress::Text { .. } | Progress::Nothing => break Some((here, false)),
+                    }
+                }
+                None => match reply.reasoning.find(view.input(), here, view.is_last) {
+                    Found::Mark(start, _, action) => match reply.reasoning.action(action).meaning {
+                        Meaning::End => break Some((start, self.shared.stop.is_none_or(|stop| stop == Stop::End))),
+                        _ => break Some((start, false)),
+                    },
+                    Found::Open(start) => {
+                        here = start;
+                        break None;
+                    }
+                    Found::Nothing => {
+                        here = view.text().len();
+                        break None;
+                    }
+                },
+            }
+        };
+        let is_over = view.is_last && shadow.is_none() && self.shared.stop == Some(Stop::End);
+        let (end, is_call) = match draft {
+            Some(known) => known,
+            None if view.is_last => (view.text().len(), is_over),
+            None if view.is_cut() => (view.text().len(), false),
+            None => {
+                *seen = here - *at;
+                return Flow::Wait;
+            }
+        };
+        match is_call {
+            true => {
+                self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call);
+                self.state = State::Text { part: Part::Reasoning, blank: None };
+            }
+            false => {
+                self.state = State::Text { part: Part::Reasoning, blank: None };
+                self.say(pending.shown(*at..end), on);
+                *at = end;
+            }
+        }
+        Flow::Again
     }
 
     /// Whether a mark that closes reasoning stands in backticks, where the model speaks of it; none, if that is not known yet.

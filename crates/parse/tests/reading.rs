@@ -145,6 +145,38 @@ fn calls_inside_reasoning_are_drafts_unless_asked_for() {
 }
 
 #[test]
+fn a_call_in_reasoning_that_is_never_closed_may_count() {
+    let options = ParseOptions {
+        calls_in_reasoning: Some(CallsInReasoning::Unclosed),
+        prompt_tail: "<|im_start|>assistant\n<think>\n".into(),
+        ..ParseOptions::default()
+    };
+    let of = |output: &str, stop| {
+        let whole = read(&thinker(), options.clone(), output, stop);
+        for size in [1, 2, 5, 30] {
+            let mut reading = Reading::default();
+            let mut parser = OutputParser::new(&thinker(), options.clone());
+            for chunk in output.chars().collect::<Vec<_>>().chunks(size) {
+                parser.push_text(&chunk.iter().collect::<String>(), &mut |event| reading.add(&event));
+            }
+            parser.finish(stop, &mut |event| reading.add(&event));
+            assert_eq!(whole, reading, "in chunks of {size}: {output}");
+        }
+        (whole.reasoning.unwrap_or_default(), whole.content, whole.calls.len())
+    };
+    // Closed behind it: a draft. Never closed, and the turn is over: a call.
+    let draft = of(&format!("I try\n{CALL}\nno.\n</think>\n\nDone."), Stop::End);
+    assert_eq!(draft, (format!("I try\n{CALL}\nno."), "Done.".into(), 0));
+    assert_eq!(of(&format!("I try\n{CALL}<|im_end|>"), Stop::End), ("I try".into(), String::new(), 1));
+    assert_eq!(of(&format!("I try\n{CALL}\n{CALL}"), Stop::End), ("I try".into(), String::new(), 2));
+    // Cut off: nobody knows what would have come.
+    assert_eq!(of(&format!("I try {CALL}"), Stop::Length).2, 0);
+    assert_eq!(of("I try <tool_call>\n{\"name\": \"f", Stop::End).2, 0);
+    // Spoken of: nothing is kept back for it.
+    assert_eq!(of("a <tool_call> b\n</think>\n\nDone.", Stop::End), ("a <tool_call> b".into(), "Done.".into(), 0));
+}
+
+#[test]
 fn unknown_names_pass_or_are_text() {
     let output = CALL.replace("get_weather", "get_wether");
     let of = |unknown_names| {
@@ -282,4 +314,3 @@ fn a_schema_is_checked_where_asked_and_nothing_is_dropped() {
     assert_eq!(arguments(&reading), ["{\"city\": 7}"]);
     assert!(matches!(reading.malformed[0].why, Why::Schema(_)));
 }
-

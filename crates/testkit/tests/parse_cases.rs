@@ -133,7 +133,7 @@ fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
     for (key, value) in asked.as_object().expect("options are an object").iter() {
         let number = || number(value).and_then(|number| usize::try_from(number).ok());
         match (key, value.as_str(), value) {
-            ("calls-in-reasoning", Some("call"), _) => options.calls_in_reasoning = Some(CallsInReasoning::Call),
+            ("calls-in-reasoning", Some(key), _) => options.calls_in_reasoning = CallsInReasoning::from_key(key),
             ("unknown-names", Some("text"), _) => options.unknown_names = UnknownNames::Text,
             ("text-after-calls", Some("report"), _) => options.text_after_calls = TextAfterCalls::Report,
             ("strict-json", _, Json::Bool(true)) => options.json = JsonPolicy::Strict,

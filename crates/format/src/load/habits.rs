@@ -2,17 +2,18 @@
 
 use super::table::Table;
 use super::unknown;
-use crate::{Diagnostic, Habits};
+use crate::{CallsInReasoning, Diagnostic, Habits};
 
 pub(super) fn read_habits(reading: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Habits {
-    let calls_in_reasoning = match reading.text("calls-in-reasoning", mistakes).as_deref() {
-        None | Some("draft") => false,
-        Some("call") => true,
-        Some(other) => {
+    let calls_in_reasoning = reading.text("calls-in-reasoning", mistakes).and_then(|key| {
+        let value = CallsInReasoning::from_key(&key);
+        if value.is_none() {
+            let known = CallsInReasoning::ALL.map(|(key, _)| key);
             let span = reading.span_of("calls-in-reasoning");
-            mistakes.push(unknown("value of `calls-in-reasoning`", other, ["draft", "call"], span));
-            false
+            mistakes.push(unknown("value of `calls-in-reasoning`", &key, known, span));
         }
-    };
+        value
+    });
+    let calls_in_reasoning = calls_in_reasoning.unwrap_or_default();
     Habits { call_marks: reading.texts("call-marks", mistakes), calls_in_reasoning }
 }

@@ -5,9 +5,8 @@ mod turns;
 
 use std::sync::Arc;
 
-use rolecall_format::{CallIds, Format, Slot};
+use rolecall_format::{CallIds, CallsInReasoning, Format, Slot};
 
-use crate::CallsInReasoning;
 use crate::literal::Literal;
 use crate::marks::Marks;
 
@@ -99,10 +98,7 @@ impl Reply {
             after_call: Marks::new(),
             next_call: calls.next,
             programs: calls.programs.clone().into(),
-            calls_in_reasoning: match format.habits.calls_in_reasoning {
-                true => CallsInReasoning::Call,
-                false => CallsInReasoning::Draft,
-            },
+            calls_in_reasoning: format.habits.calls_in_reasoning,
             call_ids: format.rules.call_ids.clone(),
         };
         Builder { reply: &mut reply, turns: &turns, calls: &calls, tokens }.build(format);
