@@ -544,7 +544,8 @@ impl Running {
     fn fail(&mut self, shared: &mut Shared, why: Why, end: u64, on: &mut dyn FnMut(Event<'_>)) -> Progress {
         let program = std::sync::Arc::clone(&shared.reply);
         let is_weak = program.program(self.program).weak;
-        if !(is_weak && self.index.is_none()) && !shared.is_silent {
+        let is_quiet = shared.is_silent || (is_weak && self.index.is_none());
+        if !is_quiet {
             on(Event::Malformed(Malformed { span: self.start..end, why }));
         }
         match self.index {
