@@ -14,7 +14,6 @@ mod object;
 mod options;
 mod parser;
 mod reply;
-#[allow(dead_code, unused_imports, reason = "the automaton that drives the readers comes next")]
 mod values;
 
 pub use event::{Event, Malformed, Stop, Why};

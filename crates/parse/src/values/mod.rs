@@ -53,8 +53,6 @@ pub(crate) enum ValueReader {
     JsonString(JsonStringReader),
     /// Python's literals and keyword arguments, and values with marks.
     Literal(LiteralReader),
-    /// Text without an end of its own: `end` closes it.
-    Text(TextValue),
 }
 
 impl ValueReader {
@@ -83,21 +81,12 @@ impl ValueReader {
         ValueReader::Literal(LiteralReader::marked(mark, policy, cap))
     }
 
-    /// Text that becomes a JSON string.
-    pub(crate) fn text() -> ValueReader {
-        ValueReader::Text(TextValue::default())
-    }
-
     /// Takes the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         match self {
             ValueReader::Json(reader) => reader.push(text, out),
             ValueReader::JsonString(reader) => reader.push(text, out),
             ValueReader::Literal(reader) => reader.push(text, out),
-            ValueReader::Text(value) => {
-                value.push(text, out);
-                Step { used: text.len(), state: State::More }
-            }
         }
     }
 
@@ -107,10 +96,6 @@ impl ValueReader {
             ValueReader::Json(reader) => reader.end(),
             ValueReader::JsonString(reader) => reader.end(),
             ValueReader::Literal(reader) => reader.end(out),
-            ValueReader::Text(value) => {
-                value.end(out);
-                State::Done
-            }
         }
     }
 }
