@@ -96,7 +96,8 @@ mod tests {
 
     #[test]
     fn what_stays_is_no_group() {
-        assert_eq!(group("<think>\n#\n</think>b", "<think>\n\n</think>b", 0), "Alone");
-        assert_eq!(group("<think>\n#\n</think>b", "<think></think>b", 0), "AloneButSpaces");
+        assert_eq!(group("<think>\n#\n</think>b", "<think>\n\n</think>b", 0), "Some(Alone)");
+        assert_eq!(group("<think>\n#\n</think>\nb", "<think></think>b", 0), "Some(AloneButSpaces)");
+        assert_eq!(group("<think>\n#\n</think>b", "<think></think>b", 0), "\n#\n");
     }
 }

@@ -1,0 +1,88 @@
+//! Templates made to mislead, to go on for ever, or to be in nobody's way: nothing panics, and nothing is guessed.
+#![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
+
+use std::time::{Duration, Instant};
+
+use rolecall_format::Slot;
+use rolecall_infer::{Inferred, Limits, Outcome, Part, infer, infer_within};
+use rolecall_render::ChatTemplate;
+
+fn compiled(source: &str) -> ChatTemplate {
+    match ChatTemplate::compile(source, Vec::new()) {
+        Ok(template) => template,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn inferred(source: &str) -> Inferred {
+    let start = Instant::now();
+    let inferred = infer(&compiled(source));
+    assert!(start.elapsed() < Duration::from_secs(20), "{source}");
+    inferred
+}
+
+#[test]
+fn what_the_template_writes_itself_is_no_value() {
+    // The words of the probes, as anybody can read them in this crate.
+    let inferred = inferred(
+        "{% for m in messages %}{% if m.role == 'assistant' %}<a>Wuzoka limbar. zorvex_map {\"zelq\": \"Plimtex\"} Jyxo pemtil.\
+         {{ m.content }}</a>{% else %}<u>{{ m.content }}</u>{% endif %}{% endfor %}",
+    );
+    assert_eq!(inferred.format.layout(Slot::Call), None);
+    let assistant = inferred.format.layout(Slot::Assistant).map(|layout| layout.ops().len());
+    assert_eq!(assistant, Some(3));
+    assert!(matches!(inferred.report.outcome(Part::Reasoning), Some(Outcome::Missing(_))));
+}
+
+#[test]
+fn a_template_that_looks_at_what_is_said_is_not_trusted() {
+    // Calls are written one way for the words of the first probes, another way for all others.
+    let inferred = inferred(
+        "{% for m in messages %}{% if m.role == 'assistant' %}<a>{{ m.content }}{% for c in m.tool_calls or [] %}\
+         {% if 'Plimtex' in c.function.arguments | tojson or 'Frizu' in c.function.arguments | tojson %}\
+         <c>{{ c.function | tojson }}</c>{% else %}nothing to see{% endif %}{% endfor %}</a>{% else %}<u>{{ m.content }}</u>{% endif %}{% endfor %}",
+    );
+    assert_eq!(inferred.format.layout(Slot::Call), None);
+    assert!(!matches!(inferred.report.outcome(Part::Calls), Some(Outcome::Verified { .. })));
+}
+
+#[test]
+fn endless_and_huge_ones_end() {
+    let cases = [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{{ a }}{% endfor %}{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{{ 'x' * 200000 }}{% endfor %}",
+        "{% for m in messages %}{% for a in range(9000) %}{% set b = a %}{% endfor %}<{{ m.role }}>{{ m.content }}{% endfor %}",
+        "{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}",
+        "{% for m in messages %}{{ m.content * 500 }}{% endfor %}",
+        "{% for m in messages %}{{ m }}{% endfor %}",
+        "{{ messages | tojson }}",
+        "{% for m in messages %}{{ m.content | reverse }}{% endfor %}",
+        "{% for m in messages %}{{ m.content | upper }}{% endfor %}",
+        "{% for m in messages | reverse %}{{ m.content }}{% endfor %}",
+        "{{ messages[-1].content }}",
+        "",
+        "{{ raise_exception('never') }}",
+        "{% for m in messages %}{% for c in m.content %}{{ c }}<{% endfor %}{% endfor %}",
+        "{% for m in messages %}{{ m.content }}{{ m.content }}{{ m.tool_calls }}{% endfor %}",
+        "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.id }}{{ c.function.name }}{{ c.function.name }}{% endfor %}{{ m.content }}{% endfor %}",
+    ];
+    for source in cases {
+        let inferred = inferred(source);
+        assert!(inferred.report.renders <= Limits::default().renders, "{source}");
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}</s>{% endfor %}";
+    for renders in 0..40 {
+        let limits = Limits { renders, ..Limits::default() };
+        assert!(infer_within(&compiled(source), limits).report.renders <= renders);
+    }
+}
+
+#[test]
+fn the_same_template_gives_the_same_layouts() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}</s>{% endfor %}";
+    assert_eq!(infer(&compiled(source)), infer(&compiled(source)));
+}
