@@ -1,0 +1,119 @@
+//! What is inferred of real chat templates: the page that lists it, and what holds for all of them.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::{env, fs};
+
+use rolecall::inference::{Inferred, Outcome, Part, Report, infer};
+use rolecall::{ChatTemplate, Json, json};
+
+const PAGE: &str = "docs/inference.md";
+
+const HEAD: &str = "# Layouts inferred from chat templates
+
+What `rolecall` finds out about each of the reference templates by rendering short conversations through it: which layouts write the
+assistant's turn, and which parts of them were verified. Further conversations, which had no part in finding the layouts, are rendered
+through template and layouts and compared byte for byte, and then read back. `rolecall template --layout` prints the layouts themselves.
+
+- **yes (n)**: alike in n of n such conversations, and read back in all of them
+- **read only**: read back, but the template writes it otherwise in some conversations, or not at all
+- **write only**: written alike, but not read back
+- **–**: the template writes none, or it could not be told how; the notes say why where the template refuses
+
+Written by a test (`crates/testkit/tests/inference.rs`, `UPDATE=1`), and checked by it where the reference templates are there.
+
+";
+
+#[test]
+fn the_report_lists_every_template() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("no layout was inferred");
+        return;
+    };
+    let mut counts: BTreeMap<(Part, &str), usize> = BTreeMap::new();
+    let mut rows = String::new();
+    let mut templates = 0;
+    for (file, template) in templates_of(&shared) {
+        let Inferred { report, .. } = infer(&template);
+        templates += 1;
+        for (part, outcome) in &report.parts {
+            *counts.entry((*part, word_of(outcome))).or_default() += 1;
+        }
+        rows.push_str(&report.markdown_row(&format!("`{file}`")));
+    }
+    let mut page = HEAD.to_owned();
+    let _ =
+        writeln!(page, "| of {templates} templates | verified | read only | write only |\n| --- | --- | --- | --- |");
+    for part in Part::ALL {
+        let count = |word| counts.get(&(part, word)).copied().unwrap_or_default();
+        let (name, verified) = (part.name(), count("verified"));
+        let _ = writeln!(page, "| {name} | {verified} | {} | {} |", count("read only"), count("write only"));
+    }
+    let _ = write!(page, "\n{}{rows}", Report::markdown_head());
+    let path = rolecall_testkit::root().join(PAGE);
+    if fs::read_to_string(&path).is_ok_and(|known| known == page) {
+        return;
+    }
+    assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; UPDATE=1 cargo test writes it");
+    fs::write(path, page).unwrap();
+}
+
+#[test]
+fn damaged_templates_are_no_reason_to_panic() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("no damaged template was tried");
+        return;
+    };
+    // A generator of our own: the same damage in every run.
+    let mut state: u64 = 7;
+    let mut next = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(state >> 33).unwrap_or(0) % below.max(1)
+    };
+    let mut compiled = 0;
+    for (_, template) in templates_of(&shared) {
+        let characters: Vec<char> = template.source().chars().collect();
+        for _ in 0..4 {
+            let (start, length) = (next(characters.len()), next(60));
+            let end = (start + length).min(characters.len());
+            let damaged: String = characters[..start].iter().chain(&characters[end..]).collect();
+            if let Ok(damaged) = ChatTemplate::compile(&damaged, template.tokens().to_vec()) {
+                compiled += 1;
+                let _ = infer(&damaged);
+            }
+        }
+    }
+    assert!(compiled > 100, "only {compiled} damaged templates compile");
+}
+
+fn word_of(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Verified { .. } => "verified",
+        Outcome::ReadOnly(_) => "read only",
+        Outcome::WriteOnly(_) => "write only",
+        _ => "missing",
+    }
+}
+
+/// The reference templates in the order of their names, with their special tokens.
+fn templates_of(shared: &Path) -> Vec<(String, ChatTemplate)> {
+    let index = fs::read_to_string(shared.join("templates/index.json")).unwrap();
+    let index = json::parse(&index).unwrap();
+    let entries = index.as_object().and_then(|index| index.get("templates")).and_then(Json::as_array).unwrap();
+    let mut templates: Vec<(String, ChatTemplate)> = entries
+        .iter()
+        .filter_map(|entry| {
+            let text = |key: &str| Some(entry.as_object()?.get(key)?.as_str()?.to_owned());
+            let file = text("file")?;
+            let source = fs::read_to_string(shared.join("templates").join(&file)).ok()?;
+            let tokens = ["bos_token", "eos_token"];
+            let tokens = tokens.into_iter().filter_map(|key| Some((key.to_owned(), text(key)?))).collect();
+            Some((file, ChatTemplate::compile(&source, tokens).ok()?))
+        })
+        .collect();
+    templates.sort_by(|(a, _), (b, _)| a.cmp(b));
+    templates
+}
