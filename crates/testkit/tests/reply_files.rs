@@ -115,3 +115,34 @@ fn a_shared_call_layout_is_taken_by_name() {
     assert!(error.contains("writes `[TOOL_CALLS]`, which is not declared"), "{error}");
     assert!(Registry::builtin().get("json-in-tags").is_none(), "a shared call layout is no format");
 }
+
+#[test]
+fn every_shared_call_layout_says_its_name_and_where_it_is_from() {
+    for (name, source) in rolecall::shared_calls() {
+        let format = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!((format.name.as_str(), format.part), (name, FormatPart::Reply));
+        assert!(!format.sources.is_empty() && format.title != name, "{name} names no source or has no title");
+    }
+}
+
+#[test]
+fn the_manual_names_every_layout_hole_and_codec_and_its_example_is_right() {
+    let manual = include_str!("../../../formats/README.md");
+    let example = manual.split("```toml\n").find(|block| block.starts_with("part = \"reply\""));
+    let example = example.and_then(|block| block.split("```").next()).expect("an example of a reply");
+    check(&load(example).unwrap_or_else(|error| panic!("{error:?}")));
+    let rows: Vec<&str> = manual.lines().filter_map(|line| line.strip_prefix("| `")).collect();
+    let named = |name: &str| {
+        rows.iter()
+            .any(|row| row.split('|').next().is_some_and(|cell| format!("`{cell}").contains(&format!("`{name}"))))
+    };
+    for slot in Slot::ALL {
+        assert!(named(&format!("{}`", slot.key())), "the manual does not name the layout `{}`", slot.key());
+        for field in slot.fields() {
+            assert!(named(&format!("{}`", field.name())), "the manual does not name the hole `{}`", field.name());
+        }
+    }
+    for codec in Codec::NAMES {
+        assert!(named(codec), "the manual does not name the codec `{codec}`");
+    }
+}
