@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub options: ParseOptions,
     /// How many calls began.
     pub calls: usize,
+    /// How many of them what stands around calls was closed behind.
+    closed: usize,
     /// Whether what is read is the prompt's own end: its text is nobody's news.
     pub is_silent: bool,
     /// What began in the prompt's end and is to be said when the output begins.
@@ -121,6 +123,7 @@ impl OutputParser {
             reply: Arc::clone(reply),
             options,
             calls: 0,
+            closed: 0,
             is_silent: true,
             opened: Reading::default(),
             has_spoken: false,
@@ -361,6 +364,11 @@ impl OutputParser {
             match marks.find(pending.input(), from, is_last) {
                 Found::Mark(start, end, action) => {
                     let mark = marks.action(action);
+                    if mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed {
+                        // Nothing was opened that it could close.
+                        from = end;
+                        continue;
+                    }
                     match self.is_quoted(mark, pending, *at, start, end, is_last) {
                         Some(true) => {
                             from = end;
@@ -556,6 +564,9 @@ impl OutputParser {
         let text = |part| State::Text { part, blank: Some(String::new()) };
         self.shared.last = None;
         self.pad = (Arc::clone(&mark.pad), 0);
+        if mark.meaning == Meaning::CallsClosed {
+            self.shared.closed = self.shared.calls;
+        }
         self.state = match mark.meaning {
             Meaning::Opening => State::Head { is_fresh: true },
             Meaning::Reasoning => text(Part::Reasoning),

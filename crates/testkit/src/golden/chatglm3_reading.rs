@@ -37,7 +37,7 @@ pub(super) fn run(row: &Object, expected: &Object, format: &Format) -> Verdict {
         return Verdict::Passed;
     }
     match excuse {
-        Some(excuse) if is_all_there(output, &read.reading) && has_whole_calls(&read.reading) => {
+        Some(excuse) if is_all_there(output, &read.reading, format) && has_whole_calls(&read.reading) => {
             Verdict::Excused(excuse)
         }
         _ => {

@@ -61,9 +61,13 @@ fn before_calls(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> Str
 }
 
 /// Whether nothing of an output is lost: what is neither a mark nor white space is in a text or a call. Without calls all of it is
-/// the content.
-pub(super) fn is_all_there(output: &str, reading: &Reading) -> bool {
-    let squeeze = |text: &str| text.split_whitespace().collect::<String>();
+/// the content, but for the texts that the format stops at.
+pub(super) fn is_all_there(output: &str, reading: &Reading, format: &Format) -> bool {
+    let stops = format.stops();
+    let squeeze = |text: &str| {
+        let text = stops.iter().fold(text.to_owned(), |text, stop| text.replace(stop, ""));
+        text.split_whitespace().collect::<String>()
+    };
     if reading.calls.is_empty() {
         return squeeze(&reading.content) == squeeze(output);
     }
@@ -72,7 +76,7 @@ pub(super) fn is_all_there(output: &str, reading: &Reading) -> bool {
         ParsedCall::Function { name, .. } => vec![name.as_str()],
         ParsedCall::Code { code, .. } => vec![code.as_str()],
     });
-    said.map(squeeze).all(|said| match rest.find(&said) {
+    said.map(|said| squeeze(said)).all(|said| match rest.find(&said) {
         Some(at) => {
             rest.replace_range(at..at + said.len(), "");
             true
