@@ -140,9 +140,10 @@ fn value_by(
         (_, Shape::String(form)) => raw(form, schema, name, rules),
         (_, Shape::Const(value)) => Node::literal(match codec {
             Codec::Mixed => literal::print_mixed(value),
+            Codec::Objects => literal::print_objects(value),
             _ => literal::print(value),
         }),
-        (Codec::Mixed, Shape::Array { .. } | Shape::Object(_)) => json_value(schema, shape, JsonStyle::PLAIN),
+        (Codec::Mixed, Shape::Array { .. } | Shape::Object(_)) | (Codec::Objects, Shape::Object(_)) => json_value(schema, shape, JsonStyle::PLAIN),
         (Codec::Mixed, Shape::Any) => {
             // What is neither a list nor an object is as Python has it.
             let words = ["None", "True", "False"].map(Node::literal);

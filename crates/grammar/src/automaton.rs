@@ -32,16 +32,22 @@ pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
         }
         telling.sort_unstable();
         telling.dedup();
+        let usual = State { partial: String::new(), begun: true };
         let mut moves: Vec<(Class, State)> = Vec::new();
+        let mut others = Class::any();
         for character in &telling {
-            let Some(next) = step(&state, *character, &marks, &text.not_first) else { continue };
+            let range = (*character, *character);
+            let next = step(&state, *character, &marks, &text.not_first);
+            if next.as_ref() != Some(&usual) {
+                others.ranges.push(range);
+            }
+            let Some(next) = next.filter(|next| *next != usual) else { continue };
             match moves.iter_mut().find(|(_, known)| *known == next) {
-                Some((class, _)) => class.ranges.push((*character, *character)),
-                None => moves.push((Class::of(&[(*character, *character)]), next)),
+                Some((class, _)) => class.ranges.push(range),
+                None => moves.push((Class::of(&[range]), next)),
             }
         }
-        let others = Class { negated: true, ranges: telling.iter().map(|c| (*c, *c)).collect() };
-        moves.push((others, State { partial: String::new(), begun: true }));
+        moves.push((others, usual));
         let numbered = moves.into_iter().map(|(class, next)| {
             let number = *numbers.entry(next.clone()).or_insert_with(|| {
                 waiting.push(next);
@@ -65,7 +71,7 @@ fn step(state: &State, character: char, marks: &[&str], not_first: &[char]) -> O
     if marks.iter().any(|mark| partial.ends_with(mark)) {
         return None;
     }
-    while !marks.iter().any(|mark| mark.starts_with(partial.as_str())) {
+    while !partial.is_empty() && !marks.iter().any(|mark| mark.starts_with(partial.as_str())) {
         partial.remove(0);
     }
     Some(State { partial, begun })

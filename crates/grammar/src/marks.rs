@@ -143,17 +143,22 @@ impl Start {
         if self.is_token {
             return Some(Mark { text: bare.to_owned(), is_token: true });
         }
-        let (text, from) = match bare.chars().next() {
-            None => (self.text.as_str(), self.text.len()),
-            Some('<' | '[') => (bare, 1),
-            Some(_) => (self.text.as_str(), self.text.len() - bare.len()),
+        let space = self.text.len() - bare.len();
+        let first = bare.chars().next();
+        let (text, end) = match first {
+            None => (self.text.as_str(), None),
+            Some('<' | '[') => {
+                let end = bare[1..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ']' | '=')).map(|at| at + 1);
+                // The sign belongs to the mark, white space does not.
+                (bare, end.map(|at| if bare[at..].starts_with(char::is_whitespace) { at } else { at + 1 }))
+            }
+            Some('\'' | '"') => (bare, Some(1)),
+            Some(_) => {
+                let end = bare.find(|c: char| c.is_whitespace() || c == '<');
+                (self.text.as_str(), end.map(|at| space + at))
+            }
         };
-        let ends = |c: char| c.is_whitespace() || matches!(c, '>' | ']' | '=');
-        let end = text[from..].find(ends).map_or(text.len(), |at| {
-            let at = from + at;
-            let sign = text[at..].chars().next();
-            at + if sign.is_some_and(|c| !c.is_whitespace()) { 1 } else { 0 }
-        });
+        let end = end.unwrap_or(text.len());
         (end > 0).then(|| Mark { text: text[..end].to_owned(), is_token: false })
     }
 }
@@ -218,7 +223,8 @@ mod tests {
             ("[{\"name\": \"", "[{\"name\":", false),
             ("{\"name\": \"", "{\"name\":", false),
             ("\n```", "\n```", false),
-            ("')", "')", false),
+            ("')", "'", false),
+            (" to=functions.f", " to=functions.f", true),
             ("functools[", "functools[", true),
             ("\n", "\n", false),
         ];

@@ -69,16 +69,21 @@ impl<'a> Composer<'a> {
         let no_content = matches!(self.options.choice, ToolChoice::Required | ToolChoice::Named(_));
         let mut variants = Vec::new();
         if !no_content {
-            for content in [Some(content.clone()), None] {
+            let mut contents = vec![Some(content.clone())];
+            contents.extend(is_grouped(&plain, Field::Content).then_some(None));
+            for content in contents {
                 self.with_reasoning(&plain, Fill { content, ..Fill::default() }, &mut variants);
             }
         }
         let makes_calls = calls.filter(|_| self.options.choice != ToolChoice::None);
         if let Some(calls) = makes_calls {
             let layout = self.calls_layout().cloned().unwrap_or_default();
-            let mut contents = vec![None];
+            let mut contents = Vec::new();
             if !no_content && calls.are_marked && layout.prints(Field::Content) {
-                contents.insert(0, Some(content.clone()));
+                contents.push(Some(content.clone()));
+            }
+            if contents.is_empty() || is_grouped(&layout, Field::Content) {
+                contents.push(None);
             }
             for content in contents {
                 let fill = Fill { content, calls: Some(calls.node.clone()), reasoning: None };
@@ -271,6 +276,12 @@ impl<'a> Composer<'a> {
         let control = self.format.control(id);
         Node::Token(Token { text: control.text.clone(), id: control.id })
     }
+}
+
+/// Whether a hole stands in a group, so that what is around it is not there without its value.
+fn is_grouped(layout: &Layout, field: Field) -> bool {
+    let is_field = |op: &Op| matches!(op, Op::Hole { field: found, .. } if *found == field);
+    layout.ops().iter().any(|op| matches!(op, Op::Group(inner) if inner.iter().any(is_field)))
 }
 
 fn quoted_text() -> Node {

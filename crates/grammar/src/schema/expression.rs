@@ -15,13 +15,12 @@ pub(super) fn read(expression: &str) -> Option<Pattern> {
     let closed = characters.last() == Some(&'$') && escapes % 2 == 0;
     let to = characters.len() - usize::from(closed && characters.len() > from);
     let mut reader = Reader { characters: &characters[from..to], at: 0 };
-    let inner = reader.choice(0)?;
-    if reader.at < reader.characters.len() {
-        return None;
-    }
+    let mut inner = reader.sequence(0)?;
     // `^a|b$` anchors each alternative on one side only, which is not plain.
-    let anchored = from == 1 || closed;
-    if anchored && matches!(inner, Pattern::Choice(_)) {
+    while from == 0 && !closed && reader.take('|') {
+        inner = Pattern::Choice(vec![inner, reader.sequence(0)?]);
+    }
+    if reader.at < reader.characters.len() {
         return None;
     }
     let mut parts = Vec::new();
