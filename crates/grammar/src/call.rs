@@ -74,6 +74,7 @@ impl Composer<'_> {
             most = Some(1);
             self.notes.push(Note::OneCall);
         }
+        let call = self.shortened(call);
         let more = Node::sequence([separator, call.clone()]);
         let list = Node::sequence([call, more.repeated(0, most.map(|most| most.saturating_sub(1)))]);
         match self.format.layout(Slot::Calls) {
@@ -83,6 +84,18 @@ impl Composer<'_> {
             }
             None => list,
         }
+    }
+
+    /// A call with what stands behind its mark as a rule: it is said for the first one and for those that follow.
+    fn shortened(&mut self, call: Node) -> Node {
+        let mut parts = call.into_parts();
+        let is_fixed = |node: Option<&Node>| matches!(node, Some(Node::Literal(_) | Node::Token(_)));
+        if parts.len() < 2 || !is_fixed(parts.first()) || !parts.last().is_some_and(ends_fixed) {
+            return Node::Sequence(parts);
+        }
+        let rest = parts.split_off(1);
+        parts.push(self.rules.shorten("call", Node::sequence(rest)));
+        Node::sequence(parts)
     }
 
     /// A call of a function.
@@ -176,6 +189,16 @@ impl Composer<'_> {
                 }
             },
         }
+    }
+}
+
+/// Whether a node ends in fixed text, so that nothing in it needs to know what follows.
+fn ends_fixed(node: &Node) -> bool {
+    match node {
+        Node::Literal(_) | Node::Token(_) => true,
+        Node::Sequence(nodes) => nodes.last().is_some_and(ends_fixed),
+        Node::Choice(ways) => ways.iter().all(ends_fixed),
+        _ => false,
     }
 }
 

@@ -20,6 +20,8 @@ pub struct Rule {
     pub name: String,
     /// What it is.
     pub node: Node,
+    /// Whether it only saves saying something twice: nothing in it comes back to it.
+    pub is_short: bool,
 }
 
 /// The rules made so far, and what was noted meanwhile.
@@ -39,12 +41,19 @@ impl Rules {
             // Rules are many where texts are long: the number is found from how many there are, not by trying each.
             free = format!("{name}-{}", self.list.len());
         }
-        self.list.push(Rule { name: free, node: Node::never() });
+        self.list.push(Rule { name: free, node: Node::never(), is_short: false });
         self.list.len() - 1
     }
 
     pub(crate) fn fill(&mut self, rule: usize, node: Node) {
         self.list[rule].node = node;
+    }
+
+    /// A rule for what is said several times.
+    pub(crate) fn shorten(&mut self, name: &str, node: Node) -> Node {
+        let rule = self.reserve(name);
+        self.list[rule] = Rule { node, is_short: true, ..self.list[rule].clone() };
+        Node::Rule(rule)
     }
 
     pub(crate) fn add(&mut self, name: &str, node: Node) -> Node {

@@ -99,8 +99,8 @@ fn only_used(grammar: Grammar) -> Grammar {
         at += 1;
     }
     let rules = order.iter().map(|rule| {
-        let Rule { name, node } = &grammar.rules[*rule];
-        Rule { name: name.clone(), node: renumbered(node, &numbers) }
+        let rule = &grammar.rules[*rule];
+        Rule { node: renumbered(&rule.node, &numbers), ..rule.clone() }
     });
     Grammar { root: renumbered(&grammar.root, &numbers), rules: rules.collect(), notes: grammar.notes }
 }

@@ -25,6 +25,9 @@ pub(crate) fn behind_reasoning(node: Node) -> Option<Node> {
     let parts = node.into_parts();
     let at = parts.iter().position(|part| *part == Node::Over)?;
     let mut rest: Vec<Node> = parts.into_iter().skip(at + 1).collect();
+    if matches!(rest.as_slice(), [Node::Literal(text), Node::Token(_), ..] if text.trim().is_empty()) {
+        rest.remove(0);
+    }
     match rest.first_mut() {
         Some(Node::Literal(text)) => {
             let bare = text.trim_start();

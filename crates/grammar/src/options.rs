@@ -1,5 +1,7 @@
 use rolecall_conversation::Tool;
 
+use crate::Token;
+
 /// What a reply is asked for.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -11,6 +13,9 @@ pub struct Options {
     pub one_call: bool,
     /// Whether the model reasons first.
     pub reasoning: Reasoning,
+    /// Texts that the tokenizer has as one token each, with their ids where known: in the format's own text they are these tokens, as they
+    /// are in the prompts that the model learned from. Needed for engines that tell tokens from text (llguidance).
+    pub tokens: Vec<Token>,
     /// How the prompt ends, where that differs from the format's generation prompt. What it opened is understood.
     pub prompt_tail: Option<String>,
 }

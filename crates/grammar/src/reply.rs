@@ -2,7 +2,7 @@ use rolecall_conversation::Tool;
 use rolecall_format::{Codec, ControlId, Field, Format, Layout, Op, Slot};
 
 use crate::call::Calls;
-use crate::grammar::{Grammar, Rules};
+use crate::grammar::{Grammar, Rule, Rules};
 use crate::node::FreeText;
 use crate::{Error, Node, Note, Options, Reasoning, Token, ToolChoice, marks, opening};
 
@@ -19,7 +19,8 @@ use crate::{Error, Node, Note, Options, Reasoning, Token, ToolChoice, marks, ope
 /// let tools = vec![Tool::from_json(tool).expect("a function")];
 /// let options = Options { tools, choice: ToolChoice::Required, one_call: true, ..Options::default() };
 /// let grammar = grammar(format, &options).expect("the format has calls");
-/// assert!(grammar.to_gbnf().text.starts_with(r#"root ::= "\n<tool_call>\n{\"name\": \"now\", \"arguments\": {"#));
+/// let gbnf = grammar.to_gbnf().text;
+/// assert!(gbnf.starts_with(r#"root ::= "<tool_call>" call"#), "{gbnf}");
 /// # Ok::<(), json::ParseError>(())
 /// ```
 pub fn grammar(format: &Format, options: &Options) -> Result<Grammar, Error> {
@@ -29,7 +30,8 @@ pub fn grammar(format: &Format, options: &Options) -> Result<Grammar, Error> {
     let root = marks::close(composer.begin(variants)?);
     let Composer { rules, mut notes, .. } = composer;
     notes.extend(rules.notes);
-    Ok(Grammar { root, rules: rules.list, notes })
+    let rules = rules.list.into_iter().map(|rule| Rule { node: marks::close(rule.node), ..rule });
+    Ok(Grammar { root, rules: rules.collect(), notes })
 }
 
 /// What puts the layouts together.
@@ -232,7 +234,7 @@ impl<'a> Composer<'a> {
         let mut parts = Vec::new();
         for op in ops {
             match op {
-                Op::Literal(text) => parts.push(Node::literal(text)),
+                Op::Literal(text) => self.literal(text, &mut parts),
                 Op::Control(id) => parts.push(self.token(*id)),
                 Op::Hole { field, codec, .. } => parts.extend(self.hole(*field, codec, fill)),
                 Op::Group(inner) => parts.extend(self.group(inner, fill)),
@@ -240,6 +242,22 @@ impl<'a> Composer<'a> {
             }
         }
         Node::sequence(parts)
+    }
+
+    /// Literal text, the tokenizer's own tokens in it apart.
+    fn literal(&self, text: &str, parts: &mut Vec<Node>) {
+        let mut rest = text;
+        loop {
+            let tokens = self.options.tokens.iter().filter(|token| !token.text.is_empty());
+            let found = tokens.filter_map(|token| Some((rest.find(&token.text)?, token)));
+            // The longest of those that come first.
+            let next = found.min_by_key(|(at, token)| (*at, std::cmp::Reverse(token.text.len())));
+            let Some((at, token)) = next else { break };
+            parts.push(Node::literal(&rest[..at]));
+            parts.push(Node::Token(token.clone()));
+            rest = &rest[at + token.text.len()..];
+        }
+        parts.push(Node::literal(rest));
     }
 
     fn hole(&self, field: Field, codec: &Codec, fill: &mut impl FnMut(Field, &Codec) -> Option<Node>) -> Option<Node> {
@@ -274,7 +292,9 @@ impl<'a> Composer<'a> {
     /// A control token.
     pub(crate) fn token(&self, id: ControlId) -> Node {
         let control = self.format.control(id);
-        Node::Token(Token { text: control.text.clone(), id: control.id })
+        let known = self.options.tokens.iter().find(|token| token.text == control.text);
+        let id = control.id.or(known.and_then(|token| token.id));
+        Node::Token(Token { text: control.text.clone(), id })
     }
 }
 

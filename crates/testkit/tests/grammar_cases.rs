@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rolecall::grammar::{Options, Printed, Reasoning, ToolChoice, grammar};
+use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
 use rolecall::{Format, Json, Tool, json, load};
 use rolecall_testkit::{Fixture, matches};
 
@@ -36,8 +36,17 @@ fn check(case: &mut Fixture) {
             assert_eq!(matches(&grammar, &text), takes, "{path}: {section} {line}\n{}", grammar.to_gbnf().text);
         }
     }
-    let printed: [(&str, Printed); 3] =
-        [("structural-tag", grammar.to_structural_tag()), ("lark", grammar.to_lark()), ("gbnf", grammar.to_gbnf())];
+    let printed: [(&str, Printed); 3] = [
+        ("structural-tag", grammar.to_structural_tag()),
+        ("lark", grammar.to_lark()),
+        ("gbnf", grammar.to_gbnf()),
+    ];
+    // The tokens that the proof's tokenizer needs: those of the grammar, named by their text.
+    let emitted = format.controls.iter().filter(|control| control.emitted).map(|control| control.text.as_str());
+    let tokens: Vec<Json> = emitted.map(Json::from).collect();
+    if !tokens.is_empty() {
+        case.expect("tokens", &json::write(&Json::Array(tokens), &json::Layout::default()));
+    }
     let mut notes = String::new();
     for (name, printed) in &printed {
         for note in &printed.notes {
@@ -70,8 +79,7 @@ fn options_of(case: &Fixture) -> Options {
     };
     let tools = tools.into_iter().map(|tool| Tool::from_json(tool).unwrap_or_else(|error| panic!("{error}")));
     let mut options = Options { tools: tools.collect(), ..Options::default() };
-    for (key, value) in read(case.section("options").unwrap_or("{}")).as_object().into_iter().flat_map(|all| all.iter())
-    {
+    for (key, value) in read(case.section("options").unwrap_or("{}")).as_object().into_iter().flat_map(|all| all.iter()) {
         match (key, value.as_str()) {
             ("choice", Some("none")) => options.choice = ToolChoice::None,
             ("choice", Some("auto")) => options.choice = ToolChoice::Auto,
@@ -82,9 +90,20 @@ fn options_of(case: &Fixture) -> Options {
             ("reasoning", Some("required")) => options.reasoning = Reasoning::Required,
             ("reasoning", Some("over")) => options.reasoning = Reasoning::Over,
             ("prompt", Some(tail)) => options.prompt_tail = Some(tail.to_owned()),
+            ("tokens", _) => options.tokens = tokens_of(value),
             ("one-call", _) => options.one_call = value.as_bool() == Some(true),
             _ => panic!("{}: no option `{key}`", case.path.display()),
         }
     }
     options
+}
+
+/// Tokens by their texts, with their ids.
+fn tokens_of(value: &Json) -> Vec<Token> {
+    let each = value.as_object().into_iter().flat_map(|all| all.iter());
+    let id = |id: &Json| match id {
+        Json::Number(number) => number.as_i64().and_then(|id| u32::try_from(id).ok()),
+        _ => None,
+    };
+    each.map(|(text, value)| Token { text: text.to_owned(), id: id(value) }).collect()
 }

@@ -95,6 +95,12 @@ impl Writer<'_> {
                 parts.push(self.part(node));
                 continue;
             };
+            if closing.trim().is_empty() && matches!(nodes.get(at + 1), Some(Node::Token(_))) {
+                // The token ends the text, whatever white space was in it before.
+                parts.push(self.text_behind(text, closing));
+                at += 1;
+                continue;
+            }
             let end = marks::end_of_mark(closing);
             parts.push(self.text_to(text, &closing[..end]));
             if end < closing.len() {
@@ -106,7 +112,12 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, text: &FreeText) -> String {
-        let mut expression = String::from("/(?s:.*)/");
+        self.text_behind(text, "")
+    }
+
+    /// A text that ends so, whatever comes next.
+    fn text_behind(&mut self, text: &FreeText, end: &str) -> String {
+        let mut expression = format!("/(?s:.*){}/", escaped(end));
         for mark in &text.avoid {
             expression.push_str(&format!(" & ~/(?s:.*){}(?s:.*)/", escaped(mark)));
         }
@@ -158,7 +169,7 @@ impl Writer<'_> {
 
     fn token(&mut self, token: &Token) -> String {
         let inside = token.text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-        let is_name = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>\"[".contains(c));
+        let is_name = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>[".contains(c));
         match (inside, token.id) {
             (Some(inside), _) if is_name(inside) => token.text.clone(),
             (_, Some(id)) => format!("<[{id}]>"),

@@ -23,7 +23,12 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn format(&mut self, node: &Node) -> Json {
-        if needs_grammar(node) {
+        if let Node::Rule(rule) = node
+            && let Some(rule) = self.grammar.rules.get(*rule).filter(|rule| rule.is_short)
+        {
+            return self.format(&rule.node);
+        }
+        if self.needs_grammar(node) {
             return self.grammar_of(node);
         }
         Json::Object(match node {
@@ -95,6 +100,17 @@ impl Writer<'_> {
         Json::Object(object! { "type" => "grammar", "grammar" => self.grammar.part_to_gbnf(node) })
     }
 
+    /// Whether a node holds patterns or rules, and nothing that has a format of its own.
+    fn needs_grammar(&self, node: &Node) -> bool {
+        let is_short = |rule: &usize| self.grammar.rules.get(*rule).is_some_and(|rule| rule.is_short);
+        let has_own = |node: &Node| match node {
+            Node::Json(_) | Node::Text(_) => true,
+            Node::Rule(rule) => is_short(rule),
+            _ => false,
+        };
+        has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_))) && !has(node, &has_own)
+    }
+
     fn note(&mut self, notes: &[Note]) {
         for note in notes {
             if !self.notes.contains(note) {
@@ -109,15 +125,10 @@ fn constant(fixed: &mut String) -> Option<Json> {
     (!text.is_empty()).then(|| Json::Object(object! { "type" => "const_string", "value" => text }))
 }
 
-/// Whether a node holds patterns or rules, and nothing that has a format of its own.
-fn needs_grammar(node: &Node) -> bool {
-    fn has(node: &Node, kind: &impl Fn(&Node) -> bool) -> bool {
-        match node {
-            Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().any(|node| has(node, kind)),
-            Node::Repeat { node, .. } => has(node, kind),
-            other => kind(other),
-        }
+fn has(node: &Node, kind: &impl Fn(&Node) -> bool) -> bool {
+    match node {
+        Node::Sequence(nodes) | Node::Choice(nodes) => nodes.iter().any(|node| has(node, kind)),
+        Node::Repeat { node, .. } => has(node, kind),
+        other => kind(other),
     }
-    has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_)))
-        && !has(node, &|node| matches!(node, Node::Json(_) | Node::Text(_)))
 }

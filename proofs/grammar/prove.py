@@ -1,0 +1,168 @@
+"""Tries grammars on the libraries that they are written for.
+
+In: cases of fixtures/grammar (a grammar in three languages, texts that it takes and texts that it does not) and lines of JSON of
+the same kind, as `grammar_cases` prints them; a tokenizer.json. Out: every text that a library judges otherwise, and a count.
+
+    python prove.py --tokenizer FILE [--cases DIR] [--lines FILE]
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+import types
+
+
+class Absent(types.ModuleType):
+    """Stands for a library that xgrammar imports and that matching texts has no need of."""
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {"__init__": lambda self, *args, **named: None})
+
+
+def import_xgrammar():
+    import tvm_ffi  # noqa: F401  looks for torch by itself, and does without
+
+    for name in ("torch", "transformers"):
+        try:
+            __import__(name)
+        except ImportError:
+            sys.modules[name] = Absent(name)
+    import xgrammar
+
+    return xgrammar
+
+
+xgrammar = import_xgrammar()
+import llguidance  # noqa: E402
+
+
+class Broken(Exception):
+    """A library does not take the grammar itself."""
+
+
+def structural_tag(case, _tokenizer):
+    try:
+        grammar = xgrammar.Grammar.from_structural_tag(json.loads(case["structural-tag"]))
+    except Exception as error:
+        raise Broken(str(error)) from error
+    return lambda text: matched_by_xgrammar(grammar, text)
+
+
+def gbnf(case, _tokenizer):
+    try:
+        grammar = xgrammar.Grammar.from_ebnf(case["gbnf"])
+    except Exception as error:
+        raise Broken(str(error)) from error
+    return lambda text: matched_by_xgrammar(grammar, text)
+
+
+def matched_by_xgrammar(grammar, text):
+    matcher = xgrammar.testing._get_matcher_from_grammar(grammar)
+    return bool(matcher.accept_string(text)) and bool(matcher.is_completed())
+
+
+def lark(case, tokenizer):
+    tokens = tokenizer.with_tokens(case.get("tokens", []))
+    wrong = llguidance.LLMatcher.validate_grammar(case["lark"], tokens)
+    if wrong:
+        raise Broken(wrong)
+
+    def matched(text):
+        matcher = llguidance.LLMatcher(tokens, case["lark"])
+        if matcher.is_error():
+            raise Broken(matcher.get_error())
+        # Text that spells a control token is the token: this is what a model writes.
+        ids = tokens.tokenize_str(text, parse_special=True)
+        return matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
+
+    return matched
+
+
+class Tokenizers:
+    """A tokenizer with the control tokens of each case in it."""
+
+    def __init__(self, path):
+        self.file = json.loads(pathlib.Path(path).read_text())
+        self.known = {}
+
+    def with_tokens(self, tokens):
+        key = tuple(tokens)
+        if key not in self.known:
+            file = json.loads(json.dumps(self.file))
+            added = file["added_tokens"]
+            there = {token["content"] for token in added}
+            number = max([token["id"] for token in added] + list(file["model"]["vocab"].values())) + 1
+            for token in tokens:
+                if token not in there:
+                    flags = dict(single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
+                    added.append(dict(id=number, content=token, **flags))
+                    number += 1
+            self.known[key] = llguidance.LLTokenizer(json.dumps(file))
+        return self.known[key]
+
+
+def read_case(path):
+    """A case file: sections behind lines `--- name`."""
+    sections, name = {}, None
+    for line in path.read_text().split("\n"):
+        if line.startswith("--- "):
+            name = line[4:]
+            sections[name] = []
+        elif name is not None:
+            sections[name].append(line)
+    case = {name: "\n".join(lines).rstrip("\n") for name, lines in sections.items()}
+    for name in ("accepts", "refuses"):
+        case[name] = [json.loads(line) for line in case.get(name, "").split("\n") if line]
+    # Where an engine's own reader of schemas differs from the others' on purpose.
+    case["leaves-out"] = json.loads(case.get("leaves-out", "[]"))
+    case["tokens"] = json.loads(case.get("tokens", "[]"))
+    case["name"] = str(path)
+    return case
+
+
+def read_cases(arguments):
+    if arguments.cases:
+        paths = sorted(pathlib.Path(arguments.cases).rglob("*.case"))
+        yield from (case for case in map(read_case, paths) if "gbnf" in case)
+    if arguments.lines:
+        with open(arguments.lines) as lines:
+            yield from map(json.loads, lines)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--cases")
+    parser.add_argument("--lines")
+    arguments = parser.parse_args()
+    tokenizer = Tokenizers(arguments.tokenizer)
+    engines = {"xgrammar structural tag": structural_tag, "xgrammar GBNF": gbnf, "llguidance Lark": lark}
+    taken = dict.fromkeys(engines, 0)
+    refused = dict.fromkeys(engines, 0)
+    wrong = 0
+    for case in read_cases(arguments):
+        for name, engine in engines.items():
+            if name in case.get("leaves-out", []):
+                continue
+            try:
+                matches = engine(case, tokenizer)
+                for texts, wanted, counts in [(case["accepts"], True, taken), (case["refuses"], False, refused)]:
+                    for text in texts:
+                        counts[name] += 1
+                        if matches(text) != wanted:
+                            wrong += 1
+                            print(f"{case['name']}: {name} {'refuses' if wanted else 'takes'} {text!r}")
+            except Broken as error:
+                wrong += 1
+                print(f"{case['name']}: {name} does not take the grammar: {str(error)[:400]}")
+    for name in engines:
+        print(f"{name}: {taken[name]} texts to be taken, {refused[name]} to be refused")
+    print(f"{sum(taken.values()) + sum(refused.values()) - wrong} passed, {wrong} failed")
+    return wrong > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
