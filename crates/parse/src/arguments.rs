@@ -12,6 +12,8 @@ pub(crate) struct Arguments {
     at: At,
     /// How many were read.
     count: usize,
+    /// What was read of an argument of which nothing was written yet, up to its value.
+    unsaid: String,
 }
 
 #[derive(Clone, Debug)]
@@ -57,7 +59,7 @@ const AHEAD: usize = 256;
 
 impl Arguments {
     pub fn new() -> Arguments {
-        Arguments { at: At::Between, count: 0 }
+        Arguments { at: At::Between, count: 0, unsaid: String::new() }
     }
 
     /// Reads as far as it goes. What is done is the list; what closes the call is left.
@@ -73,6 +75,8 @@ impl Arguments {
         out: &mut String,
     ) -> State {
         loop {
+            let from = *at;
+            let is_value = matches!(self.at, At::Value(_));
             let state = match std::mem::replace(&mut self.at, At::Between) {
                 At::Between => self.between(list, input, at, is_last, out),
                 At::Key(key) => self.key(list, key, shared, input, at),
@@ -80,10 +84,23 @@ impl Arguments {
                 At::Pad(reading, seen) => self.pad(list, reading, seen, input, at, is_last),
                 At::Value(reading) => self.value(list, reading, shared, name, input, at, is_last, out),
             };
-            match state {
-                Some(state) => return state,
-                None => continue,
+            match &self.at {
+                At::Between if !matches!(state, Some(State::Bad(_))) => self.unsaid.clear(),
+                At::Value(reading) if reading.is_open => self.unsaid.clear(),
+                _ if !is_value => self.unsaid.push_str(&input.text[from..*at]),
+                _ => {}
             }
+            if let Some(state) = state {
+                return state;
+            }
+        }
+    }
+
+    /// What was read of an argument of which nothing was written.
+    pub fn unsaid(&self) -> String {
+        match &self.at {
+            At::Value(Reading { how: How::Typed(raw), .. }) => format!("{}{raw}", self.unsaid.trim_start()),
+            _ => self.unsaid.trim_start().to_owned(),
         }
     }
 
@@ -310,7 +327,10 @@ impl Arguments {
             {
                 // The cap ends at the same byte in every chunking.
                 let left = shared.cap().saturating_sub(raw.len());
-                *at += (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+                raw.push_str(&text[..taken]);
+                *at += taken;
+                self.at = At::Value(reading);
                 return Some(State::Bad(Why::TooLong));
             }
             *at = behind.unwrap_or(end);

@@ -551,6 +551,10 @@ impl Running {
         match self.index {
             Some(_) => {
                 self.finish(shared, on);
+                // An argument that nobody heard of yet.
+                if let Inside::Arguments(arguments) = &self.inside {
+                    shared.say(false, &arguments.unsaid(), on);
+                }
                 Progress::Text { in_reasoning: false }
             }
             None => {

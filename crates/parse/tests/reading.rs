@@ -314,3 +314,25 @@ fn a_schema_is_checked_where_asked_and_nothing_is_dropped() {
     assert_eq!(arguments(&reading), ["{\"city\": 7}"]);
     assert!(matches!(reading.malformed[0].why, Why::Schema(_)));
 }
+
+#[test]
+fn an_argument_that_cannot_be_read_on_is_content() {
+    let format = format(
+        "part = \"reply\"\nname = \"tags\"\n[layout]\nassistant = \"{content}{calls}\"\ngenerate = \"\"\n\
+         call = \"<call>{name}\\n{arguments}</call>\"\nargument = \"<arg={key}>{value:json}</arg>\\n\"\n\
+         argument-string = \"<arg={key}>{value}</arg>\\n\"",
+    );
+    let reply = Arc::new(Reply::new(&format));
+    for (output, shown, content) in [
+        ("<call>f\n<arg=a>1</arg>\n<arg=b>[1, 2", "{\"a\": 1", "<arg=b>[1, 2"),
+        ("<call>f\n<arg=a>1</arg>\n<arg=be", "{\"a\": 1", "<arg=be"),
+        ("<call>f\n<arg=a>1</arg>\noops</call>", "{\"a\": 1", "oops</call>"),
+        ("<call>f\n<arg=a>1</arg>\n<arg=b", "{\"a\": 1", "<arg=b"),
+    ] {
+        let reading = read(&reply, ParseOptions::default(), output, Stop::Length);
+        assert_eq!((arguments(&reading), reading.content.as_str()), (vec![shown], content), "{output}");
+    }
+    let long = format!("<call>f\n<arg=a>{}</arg></call>", "x".repeat(300));
+    let reading = read(&reply, ParseOptions { cap: Some(100), ..ParseOptions::default() }, &long, Stop::End);
+    assert_eq!(reading.content, long.strip_prefix("<call>f\n").unwrap_or_default());
+}

@@ -285,7 +285,8 @@ fn attacks() -> Vec<Attack> {
             TAGS,
             ("<tool_call>\n{\"", b"k", "\": 1, \"name\": \"f\"}\n</tool_call>"),
             LARGE,
-            0.9,
+            // What else the object has is no part of a call: where it is no longer than the cap, it is left out.
+            0.0,
         ),
         attack(
             "a key of 10 MB in a tag",
