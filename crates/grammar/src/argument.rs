@@ -99,7 +99,8 @@ fn fill(
         }),
         (Field::Key, _) => Some(key.clone()),
         (Field::Value, codec) => {
-            let each: Vec<Node> = shapes.iter().map(|shape| value_by(composer, codec, (schema, name), shape, rules)).collect();
+            let each: Vec<Node> =
+                shapes.iter().map(|shape| value_by(composer, codec, (schema, name), shape, rules)).collect();
             Some(Node::choice(each))
         }
         _ => None,
@@ -143,7 +144,9 @@ fn value_by(
             Codec::Objects => literal::print_objects(value),
             _ => literal::print(value),
         }),
-        (Codec::Mixed, Shape::Array { .. } | Shape::Object(_)) | (Codec::Objects, Shape::Object(_)) => json_value(schema, shape, JsonStyle::PLAIN),
+        (Codec::Mixed, Shape::Array { .. } | Shape::Object(_)) | (Codec::Objects, Shape::Object(_)) => {
+            json_value(schema, shape, JsonStyle::PLAIN)
+        }
         (Codec::Mixed, Shape::Any) => {
             // What is neither a list nor an object is as Python has it.
             let words = ["None", "True", "False"].map(Node::literal);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
-use rolecall_conversation::json;
 use rolecall_conversation::Tool;
+use rolecall_conversation::json;
 use rolecall_format::codec::JsonStyle;
 use rolecall_format::codec::call::{Keys, Style};
 use rolecall_format::{CallIds, Codec, Field, Format, Op, Slot};
@@ -114,9 +114,7 @@ impl Composer<'_> {
                     let inner = value::value(&schema(JsonStyle::PLAIN), Syntax::Quoted, &mut rules);
                     Some(Node::sequence([Node::literal("\""), inner, Node::literal("\"")]))
                 }
-                (Field::Arguments, Codec::Python) => {
-                    Some(argument::keywords(&schema(JsonStyle::PLAIN), &mut rules))
-                }
+                (Field::Arguments, Codec::Python) => Some(argument::keywords(&schema(JsonStyle::PLAIN), &mut rules)),
                 (Field::Arguments, Codec::Marked(mark)) => {
                     Some(value::value(&schema(JsonStyle::PLAIN), self.marked(mark), &mut rules))
                 }
@@ -134,9 +132,7 @@ impl Composer<'_> {
     fn code(&self, ops: &[Op]) -> Node {
         let ops = self.call_ops(ops);
         self.ops(&ops, &mut |field, codec| match (field, codec) {
-            (Field::Code, Codec::Json(style)) => {
-                Some(Syntax::Json(*style).string(&crate::schema::Form::default()))
-            }
+            (Field::Code, Codec::Json(style)) => Some(Syntax::Json(*style).string(&crate::schema::Form::default())),
             (Field::Code, _) => Some(Node::Text(FreeText::default())),
             (Field::Id, _) => Some(self.id("code_interpreter")),
             (Field::Index, _) => Some(Node::Pattern(digits())),

@@ -61,7 +61,9 @@ impl Error {
                 }
             },
             Error::NoInterpreter { .. } => "give the format a layout `call-interpreter`, or name another tool".into(),
-            Error::NoReasoning { .. } => "ask for no reasoning, or put `{reasoning}` into the layout `assistant`".into(),
+            Error::NoReasoning { .. } => {
+                "ask for no reasoning, or put `{reasoning}` into the layout `assistant`".into()
+            }
             Error::Opening { .. } => "give the end of the prompt from the generation prompt on".into(),
         }
     }
@@ -76,7 +78,11 @@ impl fmt::Display for Error {
             Error::NoInterpreter { format } => write!(f, "code is asked for, and `{format}` has no layout for it"),
             Error::NoReasoning { format } => write!(f, "reasoning is asked for, and `{format}` has no place for it"),
             Error::Opening { tail } => {
-                write!(f, "expected a prompt that a reply can go on from, found one that ends with `{}`", tail.escape_debug())
+                write!(
+                    f,
+                    "expected a prompt that a reply can go on from, found one that ends with `{}`",
+                    tail.escape_debug()
+                )
             }
         }
     }

@@ -33,7 +33,8 @@ pub(crate) fn behind_reasoning(node: Node) -> Option<Node> {
             let bare = text.trim_start();
             let from = text.len() - bare.len();
             let end = bare.find(|c: char| c.is_whitespace() || c == '>' || c == ']');
-            let end = end.map_or(text.len(), |at| from + at + usize::from(!bare[at..].starts_with(char::is_whitespace)));
+            let end =
+                end.map_or(text.len(), |at| from + at + usize::from(!bare[at..].starts_with(char::is_whitespace)));
             text.drain(..end);
         }
         Some(Node::Token(_)) => {
@@ -91,7 +92,9 @@ fn advance(nodes: &[Node], text: &str, cost: usize, found: &mut Vec<(usize, Node
             }
         }
         Node::Sequence(inner) => advance(&with_rest(inner), text, cost, found),
-        Node::Choice(ways) => ways.iter().for_each(|way| advance(&with_rest(std::slice::from_ref(way)), text, cost, found)),
+        Node::Choice(ways) => {
+            ways.iter().for_each(|way| advance(&with_rest(std::slice::from_ref(way)), text, cost, found))
+        }
         Node::Repeat { node, min, max } => {
             if *min == 0 {
                 advance(rest, text, cost, found);

@@ -130,9 +130,7 @@ impl Pattern {
     /// The same with each class (and each character of a text) replaced.
     pub fn map_classes(&self, map: &impl Fn(&Class) -> Pattern) -> Pattern {
         match self {
-            Pattern::Text(text) => {
-                Pattern::Sequence(text.chars().map(|c| map(&Class::of(&[(c, c)]))).collect())
-            }
+            Pattern::Text(text) => Pattern::Sequence(text.chars().map(|c| map(&Class::of(&[(c, c)]))).collect()),
             Pattern::Class(class) => map(class),
             Pattern::Sequence(all) => Pattern::Sequence(all.iter().map(|one| one.map_classes(map)).collect()),
             Pattern::Choice(all) => Pattern::Choice(all.iter().map(|one| one.map_classes(map)).collect()),

@@ -114,7 +114,15 @@ impl Schema {
             }
         };
         let (shape, defs, notes) = read::read(tool, source);
-        Schema { tool: tool.to_owned(), shape, defs, source: closed::closed(source, style.sorted), notes, style, is_part: false }
+        Schema {
+            tool: tool.to_owned(),
+            shape,
+            defs,
+            source: closed::closed(source, style.sorted),
+            notes,
+            style,
+            is_part: false,
+        }
     }
 
     /// The schema of one shape of it.

@@ -11,6 +11,7 @@ pub mod forge;
 pub mod generate;
 mod gguf;
 pub mod golden;
+pub mod grammars;
 mod makers;
 mod matcher;
 pub mod outputs;

@@ -36,11 +36,8 @@ fn check(case: &mut Fixture) {
             assert_eq!(matches(&grammar, &text), takes, "{path}: {section} {line}\n{}", grammar.to_gbnf().text);
         }
     }
-    let printed: [(&str, Printed); 3] = [
-        ("structural-tag", grammar.to_structural_tag()),
-        ("lark", grammar.to_lark()),
-        ("gbnf", grammar.to_gbnf()),
-    ];
+    let printed: [(&str, Printed); 3] =
+        [("structural-tag", grammar.to_structural_tag()), ("lark", grammar.to_lark()), ("gbnf", grammar.to_gbnf())];
     // The tokens that the proof's tokenizer needs: those of the grammar, named by their text.
     let emitted = format.controls.iter().filter(|control| control.emitted).map(|control| control.text.as_str());
     let tokens: Vec<Json> = emitted.map(Json::from).collect();
@@ -79,7 +76,8 @@ fn options_of(case: &Fixture) -> Options {
     };
     let tools = tools.into_iter().map(|tool| Tool::from_json(tool).unwrap_or_else(|error| panic!("{error}")));
     let mut options = Options { tools: tools.collect(), ..Options::default() };
-    for (key, value) in read(case.section("options").unwrap_or("{}")).as_object().into_iter().flat_map(|all| all.iter()) {
+    for (key, value) in read(case.section("options").unwrap_or("{}")).as_object().into_iter().flat_map(|all| all.iter())
+    {
         match (key, value.as_str()) {
             ("choice", Some("none")) => options.choice = ToolChoice::None,
             ("choice", Some("auto")) => options.choice = ToolChoice::Auto,

@@ -177,7 +177,9 @@ fn ways(mut ways: Vec<Pattern>) -> Pattern {
 
 /// One character of a class inside a JSON string.
 fn in_json(class: &Class) -> Pattern {
-    escaped(class, "\\", "\\\"/", &JSON_LETTERS, |wide| wide.then(|| Pattern::Sequence(vec![Pattern::text("\\u"), hex(4)])))
+    escaped(class, "\\", "\\\"/", &JSON_LETTERS, |wide| {
+        wide.then(|| Pattern::Sequence(vec![Pattern::text("\\u"), hex(4)]))
+    })
 }
 
 const JSON_LETTERS: [(char, char); 5] = [('\n', 'n'), ('\r', 'r'), ('\t', 't'), ('\u{8}', 'b'), ('\u{c}', 'f')];
@@ -239,4 +241,3 @@ fn escaped(
     all.extend(codes(is_wide(class)));
     ways(all)
 }
-

@@ -1,0 +1,318 @@
+//! Replies that a grammar takes and replies that it does not: a format's own, from a seed, and the same with something wrong.
+//!
+//! In: a [`Subject`] and a seed. Out: a [`Trial`]. The tools' schemas are made first, then arguments that fit them, then the mistakes.
+
+use fastrand::Rng;
+use rolecall::grammar::{self, Grammar, Note, Options, Reasoning, Token, ToolChoice};
+use rolecall::json::{Number, Object};
+use rolecall::{Field, Format, Json, Op, Slot, Tool, object};
+
+use crate::outputs::{Said, Subject};
+
+/// A grammar, and what it is tried on.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Which format and seed.
+    pub label: String,
+    /// What it was asked for.
+    pub options: Options,
+    /// The grammar.
+    pub grammar: Grammar,
+    /// What a model that follows the format writes. One of these is without the end of the turn, where the engine stops.
+    pub accepts: Vec<String>,
+    /// What went wrong, and what was written then.
+    pub refuses: Vec<(&'static str, String)>,
+}
+
+/// The trial of a seed; none where the format cannot write what the seed says.
+pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Trial>, String> {
+    let mut rng = Rng::with_seed(seed);
+    let functions = subject.places.calls > 0 && subject.places.functions;
+    let tools: Vec<Json> = match functions {
+        true => (0..rng.usize(1..=3)).map(|at| tool(at, &mut rng)).collect(),
+        false => Vec::new(),
+    };
+    let calls = match rng.u8(..4) {
+        0 => 0,
+        _ if !functions => 0,
+        _ => rng.usize(1..=subject.places.calls.min(3)),
+    };
+    let mut made: Vec<(usize, Object)> = Vec::new();
+    for _ in 0..calls {
+        let at = rng.usize(..tools.len());
+        made.push((at, arguments(&tools[at], quote_of(&subject.format), &mut rng)));
+    }
+    let choice = match (calls, rng.u8(..4)) {
+        (0, 0) => ToolChoice::None,
+        (0, _) | (_, 0 | 1) => ToolChoice::Auto,
+        (1, 2) => ToolChoice::Named(name_of(&tools[made[0].0]).to_owned()),
+        _ => ToolChoice::Required,
+    };
+    let mut options = Options {
+        tools: tools.iter().filter_map(|tool| Tool::from_json(tool.clone()).ok()).collect(),
+        choice,
+        one_call: calls < 2 && rng.bool(),
+        tokens: tokens.iter().map(|text| Token { text: (*text).to_owned(), id: None }).collect(),
+        ..Options::default()
+    };
+    let free = matches!(options.choice, ToolChoice::Auto | ToolChoice::None);
+    let places = &subject.places;
+    let (content, reasoning) = match calls {
+        0 => (places.content, places.reasoning),
+        _ => (places.content_with_calls && free, places.reasoning_with_calls),
+    };
+    let mut message = object! { "role" => "assistant", "content" => "" };
+    if content && (calls == 0 || rng.bool()) {
+        message.insert("content", text(None, &mut rng).into());
+    }
+    if reasoning && rng.bool() {
+        message.insert("reasoning_content", text(None, &mut rng).into());
+        options.reasoning = Reasoning::Optional;
+    }
+    let said = |message: &Object, made: &[(usize, Object)]| {
+        let mut message = message.clone();
+        let calls = made
+            .iter()
+            .enumerate()
+            .map(|(number, (at, arguments))| call(number, tools.get(*at).map_or("nobody", name_of), arguments));
+        if !made.is_empty() {
+            message.insert("tool_calls", Json::Array(calls.collect()));
+        }
+        Said { message, tools: tools.clone() }
+    };
+    let Ok(mut written) = subject.write(&said(&message, &made)) else { return Ok(None) };
+    options.prompt_tail = Some(written.prompt_tail.clone());
+    let grammar = match grammar::grammar(&subject.format, &options) {
+        Ok(grammar) => grammar,
+        Err(error) => return Err(format!("{} {seed}: {error}", subject.label)),
+    };
+    if grammar.notes.iter().any(|note| matches!(note, Note::NoContentBeforeCalls { .. })) && calls > 0 {
+        message.insert("content", "".into());
+        written = match subject.write(&said(&message, &made)) {
+            Ok(written) => written,
+            Err(_) => return Ok(None),
+        };
+    }
+    let accepts = sampled(&subject.format, &written.text());
+    let mut refuses = Vec::new();
+    let mut wrong = |what, said: Said| {
+        if let Ok(written) = subject.write(&said) {
+            refuses.extend(sampled(&subject.format, &written.text()).into_iter().map(|text| (what, text)));
+        }
+    };
+    for (at, (tool, arguments)) in made.iter().enumerate() {
+        let with = |other: (usize, Object)| {
+            let mut made = made.clone();
+            made[at] = other;
+            said(&message, &made)
+        };
+        wrong("a name that is not offered", with((usize::MAX, Object::new())));
+        for (key, schema) in properties(&tools[*tool]).iter() {
+            let mut less = arguments.clone();
+            if is_needed(&tools[*tool], key) && less.remove(key).is_some() {
+                wrong("a needed argument is missing", with((*tool, less)));
+            }
+            let mut other = arguments.clone();
+            if let (Some(_), Some(value)) = (arguments.get(key), misfit(schema)) {
+                other.insert(key, value);
+                wrong("an argument of another type", with((*tool, other)));
+            }
+        }
+        let mut more = arguments.clone();
+        more.insert("zz_unlisted", Json::Bool(true));
+        wrong("an argument that is not listed", with((*tool, more)));
+    }
+    if calls == 1 && options.one_call && places.calls > 1 {
+        wrong("a second call", said(&message, &[made[0].clone(), made[0].clone()]));
+    }
+    if calls == 0 && functions && options.choice == ToolChoice::None {
+        let arguments = arguments(&tools[0], quote_of(&subject.format), &mut rng);
+        wrong(
+            "a call where none is wanted",
+            said(&object! { "role" => "assistant", "content" => "" }, &[(0, arguments)]),
+        );
+    }
+    if calls == 1 && !free {
+        let whole = accepts.last().cloned().unwrap_or_default();
+        let borders: Vec<usize> = whole.char_indices().map(|(at, _)| at).collect();
+        for _ in 0..3 {
+            refuses.push(("it ends early", whole[..borders[rng.usize(..borders.len())]].to_owned()));
+        }
+        refuses.push(("it goes on", format!("{whole}x")));
+    }
+    refuses.retain(|(_, text)| !accepts.contains(text));
+    Ok(Some(Trial { label: format!("{} {seed}", subject.label), options, grammar, accepts, refuses }))
+}
+
+/// What the engine samples of a turn: without its end, which it stops at. Where that is not said, the white space at its end may be
+/// the next turn's.
+fn sampled(format: &Format, text: &str) -> Vec<String> {
+    let mut stops = format.stops();
+    stops.extend(format.controls.iter().filter(|control| control.ends_turn).map(|control| control.text.as_str()));
+    let ends = stops.iter().filter_map(|stop| {
+        let stop = stop.trim();
+        let before = text.trim_end().strip_suffix(stop).filter(|_| !stop.is_empty())?;
+        Some(before.to_owned())
+    });
+    match ends.min_by_key(String::len) {
+        Some(text) => vec![text],
+        None => vec![text.to_owned(), text.trim_end().to_owned()],
+    }
+}
+
+fn call(number: usize, name: &str, arguments: &Object) -> Json {
+    let function = object! { "name" => name, "arguments" => arguments.clone() };
+    object! { "id" => format!("call0000{number}"), "type" => "function", "function" => function }.into()
+}
+
+fn function(tool: &Json) -> Option<&Object> {
+    tool.as_object()?.get("function")?.as_object()
+}
+
+fn name_of(tool: &Json) -> &str {
+    function(tool).and_then(|function| function.get("name")).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn parameters(tool: &Json) -> Object {
+    let parameters = function(tool).and_then(|function| function.get("parameters")).and_then(Json::as_object);
+    parameters.cloned().unwrap_or_default()
+}
+
+fn properties(tool: &Json) -> Object {
+    parameters(tool).get("properties").and_then(Json::as_object).cloned().unwrap_or_default()
+}
+
+fn is_needed(tool: &Json, key: &str) -> bool {
+    let parameters = parameters(tool);
+    let needed = parameters.get("required").and_then(Json::as_array).unwrap_or_default();
+    needed.iter().any(|name| name.as_str() == Some(key))
+}
+
+const KEYS: [&str; 8] = ["city", "days", "x", "a_b", "Unit2", "query", "limit", "path"];
+
+/// A tool; keys are in alphabetical order, as some syntaxes write them.
+fn tool(at: usize, rng: &mut Rng) -> Json {
+    let name = format!("{}_{at}", ["get_weather", "f", "search", "saveNote"][rng.usize(..4)]);
+    let mut schema = object_schema(rng, 2);
+    if rng.u8(..6) == 0 {
+        schema.insert("properties", Json::Object(Object::new()));
+        schema.remove("required");
+    }
+    let function = object! { "name" => name, "description" => "a tool", "parameters" => schema };
+    object! { "type" => "function", "function" => function }.into()
+}
+
+fn object_schema(rng: &mut Rng, depth: usize) -> Object {
+    let mut keys: Vec<&str> = (0..rng.usize(1..5)).map(|_| KEYS[rng.usize(..KEYS.len())]).collect();
+    keys.sort_by_key(|key| key.to_lowercase());
+    keys.dedup();
+    let listed: Object = keys.iter().map(|key| ((*key).to_owned(), Json::Object(schema(rng, depth)))).collect();
+    let needed: Vec<Json> = keys.iter().filter(|_| rng.bool()).map(|key| Json::from(*key)).collect();
+    object! { "type" => "object", "properties" => listed, "required" => needed }
+}
+
+fn schema(rng: &mut Rng, depth: usize) -> Object {
+    let number = |value: i64| Json::Number(Number::from(value));
+    match rng.u8(..if depth == 0 { 7 } else { 10 }) {
+        0..=2 => object! { "type" => "string" },
+        3 => object! { "type" => "string", "enum" => vec![Json::from("low"), Json::from("high up")] },
+        4 => object! { "type" => "integer", "minimum" => number(-5), "maximum" => number(120) },
+        5 => object! { "type" => "number" },
+        6 => object! { "type" => "boolean" },
+        7 | 8 => {
+            object! { "type" => "array", "items" => schema(rng, depth - 1), "maxItems" => number(3) }
+        }
+        _ => object_schema(rng, depth - 1),
+    }
+}
+
+/// Arguments that fit a tool.
+fn arguments(tool: &Json, quote: Option<char>, rng: &mut Rng) -> Object {
+    fitting(&parameters(tool), quote, rng)
+}
+
+fn fitting(schema: &Object, quote: Option<char>, rng: &mut Rng) -> Object {
+    let listed = schema.get("properties").and_then(Json::as_object).cloned().unwrap_or_default();
+    let needed = schema.get("required").and_then(Json::as_array).unwrap_or_default().to_vec();
+    let is_needed = |key: &str| needed.iter().any(|name| name.as_str() == Some(key));
+    let mut object = Object::new();
+    for (key, schema) in listed.iter() {
+        if let (true, Some(schema)) = (is_needed(key) || rng.bool(), schema.as_object()) {
+            object.insert(key, value(schema, quote, rng));
+        }
+    }
+    object
+}
+
+fn value(schema: &Object, quote: Option<char>, rng: &mut Rng) -> Json {
+    let spelled = |spelling: &str| Json::Number(Number::from_spelling(spelling).expect("each is a JSON number"));
+    match schema.get("type").and_then(Json::as_str) {
+        Some("string") => match schema.get("enum").and_then(Json::as_array) {
+            Some(values) => values[rng.usize(..values.len())].clone(),
+            None => Json::String(text(quote, rng)),
+        },
+        Some("integer") => spelled(["-5", "0", "7", "99", "120"][rng.usize(..5)]),
+        Some("number") => spelled(["0", "-1.5", "3.25", "1000000"][rng.usize(..4)]),
+        Some("boolean") => Json::Bool(rng.bool()),
+        Some("array") => {
+            let items = schema.get("items").and_then(Json::as_object).cloned().unwrap_or_default();
+            Json::Array((0..rng.usize(..4)).map(|_| value(&items, quote, rng)).collect())
+        }
+        _ => Json::Object(fitting(schema, quote, rng)),
+    }
+}
+
+/// A value that does not fit, however it is written; none where any text fits.
+fn misfit(schema: &Json) -> Option<Json> {
+    let schema = schema.as_object()?;
+    match schema.get("type")?.as_str()? {
+        "string" if schema.get("enum").is_none() => None,
+        "integer" => Some(Json::Number(Number::from(121))),
+        "array" => Some(Json::from("not a list")),
+        "object" => Some(Json::Bool(false)),
+        _ => Some(Json::from("neither")),
+    }
+}
+
+/// A text that none of the marks of any format stands in.
+fn text(quote: Option<char>, rng: &mut Rng) -> String {
+    let words = [
+        "Oslo",
+        "a b",
+        "größer",
+        "日本語",
+        "x > y",
+        "line\nbreak",
+        "tab\tbed",
+        "\"q\"",
+        "back\\slash",
+        "it's",
+        "{}",
+        "a,b",
+        "1 < 2",
+        "</p>",
+        "e\u{301}",
+        "👍🏽",
+        "(x)",
+        "=",
+        "end.",
+    ];
+    let mut text = String::from("w");
+    for _ in 0..rng.usize(1..5) {
+        text.push_str(words[rng.usize(..words.len())]);
+        text.push_str(["", " "][rng.usize(..2)]);
+    }
+    text.push('w');
+    text.retain(|c| Some(c) != quote);
+    text
+}
+
+/// The quote that closes a string that is written as it is.
+fn quote_of(format: &Format) -> Option<char> {
+    let ops = format.layout(Slot::ArgumentString)?.ops();
+    let at = ops.iter().position(|op| matches!(op, Op::Hole { field: Field::Value, .. }))?;
+    match ops.get(at + 1)? {
+        Op::Literal(text) => text.chars().next().filter(|c| matches!(c, '\'' | '"')),
+        _ => None,
+    }
+}
