@@ -2,10 +2,14 @@
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::collections::BTreeSet;
+use std::panic::catch_unwind;
 
 use fastrand::Rng;
 use rolecall::codec::JsonStyle;
-use rolecall::{CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Registry, Slot, load, write_reply};
+use rolecall::{
+    CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Registry, Slot, infer, load, write_reply,
+};
+use rolecall_testkit::outputs;
 
 /// Layouts for generated formats.
 const ROUNDS: u64 = 3000;
@@ -31,6 +35,27 @@ fn every_built_in_formats_replies_are_read_as_they_were_written() {
     for (name, source) in rolecall::shared_calls() {
         check(&load(source).unwrap_or_else(|error| panic!("{name}: {error}")));
     }
+}
+
+#[test]
+fn what_is_inferred_of_a_template_is_read_as_it_was_written() {
+    let Some(folder) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("no real template's layouts were written");
+        return;
+    };
+    let templates = outputs::templates(&folder.join("templates")).unwrap_or_else(|error| panic!("{error}"));
+    let (mut written, mut wrong) = (0, Vec::new());
+    for (name, template) in &templates {
+        let format = infer(template).format;
+        // Of a template that nothing is known of there is nothing to write.
+        if format.layout(Slot::Assistant).is_none() {
+            continue;
+        }
+        written += 1;
+        wrong.extend(catch_unwind(|| check(&format)).err().map(|_| name));
+    }
+    assert!(wrong.is_empty(), "{} of {written}: {wrong:?}", wrong.len());
+    assert!(written * 10 > templates.len() * 9, "only {written} of {} templates have layouts", templates.len());
 }
 
 #[test]
