@@ -1,7 +1,7 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
 use rolecall_format::{CallIds, Field, Format};
-use rolecall_render::{ChatTemplate, IdForm, TemplateOptions, analyze_template};
+use rolecall_render::{ChatTemplate, IdForm, TemplateOptions, template_switches};
 
 use crate::arguments::Arguments;
 use crate::calls::{self, Plain, Variants};
@@ -84,11 +84,11 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
     };
     let mut switches = Object::new();
     let analysis = match with_reasoning(&stage).is_none() && !thinks(probe, &call) {
-        true => analyze_template(probe.template(), &TemplateOptions::default()).ok(),
+        true => template_switches(probe.template(), &TemplateOptions::default()).ok(),
         false => None,
     };
-    if let Some(analysis) = &analysis
-        && let Some(found) = reasoning::switched(analysis, &stage, &with_reasoning)
+    if let Some((_, known)) = &analysis
+        && let Some(found) = reasoning::switched(known, &stage, &with_reasoning)
     {
         let settings = json::write(&Json::Object(found.clone()), &json::Layout::default());
         report.note(Part::Reasoning, format!("only with {settings}"), None);
@@ -115,7 +115,8 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
             find_calls(probe, &call, &stages, &known, &mut found, report);
             stages.call = Some((call.stage, call.base));
         }
-        Err(refusal) => {
+        Err(stages::NoCall::Silent) => report.set(Part::Calls, Outcome::Absent),
+        Err(stages::NoCall::Refused(refusal)) => {
             report.set(Part::Calls, Outcome::Missing(refusal.words.clone()));
             if refusal.line.is_some() {
                 report.note(Part::Calls, refusal.words, refusal.line);
@@ -123,7 +124,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         }
     }
     reasoning::share(&mut found);
-    reasoning::opened(probe, &stage, analysis.as_ref(), &mut found, report);
+    reasoning::opened(probe, &stage, analysis.as_ref().map(|(program, _)| program), &mut found, report);
     found.stops = ends::stops(probe, &stages, &found);
     Some((found, stages))
 }
@@ -186,7 +187,7 @@ fn find_calls(
 }
 
 /// Whether reasoning is written in turns with calls.
-fn thinks(probe: &Probe<'_>, call: &Result<stages::FirstCall, crate::probe::Refusal>) -> bool {
+fn thinks(probe: &Probe<'_>, call: &Result<stages::FirstCall, stages::NoCall>) -> bool {
     let Ok(call) = call else { return false };
     let said = call.base.clone().with_reasoning(REASONING).calling(plain_calls(1));
     shape(probe, &said, &call.stage, Some(&call.arguments)).is_some_and(|located| located.has(Field::Reasoning))

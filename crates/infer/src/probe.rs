@@ -18,6 +18,9 @@ use crate::sequence::{Cuts, items};
 /// A day without any meaning, for templates that write the date.
 const NOON: DateTime = DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
 
+/// Conversations that may run into a limit; a template of that kind is not asked further.
+const MOST_EXHAUSTED: usize = 8;
+
 /// What stands around the assistant's turn of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stage {
@@ -45,6 +48,8 @@ pub(crate) struct Probe<'t> {
     options: TemplateOptions,
     limits: Limits,
     rendered: Cell<usize>,
+    /// How many of them ran into a limit.
+    exhausted: Cell<usize>,
     pub wanted: WantedCalls,
     before: RefCell<HashMap<String, Result<Rc<String>, Refusal>>>,
 }
@@ -74,6 +79,7 @@ impl<'t> Probe<'t> {
             options,
             limits,
             rendered: Cell::new(0),
+            exhausted: Cell::new(0),
             wanted: template.wanted_calls(),
             before: RefCell::default(),
         }
@@ -199,7 +205,7 @@ impl<'t> Probe<'t> {
     }
 
     fn render(&self, messages: Vec<Object>, stage: &Stage, opened: bool) -> Result<Prompt, Refusal> {
-        if self.rendered.get() >= self.limits.renders {
+        if self.rendered.get() >= self.limits.renders || self.exhausted.get() >= MOST_EXHAUSTED {
             return Err(Refusal::new("too much was tried"));
         }
         self.rendered.set(self.rendered.get() + 1);
@@ -217,6 +223,9 @@ impl<'t> Probe<'t> {
         }
         render_template(&conversation, self.template, &self.options).map_err(|error| match error {
             Error::Template { error, .. } => {
+                if error.kind().code().starts_with("limit-") {
+                    self.exhausted.set(self.exhausted.get() + 1);
+                }
                 Refusal { words: error.message().to_owned(), line: Some(error.place().line) }
             }
             error => Refusal::new(&error.to_string()),

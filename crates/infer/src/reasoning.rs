@@ -4,8 +4,8 @@
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_format::Field;
-use rolecall_render::TemplateAnalysis;
-use rolecall_render::jinja::Constant;
+use rolecall_render::Switch;
+use rolecall_render::jinja::{self, Constant};
 
 use crate::found::Found;
 use crate::located::Located;
@@ -20,12 +20,12 @@ const MOST_SWITCHES: usize = 6;
 
 /// A switch with which reasoning is written.
 pub(crate) fn switched(
-    analysis: &TemplateAnalysis,
+    switches: &[Switch],
     stage: &Stage,
     with_reasoning: &impl Fn(&Stage) -> Option<Located>,
 ) -> Option<Object> {
     let is_flag = |value: &Constant| matches!(value, Constant::Bool(_) | Constant::None);
-    let flags = analysis.switches.iter().filter(|switch| switch.values.iter().all(is_flag));
+    let flags = switches.iter().filter(|switch| switch.values.iter().all(is_flag));
     for switch in flags.take(MOST_SWITCHES) {
         for value in [true, false] {
             let switches = object! { switch.name.clone() => Json::Bool(value) };
@@ -118,7 +118,7 @@ fn moved(
 pub(crate) fn opened(
     probe: &Probe<'_>,
     stage: &Stage,
-    analysis: Option<&TemplateAnalysis>,
+    program: Option<&jinja::Analysis>,
     found: &mut Found,
     report: &mut Report,
 ) {
@@ -143,7 +143,7 @@ pub(crate) fn opened(
             (name.to_owned(), space, found.opening[..found.opening.len() - open.len()].to_owned(), is_cut)
         }
         None => {
-            let names = analysis.map(closing_names).unwrap_or_default();
+            let names = program.map(closing_names).unwrap_or_default();
             let Some(name) = names.into_iter().find(|name| is_cut(probe, stage, &format!("</{name}>"))) else { return };
             (name, "\n".to_owned(), found.opening.clone(), true)
         }
@@ -178,9 +178,9 @@ pub(crate) fn opened(
 }
 
 /// The names of the closing marks that the template looks for in contents: `think` of `'</think>' in message.content`.
-fn closing_names(analysis: &TemplateAnalysis) -> Vec<String> {
+fn closing_names(program: &jinja::Analysis) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for asked in &analysis.program.comparisons {
+    for asked in &program.comparisons {
         for with in &asked.with {
             let Constant::Text(text) = with else { continue };
             let name = text.trim().strip_prefix("</").and_then(|text| text.strip_suffix('>'));

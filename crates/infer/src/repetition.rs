@@ -18,6 +18,10 @@ pub(crate) struct Row {
     pub close: Vec<Item>,
 }
 
+/// Whether an empty row is met, how much each keeps of what is behind it, whether it begins with no white space, how much it
+/// keeps of what is before it: the more the better, in this order.
+type Score = (bool, usize, bool, usize);
+
 /// Takes a row apart, so that its parts join to what was seen; and to what stands there when the row is empty, if a way of
 /// cutting does.
 ///
@@ -26,7 +30,7 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
     let cuts = [Cuts::of(before), Cuts::of(between), Cuts::of(after)];
     let most_suffix = common_start(between, after);
     let most_prefix = common_end(between, before);
-    let mut best: Option<((bool, usize, bool, usize), usize, usize)> = None;
+    let mut best: Option<(Score, usize, usize)> = None;
     for suffix in 0..=most_suffix {
         if !(cuts[1].allow(suffix) && cuts[2].allow(suffix)) {
             continue;
@@ -41,7 +45,7 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
             });
             let begins_with_space = is_indented(&before[before.len() - prefix..]);
             let score = (is_met, suffix, !begins_with_space, prefix);
-            if best.as_ref().is_none_or(|(known, ..)| score > *known) {
+            if best.is_none_or(|(known, ..)| score > known) {
                 best = Some((score, suffix, prefix));
             }
         }

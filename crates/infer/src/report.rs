@@ -10,7 +10,7 @@ use rolecall_format::Field;
 /// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 /// let report = infer(&ChatTemplate::compile(source, Vec::new())?).report;
 /// assert!(matches!(report.outcome(Part::Content), Some(Outcome::Verified { .. })));
-/// assert!(matches!(report.outcome(Part::Calls), Some(Outcome::Missing(_))));
+/// assert_eq!(report.outcome(Part::Calls), Some(&Outcome::Absent));
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -56,7 +56,9 @@ pub enum Outcome {
     ReadOnly(String),
     /// The layout writes it as the template does, but what it wrote is not read back.
     WriteOnly(String),
-    /// The template does not write it, or it could not be told how.
+    /// The template does not write it.
+    Absent,
+    /// It could not be told how the template writes it, or the template refuses it.
     Missing(String),
 }
 
@@ -110,13 +112,17 @@ impl Report {
                 Some(Outcome::Verified { probes }) => format!("yes ({probes})"),
                 Some(Outcome::ReadOnly(_)) => "read only".to_owned(),
                 Some(Outcome::WriteOnly(_)) => "write only".to_owned(),
-                Some(Outcome::Missing(_)) | None => "–".to_owned(),
+                Some(Outcome::Missing(_)) => "no".to_owned(),
+                Some(Outcome::Absent) | None => "–".to_owned(),
             };
             let _ = write!(row, " {cell} |");
         }
         let mut notes: Vec<String> = Vec::new();
         for (part, outcome) in &self.parts {
-            if let Outcome::ReadOnly(why) | Outcome::WriteOnly(why) = outcome {
+            let noted = |why: &String| self.notes.iter().any(|note| note.part == *part && note.words == *why);
+            if let Outcome::ReadOnly(why) | Outcome::WriteOnly(why) | Outcome::Missing(why) = outcome
+                && !noted(why)
+            {
                 notes.push(format!("{}: {}", part.name(), one_line(why)));
             }
         }
@@ -154,5 +160,5 @@ pub(crate) fn part_of(field: Field) -> Part {
 
 fn one_line(words: &str) -> String {
     let kept = words.chars().map(|c| if c.is_control() { ' ' } else { c }).take(200);
-    kept.collect::<String>().replace('|', "\\|")
+    kept.collect::<String>().replace('|', "\\|").replace('<', "\\<")
 }

@@ -35,10 +35,17 @@ pub(crate) struct FirstCall {
     pub arguments: Arguments,
 }
 
+/// Why no call comes out.
+pub(crate) enum NoCall {
+    /// The template writes none.
+    Silent,
+    /// It refuses them all, or it could not be told how it writes them.
+    Refused(Refusal),
+}
+
 /// Finds surroundings in which a call comes out.
-pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, Refusal> {
-    let mut refused = None;
-    let mut silent = None;
+pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall> {
+    let (mut refused, mut unclear, mut is_silent) = (None, None, false);
     let contents = [(None, NoContent::Empty), (None, NoContent::Null), (Some(CONTENT), NoContent::Empty)];
     for results in [false, true] {
         for tools in [plain.tools, !plain.tools] {
@@ -54,20 +61,23 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, Refusa
                 };
                 let id = probe.id(0, NAMES[0]);
                 if turn.places(NAMES[0]).is_empty() && turn.places(&id).is_empty() {
-                    silent = silent.or_else(|| Some(Refusal::new("the template writes no calls")));
+                    is_silent = true;
                     continue;
                 }
                 match arguments::find(probe, &stage, content) {
                     Some(arguments) => return Ok(FirstCall { stage, base, arguments }),
                     None => {
                         let words = "it could not be told how the arguments of a call are written";
-                        silent = Some(Refusal { line: line_behind(probe, &turn), ..Refusal::new(words) });
+                        unclear = Some(Refusal { line: line_behind(probe, &turn), ..Refusal::new(words) });
                     }
                 }
             }
         }
     }
-    Err(silent.or(refused).unwrap_or_else(|| Refusal::new("the template writes no calls")))
+    match unclear.or(refused.filter(|_| !is_silent)) {
+        Some(refusal) => Err(NoCall::Refused(refusal)),
+        None => Err(NoCall::Silent),
+    }
 }
 
 /// The template's line that writes what stands behind a call's name.

@@ -9,6 +9,7 @@ use rolecall_parse::{ParseOptions, ParsedCall, Reading, Reply, Stop, read};
 use rolecall_render::{Options, RuleMode, render};
 
 use crate::arguments::{HARD_STRINGS, kinds};
+use crate::calls::Calls;
 use crate::found::Found;
 use crate::infer::Stages;
 use crate::probe::{Probe, Stage, tool};
@@ -28,148 +29,142 @@ struct Tally {
     line: Option<u32>,
 }
 
-/// The format of what was found, without the parts that could not be verified.
+/// What is compared with what.
+struct Check<'a> {
+    probe: &'a Probe<'a>,
+    opening: &'a str,
+    format: &'a Format,
+    reply: Arc<Reply>,
+}
+
+/// The format of what was found, without the calls if these are neither written nor read as they should.
 pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, report: &mut Report) -> Format {
     let format = found.format();
-    let reply = Arc::new(Reply::new(&format));
-    let check = |saids: &[(Said, &Stage)]| {
-        let mut tally = Tally::default();
-        for (said, stage) in saids {
-            check(probe, &found, &format, &reply, said, stage, &mut tally);
-        }
-        tally
-    };
-    let thinking = stages.thinking(&stages.answer);
-    let answers: Vec<(Said, &Stage)> =
-        CONTENTS.iter().map(|content| (Said::content(content), &stages.answer)).collect();
-    report.set(Part::Content, outcome(&check(&answers)));
-    let has = |shape: Option<&crate::found::Shape>, field| {
-        shape.is_some_and(|shape| hole_at(&shape.pattern.items, field).is_some())
-    };
-    let thinks = has(Some(&found.assistant), Field::Reasoning);
-    let is_lent = found.lent.is_some();
-    if let Some(words) = &found.lent {
-        report.set(Part::Reasoning, Outcome::ReadOnly(words.clone()));
-    } else if thinks || has(found.with_calls.as_ref(), Field::Reasoning) {
-        let thought: Vec<(Said, &Stage)> = CONTENTS
-            .iter()
-            .zip(THOUGHTS)
-            .map(|(content, thought)| (Said::content(content).with_reasoning(thought), &thinking))
-            .collect();
-        report.set(Part::Reasoning, outcome(&check(&thought)));
-    } else {
-        report.set(Part::Reasoning, Outcome::Missing("the template writes none".to_owned()));
-    }
-    let opening = match found.opening.is_empty() {
-        true => Outcome::Missing("the prompt for an answer is the same as without".to_owned()),
-        false => Outcome::Verified { probes: 1 },
-    };
-    report.set(Part::Opening, opening);
-    if let (Some((stage, base)), Some(calls)) = (&stages.call, &found.calls) {
-        let thinking = stages.thinking(stage);
-        let with = |calls: Vec<Called>| (Said { calls, ..base.clone() }, stage);
-        let one = check(&[
-            with(vec![called(0, telling())]),
-            with(vec![called(1, Object::new())]),
-            with(vec![called(2, few())]),
-        ]);
-        let arguments: Vec<(Said, &Stage)> = values().map(|arguments| with(vec![called(0, arguments)])).collect();
-        let arguments = check(&arguments);
-        let content = Said::content(CONTENTS[1]);
-        let mut beside = vec![(content.clone().calling(vec![called(1, telling())]), stage)];
-        if !is_lent {
-            beside.extend([
-                (base.clone().with_reasoning(THOUGHTS[0]).calling(vec![called(1, few())]), &thinking),
-                (content.with_reasoning(THOUGHTS[1]).calling(vec![called(1, few())]), &thinking),
-            ]);
-        }
-        let mixed = check(&beside);
-        if mixed.same < mixed.tried {
-            let words = mixed.first.clone().unwrap_or_default();
-            let words = format!("beside content or reasoning {} of {} are alike: {words}", mixed.same, mixed.tried);
-            report.note(Part::Calls, words, mixed.line);
-        }
-        let several = check(&[
-            with(vec![called(0, few()), called(1, telling())]),
-            with(vec![called(2, telling()), called(0, Object::new()), called(1, few())]),
-        ]);
-        let (one, arguments, several) = (outcome(&one), outcome(&arguments), outcome(&several));
-        let has_ids = calls.has(Field::Id);
-        let is_lost = matches!(one, Outcome::Missing(_));
-        report.set(
-            Part::Ids,
-            match has_ids {
-                true => one.clone(),
-                false => Outcome::Missing("the template writes none".to_owned()),
-            },
-        );
-        if !calls.arguments.inexact().is_empty() {
-            let words = format!("written otherwise: {}", calls.arguments.inexact().join(", "));
-            report.note(Part::Arguments, words, None);
-        }
-        if report.outcome(Part::ParallelCalls).is_none() {
-            report.set(Part::ParallelCalls, several);
-        }
-        report.set(Part::Arguments, arguments);
-        report.set(Part::Calls, one);
-        if is_lost {
-            found.calls = None;
-            found.with_calls = None;
-            return found.format();
-        }
+    let check = Check { probe, opening: &found.opening, format: &format, reply: Arc::new(Reply::new(&format)) };
+    check.answers(&found, stages, report);
+    let Some((stage, base)) = &stages.call else { return format };
+    let Some(calls) = &found.calls else { return format };
+    check.calls(calls, stage, base, report);
+    check.beside(&found, stage, base, stages, report);
+    if matches!(report.outcome(Part::Calls), Some(Outcome::Missing(_))) {
+        found.calls = None;
+        found.with_calls = None;
+        return found.format();
     }
     format
 }
 
-fn outcome(tally: &Tally) -> Outcome {
-    let line = tally.line.map_or(String::new(), |line| format!(" (line {line})"));
-    let words = tally.first.as_ref().map_or(String::new(), |words| format!("{words}{line}"));
-    if tally.tried == 0 {
-        Outcome::Missing("the template refuses every probe".to_owned())
-    } else if tally.same == tally.tried && tally.read == tally.tried {
-        Outcome::Verified { probes: tally.tried }
-    } else if tally.read > 0 || tally.same > 0 {
-        let (same, read, tried) = (tally.same, tally.read, tally.tried);
-        let words = format!("of {tried} probes {same} are written alike and {read} read back: {words}");
-        if read > 0 { Outcome::ReadOnly(words) } else { Outcome::WriteOnly(words) }
-    } else {
-        Outcome::Missing(words)
+impl Check<'_> {
+    /// Turns without calls.
+    fn answers(&self, found: &Found, stages: &Stages, report: &mut Report) {
+        let said = CONTENTS.iter().map(|content| Said::content(content));
+        report.set(Part::Content, self.all(said, &stages.answer).outcome());
+        let shapes = [Some(&found.assistant), found.with_calls.as_ref()];
+        let thinks =
+            shapes.into_iter().flatten().any(|shape| hole_at(&shape.pattern.items, Field::Reasoning).is_some());
+        let reasoning = match &found.lent {
+            Some(words) => Outcome::ReadOnly(words.clone()),
+            None if thinks => {
+                let said = CONTENTS.iter().zip(THOUGHTS);
+                let said = said.map(|(content, thought)| Said::content(content).with_reasoning(thought));
+                self.all(said, &stages.thinking(&stages.answer)).outcome()
+            }
+            None => Outcome::Absent,
+        };
+        report.set(Part::Reasoning, reasoning);
+        let opening = match found.opening.is_empty() {
+            true => Outcome::Absent,
+            false => Outcome::Verified { probes: 1 },
+        };
+        report.set(Part::Opening, opening);
+    }
+
+    /// Turns of nothing but calls, or of what a turn with calls must have.
+    fn calls(&self, calls: &Calls, stage: &Stage, base: &Said, report: &mut Report) {
+        let with = |calls: Vec<Called>| Said { calls, ..base.clone() };
+        let one = [called(0, telling()), called(1, Object::new()), called(2, few())];
+        let one = self.all(one.into_iter().map(|call| with(vec![call])), stage).outcome();
+        report.set(Part::Ids, if calls.has(Field::Id) { one.clone() } else { Outcome::Absent });
+        report.set(Part::Calls, one);
+        let arguments = self.all(values().map(|arguments| with(vec![called(0, arguments)])), stage);
+        report.set(Part::Arguments, arguments.outcome());
+        let inexact = calls.arguments.inexact();
+        if !inexact.is_empty() {
+            report.note(Part::Arguments, format!("written otherwise: {}", inexact.join(", ")), arguments.line);
+        }
+        if report.outcome(Part::ParallelCalls).is_none() {
+            let two = with(vec![called(0, few()), called(1, telling())]);
+            let three = with(vec![called(2, telling()), called(0, Object::new()), called(1, few())]);
+            report.set(Part::ParallelCalls, self.all([two, three].into_iter(), stage).outcome());
+        }
+    }
+
+    /// A call beside content and reasoning.
+    fn beside(&self, found: &Found, stage: &Stage, base: &Said, stages: &Stages, report: &mut Report) {
+        let content = Said::content(CONTENTS[1]);
+        let mut tally = Tally::default();
+        self.add(&content.clone().calling(vec![called(1, telling())]), stage, &mut tally);
+        if found.lent.is_none() {
+            let thinking = stages.thinking(stage);
+            for said in [base.clone().with_reasoning(THOUGHTS[0]), content.with_reasoning(THOUGHTS[1])] {
+                self.add(&said.calling(vec![called(1, few())]), &thinking, &mut tally);
+            }
+        }
+        if tally.same < tally.tried {
+            let words = tally.first.clone().unwrap_or_default();
+            let words = format!("beside content or reasoning {} of {} are alike: {words}", tally.same, tally.tried);
+            report.note(Part::Calls, words, tally.line);
+        }
+    }
+
+    fn all(&self, said: impl Iterator<Item = Said>, stage: &Stage) -> Tally {
+        let mut tally = Tally::default();
+        said.for_each(|said| self.add(&said, stage, &mut tally));
+        tally
+    }
+
+    fn add(&self, said: &Said, stage: &Stage, tally: &mut Tally) {
+        // What the template refuses says nothing about the layouts.
+        let Ok(turn) = self.probe.turn(said, stage) else { return };
+        tally.tried += 1;
+        let written = write(self.probe, self.format, said, stage);
+        if written.as_deref() == Some(turn.text.as_str()) {
+            tally.same += 1;
+        } else if tally.first.is_none() {
+            let (words, from) = difference(&turn.text, written.as_deref().unwrap_or_default());
+            tally.line = self.probe.line_of(from);
+            tally.first = Some(words);
+        }
+        // What a model writes stands behind what the prompt ends with.
+        let (output, tail) = match turn.text.strip_prefix(self.opening) {
+            Some(output) => (output, self.opening.to_owned()),
+            None => (turn.text.as_str(), String::new()),
+        };
+        let options = ParseOptions { tools: tools_of(said), prompt_tail: tail, ..ParseOptions::default() };
+        let reading = read(&self.reply, options, output, Stop::End);
+        match misread(&reading, said) {
+            None => tally.read += 1,
+            Some(words) => {
+                tally.first.get_or_insert(words);
+            }
+        }
     }
 }
 
-#[expect(clippy::too_many_arguments, reason = "one step of a loop with a context of its own")]
-fn check(
-    probe: &Probe<'_>,
-    found: &Found,
-    format: &Format,
-    reply: &Arc<Reply>,
-    said: &Said,
-    stage: &Stage,
-    tally: &mut Tally,
-) {
-    let Ok(turn) = probe.turn(said, stage) else { return };
-    tally.tried += 1;
-    let written = write(probe, format, said, stage);
-    if written.as_deref() == Some(turn.text.as_str()) {
-        tally.same += 1;
-    } else {
-        let (words, from) = difference(&turn.text, written.as_deref().unwrap_or_default());
-        if tally.first.is_none() {
-            tally.line = probe.line_of(from);
-            tally.first = Some(words);
-        }
-    }
-    // What a model writes stands behind what the prompt ends with.
-    let (output, tail) = match turn.text.strip_prefix(found.opening.as_str()) {
-        Some(output) => (output, found.opening.clone()),
-        None => (turn.text.as_str(), String::new()),
-    };
-    let options = ParseOptions { tools: tools_of(said), prompt_tail: tail, ..ParseOptions::default() };
-    let reading = read(reply, options, output, Stop::End);
-    match misread(&reading, said) {
-        None => tally.read += 1,
-        Some(words) => {
-            tally.first.get_or_insert(words);
+impl Tally {
+    fn outcome(&self) -> Outcome {
+        let line = self.line.map_or(String::new(), |line| format!(" (line {line})"));
+        let words = self.first.as_ref().map_or(String::new(), |words| format!("{words}{line}"));
+        let Tally { same, read, tried, .. } = *self;
+        if tried == 0 {
+            Outcome::Missing("the template refuses every probe".to_owned())
+        } else if same == tried && read == tried {
+            Outcome::Verified { probes: tried }
+        } else if read == 0 && same == 0 {
+            Outcome::Missing(words)
+        } else {
+            let words = format!("of {tried} probes {same} are written alike and {read} read back: {words}");
+            if read > 0 { Outcome::ReadOnly(words) } else { Outcome::WriteOnly(words) }
         }
     }
 }

@@ -30,6 +30,7 @@ pub use rolecall_jinja as jinja;
 pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Support,
     Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template, render_template,
+    template_switches,
 };
 pub use trust::Trust;
 

@@ -21,7 +21,8 @@ through template and layouts and compared byte for byte, and then read back. `ro
 - **yes (n)**: alike in n of n such conversations, and read back in all of them
 - **read only**: read back, but the template writes it otherwise in some conversations, or not at all
 - **write only**: written alike, but not read back
-- **–**: the template writes none, or it could not be told how; the notes say why where the template refuses
+- **no**: the template refuses it, or it could not be told how it writes it; the notes say why
+- **–**: the template writes none
 
 Written by a test (`crates/testkit/tests/inference.rs`, `UPDATE=1`), and checked by it where the reference templates are there.
 
@@ -45,12 +46,15 @@ fn the_report_lists_every_template() {
         rows.push_str(&report.markdown_row(&format!("`{file}`")));
     }
     let mut page = HEAD.to_owned();
-    let _ =
-        writeln!(page, "| of {templates} templates | verified | read only | write only |\n| --- | --- | --- | --- |");
+    let _ = writeln!(
+        page,
+        "| of {templates} templates | verified | read only | write only | not |\n| --- | --- | --- | --- | --- |"
+    );
     for part in Part::ALL {
         let count = |word| counts.get(&(part, word)).copied().unwrap_or_default();
         let (name, verified) = (part.name(), count("verified"));
-        let _ = writeln!(page, "| {name} | {verified} | {} | {} |", count("read only"), count("write only"));
+        let (read, written, not) = (count("read only"), count("write only"), count("not"));
+        let _ = writeln!(page, "| {name} | {verified} | {read} | {written} | {not} |");
     }
     let _ = write!(page, "\n{}{rows}", Report::markdown_head());
     let path = rolecall_testkit::root().join(PAGE);
@@ -94,7 +98,8 @@ fn word_of(outcome: &Outcome) -> &'static str {
         Outcome::Verified { .. } => "verified",
         Outcome::ReadOnly(_) => "read only",
         Outcome::WriteOnly(_) => "write only",
-        _ => "missing",
+        Outcome::Missing(_) => "not",
+        _ => "absent",
     }
 }
 

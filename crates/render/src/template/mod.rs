@@ -21,7 +21,7 @@ use prepare::Inputs;
 
 pub use analysis::{
     ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, Support, Switch, TemplateAnalysis, WantedCalls,
-    analyze_template,
+    analyze_template, template_switches,
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 

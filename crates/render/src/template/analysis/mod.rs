@@ -86,6 +86,24 @@ impl TemplateAnalysis {
     }
 }
 
+/// What a template's program reads, compares and calls, and the switches among that: what an analysis knows without trying much.
+///
+/// ```
+/// use rolecall_render::{ChatTemplate, TemplateOptions, template_switches};
+/// let template = ChatTemplate::compile("{% if enable_thinking %}<think>{% endif %}", Vec::new())?;
+/// let (_, switches) = template_switches(&template, &TemplateOptions::default())?;
+/// assert_eq!(switches[0].name, "enable_thinking");
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+pub fn template_switches(
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+) -> Result<(jinja::Analysis, Vec<Switch>), Error> {
+    let program = template.program.analyze(&options.limits).map_err(super::in_template)?;
+    let switches = switch::find(&program, template, &Probe::new(template, options));
+    Ok((program, switches))
+}
+
 /// Analyzes a template. Of the options, limits, the clock and switches are used; without a clock it is given one.
 pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> Result<TemplateAnalysis, Error> {
     let program = template.program.analyze(&options.limits).map_err(super::in_template)?;
