@@ -76,5 +76,5 @@ pub mod tokenizer {
 
 /// A chat template's layouts, read off the origins of what it writes.
 pub mod inference {
-    pub use rolecall_infer::{Inferred, Limits, Note, Outcome, Part, Report, infer, infer_within};
+    pub use rolecall_infer::{Cache, Inferred, Limits, Note, Outcome, Part, Report, infer, infer_within};
 }

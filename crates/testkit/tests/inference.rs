@@ -8,7 +8,7 @@ use std::path::Path;
 use std::{env, fs};
 
 use rolecall::inference::{Inferred, Outcome, Part, Report, infer};
-use rolecall::{ChatTemplate, Json, json};
+use rolecall::{ChatTemplate, Format, Json, Op, Slot, json, load, write_reply};
 
 const PAGE: &str = "docs/inference.md";
 
@@ -63,6 +63,40 @@ fn the_report_lists_every_template() {
     }
     assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; UPDATE=1 cargo test writes it");
     fs::write(path, page).unwrap();
+}
+
+#[test]
+fn what_is_inferred_is_a_format_file() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("no inferred layout was written");
+        return;
+    };
+    for (file, template) in templates_of(&shared) {
+        let Inferred { format, .. } = infer(&template);
+        if format.layout(Slot::Assistant).is_none() {
+            continue;
+        }
+        let written = write_reply(&format);
+        let read = load(&written).unwrap_or_else(|error| panic!("{file}: {error}\n{written}"));
+        for slot in Slot::ALL {
+            let text = |format: &Format| format.layout(slot).map(|layout| literal(format, layout.ops()));
+            assert_eq!(text(&read), text(&format), "{file}: {}\n{written}", slot.key());
+        }
+        assert_eq!(read.stops(), format.stops(), "{file}");
+        assert_eq!(read.rules.call_ids, format.rules.call_ids, "{file}");
+    }
+}
+
+/// A layout as text; control tokens are what they are spelled like.
+fn literal(format: &Format, ops: &[Op]) -> String {
+    let each = ops.iter().map(|op| match op {
+        Op::Literal(text) => text.clone(),
+        Op::Control(id) => format.control(*id).text.clone(),
+        Op::Hole { field, codec, .. } => format!("{{{}:{}}}", field.name(), codec.spelling()),
+        Op::Group(inner) => format!("[[{}]]", literal(format, inner)),
+        other => format!("{other:?}"),
+    });
+    each.collect()
 }
 
 #[test]
