@@ -139,9 +139,8 @@ fn run_outputs(arguments: &Arguments, count: usize) -> Result<bool, String> {
     let began = Instant::now();
     let threads = threads(arguments);
     let summary = outputs::run(&subjects, count, arguments.seed, threads, outputs::USUAL);
-    for (label, seed, broken) in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
-        println!("BROKEN {}: {label}\n  {:?}\n  {}", broken.law, broken.output, broken.what);
-        println!("  again: conform --outputs 1 --seed {seed} --only '{label}'\n");
+    for failure in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
+        println!("{failure}\n");
     }
     print!("{summary}");
     eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);

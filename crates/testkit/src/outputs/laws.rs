@@ -64,8 +64,11 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
             if taste == Taste::Hostile {
                 return Ok(Checked::Hostile);
             }
+            if !subject.promise.has(&said) {
+                return Ok(Checked::NotPromised);
+            }
             for (how, log) in [("text", &log), ("ids", &ids)] {
-                if let Some(what) = difference(&said, &log.reading(), subject.places.ids) {
+                if let Some(what) = difference(&said, &log.reading(), subject) {
                     return Err(Broken {
                         law: "what was written is read",
                         output: text,
@@ -87,6 +90,8 @@ pub enum Checked {
     Hostile,
     /// It was damaged, and keeps all other laws.
     Damaged,
+    /// Its format does not promise to read such a message, and it keeps all other laws.
+    NotPromised,
     /// The format does not write such a message, and says why.
     NotWritten(String),
 }
@@ -358,13 +363,15 @@ fn ends_of(mark: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Where a reading is not what was said.
-pub fn difference(said: &Said, reading: &Reading, with_ids: bool) -> Option<String> {
+pub fn difference(said: &Said, reading: &Reading, subject: &Subject) -> Option<String> {
     let text = |key: &str| said.message.get(key).and_then(Json::as_str).unwrap_or_default();
-    if reading.content != text("content") {
+    // What is said has no white space at its ends.
+    let trim = |text| if subject.promise.white_space { text } else { str::trim(text) };
+    if trim(&reading.content) != text("content") {
         return Some(format!("content {:?}, not {:?}", reading.content, text("content")));
     }
     let reasoning = reading.reasoning.as_deref().unwrap_or_default();
-    if reasoning != text("reasoning_content") {
+    if trim(reasoning) != text("reasoning_content") {
         return Some(format!("reasoning {reasoning:?}, not {:?}", text("reasoning_content")));
     }
     if let Some(malformed) = reading.malformed.first() {
@@ -374,7 +381,7 @@ pub fn difference(said: &Said, reading: &Reading, with_ids: bool) -> Option<Stri
     if message.calls().len() != reading.calls.len() {
         return Some(format!("{} calls, not {}", reading.calls.len(), message.calls().len()));
     }
-    message.calls().zip(&reading.calls).find_map(|(call, read)| difference_of_calls(&call, read, with_ids))
+    message.calls().zip(&reading.calls).find_map(|(call, read)| difference_of_calls(&call, read, subject.places.ids))
 }
 
 fn difference_of_calls(call: &Call<'_>, read: &ParsedCall, with_ids: bool) -> Option<String> {

@@ -15,6 +15,6 @@ pub use laws::{Broken, Checked, Effort, Reader, USUAL, check, difference, same_v
 pub use log::{Log, Seen};
 pub use message::{Places, Said, Taste, said};
 pub use mutation::{Mutated, mutate};
-pub use run::{Summary, run};
+pub use run::{Failure, Summary, run};
 pub use splits::{byte_pieces, characters, pieces};
-pub use subject::{Subject, Written, built_in, inferred, templates};
+pub use subject::{Promise, Subject, Written, built_in, inferred, templates};

@@ -21,12 +21,33 @@ pub struct Summary {
     pub hostile: usize,
     /// Those that were damaged.
     pub damaged: usize,
+    /// Those that nobody promised to read back.
+    pub not_promised: usize,
     /// Messages that their format refused, by its reason.
     pub not_written: BTreeMap<String, usize>,
     /// Outputs that break a law, by law and format.
     pub broken: BTreeMap<(&'static str, String), usize>,
-    /// The first of them: the format, the seed, and what was seen.
-    pub failures: Vec<(String, u64, Broken)>,
+    /// The first of them.
+    pub failures: Vec<Failure>,
+}
+
+/// An output that breaks a law.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Of which format.
+    pub subject: String,
+    /// From which seed.
+    pub seed: u64,
+    /// What was seen.
+    pub broken: Broken,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Failure { subject, seed, broken } = self;
+        writeln!(out, "BROKEN {}: {subject}\n  {:?}\n  {}", broken.law, broken.output, broken.what)?;
+        write!(out, "  again: conform --outputs 1 --seed {seed} --only '{subject}'")
+    }
 }
 
 /// Checks so many outputs, the subjects in turns, on so many threads.
@@ -58,14 +79,14 @@ pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort
         });
     }
     let mut summary = total.into_inner().unwrap_or_else(PoisonError::into_inner);
-    summary.failures.sort_by(|one, other| (one.1, &one.0).cmp(&(other.1, &other.0)));
+    summary.failures.sort_by_key(|failure| failure.seed);
     summary
 }
 
 impl Summary {
     /// How many outputs were read.
     pub fn outputs(&self) -> usize {
-        self.read_back + self.hostile + self.damaged + self.broken.values().sum::<usize>()
+        self.read_back + self.hostile + self.damaged + self.not_promised + self.broken.values().sum::<usize>()
     }
 
     /// Whether no law was broken.
@@ -78,13 +99,14 @@ impl Summary {
             Ok(Checked::ReadBack) => self.read_back += 1,
             Ok(Checked::Hostile) => self.hostile += 1,
             Ok(Checked::Damaged) => self.damaged += 1,
+            Ok(Checked::NotPromised) => self.not_promised += 1,
             Ok(Checked::NotWritten(why)) => {
                 *self.not_written.entry(format!("{}: {why}", subject.label)).or_default() += 1
             }
             Err(broken) => {
                 *self.broken.entry((broken.law, subject.label.clone())).or_default() += 1;
                 if self.failures.len() < KEPT {
-                    self.failures.push((subject.label.clone(), seed, broken));
+                    self.failures.push(Failure { subject: subject.label.clone(), seed, broken });
                 }
             }
         }
@@ -94,6 +116,7 @@ impl Summary {
         self.read_back += other.read_back;
         self.hostile += other.hostile;
         self.damaged += other.damaged;
+        self.not_promised += other.not_promised;
         for (why, count) in other.not_written {
             *self.not_written.entry(why).or_default() += count;
         }
@@ -108,9 +131,10 @@ impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "{} outputs: {} read back, {} with hostile texts, {} damaged",
+            "{} outputs: {} read back, {} not promised, {} with hostile texts, {} damaged",
             self.outputs(),
             self.read_back,
+            self.not_promised,
             self.hostile,
             self.damaged
         )?;

@@ -2,11 +2,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
+use rolecall::inference::{Outcome, Part};
 use rolecall::json::{self, Object};
-use rolecall::{ChatTemplate, ParseOptions, Reply, infer};
 use rolecall::{
-    Conversation, Format, Json, LossPolicy, Op, Options, Origin, RuleMode, Slot, load, loss_spans, object, render,
-    shared_calls,
+    ChatTemplate, Conversation, Format, Json, LossPolicy, Op, Options, Origin, ParseOptions, Reply, RuleMode, Slot,
+    infer, load, loss_spans, object, render, shared_calls,
 };
 
 use super::message::{Places, Said};
@@ -24,8 +24,33 @@ pub struct Subject {
     pub places: Places,
     /// What a text could spell to look like the format's own.
     pub marks: Vec<String>,
-    /// Those of them that are control tokens.
-    pub controls: Vec<String>,
+    /// What must be read as it was written.
+    pub promise: Promise,
+}
+
+/// What a format promises to read as it was written.
+#[derive(Clone, Copy, Debug)]
+pub struct Promise {
+    /// White space at the ends of texts too.
+    pub white_space: bool,
+    /// Reasoning.
+    pub reasoning: bool,
+    /// Calls.
+    pub calls: bool,
+    /// Several calls.
+    pub parallel_calls: bool,
+}
+
+impl Promise {
+    /// Everything, which is what a format here promises.
+    pub const ALL: Promise = Promise { white_space: true, reasoning: true, calls: true, parallel_calls: true };
+
+    /// Whether this message is promised.
+    pub fn has(&self, said: &Said) -> bool {
+        let calls = said.message.get("tool_calls").and_then(Json::as_array).map_or(0, <[Json]>::len);
+        let reasoning = said.message.get("reasoning_content").is_some();
+        (self.reasoning || !reasoning) && (self.calls || calls == 0) && (self.parallel_calls || calls < 2)
+    }
 }
 
 /// A reply as a format writes it.
@@ -76,9 +101,8 @@ impl Subject {
         marks.extend(format.generation.stop.iter().cloned());
         marks.sort();
         marks.dedup();
-        let controls = format.controls.iter().flat_map(|control| control.texts().map(str::to_owned)).collect();
         let reply = Arc::new(Reply::new(&format));
-        Some(Subject { label, reply, places, marks, controls, format: Arc::new(format) })
+        Some(Subject { label, reply, places, marks, format: Arc::new(format), promise: Promise::ALL })
     }
 
     /// Writes what was said as a model of this format would.
@@ -157,11 +181,20 @@ pub fn built_in() -> Vec<Subject> {
     formats.chain(shared).filter_map(|(label, format)| Subject::new(label, format)).collect()
 }
 
-/// Every template of a folder, by the layout that is inferred from it, if that has calls or reasoning.
+/// Every template of a folder, by the layout that is inferred from it, if that has calls or reasoning. What the inference is not sure
+/// of is not promised.
 pub fn inferred(folder: &Path) -> Result<Vec<Subject>, String> {
     let mut subjects = Vec::new();
     for (label, template) in templates(folder)? {
-        subjects.extend(Subject::new(label, infer(&template).format));
+        let inferred = infer(&template);
+        let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
+        let promise = Promise {
+            white_space: false,
+            reasoning: is_sure(Part::Reasoning),
+            calls: is_sure(Part::Calls) && is_sure(Part::Arguments),
+            parallel_calls: is_sure(Part::ParallelCalls),
+        };
+        subjects.extend(Subject::new(label, inferred.format).map(|subject| Subject { promise, ..subject }));
     }
     Ok(subjects)
 }

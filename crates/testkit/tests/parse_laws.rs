@@ -1,0 +1,44 @@
+//! What holds for every reply, of every format here and every layout that is inferred from a real template.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
+
+use rolecall_testkit::outputs::{self, Effort, Subject, USUAL};
+
+/// Replies in all, the subjects in turns. `conform --outputs N` makes as many as one likes.
+const REPLIES: usize = 3_000;
+
+fn check(subjects: &[Subject]) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let summary = outputs::run(subjects, REPLIES, 0, threads, Effort { all_pairs: 40, ..USUAL });
+    let failures: Vec<String> = summary.failures.iter().take(10).map(ToString::to_string).collect();
+    assert!(summary.is_clean(), "{summary}\n{}", failures.join("\n\n"));
+    assert!(summary.read_back * 8 > REPLIES, "too few replies were read back: {summary}");
+    assert!(summary.not_written.is_empty(), "{summary}");
+}
+
+#[test]
+fn every_format_reads_what_it_writes_however_it_is_cut_or_damaged() {
+    let subjects = outputs::built_in();
+    assert!(subjects.len() > 20, "formats with calls or reasoning, and shared call layouts");
+    check(&subjects);
+}
+
+#[test]
+fn every_inferred_layout_reads_what_it_writes_however_it_is_cut_or_damaged() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        return rolecall_testkit::say_skipped("no layout is inferred from a real template");
+    };
+    check(&outputs::inferred(&shared.join("templates")).unwrap());
+}
+
+/// Each law is one that a reader can break.
+#[test]
+fn a_reader_that_breaks_a_law_is_found() {
+    // A reader of another format's layouts reads none of this one's calls.
+    let mut subjects = outputs::built_in();
+    let other = subjects.iter().position(|subject| subject.label == "calls/key-and-value-tags").unwrap();
+    let other = std::sync::Arc::clone(&subjects[other].reply);
+    subjects.retain(|subject| subject.label == "calls/json-in-tags");
+    subjects[0].reply = other;
+    let summary = outputs::run(&subjects, 200, 0, 1, USUAL);
+    assert!(!summary.is_clean(), "{summary}");
+}
