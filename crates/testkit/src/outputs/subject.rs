@@ -96,7 +96,7 @@ impl Subject {
         let mut marks = generate::marks(&own);
         let literals = slots.into_iter().filter_map(|slot| Some(literals(own.layout(slot)?.ops())));
         for literal in literals.flatten() {
-            marks.extend(tags(&literal).chain(literal.lines()).filter(|part| !part.is_empty()).map(str::to_owned));
+            marks.extend(parts(&literal).map(str::to_owned));
         }
         marks.extend(format.generation.stop.iter().cloned());
         marks.sort();
@@ -167,10 +167,19 @@ fn literals(ops: &[Op]) -> Vec<String> {
     each.collect()
 }
 
-/// The tags inside a mark, which a reader may take for marks of their own.
-fn tags(mark: &str) -> impl Iterator<Item = &str> {
-    let starts = mark.match_indices(['<', '[']).map(|(at, _)| at);
-    starts.filter_map(|at| Some(&mark[at..=at + mark[at..].find(['>', ']'])?]))
+/// What a reader may take for a mark of its own: every part of a mark that begins and ends where a tag or a line does.
+fn parts(mark: &str) -> impl Iterator<Item = &str> {
+    let starts = mark.match_indices(['<', '[', '\n']).map(|(at, _)| at);
+    let ends = mark.match_indices(['>', ']', '\n']).map(|(at, _)| at + 1);
+    let mut borders: Vec<usize> = starts.chain(ends).chain([0, mark.len()]).collect();
+    borders.sort_unstable();
+    borders.dedup();
+    let all: Vec<&str> = borders
+        .iter()
+        .enumerate()
+        .flat_map(|(at, start)| borders[at + 1..].iter().map(|end| &mark[*start..*end]))
+        .collect();
+    all.into_iter().filter(|part| part.len() > 1 && !part.trim().is_empty())
 }
 
 /// Every format here that has calls or reasoning, and every call layout that formats share.
