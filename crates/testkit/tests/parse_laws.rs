@@ -1,5 +1,5 @@
 //! What holds for every reply, of every format here and every layout that is inferred from a real template.
-#![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall_testkit::outputs::{self, Effort, Subject, USUAL};
 

@@ -76,7 +76,7 @@ pub(super) fn is_all_there(output: &str, reading: &Reading, format: &Format) -> 
         ParsedCall::Function { name, .. } => vec![name.as_str()],
         ParsedCall::Code { code, .. } => vec![code.as_str()],
     });
-    said.map(|said| squeeze(said)).all(|said| match rest.find(&said) {
+    said.map(squeeze).all(|said| match rest.find(&said) {
         Some(at) => {
             rest.replace_range(at..at + said.len(), "");
             true
