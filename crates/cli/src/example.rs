@@ -1,6 +1,6 @@
 //! A short conversation that a format can express, to show what its turns look like.
 
-use rolecall::{Conversation, Format, Options, Prompt, render};
+use rolecall::{Conversation, Format, FormatPart, Options, Prompt, Role, render};
 use rolecall_conversation::Error;
 
 use crate::explain::{Explained, View, draw_terminal};
@@ -18,9 +18,13 @@ pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Resu
 pub fn fill_example(format: &Format) -> Result<(Conversation, Prompt), rolecall::Error> {
     let mut last = None;
     for text in [WITH_TOOLS, WITH_SYSTEM] {
-        let whole = read(text)?;
+        let mut whole = read(text)?;
+        if format.part == FormatPart::Reply {
+            whole.messages.retain(|message| *message.role() == Role::Assistant);
+            whole.tools = None;
+        }
         let mut without_system = whole.clone();
-        without_system.messages.remove(0);
+        without_system.messages.retain(|message| *message.role() != Role::System);
         for conversation in [whole, without_system] {
             match render(&conversation, format, &Options::default()) {
                 Ok(prompt) => return Ok((conversation, prompt)),
