@@ -89,14 +89,15 @@ class Tokenizers:
         self.known = {}
 
     def with_tokens(self, tokens):
-        key = tuple(tokens)
+        key = tuple(sorted(tokens))
         if key not in self.known:
             file = json.loads(json.dumps(self.file))
             added = file["added_tokens"]
             there = {token["content"] for token in added}
             number = max([token["id"] for token in added] + list(file["model"]["vocab"].values())) + 1
             for token in tokens:
-                if token not in there:
+                # A grammar names a token that is no tag by its id, and these have none here: they stay text.
+                if token not in there and token.startswith("<") and token.endswith(">"):
                     flags = dict(single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
                     added.append(dict(id=number, content=token, **flags))
                     number += 1

@@ -80,25 +80,21 @@ pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Tri
         }
         Said { message, tools: tools.clone() }
     };
-    let Ok(mut written) = subject.write(&said(&message, &made)) else { return Ok(None) };
-    options.prompt_tail = Some(written.prompt_tail.clone());
+    let sampled = |said: &Said| Some(sampled(&subject.format, &behind_prompt(subject, said)?));
     let grammar = match grammar::grammar(&subject.format, &options) {
         Ok(grammar) => grammar,
         Err(error) => return Err(format!("{} {seed}: {error}", subject.label)),
     };
     if grammar.notes.iter().any(|note| matches!(note, Note::NoContentBeforeCalls { .. })) && calls > 0 {
         message.insert("content", "".into());
-        written = match subject.write(&said(&message, &made)) {
-            Ok(written) => written,
-            Err(_) => return Ok(None),
-        };
     }
-    let accepts = sampled(&subject.format, &written.text());
+    if grammar.notes.contains(&Note::OneCall) && calls > 1 {
+        return Ok(None);
+    }
+    let Some(accepts) = sampled(&said(&message, &made)) else { return Ok(None) };
     let mut refuses = Vec::new();
     let mut wrong = |what, said: Said| {
-        if let Ok(written) = subject.write(&said) {
-            refuses.extend(sampled(&subject.format, &written.text()).into_iter().map(|text| (what, text)));
-        }
+        refuses.extend(sampled(&said).into_iter().flatten().map(|text| (what, text)));
     };
     for (at, (tool, arguments)) in made.iter().enumerate() {
         let with = |other: (usize, Object)| {
@@ -142,6 +138,28 @@ pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Tri
     }
     refuses.retain(|(_, text)| !accepts.contains(text));
     Ok(Some(Trial { label: format!("{} {seed}", subject.label), options, grammar, accepts, refuses }))
+}
+
+/// What a format writes behind the generation prompt.
+fn behind_prompt(subject: &Subject, said: &Said) -> Option<String> {
+    let written = subject.write(said).ok()?;
+    let mut generate = String::new();
+    for op in subject.format.layout(Slot::Generate).map_or(&[][..], |layout| layout.ops()) {
+        match op {
+            Op::Literal(text) => generate.push_str(text),
+            Op::Control(id) => generate.push_str(&subject.format.control(*id).text),
+            Op::Seam | Op::Own(_) => {}
+            Op::Hole { .. } | Op::Group(_) => return None,
+        }
+    }
+    // Some formats learn the opening of the turn as well; the prompt has it.
+    let mut from = written.prompt_tail.len().saturating_sub(generate.len());
+    let whole = written.prompt_tail.clone() + &written.text();
+    while !whole.is_char_boundary(from) {
+        from += 1;
+    }
+    let at = from + whole[from..].find(&generate)? + generate.len();
+    Some(whole[at..].to_owned())
 }
 
 /// What the engine samples of a turn: without its end, which it stops at. Where that is not said, the white space at its end may be

