@@ -115,8 +115,11 @@ impl Replies {
                 find_or_make(&self.by_template, content, || of_template(&template, &self.tokens))
             }
             None => {
-                let make = || Reply::with_tokens(asked.format, &self.tokens);
-                find_or_make(&self.by_format, asked.format.name.clone(), make)
+                let spelling = asked.options.choices.iter().rev().find(|(name, _)| name == "spelling");
+                let spelling = spelling.map(|(_, spelling)| spelling.as_str());
+                let format = spelling.map_or_else(|| asked.format.clone(), |spelling| asked.format.spelled(spelling));
+                let key = format!("{} {}", format.name, spelling.unwrap_or_default());
+                find_or_make(&self.by_format, key, || Reply::with_tokens(&format, &self.tokens))
             }
         })
     }

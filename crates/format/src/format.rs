@@ -224,6 +224,31 @@ impl Format {
         stops(&self.generation, &self.controls)
     }
 
+    /// The same format with its control tokens in another of their spellings: what a model that knows these writes.
+    ///
+    /// ```
+    /// use rolecall_format::Registry;
+    /// let registry = Registry::builtin();
+    /// let format = registry.iter().find(|format| !format.spellings().is_empty()).expect("one has two spellings");
+    /// let other = format.spelled(format.spellings()[0]);
+    /// assert!(format.controls.iter().zip(other.controls.iter()).any(|(usual, other)| usual.text != other.text));
+    /// ```
+    pub fn spelled(&self, name: &str) -> Format {
+        let mut format = self.clone();
+        let text = |control: &Control| control.spelling(Some(name)).to_owned();
+        format.controls =
+            self.controls.iter().map(|control| Control { text: text(control), ..control.clone() }).collect();
+        let mut generation = Generation::clone(&self.generation);
+        for stop in &mut generation.stop {
+            if let Some(control) = self.controls.iter().find(|control| control.text == *stop) {
+                *stop = text(control);
+            }
+        }
+        format.generation = Arc::new(generation);
+        let layouts = Slot::ALL.into_iter().filter_map(|slot| Some((slot, self.layout(slot)?.ops().to_vec())));
+        format.with_layouts(layouts.collect::<Vec<_>>())
+    }
+
     /// The names of the spellings that its control tokens have; the usual one has none.
     pub fn spellings(&self) -> Vec<&str> {
         let mut names: Vec<&str> =

@@ -135,6 +135,8 @@ impl Running {
                     self.seen = 0;
                     self.inside = Inside::Nothing;
                 }
+                // It was announced meanwhile, and the cap is for what is not.
+                Step::Wait if view.is_cut() && self.index.is_some() => {}
                 Step::Wait if view.is_cut() => {
                     return self.fail(shared, Why::TooLong, view.offset(*at), on);
                 }
@@ -169,7 +171,7 @@ impl Running {
     ) -> Step {
         let is_last = view.is_last;
         match item {
-            Item::Literal(literal) => self.literal(literal, view.input(), at),
+            Item::Literal(literal) => self.literal(literal, view.input(), at, is_last),
             Item::Name(stop) => match self.word(*stop, is_name, shared, view.input(), at, is_last) {
                 Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function's name".into())),
                 Ok(Some(name)) => {
@@ -278,25 +280,37 @@ impl Running {
         }
     }
 
-    /// Text of the format; white space may differ.
-    fn literal(&mut self, literal: &Literal, input: Input<'_>, at: &mut usize) -> Step {
+    /// Text of the format; white space may differ. What is only the start of it is not taken yet: it may turn out to be something else,
+    /// which is to be read as that.
+    fn literal(&self, literal: &Literal, input: Input<'_>, at: &mut usize, is_last: bool) -> Step {
+        let rest = &input.text[*at..];
+        *at += rest.len() - rest.trim_start().len();
+        let (mut seen, mut to) = (0, *at);
         loop {
-            let Some(expected) = literal.text()[self.seen..].chars().next() else { return Step::Next };
+            let Some(expected) = literal.text()[seen..].chars().next() else {
+                *at = to;
+                return Step::Next;
+            };
             if expected.is_whitespace() {
-                self.seen += expected.len_utf8();
+                seen += expected.len_utf8();
                 continue;
             }
-            let Some(found) = input.text[*at..].chars().next() else { return Step::Wait };
-            if found.is_whitespace() {
-                *at += found.len_utf8();
+            let Some(found) = input.text[to..].chars().next() else {
+                if is_last {
+                    *at = to;
+                }
+                return Step::Wait;
+            };
+            if found.is_whitespace() && to - *at < LONGEST_MARK {
+                to += found.len_utf8();
                 continue;
             }
-            let fits = literal.byte(self.seen).is_some_and(|byte| input.fits(*at, byte));
+            let fits = literal.byte(seen).is_some_and(|byte| input.fits(to, byte));
             if found != expected || !fits {
                 return Step::Bad(Why::Expected(format!("`{}`", literal.text().trim())));
             }
-            self.seen += expected.len_utf8();
-            *at += found.len_utf8();
+            seen += expected.len_utf8();
+            to += found.len_utf8();
         }
     }
 
@@ -509,7 +523,9 @@ impl Running {
         {
             self.name = shared.reply.call_ids.name_in(id).map(str::to_owned);
         }
-        let Some(name) = &self.name else { return Err(Why::Expected("a function's name".into())) };
+        let Some(name) = self.name.as_ref().filter(|name| !name.is_empty()) else {
+            return Err(Why::Expected("a function's name".into()));
+        };
         let tools = &shared.options.tools;
         let is_known = tools.iter().any(|tool| tool.name() == name);
         if !is_known && !tools.is_empty() {
@@ -572,6 +588,9 @@ impl Running {
 
 /// The longest name.
 const NAME: usize = 1024;
+
+/// How far a mark's text, with the white space in it, is looked at.
+const LONGEST_MARK: usize = 4096;
 
 fn is_name(character: char) -> bool {
     character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | ':' | '/' | '$' | '@' | '#' | '+')

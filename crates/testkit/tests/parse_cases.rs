@@ -4,7 +4,7 @@
 //! Sections: `output`, or `tokens` (a JSON list: a text is an ordinary token, `{"control": ".."}` a control token, `{"bytes": [..]}`
 //! a part of a character); `events` and `message`, which are expected. Where a case has them: `layout` (a format's name, or
 //! `calls/NAME`; else the folder says it), `format` (a format file), `template` (a chat template, whose layouts are inferred),
-//! `tools`, `tail` (how the prompt ends), `options`.
+//! `tools`, `tail` (how the prompt ends), `spelling` (of the control tokens), `options`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fs;
@@ -78,6 +78,10 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
             read(&source.unwrap_or_else(|error| panic!("{path}: {name}: {error}")))
         }
         (None, name) => registry.get(name).unwrap_or_else(|| panic!("{path}: no format {name}")).clone(),
+    };
+    let format = match case.section("spelling") {
+        Some(spelling) => format.spelled(spelling),
+        None => format,
     };
     // A file that describes the reply alone renders no prompt.
     let tail = render(&hello, &format, &Options::default()).map_or(String::new(), |prompt| prompt.text().to_owned());

@@ -85,6 +85,12 @@ impl Reply {
     /// The same for output that comes as token ids: what spells one of the tokenizer's added tokens is a mark only where that
     /// token wrote it.
     pub fn with_tokens(format: &Format, tokens: &[String]) -> Reply {
+        let is_known = |text: &str| tokens.iter().any(|token| token == text);
+        let unknown = format.controls.iter().filter(|control| !is_known(&control.text));
+        let other = unknown.flat_map(|control| &control.spelled).find(|(_, text)| is_known(text));
+        // The tokenizer may know the same ids by other names.
+        let spelled = other.map(|(spelling, _)| format.spelled(spelling));
+        let format = spelled.as_ref().unwrap_or(format);
         let layouts = Layouts { format, tokens };
         let turns = turns_of(layouts);
         let calls = Calls::of(layouts, &turns);
