@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use rolecall::inference::{Outcome, infer};
+use rolecall::inference::{Outcome, Report, infer};
 use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::{ChatTemplate, write_reply};
 
@@ -24,14 +24,19 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let inferred = infer(&template);
     let source = as_source(named);
+    let place = || Place::Named(source.name.clone());
+    let message = summary(&inferred.report);
+    output.show(&Diagnostic { severity: Severity::Note, code: "inferred", message, place: place(), help: Vec::new() });
     for (part, outcome) in &inferred.report.parts {
-        let (severity, message) = said(outcome);
-        output.show(&Diagnostic { severity, code: part.name(), message, place: Place::Nowhere, help: Vec::new() });
+        if let Some(message) = doubt(outcome) {
+            let (severity, code) = (Severity::Warning, part.name());
+            output.show(&Diagnostic { severity, code, message, place: place(), help: Vec::new() });
+        }
     }
     for note in &inferred.report.notes {
         let place = match note.line.and_then(|line| line_of(&source, line)) {
             Some(span) => Place::Span(&source, span),
-            None => Place::Named(source.name.clone()),
+            None => place(),
         };
         let (severity, code, message) = (Severity::Note, note.part.name(), note.words.clone());
         output.show(&Diagnostic { severity, code, message, place, help: Vec::new() });
@@ -52,11 +57,32 @@ fn head(named: &NamedTemplate) -> String {
     format!("# Inferred from {}. Correct what its model writes otherwise.\n", escape(&named.place()))
 }
 
-fn said(outcome: &Outcome) -> (Severity, String) {
+/// The parts that were verified, and those that there are not.
+fn summary(report: &Report) -> String {
+    let mut verified = Vec::new();
+    let mut absent = Vec::new();
+    for (part, outcome) in &report.parts {
+        match outcome {
+            Outcome::Verified { probes } => verified.push(format!("{} ({probes} probes)", part.name())),
+            Outcome::Absent => absent.push(part.name()),
+            _ => {}
+        }
+    }
+    let said = |what: &str, parts: String| (!parts.is_empty()).then(|| format!("{what}: {parts}"));
+    let said = [
+        said("verified", verified.join(", ")),
+        said("not written by the template", absent.join(", ")),
+        Some(format!("{} conversations rendered", report.renders)),
+    ];
+    said.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+/// What is not sure of a part.
+fn doubt(outcome: &Outcome) -> Option<String> {
     match outcome {
-        Outcome::Verified { probes } => (Severity::Note, format!("as the template writes it, in {probes} probes")),
-        Outcome::ReadOnly(why) => (Severity::Warning, format!("read, but written otherwise: {why}")),
-        Outcome::Missing(why) => (Severity::Note, format!("not there: {why}")),
-        _ => (Severity::Note, String::new()),
+        Outcome::ReadOnly(why) => Some(format!("read, but written otherwise: {why}")),
+        Outcome::WriteOnly(why) => Some(format!("written, but not read back: {why}")),
+        Outcome::Missing(why) => Some(format!("not found out: {why}")),
+        _ => None,
     }
 }
