@@ -100,6 +100,9 @@ impl Arguments {
     pub fn unsaid(&self) -> String {
         match &self.at {
             At::Value(Reading { how: How::Typed(raw), .. }) => format!("{}{raw}", self.unsaid.trim_start()),
+            At::Value(Reading { how: How::Literal(reader), .. }) => {
+                format!("{}{}", self.unsaid.trim_start(), reader.unsaid())
+            }
             _ => self.unsaid.trim_start().to_owned(),
         }
     }
@@ -292,14 +295,11 @@ impl Arguments {
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
             }
-            return match step.state {
-                State::More => {
-                    self.at = At::Value(reading);
-                    Some(State::More)
-                }
-                State::Done => self.value_over(),
-                bad => Some(bad),
-            };
+            if step.state == State::Done {
+                return self.value_over();
+            }
+            self.at = At::Value(reading);
+            return Some(step.state);
         }
         let closes = match &reading.how {
             How::Cdata(_) => &kind.cdata_closes,

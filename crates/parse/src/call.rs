@@ -567,9 +567,11 @@ impl Running {
         match self.index {
             Some(_) => {
                 self.finish(shared, on);
-                // An argument that nobody heard of yet.
-                if let Inside::Arguments(arguments) = &self.inside {
-                    shared.say(false, &arguments.unsaid(), on);
+                // What nobody heard of yet.
+                match &self.inside {
+                    Inside::Arguments(arguments) => shared.say(false, &arguments.unsaid(), on),
+                    Inside::Value(reader) => shared.say(false, &reader.unsaid(), on),
+                    Inside::Nothing | Inside::Word(_) | Inside::Object(_) => {}
                 }
                 Progress::Text { in_reasoning: false }
             }

@@ -271,6 +271,16 @@ impl OutputParser {
 
     fn eat_pad(&mut self, pending: &Pending, at: &mut usize, is_last: bool) -> Flow {
         let (pad, seen) = &mut self.pad;
+        // Text behind the end is taken whole or not at all.
+        if *seen == 0 && !pad.trim().is_empty() {
+            let rest = &pending.text[*at..];
+            if rest.starts_with(&**pad) {
+                *at += pad.len();
+            } else if pad.starts_with(rest) && !is_last {
+                return Flow::Wait;
+            }
+            *seen = pad.len();
+        }
         while let Some(expected) = pad[*seen..].chars().next() {
             match pending.text[*at..].chars().next() {
                 Some(found) if found == expected => {

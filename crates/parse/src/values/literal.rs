@@ -150,6 +150,11 @@ impl LiteralReader {
         LiteralReader { syntax, policy, cap, at, frames: Vec::new(), token: String::new(), between, held }
     }
 
+    /// What was read of it and not given.
+    pub(crate) fn unsaid(&self) -> String {
+        format!("{}{}", self.held.text.replace(UNKNOWN, "("), self.token)
+    }
+
     /// Takes the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let mut at = 0;
@@ -557,7 +562,9 @@ impl LiteralReader {
         } else if !WORDS.iter().any(|(word, _)| word.starts_with(&self.token))
             && !PREFIXES.contains(&self.token.as_str())
         {
-            return Err((0, Why::BadValue(format!("expected a literal, found `{}`", self.token))));
+            let why = Why::BadValue(format!("expected a literal, found `{}`", self.token));
+            self.token.pop();
+            return Err((0, why));
         }
         Ok(true)
     }
@@ -567,6 +574,7 @@ impl LiteralReader {
         let token = std::mem::take(&mut self.token);
         let Some(number) = python::number(&token) else {
             let start: String = token.chars().take(SHOWN).collect();
+            self.token = token;
             return Err((0, Why::BadValue(format!("expected a number, found `{start}`"))));
         };
         self.give_scalar(number.spelling(), key, out);

@@ -90,6 +90,14 @@ impl ValueReader {
         }
     }
 
+    /// What was read and not given: the start of a number, a word or a key.
+    pub(crate) fn unsaid(&self) -> String {
+        match self {
+            ValueReader::Json(_) | ValueReader::JsonString(_) => String::new(),
+            ValueReader::Literal(reader) => reader.unsaid(),
+        }
+    }
+
     /// The output ends here, or what stands behind the value begins: a number is whole now, an open string is not.
     pub(crate) fn end(&mut self, out: &mut String) -> State {
         match self {
