@@ -142,7 +142,7 @@ impl Running {
                 }
                 Step::Wait if view.is_last => {
                     // What follows the arguments may be missing at the end of the output.
-                    return match self.is_whole {
+                    return match self.is_whole && self.index.is_some() {
                         true => {
                             self.finish(shared, on);
                             Progress::Finished
@@ -174,10 +174,13 @@ impl Running {
             Item::Literal(literal) => self.literal(literal, view.input(), at, is_last),
             Item::Name(stop) => match self.word(*stop, is_name, shared, view.input(), at, is_last) {
                 Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function's name".into())),
-                Ok(Some(name)) => {
-                    self.name.get_or_insert(name);
-                    Step::Next
-                }
+                Ok(Some(name)) => match &self.name {
+                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("`{known}` once more"))),
+                    _ => {
+                        self.name = Some(name);
+                        Step::Next
+                    }
+                },
                 Ok(None) => Step::Wait,
                 Err(why) => Step::Bad(why),
             },

@@ -248,11 +248,12 @@ impl Object {
         if keys.name_is_key {
             return if self.depth == 1 && !self.has_arguments { Kind::Arguments } else { Kind::Other };
         }
+        // Of two that say the same the first one counts.
         if key == keys.name {
-            return Kind::Name;
+            return if self.has_name { Kind::Other } else { Kind::Name };
         }
         if key == keys.arguments {
-            return Kind::Arguments;
+            return if self.has_arguments { Kind::Other } else { Kind::Arguments };
         }
         if keys.id.as_deref() == Some(key) {
             return Kind::Id;

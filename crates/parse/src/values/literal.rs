@@ -119,6 +119,8 @@ struct Between {
 #[derive(Clone, Debug, Default)]
 struct Held {
     text: String,
+    /// The same as it was read.
+    raw: String,
     /// How many parentheses are not known yet.
     open: usize,
 }
@@ -152,7 +154,7 @@ impl LiteralReader {
 
     /// What was read of it and not given.
     pub(crate) fn unsaid(&self) -> String {
-        format!("{}{}", self.held.text.replace(UNKNOWN, "("), self.token)
+        if self.held.open > 0 { self.held.raw.clone() } else { self.token.clone() }
     }
 
     /// Takes the next piece.
@@ -172,12 +174,17 @@ impl LiteralReader {
                 At::Quoted { .. } | At::MarkedText { .. } => self.string(rest, out),
                 _ => self.next(character, out).map(|is_used| if is_used { character.len_utf8() } else { 0 }),
             };
-            match used {
-                Ok(used) => at += used,
-                Err((used, why)) => {
-                    at += used;
-                    break State::Bad(why);
-                }
+            let (used, why) = match used {
+                Ok(used) => (used, None),
+                Err((used, why)) => (used, Some(why)),
+            };
+            match self.held.open {
+                0 => self.held.raw.clear(),
+                _ => self.held.raw.push_str(&rest[..used]),
+            }
+            at += used;
+            if let Some(why) = why {
+                break State::Bad(why);
             }
             if self.held.text.len() + self.token.len() + self.between.space.len() > self.cap {
                 break State::Bad(Why::TooLong);
