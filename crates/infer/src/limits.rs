@@ -8,7 +8,7 @@
 pub struct Limits {
     /// Conversations rendered; behind them nothing more is found out.
     pub renders: usize,
-    /// Steps of the template for each of them.
+    /// Steps of the template for each of them: real ones take less than 10,000.
     pub instructions: u64,
     /// Bytes that one of them may come to.
     pub output_bytes: usize,
@@ -18,6 +18,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { renders: 160, instructions: 100_000, output_bytes: 1 << 18, turn_bytes: 4096 }
+        Limits { renders: 160, instructions: 30_000, output_bytes: 1 << 18, turn_bytes: 4096 }
     }
 }
