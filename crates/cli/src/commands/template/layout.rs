@@ -63,14 +63,14 @@ fn summary(report: &Report) -> String {
     let mut absent = Vec::new();
     for (part, outcome) in &report.parts {
         match outcome {
-            Outcome::Verified { probes } => verified.push(format!("{} ({probes} probes)", part.name())),
+            Outcome::Verified { probes } => verified.push(format!("{} {probes}", part.name())),
             Outcome::Absent => absent.push(part.name()),
             _ => {}
         }
     }
     let said = |what: &str, parts: String| (!parts.is_empty()).then(|| format!("{what}: {parts}"));
     let said = [
-        said("verified", verified.join(", ")),
+        said("verified by so many probes", verified.join(", ")),
         said("not written by the template", absent.join(", ")),
         Some(format!("{} conversations rendered", report.renders)),
     ];
