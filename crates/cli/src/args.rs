@@ -38,6 +38,7 @@ pub enum Verb {
     Decode(Decode),
     Parse(Parse),
     Roundtrip(Roundtrip),
+    Grammar(Grammar),
     Explain(Explain),
     Formats(Formats),
     Diff(Diff),
@@ -153,6 +154,57 @@ pub struct Roundtrip {
     /// Answer with one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Print what an engine may sample, so that calls are well-formed and fit their tools' schemas
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/grammar.txt"))]
+pub struct Grammar {
+    #[command(flatten)]
+    pub layouts: Layouts,
+    /// The tools that are offered: a JSON list, or an object that has it as `tools`
+    #[arg(long, value_name = "FILE")]
+    pub tools: Option<PathBuf>,
+    /// Whether calls are made: `none`, `auto`, `required`, or the name of the tool to call
+    #[arg(long, value_name = "CHOICE", default_value = "auto")]
+    pub choice: String,
+    /// One call in a turn at most
+    #[arg(long)]
+    pub one_call: bool,
+    /// Whether the model reasons first; what the prompt has opened is understood in any case
+    #[arg(long, value_enum, value_name = "WHEN", default_value = "off", num_args = 0..=1, default_missing_value = "optional")]
+    pub reasoning: ReasoningArg,
+    /// How the prompt ends [default: as that of a conversation of one word]
+    #[arg(long, value_name = "TEXT")]
+    pub tail: Option<String>,
+    /// The model's tokenizer, for engines that tell tokens from text: its added tokens are known in the format's text
+    #[arg(long, value_name = "FILE|DIR")]
+    pub tokenizer: Option<PathBuf>,
+    /// For which engine
+    #[arg(long = "as", value_enum, value_name = "LANGUAGE", default_value = "structural-tag")]
+    pub language: LanguageArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ReasoningArg {
+    /// It does not
+    Off,
+    /// As it likes
+    Optional,
+    /// Always
+    Required,
+    /// It has: the grammar begins behind the mark that closes reasoning
+    Over,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LanguageArg {
+    /// xgrammar's structural tag, in JSON (vLLM, SGLang, TensorRT-LLM)
+    StructuralTag,
+    /// llguidance's Lark
+    Lark,
+    /// llama.cpp's GBNF
+    Gbnf,
 }
 
 /// By which layouts output is read.
@@ -686,7 +738,7 @@ impl Verb {
             Verb::Check(check) => check.json,
             Verb::Template(template) => template.json,
             Verb::Tokenizer(tokenizer) => tokenizer.json,
-            Verb::Decode(_) | Verb::Completions(_) => false,
+            Verb::Decode(_) | Verb::Grammar(_) | Verb::Completions(_) => false,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use rolecall::grammar::Error as GrammarError;
 use rolecall::json::Object;
 use rolecall::model::{FileError, Unidentified};
 use rolecall::template::NoChoice;
@@ -42,6 +43,8 @@ pub enum Failure {
     NoTemplate { path: String, why: NoChoice },
     /// No format can be chosen for a model without a guess.
     NoFormatFor(Unidentified),
+    /// There is no grammar for what is asked for.
+    NoGrammar(GrammarError),
     /// A batch cannot be written to this file.
     Output { path: String, problem: Problem },
     /// A batch's file does not say by its name what it is to hold.
@@ -70,7 +73,8 @@ impl Failure {
             | Failure::Tokenizer { .. }
             | Failure::ModelFile(_)
             | Failure::TemplateFile(_)
-            | Failure::NoFormatFor(_) => Exit::Refused,
+            | Failure::NoFormatFor(_)
+            | Failure::NoGrammar(_) => Exit::Refused,
         }
     }
 
@@ -142,6 +146,7 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.code(),
             Failure::NoTemplate { why, .. } => why.code(),
             Failure::NoFormatFor(unidentified) => unidentified.code(),
+            Failure::NoGrammar(error) => error.code(),
             Failure::Output { problem, .. } => problem.code(),
             Failure::LostLines { .. } => "lost_lines",
             Failure::UnknownKind { .. } => "unknown_kind",
@@ -173,6 +178,7 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.to_string(),
             Failure::NoTemplate { why, .. } => why.to_string(),
             Failure::NoFormatFor(unidentified) => unidentified.to_string(),
+            Failure::NoGrammar(error) => error.to_string(),
             Failure::Output { problem, .. } => problem.to_string(),
             Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
             Failure::LostLines { .. } => "a line was not answered: rolecall has a mistake".into(),
@@ -194,6 +200,7 @@ impl Failure {
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => unidentified.help(),
+            Failure::NoGrammar(error) => vec![error.help()],
             Failure::Output { problem, .. } => vec![problem.help().into()],
             Failure::UnknownKind { .. } => {
                 vec!["name it .jsonl, .arrow or .parquet, or say `--to jsonl`, `--to arrow` or `--to parquet`".into()]

@@ -7,6 +7,7 @@ mod diff;
 mod encode;
 mod explain;
 mod formats;
+mod grammar;
 mod parse;
 mod render;
 mod roundtrip;
@@ -32,6 +33,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
         Verb::Decode(args) => decode::run(args, output),
         Verb::Parse(args) => parse::run(args, output),
         Verb::Roundtrip(args) => roundtrip::run(args, output),
+        Verb::Grammar(args) => grammar::run(args, output),
         Verb::Explain(args) => explain::run(args, output),
         Verb::Formats(args) => formats::run(args, output),
         Verb::Diff(args) => diff::run(args, output),

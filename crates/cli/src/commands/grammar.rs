@@ -1,0 +1,114 @@
+//! `rolecall grammar`: what an engine may sample for a reply.
+
+use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
+use rolecall::{Format, Json, Tool, infer};
+
+use crate::args::{Grammar, LanguageArg, ReasoningArg};
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::files;
+use crate::job::{Asked, refused};
+use crate::output::Output;
+use crate::reading::{Reader, request_of_one_word};
+use crate::refusal::Refusal;
+use crate::source::Source;
+
+pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
+    let source = match &args.tools {
+        Some(path) => files::read_text(path)?,
+        None => Source { name: "command line".into(), text: "[]".into() },
+    };
+    let reader = Reader::new(&args.layouts, Vec::new())?;
+    let (format, tools, tail) = asked(args, &reader, &source.text).map_err(|refusal| refused(refusal, &source))?;
+    let options = Options {
+        tools,
+        choice: choice(&args.choice),
+        one_call: args.one_call,
+        reasoning: reasoning(args.reasoning),
+        tokens: tokens(args)?,
+        prompt_tail: Some(tail),
+    };
+    let grammar = grammar(&format, &options).map_err(Failure::NoGrammar)?;
+    let Printed { text, notes } = match args.language {
+        LanguageArg::StructuralTag => grammar.to_structural_tag(),
+        LanguageArg::Lark => grammar.to_lark(),
+        LanguageArg::Gbnf => grammar.to_gbnf(),
+    };
+    for note in &notes {
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: "looser_grammar",
+            message: note.to_string(),
+            place: Place::Named(source.name.clone()),
+            help: Vec::new(),
+        });
+    }
+    output.write(&format!("{}\n", text.trim_end()))?;
+    Ok(Exit::Good)
+}
+
+/// The layouts of the reply, the tools, and how the prompt ends.
+fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Tool>, String), Refusal> {
+    let tools = match rolecall::json::parse(text).map_err(rolecall_openai::Error::from)? {
+        Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
+        other => Some(other),
+    };
+    let tools = tools.filter(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
+    let request = request_of_one_word(tools)?;
+    let tools = request.conversation.tools.clone().unwrap_or_default();
+    let of = |request: rolecall::Request| {
+        let asked = reader.job.ask(speaking(request))?;
+        let tail = match &args.tail {
+            Some(tail) => tail.clone(),
+            None => asked.render()?.text().to_owned(),
+        };
+        Ok((layouts(&asked)?, tail))
+    };
+    let (format, tail) = match of(request) {
+        // Calls may be written even where the format has no place to offer tools.
+        Err(Refusal::Library(rolecall::Error::Render(rolecall::RenderError::NoPlace { .. }))) => {
+            of(request_of_one_word(None)?)?
+        }
+        found => found?,
+    };
+    Ok((format, tools, tail))
+}
+
+fn speaking(mut request: rolecall::Request) -> rolecall::Request {
+    request.conversation.add_generation_prompt = Some(true);
+    request
+}
+
+/// The format's own layouts, or those inferred from the template.
+fn layouts(asked: &Asked<'_>) -> Result<Format, Refusal> {
+    Ok(match asked.template()? {
+        Some(template) => infer(&template).format.corrected(template.source()).0,
+        None => asked.format.clone(),
+    })
+}
+
+fn tokens(args: &Grammar) -> Result<Vec<Token>, Failure> {
+    let Some(path) = &args.tokenizer else { return Ok(Vec::new()) };
+    let tokenizer = files::load_tokenizer(path)?;
+    let each = tokenizer.added_tokens().iter();
+    Ok(each.map(|token| Token { text: token.text.clone(), id: Some(token.id) }).collect())
+}
+
+fn choice(word: &str) -> ToolChoice {
+    match word {
+        "none" => ToolChoice::None,
+        "auto" => ToolChoice::Auto,
+        "required" => ToolChoice::Required,
+        name => ToolChoice::Named(name.to_owned()),
+    }
+}
+
+fn reasoning(arg: ReasoningArg) -> Reasoning {
+    match arg {
+        ReasoningArg::Off => Reasoning::Off,
+        ReasoningArg::Optional => Reasoning::Optional,
+        ReasoningArg::Required => Reasoning::Required,
+        ReasoningArg::Over => Reasoning::Over,
+    }
+}
