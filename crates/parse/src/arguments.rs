@@ -12,7 +12,7 @@ pub(crate) struct Arguments {
     at: At,
     /// How many were read.
     count: usize,
-    /// What was read since something was given.
+    /// What was read of an argument of which nothing was written yet, up to its value.
     unsaid: String,
 }
 
@@ -62,22 +62,6 @@ impl Arguments {
         Arguments { at: At::Between, count: 0, unsaid: String::new() }
     }
 
-    /// What was read and is in nothing that was given: the key or the value that is open.
-    pub fn unsaid(&self) -> String {
-        match &self.at {
-            At::Value(Reading { how: How::Literal(reader), .. }) => [self.unsaid.as_str(), reader.unsaid()].concat(),
-            _ => self.unsaid.clone(),
-        }
-    }
-
-    /// What was read so far was said by somebody else.
-    pub fn forget_unsaid(&mut self) {
-        self.unsaid.clear();
-        if let At::Value(Reading { how: How::Literal(reader), .. }) = &mut self.at {
-            reader.forget_unsaid();
-        }
-    }
-
     /// Reads as far as it goes. What is done is the list; what closes the call is left.
     #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
     pub fn read(
@@ -91,9 +75,8 @@ impl Arguments {
         out: &mut String,
     ) -> State {
         loop {
-            let (from, given) = (*at, out.len());
-            // A literal keeps in mind itself what it has not said.
-            let is_literal = matches!(&self.at, At::Value(Reading { how: How::Literal(_), .. }));
+            let from = *at;
+            let is_value = matches!(self.at, At::Value(_));
             let state = match std::mem::replace(&mut self.at, At::Between) {
                 At::Between => self.between(list, input, at, is_last, out),
                 At::Key(key) => self.key(list, key, shared, input, at),
@@ -101,13 +84,11 @@ impl Arguments {
                 At::Pad(reading, seen) => self.pad(list, reading, seen, input, at, is_last),
                 At::Value(reading) => self.value(list, reading, shared, name, input, at, is_last, out),
             };
-            match out.len() > given {
-                _ if is_literal => {}
-                true => self.unsaid.clear(),
-                false => self.unsaid.push_str(&input.text[from..*at]),
-            }
-            if let Some(state) = state {
-                return state;
+            match &self.at {
+                At::Between if !matches!(state, Some(State::Bad(_))) => self.unsaid.clear(),
+                At::Value(reading) if reading.is_open => self.unsaid.clear(),
+                _ if !is_value => self.unsaid.push_str(&input.text[from..*at]),
+                _ => {}
             }
             if let Some(state) = state {
                 return state;
@@ -309,24 +290,16 @@ impl Arguments {
         if let How::Literal(reader) = &mut reading.how {
             let mut value = String::new();
             let step = reader.push(&input.text[*at..], &mut value);
-            let bad = matches!(step.state, State::Bad(_)).then(|| reader.unsaid().to_owned());
             *at += step.used;
             if !value.is_empty() {
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
-                self.unsaid.clear();
             }
-            return match step.state {
-                State::More => {
-                    self.at = At::Value(reading);
-                    Some(State::More)
-                }
-                State::Done => self.value_over(),
-                bad_state => {
-                    self.unsaid.push_str(&bad.unwrap_or_default());
-                    Some(bad_state)
-                }
-            };
+            if step.state == State::Done {
+                return self.value_over();
+            }
+            self.at = At::Value(reading);
+            return Some(step.state);
         }
         let closes = match &reading.how {
             How::Cdata(_) => &kind.cdata_closes,

@@ -92,11 +92,6 @@ impl Running {
     pub fn hide(&mut self) {
         self.hidden = self.raw.len();
         self.start = 0;
-        match &mut self.inside {
-            Inside::Arguments(arguments) => arguments.forget_unsaid(),
-            Inside::Value(reader) => reader.forget_unsaid(),
-            _ => {}
-        }
     }
 
     /// White space that stood before it.
@@ -131,15 +126,11 @@ impl Running {
                 None => view.up_to(*at + (shared.cap() - self.raw.len().min(shared.cap()))),
             };
             let step = self.item(item, shared, view, at, on);
-            // Behind the arguments, only what is not there whole is of use.
-            if self.index.is_none() || matches!(item, Item::Literal(_)) {
+            if self.index.is_none() {
                 self.raw.push_str(view.shown(from..*at));
             }
             match step {
                 Step::Next => {
-                    if self.index.is_some() {
-                        self.raw.clear();
-                    }
                     self.item += 1;
                     self.seen = 0;
                     self.inside = Inside::Nothing;
@@ -183,9 +174,8 @@ impl Running {
             Item::Literal(literal) => self.literal(literal, view.input(), at, is_last),
             Item::Name(stop) => match self.word(*stop, is_name, shared, view.input(), at, is_last) {
                 Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function's name".into())),
-                // Some layouts say the name twice.
                 Ok(Some(name)) => match &self.name {
-                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("`{known}`"))),
+                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("`{known}` once more"))),
                     _ => {
                         self.name = Some(name);
                         Step::Next
@@ -580,14 +570,11 @@ impl Running {
         match self.index {
             Some(_) => {
                 self.finish(shared, on);
-                let unsaid = match &self.inside {
-                    Inside::Arguments(arguments) => arguments.unsaid(),
-                    Inside::Value(reader) => reader.unsaid().to_owned(),
-                    _ => std::mem::take(&mut self.raw),
-                };
-                // Brackets and commas alone say nothing.
-                if unsaid.contains(char::is_alphanumeric) {
-                    shared.say(false, &unsaid, on);
+                // What nobody heard of yet.
+                match &self.inside {
+                    Inside::Arguments(arguments) => shared.say(false, &arguments.unsaid(), on),
+                    Inside::Value(reader) => shared.say(false, &reader.unsaid(), on),
+                    Inside::Nothing | Inside::Word(_) | Inside::Object(_) => {}
                 }
                 Progress::Text { in_reasoning: false }
             }

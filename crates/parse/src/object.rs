@@ -248,7 +248,7 @@ impl Object {
         if keys.name_is_key {
             return if self.depth == 1 && !self.has_arguments { Kind::Arguments } else { Kind::Other };
         }
-        // Of two that say the same, the first one counts.
+        // Of two that say the same the first one counts.
         if key == keys.name {
             return if self.has_name { Kind::Other } else { Kind::Name };
         }

@@ -282,24 +282,13 @@ impl OutputParser {
             *seen = pad.len();
         }
         while let Some(expected) = pad[*seen..].chars().next() {
-            // White space may be there in part; other text is there whole or not at all.
-            let unit = match expected.is_whitespace() {
-                true => expected.len_utf8(),
-                false => pad[*seen..].find(char::is_whitespace).unwrap_or(pad.len() - *seen),
-            };
-            let unit = &pad[*seen..*seen + unit];
-            let rest = &pending.text[*at..];
-            if rest.starts_with(unit) {
-                *seen += unit.len();
-                *at += unit.len();
-            } else if unit.starts_with(rest) {
-                if !is_last {
-                    return Flow::Wait;
+            match pending.text[*at..].chars().next() {
+                Some(found) if found == expected => {
+                    *seen += expected.len_utf8();
+                    *at += expected.len_utf8();
                 }
-                *at += rest.len();
-                *seen = pad.len();
-            } else {
-                *seen = pad.len();
+                None if !is_last => return Flow::Wait,
+                _ => *seen = pad.len(),
             }
         }
         Flow::Again

@@ -26,8 +26,6 @@ pub(crate) struct LiteralReader {
     token: String,
     between: Between,
     held: Held,
-    /// What was read since something was given.
-    unsaid: String,
 }
 
 /// Where a value stands, and how it is spelled.
@@ -151,30 +149,7 @@ impl LiteralReader {
 
     fn new(syntax: Syntax, at: At, policy: JsonPolicy, cap: usize) -> LiteralReader {
         let (between, held) = Default::default();
-        let (token, unsaid) = Default::default();
-        LiteralReader { syntax, policy, cap, at, frames: Vec::new(), token, between, held, unsaid }
-    }
-
-    /// What was read and is in nothing that was given: the name, word or number that is open, and parentheses.
-    pub(crate) fn unsaid(&self) -> &str {
-        &self.unsaid
-    }
-
-    /// What was read so far was said by somebody else.
-    pub(crate) fn forget_unsaid(&mut self) {
-        self.unsaid.clear();
-    }
-
-    /// Remembers what was read, if nothing came of it.
-    fn remember(&mut self, text: &str, is_given: bool) {
-        if is_given {
-            return self.unsaid.clear();
-        }
-        // Any amount of white space means as much as one.
-        let is_more = text.chars().all(char::is_whitespace) && self.unsaid.ends_with(char::is_whitespace);
-        if !is_more {
-            self.unsaid.push_str(text);
-        }
+        LiteralReader { syntax, policy, cap, at, frames: Vec::new(), token: String::new(), between, held }
     }
 
     /// What was read of it and not given.
@@ -191,8 +166,6 @@ impl LiteralReader {
             }
             let rest = &text[at..];
             let Some(character) = rest.chars().next() else { break State::More };
-            let given = out.len();
-            let in_string = matches!(self.at, At::Quoted { .. } | At::MarkedText { .. }) && self.held.open == 0;
             let used = match self.at {
                 // What is held back is counted after each character, so that the cap is met at the same one however the text is cut.
                 At::Quoted { .. } | At::MarkedText { .. } if self.held.open > 0 => {
@@ -201,15 +174,16 @@ impl LiteralReader {
                 At::Quoted { .. } | At::MarkedText { .. } => self.string(rest, out),
                 _ => self.next(character, out).map(|is_used| if is_used { character.len_utf8() } else { 0 }),
             };
-            let (used, bad) = match used {
+            let (used, why) = match used {
                 Ok(used) => (used, None),
                 Err((used, why)) => (used, Some(why)),
             };
-            if !in_string || out.len() > given {
-                self.remember(&rest[..used], out.len() > given);
+            match self.held.open {
+                0 => self.held.raw.clear(),
+                _ => self.held.raw.push_str(&rest[..used]),
             }
             at += used;
-            if let Some(why) = bad {
+            if let Some(why) = why {
                 break State::Bad(why);
             }
             if self.held.text.len() + self.token.len() + self.between.space.len() > self.cap {

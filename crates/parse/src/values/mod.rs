@@ -90,18 +90,11 @@ impl ValueReader {
         }
     }
 
-    /// What was read and is in nothing that was given.
-    pub(crate) fn unsaid(&self) -> &str {
+    /// What was read and not given: the start of a number, a word or a key.
+    pub(crate) fn unsaid(&self) -> String {
         match self {
+            ValueReader::Json(_) | ValueReader::JsonString(_) => String::new(),
             ValueReader::Literal(reader) => reader.unsaid(),
-            _ => "",
-        }
-    }
-
-    /// What was read so far was said by somebody else.
-    pub(crate) fn forget_unsaid(&mut self) {
-        if let ValueReader::Literal(reader) = self {
-            reader.forget_unsaid();
         }
     }
 

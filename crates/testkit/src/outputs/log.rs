@@ -96,9 +96,7 @@ impl Log {
                 }
                 // An id made of the name would say it twice.
                 Seen::Started { name, id, .. } => {
-                    let is_made = id.contains(&format!(".{name}:"));
-                    let id = if is_made { id.replacen(name.as_str(), "", 1) } else { id.clone() };
-                    all.extend([name.as_str(), "\u{1}", id.as_str()]);
+                    all.extend([name.as_str(), "\u{1}", if id.contains(name.as_str()) { "" } else { id }])
                 }
                 Seen::Finished { id: Some(id), .. } => all.push_str(id),
                 _ => {}
