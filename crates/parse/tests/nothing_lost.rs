@@ -1,0 +1,92 @@
+//! What of a call that breaks off or is no call comes out: all of it, once.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::sync::Arc;
+
+use rolecall_format::{load, shared_calls};
+use rolecall_parse::{Event, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop};
+
+/// Reads an output that is cut off behind its last character, whole and character by character.
+fn read(layout: &str, output: &str) -> Reading {
+    let (_, source) = shared_calls().find(|(name, _)| *name == layout).unwrap();
+    let reply = Arc::new(Reply::new(&load(source).unwrap()));
+    let one = |pieces: &[&str]| {
+        let mut reading = Reading::default();
+        let mut parser = OutputParser::new(&reply, ParseOptions::default());
+        for piece in pieces {
+            parser.push_text(piece, &mut |event: Event<'_>| reading.add(&event));
+        }
+        parser.finish(Stop::Length, &mut |event: Event<'_>| reading.add(&event));
+        reading
+    };
+    let characters: Vec<&str> = output.split("").filter(|piece| !piece.is_empty()).collect();
+    let whole = one(&[output]);
+    assert_eq!(whole, one(&characters), "{output}");
+    whole
+}
+
+fn arguments(reading: &Reading) -> Vec<&str> {
+    let each = reading.calls.iter().map(|call| match call {
+        ParsedCall::Function { arguments, .. } => arguments.as_str(),
+        ParsedCall::Code { code, .. } => code.as_str(),
+    });
+    each.collect()
+}
+
+#[test]
+fn a_call_that_ends_before_its_name_is_content() {
+    for output in [
+        "<tool_call>\n{\"arguments\": {\"x\": 1}",
+        "<tool_call>\n{\"arguments\": {\"x\": 1}, \"name\": ",
+        "<tool_call>\n{\"arguments\": {\"x\": 1}, \"name\": \"get_w",
+    ] {
+        let reading = read("json-in-tags", output);
+        assert_eq!((reading.content.as_str(), reading.calls.len()), (output, 0));
+    }
+}
+
+#[test]
+fn of_two_arguments_the_first_one_counts() {
+    let reading = read(
+        "json-in-tags",
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": \"{}\", \"arguments\": {\"x\": 1}}\n</tool_call>",
+    );
+    assert_eq!(arguments(&reading), ["{}"]);
+}
+
+#[test]
+fn a_typed_value_that_is_cut_off_is_content() {
+    let reading = read(
+        "function-and-parameter-tags",
+        "<tool_call>\n<function=f>\n<parameter=x>\ny\n</parameter>\n<parameter=list>\n[1, \"ab",
+    );
+    assert_eq!(arguments(&reading), ["{\"x\": \"y\""]);
+    assert_eq!(reading.content.trim(), "<parameter=list>\n[1, \"ab");
+}
+
+#[test]
+fn a_key_whose_value_is_none_is_content() {
+    let reading = read("python-list-between-marks", "<|tool_call_start|>[f(a=1, key=Bad()]<|tool_call_end|>");
+    assert_eq!(arguments(&reading), ["{\"a\": 1"]);
+    assert!(reading.content.contains("key=Bad()"), "{reading:?}");
+}
+
+#[test]
+fn a_number_that_is_none_is_content() {
+    let reading = read("marked-dict-between-marks", "<|tool_call>call:f{a:1.5x7}<tool_call|>");
+    assert_eq!(arguments(&reading), ["{\"a\": "]);
+    assert!(reading.content.starts_with("1.5x7"), "{reading:?}");
+}
+
+#[test]
+fn a_closing_mark_that_is_another_is_content() {
+    let reading = read("json-in-tags", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_cell>");
+    assert_eq!((arguments(&reading), reading.content.trim()), (vec!["{}"], "</tool_cell>"));
+}
+
+#[test]
+fn brackets_that_a_cut_leaves_over_say_nothing() {
+    let reading = read("python-list-between-marks", "<|tool_call_start|>[f(a=1, ");
+    assert_eq!((arguments(&reading), reading.content.as_str()), (vec!["{\"a\": 1"], ""));
+}
