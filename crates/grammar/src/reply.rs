@@ -146,7 +146,7 @@ impl<'a> Composer<'a> {
     }
 
     fn turn(&self, layout: &Layout, fill: &Fill) -> Node {
-        let ops = without_end(layout.ops(), self.format);
+        let ops = without_closing_tag(without_end(layout.ops(), self.format), self.format);
         self.ops(&ops, &mut |field, codec| match (field, codec) {
             (Field::Content, Codec::Json(_)) => fill.content.is_some().then(quoted_text),
             (Field::Content, _) => fill.content.clone(),
@@ -336,4 +336,27 @@ pub(crate) fn without_end(ops: &[Op], format: &Format) -> Vec<Op> {
         text.truncate(length);
     }
     kept
+}
+
+/// The same without the tag that closes the turn, where nothing else is known to stop at: the engine stops there.
+fn without_closing_tag(mut ops: Vec<Op>, format: &Format) -> Vec<Op> {
+    let knows_stops = !format.stops().is_empty() || format.controls.iter().any(|control| control.ends_turn);
+    let last = ops.iter().rposition(|op| !is_blank(op)).filter(|_| !knows_stops);
+    match last.map(|at| (at, ops[at].clone())) {
+        Some((at, Op::Control(_))) => ops.truncate(at),
+        Some((at, Op::Literal(text))) => {
+            let bare = text.trim_end();
+            if let (true, Some(start)) = (bare.ends_with('>'), bare.rfind('<')) {
+                ops.truncate(at);
+                ops.push(Op::Literal(bare[..start].to_owned()));
+            }
+        }
+        _ => {}
+    }
+    ops
+}
+
+/// Whether a piece is white space alone.
+fn is_blank(op: &Op) -> bool {
+    matches!(op, Op::Seam) || matches!(op, Op::Literal(text) if text.trim().is_empty())
 }

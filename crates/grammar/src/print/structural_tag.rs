@@ -10,9 +10,28 @@ impl Grammar {
     /// As a structural tag for xgrammar: control tokens as their text, schemas as they are.
     pub fn to_structural_tag(&self) -> Printed {
         let mut writer = Writer { grammar: self, notes: self.notes.clone() };
-        let format = writer.format(&self.root);
+        let format = writer.format(&self.inlined(&self.root));
         let tag = Json::Object(object! { "type" => "structural_tag", "format" => format });
         Printed { text: json::write(&tag, &Layout::indented(2)), notes: writer.notes }
+    }
+}
+
+impl Grammar {
+    /// A node with what short rules stand for: a structural tag has no names.
+    fn inlined(&self, node: &Node) -> Node {
+        let all = |nodes: &[Node]| nodes.iter().map(|node| self.inlined(node)).collect::<Vec<Node>>();
+        match node {
+            Node::Rule(rule) => match self.rules.get(*rule).filter(|rule| rule.is_short) {
+                Some(rule) => self.inlined(&rule.node),
+                None => node.clone(),
+            },
+            Node::Sequence(nodes) => Node::sequence(all(nodes)),
+            Node::Choice(ways) => Node::Choice(all(ways)),
+            Node::Repeat { node, min, max } => {
+                Node::Repeat { node: Box::new(self.inlined(node)), min: *min, max: *max }
+            }
+            other => other.clone(),
+        }
     }
 }
 
@@ -23,12 +42,7 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn format(&mut self, node: &Node) -> Json {
-        if let Node::Rule(rule) = node
-            && let Some(rule) = self.grammar.rules.get(*rule).filter(|rule| rule.is_short)
-        {
-            return self.format(&rule.node);
-        }
-        if self.needs_grammar(node) {
+        if needs_grammar(node) {
             return self.grammar_of(node);
         }
         Json::Object(match node {
@@ -100,17 +114,6 @@ impl Writer<'_> {
         Json::Object(object! { "type" => "grammar", "grammar" => self.grammar.part_to_gbnf(node) })
     }
 
-    /// Whether a node holds patterns or rules, and nothing that has a format of its own.
-    fn needs_grammar(&self, node: &Node) -> bool {
-        let is_short = |rule: &usize| self.grammar.rules.get(*rule).is_some_and(|rule| rule.is_short);
-        let has_own = |node: &Node| match node {
-            Node::Json(_) | Node::Text(_) => true,
-            Node::Rule(rule) => is_short(rule),
-            _ => false,
-        };
-        has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_))) && !has(node, &has_own)
-    }
-
     fn note(&mut self, notes: &[Note]) {
         for note in notes {
             if !self.notes.contains(note) {
@@ -123,6 +126,12 @@ impl Writer<'_> {
 fn constant(fixed: &mut String) -> Option<Json> {
     let text = std::mem::take(fixed);
     (!text.is_empty()).then(|| Json::Object(object! { "type" => "const_string", "value" => text }))
+}
+
+/// Whether a node holds patterns or rules, and nothing that has a format of its own.
+fn needs_grammar(node: &Node) -> bool {
+    has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_)))
+        && !has(node, &|node| matches!(node, Node::Json(_) | Node::Text(_)))
 }
 
 fn has(node: &Node, kind: &impl Fn(&Node) -> bool) -> bool {
