@@ -49,6 +49,8 @@ enum How {
     Cdata(TextValue),
     /// A literal that ends by itself.
     Literal(Box<ValueReader>),
+    /// Text that nothing closes, where a literal was expected; typed when it is whole.
+    Bare(String),
 }
 
 /// The longest key.
@@ -99,7 +101,9 @@ impl Arguments {
     /// What was read of an argument of which nothing was written.
     pub fn unsaid(&self) -> String {
         match &self.at {
-            At::Value(Reading { how: How::Typed(raw), .. }) => format!("{}{raw}", self.unsaid.trim_start()),
+            At::Value(Reading { how: How::Typed(raw) | How::Bare(raw), .. }) => {
+                format!("{}{raw}", self.unsaid.trim_start())
+            }
             At::Value(Reading { how: How::Literal(reader), .. }) => {
                 format!("{}{}", self.unsaid.trim_start(), reader.unsaid())
             }
@@ -290,16 +294,21 @@ impl Arguments {
         if let How::Literal(reader) = &mut reading.how {
             let mut value = String::new();
             let step = reader.push(&input.text[*at..], &mut value);
+            let unsaid = reader.unsaid();
             *at += step.used;
             if !value.is_empty() {
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
             }
-            if step.state == State::Done {
-                return self.value_over();
+            match step.state {
+                State::Done => return self.value_over(),
+                // What is no literal from its start on is text without quotes.
+                State::Bad(Why::BadValue(_)) if kind.is_unquoted && !reading.is_open => reading.how = How::Bare(unsaid),
+                state => {
+                    self.at = At::Value(reading);
+                    return Some(state);
+                }
             }
-            self.at = At::Value(reading);
-            return Some(step.state);
         }
         let closes = match &reading.how {
             How::Cdata(_) => &kind.cdata_closes,
@@ -309,6 +318,16 @@ impl Arguments {
         let mut from = *at;
         loop {
             let (end, behind) = match closes.find(input, from, is_last) {
+                Found::Mark(start, ..) if matches!(reading.how, How::Bare(_)) => {
+                    match shows_end(list, shared, input, start, is_last) {
+                        Some(true) => (start, Some(start)),
+                        Some(false) => {
+                            from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
+                            continue;
+                        }
+                        None => (start, None),
+                    }
+                }
                 Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
                 Found::Mark(start, end, _) => match shows_end(list, shared, input, end, is_last) {
                     Some(true) => (start, Some(end)),
@@ -322,7 +341,7 @@ impl Arguments {
                 Found::Nothing => (input.text.len(), None),
             };
             let text = &input.text[*at..end];
-            if let How::Typed(raw) = &mut reading.how
+            if let How::Typed(raw) | How::Bare(raw) = &mut reading.how
                 && raw.len() + text.len() > shared.cap()
             {
                 // The cap ends at the same byte in every chunking.
@@ -346,7 +365,7 @@ impl Arguments {
                         out.push_str(&text_out);
                     }
                 }
-                How::Typed(raw) => {
+                How::Typed(raw) | How::Bare(raw) => {
                     raw.push_str(text);
                     if behind.is_some() {
                         // Where strings have a syntax of their own, this is none.

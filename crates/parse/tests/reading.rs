@@ -336,3 +336,33 @@ fn an_argument_that_cannot_be_read_on_is_content() {
     let reading = read(&reply, ParseOptions { cap: Some(100), ..ParseOptions::default() }, &long, Stop::End);
     assert_eq!(reading.content, long.strip_prefix("<call>f\n").unwrap_or_default());
 }
+
+#[test]
+fn text_without_quotes_ends_where_the_next_argument_begins() {
+    let format = format(
+        "part = \"reply\"\nname = \"bare\"\n[layout]\nassistant = \"A:\\n\\n{content}\"\nassistant-with-calls = \"A:\\n\\n{calls}\"\n\
+         generate = \"A:\\n\\n\"\ncalls = \"[{calls}]\"\ncall = \"{name}({arguments})\"\ncall-separator = \", \"\n\
+         argument = \"{key}={value:literal}\"\nargument-string = \"{key}={value}\"\nargument-separator = \", \"",
+    );
+    let reply = Arc::new(Reply::new(&format));
+    let options = ParseOptions { tools: weather(), prompt_tail: "A:\n\n".into(), ..ParseOptions::default() };
+    for (output, expected) in [
+        ("[get_weather(city=New York, days=3)]", vec!["{\"city\": \"New York\", \"days\": 3}"]),
+        ("[get_weather(city='Oslo'), get_weather()]", vec!["{\"city\": \"Oslo\"}", "{}"]),
+        ("[get_wether(city=Oslo)]", vec![]),
+        ("[1, 2]", vec![]),
+    ] {
+        let whole = read(&reply, options.clone(), output, Stop::End);
+        assert_eq!(arguments(&whole), expected, "{output}: {whole:?}");
+        let mut reading = Reading::default();
+        let mut parser = OutputParser::new(&reply, options.clone());
+        for character in output.chars() {
+            parser.push_text(character.encode_utf8(&mut [0; 4]), &mut |event| reading.add(&event));
+        }
+        parser.finish(Stop::End, &mut |event| reading.add(&event));
+        assert_eq!(whole, reading, "{output}");
+        if expected.is_empty() {
+            assert_eq!(whole.content, output);
+        }
+    }
+}

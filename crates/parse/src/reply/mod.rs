@@ -254,7 +254,11 @@ impl Calls {
         }
         match strong {
             true => self.entries.push((pads, mark, program)),
-            false => self.weak.push((with_lead, program)),
+            false => {
+                let mut padded = Literal::of(pad);
+                padded.append(&with_lead);
+                self.weak.push((padded, program));
+            }
         }
     }
 
