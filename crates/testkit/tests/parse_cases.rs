@@ -14,8 +14,8 @@ use std::sync::Arc;
 use rolecall::json::{self, Layout};
 use rolecall::{
     CallsInReasoning, ChatTemplate, Conversation, Format, Ids, Json, JsonPolicy, Message, Options, ParseOptions,
-    Registry, Reply, Stop, TemplateOptions, TextAfterCalls, Tool, UnknownNames, answer, infer, load, object, render,
-    render_template,
+    Registry, Reply, Slot, Stop, TemplateOptions, TextAfterCalls, Tool, UnknownNames, answer, infer, load, object,
+    render, render_template, shared_calls,
 };
 use rolecall_testkit::Fixture;
 use rolecall_testkit::transcript::{Piece, characters, random_chunks, read_pieces, read_texts};
@@ -36,6 +36,35 @@ fn every_case_is_read_as_it_says() {
         }
     }
     assert!(wrong.is_empty(), "{} of {count} cases are wrong", wrong.len());
+}
+
+#[test]
+fn every_layout_that_is_shipped_has_cases_of_every_kind() {
+    let registry = rolecall::registry();
+    let formats = registry
+        .iter()
+        .filter(|format| [Slot::Call, Slot::CallInterpreter].into_iter().any(|slot| format.layout(slot).is_some()));
+    let formats = formats.map(|format| format.name.clone());
+    let layouts: Vec<String> = formats.chain(shared_calls().map(|(name, _)| format!("calls/{name}"))).collect();
+    let cases = Fixture::of_folder("parse");
+    let names: Vec<(String, String)> = cases.iter().map(|case| (layout(case), name(case))).collect();
+    // What they have in common stands in the names.
+    let kinds = ["plain", "one-call", "empty-arguments", "nested-arguments", "a-mark-inside-a-string", "cut-off"];
+    for layout in &layouts {
+        for kind in kinds {
+            let has = |(of, name): &(String, String)| of == layout && name.contains(kind);
+            assert!(names.iter().any(has), "fixtures/parse has no case `{kind}` of {layout}");
+        }
+    }
+}
+
+/// What a case is read by.
+fn layout(case: &Fixture) -> String {
+    case.section("layout").map_or_else(|| folder(case), str::to_owned)
+}
+
+fn name(case: &Fixture) -> String {
+    case.path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn check(case: &mut Fixture, registry: &Registry) {
@@ -70,8 +99,7 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
         return (reply(case, &infer(&template).format), tail);
     }
     let read = |source: &str| load(source).unwrap_or_else(|error| panic!("{path}: {error}"));
-    let folder = folder(case);
-    let format = match (case.section("format"), case.section("layout").unwrap_or(&folder)) {
+    let format = match (case.section("format"), layout(case).as_str()) {
         (Some(source), _) => read(source),
         (None, name) if name.starts_with("calls/") => {
             let source = fs::read_to_string(rolecall_testkit::root().join("formats").join(format!("{name}.toml")));
