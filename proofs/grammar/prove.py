@@ -65,7 +65,9 @@ def matched_by_xgrammar(grammar, text):
 
 
 def lark(case, tokenizer):
-    tokens = tokenizer.with_tokens(case.get("tokens", []))
+    # A token that is no tag is named by its id; where the grammar names none, it stays text.
+    named = [token for token in case.get("tokens", []) if "<[" in case["lark"] or token[0] + token[-1] == "<>"]
+    tokens = tokenizer.with_tokens(named)
     wrong = llguidance.LLMatcher.validate_grammar(case["lark"], tokens)
     if wrong:
         raise Broken(wrong)
@@ -96,8 +98,7 @@ class Tokenizers:
             there = {token["content"] for token in added}
             number = max([token["id"] for token in added] + list(file["model"]["vocab"].values())) + 1
             for token in tokens:
-                # A grammar names a token that is no tag by its id, and these have none here: they stay text.
-                if token not in there and token.startswith("<") and token.endswith(">"):
+                if token not in there:
                     flags = dict(single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
                     added.append(dict(id=number, content=token, **flags))
                     number += 1
