@@ -98,6 +98,11 @@ impl Arguments {
         }
     }
 
+    /// Whether an argument began.
+    pub fn has_begun(&self) -> bool {
+        self.count > 0 || !matches!(self.at, At::Between)
+    }
+
     /// What was read of an argument of which nothing was written.
     pub fn unsaid(&self) -> String {
         match &self.at {

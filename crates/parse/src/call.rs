@@ -205,11 +205,6 @@ impl Running {
                 self.object(shared, view, at, on)
             }
             Item::Arguments(Syntax::List(list)) => {
-                if self.index.is_none()
-                    && let Err(why) = self.announce(shared, on)
-                {
-                    return Step::Bad(why);
-                }
                 if !matches!(self.inside, Inside::Arguments(_)) {
                     self.inside = Inside::Arguments(Box::new(Arguments::new()));
                 }
@@ -218,6 +213,15 @@ impl Running {
                 let mut out = std::mem::take(&mut shared.scratch);
                 out.clear();
                 let state = arguments.read(list, shared, name, view.input(), at, is_last, &mut out);
+                // Before the first argument, or the end of none, a name is no call yet.
+                let has_begun = state == State::Done || !out.is_empty() || arguments.has_begun();
+                if self.index.is_none()
+                    && has_begun
+                    && let Err(why) = self.announce(shared, on)
+                {
+                    shared.scratch = out;
+                    return Step::Bad(why);
+                }
                 self.give(shared, out, on);
                 self.after_value(state)
             }

@@ -26,7 +26,7 @@ enum At {
     /// Before a key, or the end; whether a comma came.
     Key(bool),
     /// In a key: its reader and its spelling.
-    InKey(ValueReader, String),
+    InKey(Box<ValueReader>, String),
     /// Before the colon.
     Colon(Kind),
     /// Before a value.
@@ -114,7 +114,7 @@ impl Object {
                     _ => Some(expected("a JSON object")),
                 },
                 At::Key(_) if next == '"' => {
-                    at = At::InKey(ValueReader::json(shared.options.json), String::new());
+                    at = At::InKey(Box::new(ValueReader::json(shared.options.json)), String::new());
                     None
                 }
                 At::Key(false) if next == '}' => {

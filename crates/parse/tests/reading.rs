@@ -338,6 +338,25 @@ fn an_argument_that_cannot_be_read_on_is_content() {
 }
 
 #[test]
+fn a_name_alone_is_no_call_yet() {
+    let format = format(
+        "part = \"reply\"\nname = \"tags\"\n[layout]\nassistant = \"{content}{calls}\"\ngenerate = \"\"\n\
+         call = \"<call>{name}\\n{arguments}</call>\"\nargument = \"<arg={key}>{value:json}</arg>\\n\"",
+    );
+    let reply = Arc::new(Reply::new(&format));
+    for (output, calls) in [
+        ("Write <call> to begin.", 0),
+        ("Write <call>to begin.", 0),
+        ("<call>f</call>", 1),
+        ("<call>f\n<arg=a>1</arg></call>", 1),
+    ] {
+        let reading = read(&reply, ParseOptions::default(), output, Stop::End);
+        assert_eq!(reading.calls.len(), calls, "{reading:?}");
+        assert_eq!(reading.content, if calls == 0 { output } else { "" });
+    }
+}
+
+#[test]
 fn text_without_quotes_ends_where_the_next_argument_begins() {
     let format = format(
         "part = \"reply\"\nname = \"bare\"\n[layout]\nassistant = \"A:\\n\\n{content}\"\nassistant-with-calls = \"A:\\n\\n{calls}\"\n\
