@@ -234,9 +234,9 @@ impl Reader<'_> {
                 Seen::Code { index, .. } if open == Some((*index, true)) => {}
                 Seen::Finished { index, whole, .. } if open.is_some_and(|(at, _)| at == *index) => {
                     let is_code = open.take().is_some_and(|(_, is_code)| is_code);
-                    // Half a surrogate pair is JSON by its grammar, and no text.
-                    let is_half = arguments.contains("\\ud") || arguments.contains("\\uD");
-                    if *whole && !is_code && !is_half && json::parse(&arguments).is_err() {
+                    // Half of a surrogate pair is JSON by its grammar, and no text.
+                    let is_json = || json::parse(&arguments).is_ok() || arguments.contains("\\ud");
+                    if *whole && !is_code && !is_json() {
                         return broken(format!("the arguments of call {index} are whole and no JSON: {arguments:?}"));
                     }
                 }
