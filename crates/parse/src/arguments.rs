@@ -10,6 +10,8 @@ use rolecall_conversation::json;
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
     at: At,
+    /// Whether an argument began.
+    has_begun: bool,
     /// How many were read.
     count: usize,
     /// What was read of an argument of which nothing was written yet, up to its value.
@@ -61,7 +63,7 @@ const AHEAD: usize = 256;
 
 impl Arguments {
     pub fn new() -> Arguments {
-        Arguments { at: At::Between, count: 0, unsaid: String::new() }
+        Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new() }
     }
 
     /// Reads as far as it goes. What is done is the list; what closes the call is left.
@@ -86,6 +88,7 @@ impl Arguments {
                 At::Pad(reading, seen) => self.pad(list, reading, seen, input, at, is_last),
                 At::Value(reading) => self.value(list, reading, shared, name, input, at, is_last, out),
             };
+            self.has_begun |= !matches!(self.at, At::Between);
             match &self.at {
                 At::Between if !matches!(state, Some(State::Bad(_))) => self.unsaid.clear(),
                 At::Value(reading) if reading.is_open => self.unsaid.clear(),
@@ -100,7 +103,7 @@ impl Arguments {
 
     /// Whether an argument began.
     pub fn has_begun(&self) -> bool {
-        self.count > 0 || !matches!(self.at, At::Between)
+        self.has_begun
     }
 
     /// What was read of an argument of which nothing was written.
