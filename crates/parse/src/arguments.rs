@@ -51,8 +51,6 @@ enum How {
     Cdata(TextValue),
     /// A literal that ends by itself.
     Literal(Box<ValueReader>),
-    /// Text that nothing closes, where a literal was expected; typed when it is whole.
-    Bare(String),
 }
 
 /// The longest key.
@@ -66,7 +64,7 @@ impl Arguments {
         Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new() }
     }
 
-    /// Reads as far as it goes. What is done is the list; what closes the call is left.
+    /// Reads as far as it goes, and up to where the first argument begins before that. What is done is the list; what closes the call is left.
     #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
     pub fn read(
         &mut self,
@@ -88,14 +86,16 @@ impl Arguments {
                 At::Pad(reading, seen) => self.pad(list, reading, seen, input, at, is_last),
                 At::Value(reading) => self.value(list, reading, shared, name, input, at, is_last, out),
             };
-            self.has_begun |= !matches!(self.at, At::Between);
+            let began = !self.has_begun && !matches!(self.at, At::Between);
+            self.has_begun |= began;
             match &self.at {
                 At::Between if !matches!(state, Some(State::Bad(_))) => self.unsaid.clear(),
                 At::Value(reading) if reading.is_open => self.unsaid.clear(),
                 _ if !is_value => self.unsaid.push_str(&input.text[from..*at]),
                 _ => {}
             }
-            if let Some(state) = state {
+            // Who reads has something to say before the rest.
+            if let Some(state) = state.or_else(|| began.then_some(State::More)) {
                 return state;
             }
         }
@@ -109,7 +109,7 @@ impl Arguments {
     /// What was read of an argument of which nothing was written.
     pub fn unsaid(&self) -> String {
         match &self.at {
-            At::Value(Reading { how: How::Typed(raw) | How::Bare(raw), .. }) => {
+            At::Value(Reading { how: How::Typed(raw), .. }) => {
                 format!("{}{raw}", self.unsaid.trim_start())
             }
             At::Value(Reading { how: How::Literal(reader), .. }) => {
@@ -302,21 +302,16 @@ impl Arguments {
         if let How::Literal(reader) = &mut reading.how {
             let mut value = String::new();
             let step = reader.push(&input.text[*at..], &mut value);
-            let unsaid = reader.unsaid();
             *at += step.used;
             if !value.is_empty() {
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
             }
-            match step.state {
-                State::Done => return self.value_over(),
-                // What is no literal from its start on is text without quotes.
-                State::Bad(Why::BadValue(_)) if kind.is_unquoted && !reading.is_open => reading.how = How::Bare(unsaid),
-                state => {
-                    self.at = At::Value(reading);
-                    return Some(state);
-                }
+            if step.state == State::Done {
+                return self.value_over();
             }
+            self.at = At::Value(reading);
+            return Some(step.state);
         }
         let closes = match &reading.how {
             How::Cdata(_) => &kind.cdata_closes,
@@ -326,16 +321,6 @@ impl Arguments {
         let mut from = *at;
         loop {
             let (end, behind) = match closes.find(input, from, is_last) {
-                Found::Mark(start, ..) if matches!(reading.how, How::Bare(_)) => {
-                    match shows_end(list, shared, input, start, is_last) {
-                        Some(true) => (start, Some(start)),
-                        Some(false) => {
-                            from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
-                            continue;
-                        }
-                        None => (start, None),
-                    }
-                }
                 Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
                 Found::Mark(start, end, _) => match shows_end(list, shared, input, end, is_last) {
                     Some(true) => (start, Some(end)),
@@ -349,7 +334,7 @@ impl Arguments {
                 Found::Nothing => (input.text.len(), None),
             };
             let text = &input.text[*at..end];
-            if let How::Typed(raw) | How::Bare(raw) = &mut reading.how
+            if let How::Typed(raw) = &mut reading.how
                 && raw.len() + text.len() > shared.cap()
             {
                 // The cap ends at the same byte in every chunking.
@@ -373,7 +358,7 @@ impl Arguments {
                         out.push_str(&text_out);
                     }
                 }
-                How::Typed(raw) | How::Bare(raw) => {
+                How::Typed(raw) => {
                     raw.push_str(text);
                     if behind.is_some() {
                         // Where strings have a syntax of their own, this is none.

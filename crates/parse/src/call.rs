@@ -214,16 +214,16 @@ impl Running {
                 out.clear();
                 let state = arguments.read(list, shared, name, view.input(), at, is_last, &mut out);
                 // Before the first argument, or the end of none, a name is no call yet.
-                let has_begun = state == State::Done || !out.is_empty() || arguments.has_begun();
-                if self.index.is_none()
-                    && has_begun
-                    && let Err(why) = self.announce(shared, on)
-                {
+                let begins = self.index.is_none() && (state == State::Done || arguments.has_begun());
+                if begins && let Err(why) = self.announce(shared, on) {
                     shared.scratch = out;
                     return Step::Bad(why);
                 }
                 self.give(shared, out, on);
-                self.after_value(state)
+                match state {
+                    State::More if begins => self.item(item, shared, view, at, on),
+                    state => self.after_value(state),
+                }
             }
             Item::Arguments(syntax) => {
                 if self.index.is_none()

