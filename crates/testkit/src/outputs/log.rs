@@ -96,7 +96,9 @@ impl Log {
                 }
                 // An id made of the name would say it twice.
                 Seen::Started { name, id, .. } => {
-                    all.extend([name.as_str(), "\u{1}", if id.contains(name.as_str()) { "" } else { id }])
+                    let is_made = id.contains(&format!(".{name}:"));
+                    let id = if is_made { id.replacen(name.as_str(), "", 1) } else { id.clone() };
+                    all.extend([name.as_str(), "\u{1}", id.as_str()]);
                 }
                 Seen::Finished { id: Some(id), .. } => all.push_str(id),
                 _ => {}

@@ -200,12 +200,18 @@ pub fn inferred(folder: &Path) -> Result<Vec<Subject>, String> {
         let promise = Promise {
             white_space: false,
             reasoning: is_sure(Part::Reasoning),
-            calls: is_sure(Part::Calls) && is_sure(Part::Arguments),
+            calls: is_sure(Part::Calls) && is_sure(Part::Arguments) && has_marked_strings(&inferred.format),
             parallel_calls: is_sure(Part::ParallelCalls),
         };
         subjects.extend(Subject::new(label, inferred.format).map(|subject| Subject { promise, ..subject }));
     }
     Ok(subjects)
+}
+
+/// Whether a string among the arguments ends in something of the format: where it does not, `x=true` may be either.
+fn has_marked_strings(format: &Format) -> bool {
+    let layout = format.layout(Slot::ArgumentString);
+    layout.is_none_or(|layout| !matches!(layout.ops().last(), Some(Op::Hole { .. })))
 }
 
 /// The templates of a folder with the special tokens that its index gives them, by their files' names; those that do not compile
