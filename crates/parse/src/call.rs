@@ -144,6 +144,10 @@ impl Running {
                     // What follows the arguments may be missing at the end of the output.
                     return match self.is_whole && self.index.is_some() {
                         true => {
+                            // An id that is cut off is what the model wrote of it.
+                            if let (Item::Id(_), Inside::Word(id)) = (item, &mut self.inside) {
+                                self.id = Some(std::mem::take(id)).filter(|id| !id.is_empty());
+                            }
                             self.finish(shared, on);
                             Progress::Finished
                         }

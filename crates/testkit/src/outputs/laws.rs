@@ -341,7 +341,10 @@ impl Reader<'_> {
         for word in &mutated.words {
             let count = everything.matches(word.as_str()).count();
             // An id is the model's own word too.
-            let in_id = |seen: &Seen| matches!(seen, Seen::Started { id, .. } if id.contains(word.as_str()));
+            let in_id = |seen: &Seen| match seen {
+                Seen::Started { id, .. } | Seen::Finished { id: Some(id), .. } => id.contains(word.as_str()),
+                _ => false,
+            };
             if count == 0 && log.seen.iter().any(in_id) {
                 continue;
             }
