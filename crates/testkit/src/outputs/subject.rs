@@ -76,20 +76,8 @@ impl Subject {
         if places.calls == 0 && !places.reasoning {
             return None;
         }
-        let slots = [
-            Slot::Assistant,
-            Slot::AssistantLast,
-            Slot::AssistantWithCalls,
-            Slot::Calls,
-            Slot::Call,
-            Slot::CallInterpreter,
-            Slot::CallSeparator,
-            Slot::Argument,
-            Slot::ArgumentString,
-            Slot::ArgumentSeparator,
-            Slot::Generate,
-        ];
-        let layouts = slots.into_iter().filter_map(|slot| Some((slot, format.layout(slot)?.ops().to_vec())));
+        let slots: Vec<Slot> = Slot::ALL.into_iter().filter(|slot| slot.is_reply()).collect();
+        let layouts = slots.iter().filter_map(|slot| Some((*slot, format.layout(*slot)?.ops().to_vec())));
         let mut own = Format::new("reply");
         own.controls = Arc::clone(&format.controls);
         let own = own.with_layouts(layouts.collect::<Vec<_>>());
