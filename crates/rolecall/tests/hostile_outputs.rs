@@ -5,10 +5,9 @@
 
 mod common;
 
-use std::process::Command;
 use std::sync::Arc;
 
-use common::{cpu_time, peak_kilobytes};
+use common::{cpu_time, measure_apart, number_of_attack, peak_kilobytes};
 use rolecall::{Event, OutputParser, ParseOptions, Reply, Stop, load, shared_calls};
 
 /// What an attack may take: nanoseconds of the processor for each byte, and megabytes at most.
@@ -17,9 +16,6 @@ const MEGABYTES: f64 = 24.0;
 
 /// How much smaller attacks are where nothing is optimised.
 const SMALLER: usize = if cfg!(debug_assertions) { 100 } else { 1 };
-
-/// Set for a process that is to run one attack, to its number.
-const NUMBER: &str = "ROLECALL_OUTPUT_ATTACK";
 
 /// An output that never is in memory as a whole: pieces, and how often each comes.
 struct Attack {
@@ -407,21 +403,18 @@ fn measure(attack: &Attack) -> String {
 #[test]
 fn every_attack_comes_out_within_bounds() {
     let attacks = attacks();
-    if let Some(number) = std::env::var(NUMBER).ok().and_then(|number| number.parse::<usize>().ok()) {
+    if let Some(number) = number_of_attack() {
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
     let mut wrong = Vec::new();
     for (number, attack) in attacks.iter().enumerate() {
         let name = attack.name;
-        let process = Command::new(std::env::current_exe().unwrap())
-            .args(["every_attack_comes_out_within_bounds", "--exact", "--nocapture", "--test-threads=1"])
-            .env(NUMBER, number.to_string())
-            .output()
-            .unwrap();
-        let output = String::from_utf8_lossy(&process.stdout);
-        let Some(measured) = output.lines().find_map(|line| line.strip_prefix("measured ")) else {
-            wrong.push(format!("{name}: the process died\n{}", String::from_utf8_lossy(&process.stderr)));
-            continue;
+        let measured = match measure_apart("every_attack_comes_out_within_bounds", number) {
+            Ok(measured) => measured,
+            Err(why) => {
+                wrong.push(format!("{name}: {why}"));
+                continue;
+            }
         };
         let parts: Vec<&str> = measured.split(' ').collect();
         let [small, large, megabytes, part, is_closed] = parts[..] else { panic!("{name}: {measured}") };

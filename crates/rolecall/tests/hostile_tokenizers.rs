@@ -5,10 +5,9 @@
 
 mod common;
 
-use std::process::Command;
-
 use common::attacks::{attacks, measure, run};
 use common::files::whole;
+use common::{measure_apart, number_of_attack};
 
 /// What an attack may take: in milliseconds of the processor, and in megabytes above the file itself; as much again for each
 /// megabyte of the file.
@@ -17,32 +16,21 @@ const TIME_OF_A_MEGABYTE: f64 = if cfg!(debug_assertions) { 2_000.0 } else { 100
 const MOST_MEMORY: f64 = 64.0;
 const MEMORY_OF_A_MEGABYTE: f64 = 32.0;
 
-/// Set for a process that is to run one attack, to its number.
-const NUMBER: &str = "ROLECALL_ATTACK";
-
 #[test]
 fn every_attack_ends_in_a_typed_error_or_works_within_bounds() {
     let attacks = attacks();
-    if let Some(number) = std::env::var(NUMBER).ok().and_then(|number| number.parse::<usize>().ok()) {
+    if let Some(number) = number_of_attack() {
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
     let mut wrong = Vec::new();
     for (number, attack) in attacks.iter().enumerate() {
         let name = attack.name;
-        let process = Command::new(std::env::current_exe().unwrap())
-            .args([
-                "every_attack_ends_in_a_typed_error_or_works_within_bounds",
-                "--exact",
-                "--nocapture",
-                "--test-threads=1",
-            ])
-            .env(NUMBER, number.to_string())
-            .output()
-            .unwrap();
-        let output = String::from_utf8_lossy(&process.stdout);
-        let Some(measured) = output.lines().find_map(|line| line.strip_prefix("measured ")) else {
-            wrong.push(format!("{name}: the process died\n{}", String::from_utf8_lossy(&process.stderr)));
-            continue;
+        let measured = match measure_apart("every_attack_ends_in_a_typed_error_or_works_within_bounds", number) {
+            Ok(measured) => measured,
+            Err(why) => {
+                wrong.push(format!("{name}: {why}"));
+                continue;
+            }
         };
         let parts: Vec<&str> = measured.splitn(4, ' ').collect();
         let [milliseconds, megabytes, size, end] = parts[..] else { panic!("{name}: {measured}") };
