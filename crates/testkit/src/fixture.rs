@@ -1,4 +1,5 @@
 use std::fmt::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
@@ -21,6 +22,19 @@ impl Fixture {
         paths.sort();
         assert!(!paths.is_empty(), "fixtures/{folder} holds no case");
         paths.into_iter().map(Fixture::read).collect()
+    }
+
+    /// Holds every case of a folder against a check that panics where one is wrong; all wrong ones are told at once.
+    pub fn check_all(folder: &str, mut check: impl FnMut(&mut Fixture)) {
+        let cases = Fixture::of_folder(folder);
+        let count = cases.len();
+        let mut wrong = Vec::new();
+        for mut case in cases {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&mut case))) {
+                wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
+            }
+        }
+        assert!(wrong.is_empty(), "{} of {count} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
     }
 
     fn read(path: PathBuf) -> Fixture {

@@ -3,7 +3,6 @@
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fmt::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use rolecall::json::{self, Layout, Object};
@@ -16,14 +15,7 @@ use rolecall_testkit::{Fixture, Toy};
 #[test]
 fn every_case_encodes_as_it_says() {
     let registry = rolecall::registry();
-    let cases = Fixture::of_folder("encode");
-    let count = cases.len();
-    let mut wrong = 0;
-    for mut case in cases {
-        // All wrong cases are told at once, not the first alone.
-        wrong += usize::from(catch_unwind(AssertUnwindSafe(|| check(&mut case, &registry))).is_err());
-    }
-    assert!(wrong == 0, "{wrong} of {count} cases are wrong");
+    Fixture::check_all("encode", |case| check(case, &registry));
 }
 
 fn check(case: &mut Fixture, registry: &Registry) {

@@ -2,24 +2,13 @@
 //! and does not take. The same texts are tried on the engines' own libraries by proofs/grammar.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
 use rolecall::{Format, Json, Tool, json, load};
 use rolecall_testkit::{Fixture, matches};
 
 #[test]
 fn every_case_is_as_it_says() {
-    let cases = Fixture::of_folder("grammar");
-    let count = cases.len();
-    let mut wrong = Vec::new();
-    for mut case in cases {
-        // All wrong cases are told at once, not the first alone.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&mut case))) {
-            wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {count} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+    Fixture::check_all("grammar", check);
 }
 
 fn check(case: &mut Fixture) {

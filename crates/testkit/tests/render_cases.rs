@@ -5,7 +5,6 @@
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fmt::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rolecall::json::{self, Layout};
 use rolecall::{
@@ -17,16 +16,7 @@ use rolecall_testkit::Fixture;
 #[test]
 fn every_case_renders_as_it_says() {
     let registry = rolecall::registry();
-    let cases = Fixture::of_folder("render");
-    let count = cases.len();
-    let mut wrong = Vec::new();
-    for mut case in cases {
-        // All wrong cases are told at once, not the first alone.
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| check(&mut case, &registry))) {
-            wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
-        }
-    }
-    assert!(wrong.is_empty(), "{} of {count} cases are wrong", wrong.len());
+    Fixture::check_all("render", |case| check(case, &registry));
 }
 
 #[test]
