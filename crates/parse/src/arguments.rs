@@ -16,6 +16,8 @@ pub(crate) struct Arguments {
     count: usize,
     /// What was read of an argument of which nothing was written yet, up to its value.
     unsaid: String,
+    /// How much of that is the prompt's.
+    hidden: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -61,7 +63,7 @@ const AHEAD: usize = 256;
 
 impl Arguments {
     pub fn new() -> Arguments {
-        Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new() }
+        Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new(), hidden: 0 }
     }
 
     /// Reads as far as it goes, and up to where the first argument begins before that. What is done is the list; what closes the call is left.
@@ -89,8 +91,8 @@ impl Arguments {
             let began = !self.has_begun && !matches!(self.at, At::Between);
             self.has_begun |= began;
             match &self.at {
-                At::Between if !matches!(state, Some(State::Bad(_))) => self.unsaid.clear(),
-                At::Value(reading) if reading.is_open => self.unsaid.clear(),
+                At::Between if !matches!(state, Some(State::Bad(_))) => self.forget(),
+                At::Value(reading) if reading.is_open => self.forget(),
                 _ if !is_value => self.unsaid.push_str(&input.text[from..*at]),
                 _ => {}
             }
@@ -106,17 +108,28 @@ impl Arguments {
         self.has_begun
     }
 
+    /// What was read so far is the prompt's.
+    pub fn hide(&mut self) {
+        self.hidden = self.read_of_it().len();
+    }
+
     /// What was read of an argument of which nothing was written.
     pub fn unsaid(&self) -> String {
+        self.read_of_it().get(self.hidden..).unwrap_or_default().to_owned()
+    }
+
+    fn read_of_it(&self) -> String {
+        let before = self.unsaid.trim_start();
         match &self.at {
-            At::Value(Reading { how: How::Typed(raw), .. }) => {
-                format!("{}{raw}", self.unsaid.trim_start())
-            }
-            At::Value(Reading { how: How::Literal(reader), .. }) => {
-                format!("{}{}", self.unsaid.trim_start(), reader.unsaid())
-            }
-            _ => self.unsaid.trim_start().to_owned(),
+            At::Value(Reading { how: How::Typed(raw), .. }) => format!("{before}{raw}"),
+            At::Value(Reading { how: How::Literal(reader), .. }) => format!("{before}{}", reader.unsaid()),
+            _ => before.to_owned(),
         }
+    }
+
+    fn forget(&mut self) {
+        self.unsaid.clear();
+        self.hidden = 0;
     }
 
     fn between(

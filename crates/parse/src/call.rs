@@ -92,6 +92,9 @@ impl Running {
     pub fn hide(&mut self) {
         self.hidden = self.raw.len();
         self.start = 0;
+        if let Inside::Arguments(arguments) = &mut self.inside {
+            arguments.hide();
+        }
     }
 
     /// White space that stood before it.

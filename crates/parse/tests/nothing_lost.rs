@@ -90,3 +90,19 @@ fn brackets_that_a_cut_leaves_over_say_nothing() {
     let reading = read("python-list-between-marks", "<|tool_call_start|>[f(a=1, ");
     assert_eq!((arguments(&reading), reading.content.as_str()), (vec!["{\"a\": 1"], ""));
 }
+
+#[test]
+fn what_the_prompt_began_of_an_argument_is_not_said_again() {
+    let format = load(
+        "part = \"reply\"\nname = \"tags\"\n[layout]\nassistant = \"A:{content}{calls}\"\ngenerate = \"A:\"\n\
+         call = \"<call>{name}\\n{arguments}</call>\"\nargument = \"<arg={key}>{value:json}</arg>\\n\"",
+    )
+    .unwrap();
+    let reply = Arc::new(Reply::new(&format));
+    let read_behind = |tail: &str, output: &str| {
+        let options = ParseOptions { prompt_tail: tail.into(), ..ParseOptions::default() };
+        rolecall_parse::read(&reply, options, output, Stop::Length).content
+    };
+    assert_eq!(read_behind("A:<call>f\n<arg=a>[1, ", "2, 3"), "2, 3");
+    assert_eq!(read_behind("A:<call>f\n<arg=a>[1, ", "2]</arg>\n<arg=b>[3"), "<arg=b>[3");
+}
