@@ -15,6 +15,7 @@ pub mod grammars;
 mod makers;
 mod matcher;
 pub mod outputs;
+mod pins;
 mod report;
 pub mod texts;
 mod toy;
@@ -24,6 +25,7 @@ pub use fixture::Fixture;
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
 pub use matcher::matches;
+pub use pins::Pins;
 pub use report::{Report, Verdict};
 pub use toy::Toy;
 

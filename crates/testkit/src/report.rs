@@ -1,6 +1,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use crate::pins::{Kind, Pins};
+
 /// What came of one vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
@@ -22,14 +24,19 @@ pub enum Verdict {
         /// The output.
         output: String,
     },
-    /// Not run, and why.
-    Skipped(&'static str),
+    /// Its operation is not implemented yet, and what it waits for. The pins bound how many rows may wait.
+    Pending(&'static str),
     /// The reference crashes by accident or answers nothing, which is listed in COMPATIBILITY.md; what is done instead
     /// was done without a fault.
     Excused(&'static str),
 }
 
 impl Verdict {
+    /// The verdict on a vector that cannot be run: a failure, since nothing was compared.
+    pub fn cannot_run(why: impl Into<String>) -> Verdict {
+        Verdict::Failed { expected: "a vector that can be run".into(), found: why.into() }
+    }
+
     /// Compares what was expected with what came out.
     pub fn compare(expected: &str, found: &str) -> Verdict {
         match expected == found {
@@ -47,19 +54,24 @@ impl Verdict {
     }
 }
 
+/// How many vectors of a group came out how.
 #[derive(Default)]
 struct Count {
     passed: usize,
     failed: usize,
-    skipped: usize,
+    pending: usize,
     excused: usize,
-    reasons: BTreeMap<(&'static str, &'static str), usize>,
+    reasons: BTreeMap<(Kind, &'static str), usize>,
 }
 
-/// Verdicts counted by system, template and operation.
+/// Verdicts counted by system, template and operation, and the reasons of each file for what was not compared.
 #[derive(Default)]
 pub struct Report {
     groups: BTreeMap<String, Count>,
+    /// The file whose vectors are being counted.
+    file: String,
+    /// By file, kind and name: pending vectors by their operation, excused ones by their reason.
+    uncompared: BTreeMap<String, BTreeMap<(Kind, String), usize>>,
     /// Ids, and what is wrong with them.
     failures: Vec<(String, String)>,
 }
@@ -70,9 +82,17 @@ impl Report {
         Report::default()
     }
 
-    /// Counts a verdict.
-    pub fn add(&mut self, group: &str, id: &str, verdict: Verdict) {
-        let count = self.groups.entry(group.to_owned()).or_default();
+    /// Verdicts from here on are those of a file, by its name without folders.
+    pub fn begin_file(&mut self, name: &str) {
+        name.clone_into(&mut self.file);
+        self.uncompared.entry(name.to_owned()).or_default();
+    }
+
+    /// Counts the verdict on a vector of a system's operation; `model` is its template, format or family.
+    pub fn add(&mut self, system: &str, model: &str, op: &str, id: &str, verdict: Verdict) {
+        let group = if model.is_empty() { format!("{system} · {op}") } else { format!("{system} · {model} · {op}") };
+        let count = self.groups.entry(group).or_default();
+        let uncompared = self.uncompared.entry(self.file.clone()).or_default();
         match verdict {
             Verdict::Passed => count.passed += 1,
             Verdict::Failed { expected, found } => {
@@ -84,36 +104,47 @@ impl Report {
                 let text = format!("  expected: {expected}\n  found:    {found}\n  output:   {output:?}\n");
                 self.failures.push((id.to_owned(), text));
             }
-            Verdict::Skipped(reason) => {
-                count.skipped += 1;
-                *count.reasons.entry(("skipped", reason)).or_default() += 1;
+            Verdict::Pending(reason) => {
+                count.pending += 1;
+                *count.reasons.entry((Kind::Pending, reason)).or_default() += 1;
+                *uncompared.entry((Kind::Pending, format!("{system} · {op}"))).or_default() += 1;
             }
             Verdict::Excused(reason) => {
                 count.excused += 1;
-                *count.reasons.entry(("excused", reason)).or_default() += 1;
+                *count.reasons.entry((Kind::Excused, reason)).or_default() += 1;
+                *uncompared.entry((Kind::Excused, reason.to_owned())).or_default() += 1;
             }
         }
     }
 
-    /// How many passed, failed and were skipped.
-    pub fn totals(&self) -> (usize, usize, usize) {
-        let sum = |pick: fn(&Count) -> usize| self.groups.values().map(pick).sum();
-        (sum(|count| count.passed), sum(|count| count.failed), sum(|count| count.skipped))
+    /// Counts a failure for each count of pending and excused vectors that is not the pinned one.
+    pub fn hold_against(&mut self, pins: &Pins) {
+        for (id, why) in pins.differences(&self.uncompared) {
+            self.groups.entry("pins".to_owned()).or_default().failed += 1;
+            self.failures.push((id, format!("  {why}\n")));
+        }
     }
 
-    /// The counts by group, the first failures, and the closing line.
+    /// How many passed, failed and are pending.
+    pub fn totals(&self) -> (usize, usize, usize) {
+        let sum = |pick: fn(&Count) -> usize| self.groups.values().map(pick).sum();
+        (sum(|count| count.passed), sum(|count| count.failed), sum(|count| count.pending))
+    }
+
+    /// The counts by group, the first failures, and the closing line, which calls pending vectors skipped.
     pub fn print(&self, failures: usize) -> String {
         let mut text = String::new();
         for (group, count) in &self.groups {
             let _ = writeln!(
                 text,
                 "{:>6} passed {:>5} failed {:>6} skipped  {group}",
-                count.passed, count.failed, count.skipped
+                count.passed, count.failed, count.pending
             );
-            for ((what, reason), number) in &count.reasons {
-                let _ = writeln!(text, "{:>42}{number} {what}: {reason}", "");
+            for ((kind, reason), number) in &count.reasons {
+                let _ = writeln!(text, "{:>42}{number} {kind}: {reason}", "");
             }
         }
+        self.print_uncompared(&mut text);
         for (id, why) in self.failures.iter().take(failures) {
             let _ = write!(text, "\nFAILED {id}\n{why}");
         }
@@ -121,14 +152,24 @@ impl Report {
             let _ =
                 writeln!(text, "\n.. and {} more failures (--failures N shows more)", self.failures.len() - failures);
         }
-        let (passed, failed, skipped) = self.totals();
+        let (passed, failed, pending) = self.totals();
         let excused: usize = self.groups.values().map(|count| count.excused).sum();
-        let _ = write!(text, "\n{passed} passed, {failed} failed, {skipped} skipped");
+        let _ = write!(text, "\n{passed} passed, {failed} failed, {pending} skipped");
         let _ = match excused {
             0 => writeln!(text),
             _ => writeln!(text, ", {excused} excused for the reasons above (COMPATIBILITY.md)"),
         };
         text
+    }
+
+    /// What was not compared, file by file, as the pins have it.
+    fn print_uncompared(&self, text: &mut String) {
+        for (file, counts) in self.uncompared.iter().filter(|(_, counts)| !counts.is_empty()) {
+            let _ = writeln!(text, "\n{file}: not compared");
+            for ((kind, name), number) in counts {
+                let _ = writeln!(text, "{number:>8} {kind}: {name}");
+            }
+        }
     }
 }
 

@@ -1,24 +1,26 @@
 //! Runs golden files of reference systems through rolecall and says what passed.
 //!
-//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--only TEXT] [--failures N]
+//!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
 //!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
 //!     conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
 //!
-//! The facts, where not given, are looked for in `facts` beside the first file's folder. The second form makes N conversations
+//! The facts, where not given, are looked for in `facts` beside the first file's folder. A row fails if it cannot be run. A row
+//! of an operation that the library does not have yet is pending, which the summary calls skipped; a row that is excused says why.
+//! With `--pins` the number of pending and excused rows of each file must be the pinned one. The second form makes N conversations
 //! that try to forge control tokens, from a seed, on every format and template with every tokenizer that fits. The third makes
 //! N replies, as written and damaged, on every format that has calls or reasoning and every template that a layout is inferred
 //! from, and reads each cut in every way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs, thread};
 
 use rolecall_testkit::golden::Folders;
-use rolecall_testkit::{Report, forge, golden, outputs};
+use rolecall_testkit::{Pins, Report, forge, golden, outputs};
 
 const USAGE: &str =
-    "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--only TEXT] [--failures N]
+    "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
        conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
        conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]";
 
@@ -49,6 +51,7 @@ struct Arguments {
     outputs: Option<usize>,
     seed: u64,
     only: Option<String>,
+    pins: Option<PathBuf>,
     threads: Option<usize>,
 }
 
@@ -61,6 +64,7 @@ fn arguments() -> Result<Arguments, String> {
         match argument.as_str() {
             "--tokenizers" => read.folders.tokenizers = Some(value()?.into()),
             "--templates" => read.folders.templates = Some(value()?.into()),
+            "--pins" => read.pins = Some(value()?.into()),
             "--facts" => read.folders.facts = Some(value()?.into()),
             "--failures" => read.failures = Some(value()?.parse().map_err(|_| no_number())?),
             "--forge" => read.forge = Some(value()?.parse().map_err(|_| no_number())?),
@@ -85,13 +89,27 @@ fn run_files(arguments: &Arguments) -> Result<bool, String> {
     folders.facts = folders.facts.or_else(|| Some(arguments.files.first()?.parent()?.join("../facts")));
     let mut context = golden::Context::new(folders);
     context.only = arguments.only.clone();
+    let pins = arguments.pins.as_deref().map(read_pins).transpose()?;
+    if pins.is_some() && arguments.only.is_some() {
+        return Err("`--pins` counts all rows, and `--only` leaves some out".into());
+    }
     let mut report = Report::new();
+    golden::run_tokenizers(&context, &mut report);
     for file in &arguments.files {
         let text = fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))?;
-        golden::run_file(&text, &mut context, &mut report);
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        golden::run_file(name, &text, &mut context, &mut report);
+    }
+    if let Some(pins) = &pins {
+        report.hold_against(pins);
     }
     print!("{}", report.print(arguments.failures.unwrap_or(5)));
     Ok(report.totals().1 == 0)
+}
+
+fn read_pins(path: &Path) -> Result<Pins, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    Pins::read(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 fn run_forge(arguments: &Arguments, count: usize) -> Result<bool, String> {

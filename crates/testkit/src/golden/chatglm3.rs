@@ -5,9 +5,9 @@ use super::{Context, chatglm3_reading, conversation, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    let Some(format) = context.registry.get("chatglm3") else { return Verdict::Skipped("the format is not there") };
+    let Some(format) = context.registry.get("chatglm3") else { return Verdict::cannot_run("the format is not there") };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     match op {
         "build_single_message" => refusal(expected, build_single_message(row, expected, format)),
@@ -22,8 +22,8 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         }
         _ if op.starts_with("SPTokenizer.encode") => refusal(expected, encode_content(row, expected, format)),
         _ if op.starts_with("parse model output") => chatglm3_reading::run(row, expected, format),
-        _ if op.starts_with("finetune") => Verdict::Skipped("training labels are not there yet"),
-        _ if op.contains("jinja") => Verdict::Skipped("the template engine is not there yet"),
+        _ if op.starts_with("finetune") => Verdict::Pending("training labels are not there yet"),
+        _ if op.contains("jinja") => Verdict::Pending("the template engine is not there yet"),
         _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },
     }
 }
@@ -69,7 +69,7 @@ fn encode_content(row: &Object, expected: &Object, format: &Format) -> Result<Ve
     let request = object! { "messages" => vec![Json::Object(message)], "add_generation_prompt" => false };
     let conversation = Conversation::from_json(request.into())?;
     let prompt = render_native(&conversation, format, Bos::LeaveToTokenizer, Vec::new())?;
-    let Json::Array(mut runs) = runs::of_prompt(&prompt) else { return Ok(Verdict::Skipped("no runs")) };
+    let Json::Array(mut runs) = runs::of_prompt(&prompt) else { return Ok(Verdict::cannot_run("no runs")) };
     runs.drain(..2.min(runs.len()));
     let wanted = expected.get("segments").cloned().unwrap_or(Json::Null);
     Ok(Verdict::compare(&runs::written(&wanted), &runs::written(&Json::Array(runs))))
@@ -77,7 +77,7 @@ fn encode_content(row: &Object, expected: &Object, format: &Format) -> Result<Ve
 
 /// The unsafe calls: what they take for control tokens depends on how the tokenizer was made.
 fn tokenize(row: &Object, expected: &Object, format: &Format) -> Verdict {
-    let Some(options) = row.get("options").and_then(Json::as_object) else { return Verdict::Skipped("no options") };
+    let Some(options) = row.get("options").and_then(Json::as_object) else { return Verdict::cannot_run("no options") };
     let made = text(options, "tokenizer");
     let split = match made {
         "default" => Split::Nothing,

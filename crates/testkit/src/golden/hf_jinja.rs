@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use rolecall::json::Object;
 use rolecall::{
@@ -23,15 +24,43 @@ pub(super) struct Shared {
     /// By file name: the compiled template, or why there is none.
     templates: HashMap<String, Result<ChatTemplate, String>>,
     tokens: HashMap<String, Vec<(String, String)>>,
+    /// The same by file name and the special tokens that a row names.
+    with_tokens: HashMap<TemplateKey, Result<Arc<ChatTemplate>, String>>,
 }
 
+type TemplateKey = (String, Vec<(String, String)>);
+
 impl Shared {
-    /// Takes a line that is no vector: the meta line, or a case.
-    pub fn take(&mut self, row: &Object) {
-        match text(row, "kind") {
-            "meta" => self.now = text(row, "strftime_now").parse().ok(),
-            _ => drop(self.cases.insert(text(row, "id").to_owned(), row.clone())),
+    /// Takes the clock of a meta line.
+    pub fn take_clock(&mut self, meta: &Object) {
+        if let Some(now) = meta.get("strftime_now").and_then(Json::as_str) {
+            self.now = now.parse().ok();
         }
+    }
+
+    /// Takes a conversation that later rows name.
+    pub fn take_case(&mut self, row: &Object) {
+        self.cases.insert(text(row, "id").to_owned(), row.clone());
+    }
+
+    /// The clock of the last meta line.
+    pub fn now(&self) -> Option<DateTime> {
+        self.now
+    }
+
+    /// A template of the folder with the special tokens that a row names.
+    pub fn template_with(
+        &mut self,
+        folder: &Path,
+        file: &str,
+        tokens: &[(String, String)],
+    ) -> Result<Arc<ChatTemplate>, String> {
+        let key = (file.to_owned(), tokens.to_vec());
+        let compile = || {
+            let source = fs::read_to_string(folder.join(file)).map_err(|error| error.to_string())?;
+            ChatTemplate::compile(&source, tokens.to_vec()).map(Arc::new).map_err(|error| error.to_string())
+        };
+        self.with_tokens.entry(key).or_insert_with(compile).clone()
     }
 
     fn template(&mut self, folder: &Path, file: &str) -> &Result<ChatTemplate, String> {
@@ -46,50 +75,88 @@ impl Shared {
     }
 }
 
+/// What the reference appends to the last message's text to find where to cut a prompt that goes on with it.
+const CONTINUED: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
+
 pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> Verdict {
-    let Some(folder) = folder else { return Verdict::Skipped("no templates were given (--templates)") };
-    let now = shared.now;
-    let Some(case) = shared.cases.get(text(row, "case")).cloned() else {
-        return Verdict::Skipped("its case is not there");
-    };
-    let template = match shared.template(folder, text(row, "template")) {
-        Ok(template) => template,
-        Err(_) if row.get("error").is_some() => return Verdict::Passed,
-        Err(why) => return Verdict::Failed { expected: "a template".into(), found: why.clone() },
-    };
-    let prompt = conversation(&case).and_then(|conversation| {
-        Ok(render_template(&conversation, template, &TemplateOptions { now, ..TemplateOptions::default() })?)
-    });
     let mut expected = Object::new();
     if let Some(error) = row.get("error") {
         expected.insert("error", error.clone());
     }
-    refusal(&expected, prompt.map(|prompt| compare(&prompt, text(row, "output"), row.get("generation_spans"))))
+    match shared.render(row, folder) {
+        Err(verdict) => verdict,
+        Ok(prompt) => refusal(
+            &expected,
+            prompt.map(|(prompt, uncut)| {
+                let wanted = row.get("generation_spans");
+                match uncut {
+                    None => compare(&prompt, text(row, "output"), wanted),
+                    // The reference takes the spans of a continued message before it cuts; ours end with the prompt.
+                    Some(uncut) => compare_spans(&uncut, wanted).and(|| {
+                        let length = prompt.text().chars().count() as i64;
+                        compare(&prompt, text(row, "output"), wanted.map(|spans| up_to(spans, length)).as_ref())
+                    }),
+                }
+            }),
+        ),
+    }
+}
+
+/// A prompt, and for one that goes on with its last message the rendering that the reference cuts.
+type Rendered = (Prompt, Option<Prompt>);
+
+impl Shared {
+    /// The prompt of a row's conversation by its template, or the verdict on a row that has none.
+    pub(super) fn render(&mut self, row: &Object, folder: Option<&Path>) -> Result<Result<Rendered, Error>, Verdict> {
+        let folder = folder.ok_or_else(|| Verdict::cannot_run("no templates were given (--templates)"))?;
+        let now = self.now;
+        let case = self.cases.get(text(row, "case")).cloned();
+        let case = case.ok_or_else(|| Verdict::cannot_run("a row of an unknown case"))?;
+        let template = match self.template(folder, text(row, "template")) {
+            Ok(template) => template,
+            Err(_) if row.get("error").is_some() => return Err(Verdict::Passed),
+            Err(why) => return Err(Verdict::Failed { expected: "a template".into(), found: why.clone() }),
+        };
+        let write = |case: &Object| -> Result<Prompt, Error> {
+            let options = TemplateOptions { now, ..TemplateOptions::default() };
+            Ok(render_template(&conversation(case)?, template, &options)?)
+        };
+        Ok(write(&case).and_then(|prompt| Ok((prompt, tagged(&case).map(|tagged| write(&tagged)).transpose()?))))
+    }
+}
+
+/// A case that goes on with its last message, as the reference renders it: closed, with a tag behind the message's text.
+fn tagged(case: &Object) -> Option<Object> {
+    let continued = case.get("continue_final_message").and_then(Json::as_bool) == Some(true);
+    let mut case = case.clone();
+    let Some(Json::Array(messages)) = case.get_mut("messages").filter(|_| continued) else { return None };
+    let Some(Json::Object(last)) = messages.last_mut() else { return None };
+    let Some(Json::String(content)) = last.get_mut("content") else { return None };
+    content.push_str(CONTINUED);
+    case.insert("continue_final_message", Json::from(false));
+    Some(case)
 }
 
 /// Whether a prompt is the wanted text, with the wanted generation spans (in characters), if any are given.
 pub(super) fn compare(prompt: &Prompt, wanted: &str, spans: Option<&Json>) -> Verdict {
-    Verdict::compare(wanted, prompt.text()).and(|| match spans {
-        Some(wanted) => {
-            let points = |at: usize| prompt.text()[..at].chars().count() as i64;
-            let pair = |span: &Range<usize>| [span.start, span.end].map(|at| Json::from(points(at))).to_vec();
-            let spans_of = |spans: &[Range<usize>]| {
-                written(&Json::Array(spans.iter().map(|span| Json::Array(pair(span))).collect()))
-            };
-            let wanted = written(&up_to(wanted, points(prompt.text().len())));
-            if prompt.generated.first().is_some_and(|first| first.start == 0)
-                && wanted == spans_of(&prompt.generated[1..])
-            {
-                return Verdict::Excused(LOST);
-            }
-            Verdict::compare(&wanted, &spans_of(&prompt.generated))
-        }
-        None => Verdict::Passed,
-    })
+    Verdict::compare(wanted, prompt.text()).and(|| compare_spans(prompt, spans))
 }
 
-/// Spans within a text of so many characters: where a prompt is cut inside the last message, the vectors' spans were
-/// taken before.
+/// Whether a prompt has the wanted generation spans, if any are given.
+fn compare_spans(prompt: &Prompt, wanted: Option<&Json>) -> Verdict {
+    let Some(wanted) = wanted else { return Verdict::Passed };
+    let points = |at: usize| prompt.text()[..at].chars().count() as i64;
+    let pair = |span: &Range<usize>| [span.start, span.end].map(|at| Json::from(points(at))).to_vec();
+    let spans_of =
+        |spans: &[Range<usize>]| written(&Json::Array(spans.iter().map(|span| Json::Array(pair(span))).collect()));
+    let wanted = written(wanted);
+    if prompt.generated.first().is_some_and(|first| first.start == 0) && wanted == spans_of(&prompt.generated[1..]) {
+        return Verdict::Excused(LOST);
+    }
+    Verdict::compare(&wanted, &spans_of(&prompt.generated))
+}
+
+/// Spans within a text of so many characters.
 fn up_to(spans: &Json, length: i64) -> Json {
     match spans {
         Json::Array(items) => Json::Array(items.iter().map(|item| up_to(item, length)).collect()),

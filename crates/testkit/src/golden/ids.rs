@@ -17,16 +17,16 @@ const MORE: &str =
 
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(tokenizer) = context.tokenizer(text(row, "tokenizer")) else {
-        return Verdict::Skipped("the tokenizer is not there (--tokenizers DIR)");
+        return Verdict::cannot_run("the tokenizer is not there (--tokenizers DIR)");
     };
     let Some(segments) = row.get("segments").and_then(Json::as_array) else {
         return through_template(row, context, tokenizer);
     };
     let Some(format) = context.registry.get(text(row, "format")) else {
-        return Verdict::Skipped("the format is not there");
+        return Verdict::cannot_run("the format is not there");
     };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     let encoder = match Encoder::new(Arc::clone(&format.controls), tokenizer) {
         Ok(encoder) => encoder,
@@ -60,14 +60,14 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
 /// reference makes of that.
 fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Tokenizer>) -> Verdict {
     let Some(folder) = context.folders.templates.as_deref() else {
-        return Verdict::Skipped("no templates were given (--templates)");
+        return Verdict::cannot_run("no templates were given (--templates)");
     };
     let prompt = match render_through(row, folder) {
         Ok(prompt) => prompt,
         Err(error) => return Verdict::Failed { expected: "a prompt".into(), found: error },
     };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     // What a row calls control tokens are those that are flagged special, or that its template has.
     let unflagged: Vec<u32> =

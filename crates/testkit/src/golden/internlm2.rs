@@ -5,9 +5,9 @@ use super::{Context, conversation, lagent, lagent_reading, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    let Some(format) = context.registry.get("internlm2") else { return Verdict::Skipped("the format is not there") };
+    let Some(format) = context.registry.get("internlm2") else { return Verdict::cannot_run("the format is not there") };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     match op {
         "build_inputs" => refusal(expected, build_inputs(row, expected, format)),

@@ -13,7 +13,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
     else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     match op {
         "best_match_model" => {

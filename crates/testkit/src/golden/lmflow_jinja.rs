@@ -27,12 +27,12 @@ impl Templates {
 pub(super) fn run(row: &Object, templates: &mut Templates, folder: Option<&Path>) -> Verdict {
     let name = text(row, "template");
     let Some(source) = folder.and_then(|folder| templates.source(folder, name)) else {
-        return Verdict::Skipped("its template is not there (--facts DIR)");
+        return Verdict::cannot_run("its template is not there (--facts DIR)");
     };
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
     else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     match prompt(row, options, source) {
         Err(Error::Request(_)) if expected.get("error").is_none() => Verdict::Excused(NO_MESSAGE),

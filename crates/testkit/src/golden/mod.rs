@@ -2,6 +2,7 @@
 
 mod chatglm3;
 mod chatglm3_reading;
+mod harmony;
 mod hf_jinja;
 mod ids;
 mod internlm2;
@@ -11,9 +12,16 @@ mod lagent_reading;
 mod lmdeploy;
 mod lmflow;
 mod lmflow_jinja;
+mod mistral;
 mod outputs;
+mod parity;
+mod pending;
 mod reading;
+mod recipes;
+mod renderers;
 mod runs;
+mod token_masks;
+mod tokenizers;
 mod xtuner;
 
 use std::collections::HashMap;
@@ -25,7 +33,7 @@ use rolecall::{Conversation, Error, Json, Registry, Tokenizer, json, object, tok
 
 use crate::{Report, Verdict};
 
-/// Folders that vectors refer to; what needs one that is not there is skipped.
+/// Folders that vectors refer to. A vector that needs one that was not given fails.
 #[derive(Clone, Debug, Default)]
 pub struct Folders {
     /// Tokenizers, a folder each.
@@ -48,6 +56,8 @@ pub struct Context {
     jinja: hf_jinja::Shared,
     jinja_presets: lmflow_jinja::Templates,
     replies: outputs::Replies,
+    recipes: recipes::Recipes,
+    setups: renderers::Setups,
 }
 
 impl Context {
@@ -61,6 +71,8 @@ impl Context {
             jinja: hf_jinja::Shared::default(),
             jinja_presets: lmflow_jinja::Templates::default(),
             replies: outputs::Replies::default(),
+            recipes: recipes::Recipes::default(),
+            setups: renderers::Setups::default(),
         }
     }
 
@@ -72,41 +84,68 @@ impl Context {
     }
 }
 
-/// Runs every vector of a file's text and counts the verdicts. A line that is not a vector is a failure.
-pub fn run_file(text: &str, context: &mut Context, report: &mut Report) {
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+/// Loads every file of the tokenizer folder, whether a vector names it or not.
+pub fn run_tokenizers(context: &Context, report: &mut Report) {
+    if let Some(folder) = &context.folders.tokenizers {
+        tokenizers::run(folder, report);
+    }
+}
+
+/// Runs every vector of a golden file and counts the verdicts. A line that is not a vector is a failure.
+pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut Report) {
+    report.begin_file(name);
+    let mut vectors = 0;
+    let mut promised = None;
+    for (number, line) in content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match json::parse(line) {
-            Ok(Json::Object(row)) => run_row(&row, context, report),
+            Ok(Json::Object(row)) if text(&row, "kind") == "meta" => {
+                promised = row.get("rows").cloned();
+                take_meta(&row, context);
+            }
+            Ok(Json::Object(row)) => {
+                vectors += 1;
+                run_row(&row, context, report);
+            }
             Ok(_) | Err(_) => {
                 let found = "a line that is not a JSON object".to_owned();
                 let verdict = Verdict::Failed { expected: "a vector".into(), found };
-                report.add("unreadable", &format!("line {}", number + 1), verdict);
+                report.add("unreadable", "", "line", &format!("{name}, line {}", number + 1), verdict);
             }
         }
+    }
+    if let Some(Json::Number(rows)) = promised {
+        let verdict = Verdict::compare(rows.spelling(), &vectors.to_string());
+        report.add("meta", name, "rows", name, verdict);
+    }
+}
+
+/// A meta line holds what the rows of its file share: the clock, and how tokenizers are made of others.
+fn take_meta(row: &Object, context: &mut Context) {
+    context.jinja.take_clock(row);
+    if let Some(Json::Object(recipes)) = row.get("tokenizer_recipes") {
+        context.recipes.take(recipes);
     }
 }
 
 fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
     let kind = text(row, "kind");
-    if matches!(kind, "meta" | "case") {
-        return context.jinja.take(row);
+    if kind == "case" {
+        return context.jinja.take_case(row);
     }
-    let template = text(row, "template");
-    let (system, op) = match kind {
-        "golden" => ("hf_jinja", "render"),
-        _ => (
-            text(row, "system"),
-            row.get("options").and_then(Json::as_object).map_or("encode", |options| text(options, "op")),
-        ),
-    };
-    let op = if op.is_empty() { "encode" } else { op };
+    if kind == "setup" {
+        context.setups.take(row);
+    }
+    let (system, op) = operation(row, kind);
+    let model = ["template", "format", "family", "version"].map(|key| text(row, key));
+    let model = model.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
     let id = match kind {
-        "golden" => format!("{template} {}", text(row, "case")),
+        "golden" => format!("{model} {}", text(row, "case")),
         _ => text(row, "id").to_owned(),
     };
     if context.only.as_ref().is_some_and(|only| !id.contains(only.as_str())) {
         return;
     }
+    let mut add = |op: &str, verdict| report.add(system, model, op, &id, verdict);
     let verdict = match system {
         "internlm2" => internlm2::run(row, op, context),
         "chatglm3" => chatglm3::run(row, op, context),
@@ -117,13 +156,54 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             lmflow_jinja::run(row, &mut context.jinja_presets, context.folders.facts.as_deref())
         }
         "lmflow" => lmflow::run(row, op, context),
-        "hf_jinja" => hf_jinja::run(row, &mut context.jinja, context.folders.templates.as_deref()),
-        "stability" => Verdict::Skipped("templates are not judged yet"),
+        "hf_jinja" => {
+            if token_masks::concerns(row) {
+                add("token mask", token_masks::run(row, context));
+            }
+            hf_jinja::run(row, &mut context.jinja, context.folders.templates.as_deref())
+        }
         "outputs" => outputs::run(row, &mut context.replies, context.folders.templates.as_deref()),
-        _ => Verdict::Failed { expected: "a known system".into(), found: format!("`{system}`") },
+        "renderers" if op == "setup" => renderers::prompt_ids(row, context),
+        "renderers" => {
+            if op == "train_mask" {
+                add("ids", renderers::whole_ids(row, context));
+            }
+            renderers::pending(row, op, &context.setups)
+        }
+        "harmony" => {
+            if op == "harmony_render" {
+                add("template ids", harmony::template_ids(row, context));
+            }
+            pending::run(row, system, op)
+        }
+        "mistral" => {
+            if let Some(verdict) = mistral::decoded(row, context) {
+                add("decoded ids", verdict);
+            }
+            pending::run(row, system, op)
+        }
+        _ => pending::run(row, system, op),
     };
-    let model = if system == "ids" && template.is_empty() { text(row, "format") } else { template };
-    report.add(&format!("{system} · {model} · {op}"), &id, verdict);
+    add(op, verdict);
+}
+
+/// The system and the operation of a row. Rows that go on from a setup leave the system to it.
+fn operation<'a>(row: &'a Object, kind: &'a str) -> (&'a str, &'a str) {
+    let system = match (kind, text(row, "system")) {
+        ("golden", _) => "hf_jinja",
+        (_, "") if row.get("setup").is_some() => "renderers",
+        (_, system) => system,
+    };
+    let of_options = row.get("options").and_then(Json::as_object).map_or("", |options| text(options, "op"));
+    let op = match kind {
+        "golden" => "render",
+        "" => [text(row, "op"), of_options].into_iter().find(|op| !op.is_empty()).unwrap_or(match system {
+            "ids" => "encode",
+            system => system,
+        }),
+        kind => kind,
+    };
+    (system, op)
 }
 
 fn text<'a>(row: &'a Object, key: &str) -> &'a str {

@@ -45,13 +45,13 @@ impl Replies {
 }
 
 pub(super) fn run(row: &Object, replies: &mut Replies, folder: Option<&Path>) -> Verdict {
-    let Some(folder) = folder else { return Verdict::Skipped("no templates were given (--templates)") };
+    let Some(folder) = folder else { return Verdict::cannot_run("no templates were given (--templates)") };
     let known = match replies.of(row, folder) {
         Ok(known) => known,
         Err(why) => return Verdict::Failed { expected: "a template".into(), found: why },
     };
     let Some(Json::Object(expected)) = row.get("expected") else {
-        return Verdict::Skipped("the vector expects nothing");
+        return Verdict::cannot_run("the vector expects nothing");
     };
     let asked = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     let tools = row.get("tools").and_then(Json::as_array).unwrap_or_default();
@@ -80,7 +80,7 @@ fn judge(
     let found = of_reading(&read.reading);
     let misread = |expected: String, found: String| Verdict::Misread { expected, found, output: output.to_owned() };
     if !means(expected, &found) {
-        if alike(&found) {
+        if has_the_calls(expected, &found) && alike(&found) {
             return Verdict::Excused(ALIKE);
         }
         let facts = object! { "message" => found, "events" => read.transcript.to_string() };
@@ -90,6 +90,14 @@ fn judge(
         true => Verdict::Passed,
         false => misread("nothing malformed".into(), read.transcript.to_string()),
     }
+}
+
+/// Whether the calls that were read are all the expected ones. What differs then is content and reasoning alone: a reader that
+/// leaves a call in the content renders to the same bytes, and must not be excused by that.
+fn has_the_calls(expected: &Object, found: &Object) -> bool {
+    let calls = |message: &Object| message.get("tool_calls").filter(|calls| !calls.is_null()).cloned();
+    let none = Json::Array(Vec::new());
+    same_json(&calls(expected).unwrap_or_else(|| none.clone()), &calls(found).unwrap_or(none))
 }
 
 /// Whether the template writes two messages behind a row's conversation as one and the same text: the proof that a reading cannot
@@ -161,7 +169,7 @@ fn written(json: &Json) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::means;
+    use super::{has_the_calls, means};
     use rolecall::{Json, json};
 
     fn of(text: &str) -> Json {
@@ -177,5 +185,20 @@ mod tests {
         assert!(!means(r#"{"content": "a", "reasoning_content": "", "tool_calls": []}"#));
         assert!(!means(r#"{"content": "b"}"#));
         assert!(!means(r#"{"tool_calls": [{"name": "f", "arguments": {}}]}"#));
+    }
+
+    #[test]
+    fn only_a_reading_with_all_calls_can_be_excused() {
+        let message = |text: &str| of(text).as_object().unwrap().clone();
+        let called = message(r#"{"content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 1}}]}"#);
+        let has = |found: &str| has_the_calls(&called, &message(found));
+        assert!(has(r#"{"reasoning_content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 1}}]}"#));
+        // Everything left in the content, an argument of another value, a second call.
+        assert!(!has(r#"{"content": "a<call>f</call>", "tool_calls": []}"#));
+        assert!(!has(r#"{"content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 2}}]}"#));
+        assert!(!has(
+            r#"{"content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 1}}, {"name": "f", "arguments": {}}]}"#
+        ));
+        assert!(has_the_calls(&message(r#"{"tool_calls": null}"#), &message(r#"{"tool_calls": []}"#)));
     }
 }

@@ -1,0 +1,54 @@
+//! Rows of the harmony format. What of them is not pending is that a template gives harmony's ids where the row says so.
+
+use rolecall::json::Object;
+use rolecall::{Json, object};
+
+use super::parity::same_ids;
+use super::{Context, text};
+use crate::Verdict;
+
+/// The ids of the prompt that is completed, by every template that the row says gives the same.
+pub(super) fn template_ids(row: &Object, context: &mut Context) -> Verdict {
+    let (Some(Json::Object(chat)), Some(Json::Object(templates))) = (row.get("chat"), row.get("templates")) else {
+        // Not every harmony conversation can be said in the shape that templates take.
+        return Verdict::Passed;
+    };
+    let same = templates.iter().filter(|(_, agreement)| {
+        agreement.as_object().is_some_and(|agreement| text(agreement, "completion_ids") == "same")
+    });
+    let same: Vec<Json> = same.map(|(template, _)| Json::from(template)).collect();
+    if same.is_empty() {
+        return Verdict::Passed;
+    }
+    let Some(wanted) = row.get("expected").and_then(Json::as_object).and_then(completion_ids) else {
+        return Verdict::cannot_run("a row without `completion_ids`");
+    };
+    let through = object! { "templates" => same, "tokenizer" => "gptoss" };
+    same_ids(&through, &request(chat), &wanted, |_| false, context)
+}
+
+/// Ids in full, or as `{"ids_then": [..]}`: those of `ids` with a tail.
+fn completion_ids(expected: &Object) -> Option<Vec<Json>> {
+    match expected.get("completion_ids")? {
+        Json::Array(ids) => Some(ids.clone()),
+        Json::Object(more) => {
+            let ids = expected.get("ids")?.as_array()?;
+            Some(ids.iter().chain(more.get("ids_then")?.as_array()?).cloned().collect())
+        }
+        _ => None,
+    }
+}
+
+/// The chat's switches stand beside its messages.
+fn request(chat: &Object) -> Object {
+    let mut request = object! { "add_generation_prompt" => true };
+    let mut switches = Object::new();
+    for (key, value) in chat.iter().filter(|(_, value)| !value.is_null()) {
+        match key {
+            "messages" | "tools" => request.insert(key, value.clone()),
+            _ => switches.insert(key, value.clone()),
+        }
+    }
+    request.insert("chat_template_kwargs", Json::Object(switches));
+    request
+}

@@ -1,0 +1,100 @@
+//! What a template writes of a conversation, in ids: the prompt that the reference encodes whole.
+
+use std::sync::Arc;
+
+use rolecall::json::{Layout, Object};
+use rolecall::{Encoder, Json, Prompt, TemplateOptions, Tokenizer, json, object, render_template};
+
+use super::{Context, text};
+use crate::Verdict;
+
+/// The ids of a row's conversation through each of its templates, which must all be the wanted ones. A wanted tail that `exempt`
+/// accepts may stand behind them.
+pub(super) fn same_ids(
+    row: &Object,
+    conversation: &Object,
+    wanted: &[Json],
+    exempt: impl Fn(&str) -> bool,
+    context: &mut Context,
+) -> Verdict {
+    let tokenizer = match context.recipes.tokenizer(text(row, "tokenizer"), context.folders.tokenizers.as_deref()) {
+        Ok(tokenizer) => tokenizer,
+        Err(why) => return Verdict::cannot_run(why),
+    };
+    let templates = row.get("templates").and_then(Json::as_array).unwrap_or_default();
+    let tokens = ["bos_token", "eos_token"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned())))
+        .collect::<Vec<_>>();
+    if templates.is_empty() {
+        return Verdict::cannot_run("a row that names no template");
+    }
+    for template in templates.iter().filter_map(Json::as_str) {
+        let prompt = match render(template, &tokens, conversation, context) {
+            Ok(prompt) => prompt,
+            Err(why) => return Verdict::Failed { expected: format!("a prompt by {template}"), found: why },
+        };
+        let found = match ids_of(&prompt, &tokenizer) {
+            Ok(found) => found,
+            Err(why) => return Verdict::Failed { expected: "ids".into(), found: why },
+        };
+        let tail = wanted.get(found.len()..).filter(|tail| !tail.is_empty()).map(|tail| texts(tail, &*tokenizer));
+        let wanted = match tail {
+            Some(tail) if exempt(&tail) => &wanted[..found.len()],
+            _ => wanted,
+        };
+        let verdict = Verdict::compare(&written(wanted), &written(&found));
+        if verdict != Verdict::Passed {
+            return verdict;
+        }
+    }
+    Verdict::Passed
+}
+
+/// The prompt of a conversation by a template of the folder.
+fn render(
+    template: &str,
+    tokens: &[(String, String)],
+    conversation: &Object,
+    context: &mut Context,
+) -> Result<Prompt, String> {
+    let folder = context.folders.templates.clone().ok_or("no templates were given (--templates)")?;
+    let now = context.jinja.now();
+    let template = context.jinja.template_with(&folder, template, tokens)?;
+    let conversation = super::read(conversation.clone()).map_err(|error| error.to_string())?;
+    let options = TemplateOptions { now, ..TemplateOptions::default() };
+    render_template(&conversation, &template, &options).map_err(|error| error.to_string())
+}
+
+/// The ids of a prompt as the reference encodes it, which the safe encoding of an honest prompt must equal.
+fn ids_of(prompt: &Prompt, tokenizer: &Arc<dyn Tokenizer>) -> Result<Vec<Json>, String> {
+    let encoder = Encoder::new(Arc::from([]), Arc::clone(tokenizer)).map_err(|error| error.to_string())?;
+    let reference = encoder.encode_reference(prompt).map_err(|error| error.to_string())?;
+    Ok(reference.ids().into_iter().map(|id| Json::from(i64::from(id))).collect())
+}
+
+/// A request for a row's conversation, tools and switches.
+pub(super) fn request(row: &Object, add_generation_prompt: bool) -> Object {
+    let mut request = object! {
+        "messages" => row.get("conversation").cloned().unwrap_or(Json::Null),
+        "add_generation_prompt" => add_generation_prompt,
+    };
+    for (key, name) in [("tools", "tools"), ("options", "chat_template_kwargs")] {
+        if let Some(value) = row.get(key).filter(|value| !value.is_null()) {
+            request.insert(name, value.clone());
+        }
+    }
+    request
+}
+
+fn texts(ids: &[Json], tokenizer: &dyn Tokenizer) -> String {
+    let id = |id: &Json| match id {
+        Json::Number(number) => tokenizer.token_text(u32::try_from(number.as_i64()?).ok()?),
+        _ => None,
+    };
+    ids.iter().filter_map(id).collect()
+}
+
+pub(super) fn written(ids: &[Json]) -> String {
+    json::write(&Json::Array(ids.to_vec()), &Layout::default())
+}

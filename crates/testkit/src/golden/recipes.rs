@@ -1,0 +1,74 @@
+//! Tokenizers that vectors make out of another one: the files of a folder with tokens added or renamed.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use rolecall::json::{self, Layout, Object};
+use rolecall::{Json, Tokenizer, object, tokenizer};
+
+use super::text;
+
+/// Recipes by the name that rows call them by, and the tokenizers once made.
+#[derive(Default)]
+pub(super) struct Recipes {
+    recipes: HashMap<String, Object>,
+    made: HashMap<String, Result<Arc<dyn Tokenizer>, String>>,
+}
+
+impl Recipes {
+    /// Takes the recipes of a meta line.
+    pub fn take(&mut self, recipes: &Object) {
+        self.made.clear();
+        self.recipes =
+            recipes.iter().filter_map(|(name, recipe)| Some((name.to_owned(), recipe.as_object()?.clone()))).collect();
+    }
+
+    /// The tokenizer of a name: made by a recipe, or the folder of that name as it is.
+    pub fn tokenizer(&mut self, name: &str, folder: Option<&Path>) -> Result<Arc<dyn Tokenizer>, String> {
+        let folder = folder.ok_or("no tokenizers were given (--tokenizers)")?;
+        let recipe = self.recipes.get(name);
+        let make = || match recipe {
+            Some(recipe) => make(recipe, folder),
+            None => tokenizer::load(&folder.join(name)).map(Arc::from).map_err(|error| error.to_string()),
+        };
+        self.made.entry(name.to_owned()).or_insert_with(make).clone()
+    }
+}
+
+/// A `tokenizer.json` with `added` appended to its added tokens and those of `renamed` under their new names.
+fn make(recipe: &Object, folder: &Path) -> Result<Arc<dyn Tokenizer>, String> {
+    let file = folder.join(text(recipe, "base")).join("tokenizer.json");
+    let source = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+    let Ok(Json::Object(mut tokenizer)) = json::parse(&source) else {
+        return Err(format!("{}: not a JSON object", file.display()));
+    };
+    let Some(Json::Array(tokens)) = tokenizer.get_mut("added_tokens") else {
+        return Err(format!("{}: no `added_tokens`", file.display()));
+    };
+    for entry in recipe.get("renamed").and_then(Json::as_array).unwrap_or_default() {
+        let Some([id, name]) = entry.as_array() else { return Err("a renamed token is [id, text]".into()) };
+        let token = tokens.iter_mut().filter_map(|token| match token {
+            Json::Object(token) => Some(token),
+            _ => None,
+        });
+        let renamed =
+            token.filter(|token| token.get("id") == Some(id)).map(|token| token.insert("content", name.clone()));
+        if renamed.count() != 1 {
+            return Err(format!("{}: not one token to rename", file.display()));
+        }
+    }
+    for entry in recipe.get("added").and_then(Json::as_array).unwrap_or_default() {
+        let Some([id, content, special]) = entry.as_array() else {
+            return Err("an added token is [id, text, special]".into());
+        };
+        tokens.push(Json::Object(object! {
+            "id" => id.clone(), "content" => content.clone(), "single_word" => false, "lstrip" => false,
+            "rstrip" => false, "normalized" => false, "special" => special.clone(),
+        }));
+    }
+    let bytes = json::write(&Json::Object(tokenizer), &Layout::default());
+    let (_, made) = tokenizer::load_bytes(bytes.as_bytes(), None).map_err(|error| error.to_string())?;
+    Ok(Arc::from(made))
+}

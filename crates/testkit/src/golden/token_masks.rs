@@ -1,0 +1,70 @@
+//! The ids of a rendered template, and which of them the reference's mask of generation blocks covers.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rolecall::json::{Layout, Object};
+use rolecall::{EncodedToken, Encoder, Json, Prompt, json};
+
+use super::Context;
+use crate::Verdict;
+
+/// The tokenizer that the rows were made with.
+const TOKENIZER: &str = "qwen3";
+const COUNT: &str = "qwen3_tokens";
+const RUNS: &str = "qwen3_mask_runs";
+const ERROR: &str = "qwen3_mask_error";
+const NO_MASK: &str = "templates have no loss masks yet";
+
+/// Whether a row says something of ids.
+pub(super) fn concerns(row: &Object) -> bool {
+    [COUNT, RUNS, ERROR].iter().any(|key| row.get(key).is_some())
+}
+
+/// Compares the number of ids, and the runs that stand for the prompt's generation blocks. A refused mask is pending: the library
+/// has no call that could refuse it.
+pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
+    if row.get(ERROR).is_some() {
+        return Verdict::Pending(NO_MASK);
+    }
+    let Some(tokenizer) = context.tokenizer(TOKENIZER) else {
+        return Verdict::cannot_run("its tokenizer is not there (--tokenizers DIR)");
+    };
+    let prompt = match context.jinja.render(row, context.folders.templates.as_deref()) {
+        Ok(Ok((prompt, _))) => prompt,
+        Ok(Err(error)) => return Verdict::Failed { expected: "a prompt".into(), found: error.to_string() },
+        Err(verdict) => return verdict,
+    };
+    let encoded = Encoder::new(Arc::from([]), tokenizer).and_then(|encoder| encoder.encode_reference(&prompt));
+    match encoded {
+        Ok(encoded) => {
+            let count = Json::from(encoded.tokens.len() as i64);
+            let found = Json::Array(runs(&prompt, &encoded.tokens));
+            let wanted = |key: &str| written(row.get(key).unwrap_or(&Json::Null));
+            Verdict::compare(&wanted(COUNT), &written(&count)).and(|| Verdict::compare(&wanted(RUNS), &written(&found)))
+        }
+        Err(error) => Verdict::Failed { expected: "ids".into(), found: error.to_string() },
+    }
+}
+
+/// Runs of ids from the one that holds a block's first character to the one that holds its last.
+fn runs(prompt: &Prompt, tokens: &[EncodedToken]) -> Vec<Json> {
+    let holds = |at: usize| tokens.iter().position(|token| token.start <= at && at < token.end);
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    for block in &prompt.generated {
+        let last = prompt.text()[..block.end].char_indices().next_back().map_or(0, |(at, _)| at);
+        // transformers: of a last character that is several ids, `char_to_token` gives the first; the last character of an empty
+        // block is the one before it, which may lie in the same id.
+        let (Some(first), Some(last)) = (holds(block.start), holds(last)) else { continue };
+        match runs.last_mut() {
+            _ if last < first => {}
+            Some(run) if run.end >= first => run.end = run.end.max(last + 1),
+            _ => runs.push(first..last + 1),
+        }
+    }
+    runs.into_iter().map(|run| Json::Array([run.start, run.end].map(|at| Json::from(at as i64)).to_vec())).collect()
+}
+
+fn written(json: &Json) -> String {
+    json::write(json, &Layout::compact())
+}
