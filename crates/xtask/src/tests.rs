@@ -29,7 +29,7 @@ fn closing_line(skipped: &str) -> String {
     reasons.sort_unstable();
     reasons.dedup();
     match tests.len() {
-        0 => "../shared is there: no test skipped anything; `.ci/run` also runs conformance with the reference systems"
+        0 => "no test skipped anything, since ../shared is there; `.ci/run` also runs conformance with the reference systems"
             .to_owned(),
         count => format!(
             "NOT TESTED, because ../shared is missing: conformance with the reference systems (`conform`), and parts of \
@@ -48,6 +48,6 @@ mod tests {
         let line = closing_line("b\tno template was tried\na\tno template was tried\na\tno ids were compared\n");
         assert!(line.ends_with("parts of 2 tests: no ids were compared; no template was tried"), "{line}");
         assert!(!line.contains('\n'), "{line}");
-        assert!(closing_line("").contains("no test skipped anything"));
+        assert!(closing_line("").starts_with("no test skipped anything"));
     }
 }
