@@ -111,8 +111,18 @@ fn copy_workspace(root: &Path, tree: &Path) -> Result<(), String> {
     let mut files: BTreeSet<PathBuf> = BTreeSet::new();
     for name in names.split('\0').filter(|name| !name.is_empty()) {
         let (from, to) = (root.join(name), tree.join(name));
-        let Ok(bytes) = fs::read(&from) else { continue };
         files.insert(to.clone());
+        if let Ok(target) = fs::read_link(&from) {
+            if fs::read_link(&to).is_ok_and(|known| known == target) {
+                continue;
+            }
+            to.parent()
+                .map_or(Ok(()), fs::create_dir_all)
+                .and_then(|()| std::os::unix::fs::symlink(target, &to))
+                .map_err(|error| format!("{}: {error}", to.display()))?;
+            continue;
+        }
+        let Ok(bytes) = fs::read(&from) else { continue };
         if fs::read(&to).is_ok_and(|known| known == bytes) {
             continue;
         }
@@ -128,7 +138,7 @@ fn copy_workspace(root: &Path, tree: &Path) -> Result<(), String> {
 fn remove_others(folder: &Path, files: &BTreeSet<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        if path.is_dir() {
+        if path.is_dir() && !path.is_symlink() {
             remove_others(&path, files)?;
         } else if !files.contains(&path) {
             fs::remove_file(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -181,15 +191,24 @@ fn write_sources(
     sources: &BTreeMap<String, String>,
     numbered: &[(u32, &Site)],
 ) -> Result<BTreeMap<String, Instrumented>, String> {
+    let switch = SWITCH.replace("MOST", &options.count.to_string());
+    let mut libraries: BTreeSet<String> =
+        options.crates.iter().map(|name| format!("crates/{name}/src/lib.rs")).collect();
     let mut written = BTreeMap::new();
     for (file, source) in sources {
         let own = numbered.iter().filter(|(_, site)| site.file == *file).copied().collect();
         let mut instrumented = instrument(source, own);
-        if options.crates.iter().any(|name| *file == format!("crates/{name}/src/lib.rs")) {
-            instrumented.text.push_str(&SWITCH.replace("MOST", &options.count.to_string()));
+        if libraries.remove(file) {
+            instrumented.text.push_str(&switch);
         }
         write_file(&tree.join(file), &instrumented.text)?;
         written.insert(file.clone(), instrumented);
+    }
+    // A kept plan has only the files with mutations in them; the others are as they were copied.
+    for file in libraries {
+        let path = tree.join(file);
+        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        write_file(&path, &(source + &switch))?;
     }
     Ok(written)
 }
@@ -248,13 +267,23 @@ fn check(options: &Options, tree: &Path) -> Result<Vec<(String, usize, usize)>, 
 fn compile_tests(tree: &Path) -> Result<Vec<PathBuf>, String> {
     eprintln!("compiling the tests");
     let output = cargo(tree)
-        .args(["test", "--workspace", "--exclude", "xtask", "--no-run", "--locked", "--color=never"])
+        .args([
+            "test",
+            "--workspace",
+            "--exclude",
+            "xtask",
+            "--no-run",
+            "--locked",
+            "--color=never",
+            "--message-format=short",
+        ])
         .stderr(Stdio::piped())
         .output()
         .map_err(|error| format!("cargo does not start: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
-        return Err(format!("the tests of the copy do not compile:\n{text}"));
+        let errors: Vec<&str> = text.lines().filter(|line| line.contains("error")).collect();
+        return Err(format!("the tests of the copy do not compile:\n{}", errors.join("\n")));
     }
     let mut binaries = Vec::new();
     for line in text.lines() {
