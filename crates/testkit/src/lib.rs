@@ -21,7 +21,7 @@ pub mod texts;
 mod toy;
 pub mod transcript;
 
-pub use fixture::Fixture;
+pub use fixture::{Fixture, Source};
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
 pub use matcher::matches;
