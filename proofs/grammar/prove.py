@@ -1,9 +1,10 @@
 """Tries grammars on the libraries that they are written for.
 
 In: cases of fixtures/grammar (a grammar in three languages, texts that it takes and texts that it does not) and lines of JSON of
-the same kind, as `grammar_cases` prints them; a tokenizer.json. Out: every text that a library judges otherwise, and a count.
+the same kind, as `grammar_cases` prints them; a tokenizer.json, or else one with a token for each byte. Out: every text that a library judges otherwise, and a count.
 
-    python prove.py --tokenizer FILE [--cases DIR] [--lines FILE]
+    python prove.py [--tokenizer FILE] [--cases DIR] [--lines FILE]
+    python prove.py [--tokenizer FILE] --added    prints the tokens that `grammar_cases` is to be told, a line each
 """
 
 import argparse
@@ -87,7 +88,7 @@ class Tokenizers:
     """A tokenizer with the control tokens of each case in it."""
 
     def __init__(self, path):
-        self.file = json.loads(pathlib.Path(path).read_text())
+        self.file = json.loads(pathlib.Path(path).read_text()) if path else of_bytes()
         self.known = {}
 
     def with_tokens(self, tokens):
@@ -104,6 +105,23 @@ class Tokenizers:
                     number += 1
             self.known[key] = llguidance.LLTokenizer(json.dumps(file))
         return self.known[key]
+
+
+def of_bytes():
+    """A tokenizer with a token for each byte, and one that ends a text."""
+    shown = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174]
+    hidden = [byte for byte in range(256) if byte not in shown]
+    letters = {byte: chr(byte) for byte in shown} | {byte: chr(256 + place) for place, byte in enumerate(hidden)}
+    flags = dict(single_word=False, lstrip=False, rstrip=False, normalized=False, special=True)
+    level = dict(type="ByteLevel", add_prefix_space=False, trim_offsets=True, use_regex=False)
+    vocabulary = {letters[byte]: byte for byte in range(256)}
+    return dict(
+        version="1.0",
+        added_tokens=[dict(id=256, content="<|endoftext|>", **flags)],
+        pre_tokenizer=level,
+        decoder=level,
+        model=dict(type="BPE", vocab=vocabulary, merges=[]),
+    )
 
 
 def read_case(path):
@@ -136,11 +154,15 @@ def read_cases(arguments):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--tokenizer", required=True)
+    parser.add_argument("--tokenizer")
+    parser.add_argument("--added", action="store_true")
     parser.add_argument("--cases")
     parser.add_argument("--lines")
     arguments = parser.parse_args()
     tokenizer = Tokenizers(arguments.tokenizer)
+    if arguments.added:
+        print(*(token["content"] for token in tokenizer.file["added_tokens"]), sep="\n")
+        return False
     engines = {"xgrammar structural tag": structural_tag, "xgrammar GBNF": gbnf, "llguidance Lark": lark}
     taken = dict.fromkeys(engines, 0)
     refused = dict.fromkeys(engines, 0)

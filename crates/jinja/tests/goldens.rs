@@ -7,7 +7,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 
-use common::{JsonInputs, shared};
+use common::{JsonInputs, reference};
 use rolecall_conversation::json::{self, Json, Object};
 use rolecall_jinja::{Context, DateTime, Environment, ErrorKind, Limits, Origin, Output, Tag, Template};
 
@@ -19,7 +19,11 @@ struct Case {
 
 #[test]
 fn every_template_renders_as_in_transformers() {
-    let (Some(golden), Some(templates)) = (shared("golden/hf_jinja.jsonl"), shared("templates")) else { return };
+    let what = "no template was rendered by the engine alone";
+    let (Some(golden), Some(templates)) = (reference("golden/hf_jinja.jsonl", what), reference("templates", what))
+    else {
+        return;
+    };
     let index = json::parse(&fs::read_to_string(templates.join("index.json")).unwrap()).unwrap();
     let entries = index.as_object().unwrap().get("templates").and_then(Json::as_array).unwrap();
     let tokens: BTreeMap<&str, &Object> = entries
@@ -112,7 +116,10 @@ fn every_template_renders_as_in_transformers() {
 /// input or a literal is that part, and a mark comes out only as its own input's.
 #[test]
 fn every_piece_is_what_it_says() {
-    let (Some(golden), Some(folder)) = (shared("golden/hf_jinja.jsonl"), shared("templates")) else { return };
+    let what = "no piece of a real template's output was looked up";
+    let (Some(golden), Some(folder)) = (reference("golden/hf_jinja.jsonl", what), reference("templates", what)) else {
+        return;
+    };
     let mut cases = Vec::new();
     for line in fs::read_to_string(golden).unwrap().lines() {
         let row = json::parse(line).unwrap();

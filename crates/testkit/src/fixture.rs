@@ -3,6 +3,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
+/// Who says that an expectation is right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Another system, with its revision. `UPDATE=1` never overwrites it.
+    Reference(String),
+    /// A person wrote it, or read our own output and found it right.
+    ByHand(String),
+    /// Our own output, which nobody compared with anything.
+    Own(String),
+}
+
 /// A case in a file: sections, each opened by a line `--- name`, nothing trimmed.
 ///
 /// A section holds the lines below its opening one; the line break before the next opening line (and the last one of
@@ -77,12 +88,32 @@ impl Fixture {
         self.section(name).unwrap_or_else(|| panic!("{}: no section `{name}`", self.path.display()))
     }
 
-    /// Compares what came out with a section. With `UPDATE=1` in the environment the file is rewritten instead.
+    /// Where the expectation in a section comes from: the case says so in a section `source`, or the nearest file `SOURCES`
+    /// above it does.
+    pub fn source(&self, name: &str) -> Result<Source, String> {
+        let (mut place, mut text) = (self.path.clone(), self.section("source").map(str::to_owned));
+        for folder in self.path.ancestors().skip(1) {
+            if let Some(found) = text.as_deref().and_then(|text| source_in(text, name)) {
+                return found.map_err(|error| format!("{}: {error}", place.display()));
+            }
+            if folder.ends_with("fixtures") {
+                break;
+            }
+            place = folder.join("SOURCES");
+            text = fs::read_to_string(&place).ok();
+        }
+        Err(format!("{}: no `SOURCES` above it and no section `source` says who knows `{name}`", self.path.display()))
+    }
+
+    /// Compares what came out with a section. With `UPDATE=1` in the environment the file is rewritten instead, unless a
+    /// reference says what is right.
     pub fn expect(&mut self, name: &str, found: &str) {
+        let source = self.source(name).unwrap_or_else(|error| panic!("{error}"));
         if self.section(name) == Some(found) {
             return;
         }
-        if env::var_os("UPDATE").is_some() {
+        let is_ours = !matches!(source, Source::Reference(_)) || self.section(name).is_none();
+        if env::var_os("UPDATE").is_some() && is_ours {
             match self.sections.iter_mut().find(|(known, _)| known == name) {
                 Some((_, body)) => *body = found.to_owned(),
                 None => self.sections.push((name.to_owned(), found.to_owned())),
@@ -92,7 +123,11 @@ impl Fixture {
         }
         let expected = self.section(name).unwrap_or("(no such section)");
         let path = self.path.display();
-        panic!("{path}: `{name}` differs (UPDATE=1 rewrites it)\n--- expected\n{expected}\n--- found\n{found}\n");
+        let advice = match source {
+            Source::Reference(reference) => format!("it is from {reference}, so UPDATE=1 does not rewrite it"),
+            Source::ByHand(_) | Source::Own(_) => "UPDATE=1 rewrites it".to_owned(),
+        };
+        panic!("{path}: `{name}` differs ({advice})\n--- expected\n{expected}\n--- found\n{found}\n");
     }
 
     fn write(&self) {
@@ -102,6 +137,30 @@ impl Fixture {
         }
         fs::write(&self.path, text).unwrap_or_else(|error| panic!("{}: {error}", self.path.display()));
     }
+}
+
+/// The source that a text names for a section: the first line `NAME, NAME: KIND: WHAT` whose names have it; `*` is every name.
+fn source_in(text: &str, name: &str) -> Option<Result<Source, String>> {
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    for line in lines {
+        let Some((names, rest)) = line.split_once(": ") else {
+            return Some(Err(format!("expected `NAME: KIND: WHAT`, found {line:?}")));
+        };
+        // `ids *` is `ids` of anything.
+        let fits = |known: &str| known == name || known.strip_suffix('*').is_some_and(|start| name.starts_with(start));
+        if !names.split(',').map(str::trim).any(fits) {
+            continue;
+        }
+        let (kind, what) = rest.split_once(": ").unwrap_or((rest, ""));
+        return Some(match (kind, what) {
+            ("reference", "") => Err(format!("expected a reference and its revision in {line:?}")),
+            ("reference", what) => Ok(Source::Reference(what.to_owned())),
+            ("by hand", what) => Ok(Source::ByHand(what.to_owned())),
+            ("our own output", what) => Ok(Source::Own(what.to_owned())),
+            _ => Err(format!("expected `reference`, `by hand` or `our own output` in {line:?}")),
+        });
+    }
+    None
 }
 
 fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
@@ -118,7 +177,35 @@ fn collect(folder: &Path, paths: &mut Vec<PathBuf>) {
 
 #[cfg(test)]
 mod tests {
-    use super::Fixture;
+    use super::{Fixture, Source, source_in};
+
+    #[test]
+    fn a_source_is_named_for_each_section() {
+        let text = "# note\nprompt, ids *: reference: system 1.2\n*: our own output\n";
+        assert_eq!(source_in(text, "prompt"), Some(Ok(Source::Reference("system 1.2".to_owned()))));
+        assert_eq!(source_in(text, "ids small"), Some(Ok(Source::Reference("system 1.2".to_owned()))));
+        assert_eq!(source_in(text, "segments"), Some(Ok(Source::Own(String::new()))));
+        assert_eq!(source_in("prompt: by hand: read", "error"), None);
+        assert!(source_in("*: reference", "error").is_some_and(|found| found.is_err()));
+        assert!(source_in("*: somebody", "error").is_some_and(|found| found.is_err()));
+    }
+
+    #[test]
+    fn an_update_does_not_overwrite_what_a_reference_said() {
+        let path = std::env::temp_dir().join(format!("rolecall-source-{}.case", std::process::id()));
+        let text = "--- source\n*: reference: system 1.2\n--- out\nx\n";
+        std::fs::write(&path, text).unwrap();
+        let mut fixture = Fixture::read(path.clone());
+        assert_eq!(fixture.source("out"), Ok(Source::Reference("system 1.2".to_owned())));
+        let refused = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| fixture.expect("out", "y")));
+        let kept = std::fs::read_to_string(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        assert!(
+            refused
+                .is_err_and(|said| said.downcast_ref::<String>().is_some_and(|said| said.contains("does not rewrite")))
+        );
+        assert_eq!(kept, text);
+    }
 
     #[test]
     fn sections_are_not_trimmed() {

@@ -17,34 +17,23 @@ mod matcher;
 pub mod outputs;
 mod pins;
 mod report;
+mod shared;
 pub mod texts;
 mod toy;
 pub mod transcript;
 
-pub use fixture::Fixture;
+pub use fixture::{Fixture, Source};
 pub use gguf::{flaw_of, gguf_of, read_gguf, write_gguf};
 pub use makers::{Makers, Pair};
 pub use matcher::matches;
 pub use pins::Pins;
 pub use report::{Report, Verdict};
+pub use shared::{say_skipped, shared};
 pub use toy::Toy;
 
-use std::io::Write;
 use std::path::PathBuf;
 
 /// The root folder of the workspace.
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
-}
-
-/// Says that references are not there and what was therefore not tried, past the capture of a test's output.
-pub fn say_skipped(what: &str) {
-    // A test has nowhere else to say it.
-    let _ = writeln!(std::io::stderr(), "skipped: ../shared is not there, so {what}");
-}
-
-/// The folder of references beside the workspace, if it is there.
-pub fn shared() -> Option<PathBuf> {
-    let folder = root().join("../shared");
-    folder.join("golden").is_dir().then_some(folder)
 }

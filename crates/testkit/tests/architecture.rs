@@ -3,27 +3,40 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use rolecall::{Json, json};
 
-/// Which of our crates each may use. What is not listed here does not exist.
-const ARROWS: &[(&str, &[&str])] = &[
-    ("rolecall-text", &[]),
-    ("rolecall-conversation", &[]),
-    ("rolecall-jinja", &["rolecall-text"]),
-    ("rolecall-format", &["rolecall-text", "rolecall-conversation"]),
-    ("rolecall-render", &["rolecall-format", "rolecall-jinja", "rolecall-text", "rolecall-conversation"]),
-    ("rolecall-parse", &["rolecall-format", "rolecall-conversation"]),
-    ("rolecall-infer", &["rolecall-format", "rolecall-render", "rolecall-parse", "rolecall-conversation"]),
-    ("rolecall-grammar", &["rolecall-format", "rolecall-conversation"]),
-    ("rolecall-encode", &["rolecall-render", "rolecall-format"]),
-    ("rolecall-interop", &["rolecall-format", "rolecall-render", "rolecall-conversation"]),
-    ("rolecall-openai", &["rolecall-conversation"]),
+/// What a crate may know of the world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// Takes values and returns values: no files, network, clock or environment, and no model by name.
+    Core,
+    /// Part of the product that may touch files; names no model either.
+    Edge,
+    /// Tests and tools for people who work here.
+    Workshop,
+}
+use Kind::{Core, Edge, Workshop};
+
+/// All crates: what each is, and which of ours it may use. The other tests of this file take their crates from here.
+const ARROWS: &[(&str, Kind, &[&str])] = &[
+    ("rolecall-text", Core, &[]),
+    ("rolecall-conversation", Core, &[]),
+    ("rolecall-jinja", Core, &["rolecall-text"]),
+    ("rolecall-format", Core, &["rolecall-text", "rolecall-conversation"]),
+    ("rolecall-render", Core, &["rolecall-format", "rolecall-jinja", "rolecall-text", "rolecall-conversation"]),
+    ("rolecall-parse", Core, &["rolecall-format", "rolecall-conversation"]),
+    ("rolecall-infer", Core, &["rolecall-format", "rolecall-render", "rolecall-parse", "rolecall-conversation"]),
+    ("rolecall-grammar", Core, &["rolecall-format", "rolecall-conversation"]),
+    ("rolecall-encode", Core, &["rolecall-render", "rolecall-format"]),
+    ("rolecall-interop", Core, &["rolecall-format", "rolecall-render", "rolecall-conversation"]),
+    ("rolecall-openai", Core, &["rolecall-conversation"]),
     (
         "rolecall",
+        Edge,
         &[
             "rolecall-text",
             "rolecall-conversation",
@@ -37,9 +50,10 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rolecall-openai",
         ],
     ),
-    ("rolecall-testkit", &["rolecall"]),
+    ("rolecall-testkit", Workshop, &["rolecall"]),
     (
         "rolecall-cli",
+        Edge,
         &[
             "rolecall",
             "rolecall-conversation",
@@ -52,8 +66,16 @@ const ARROWS: &[(&str, &[&str])] = &[
             "rolecall-openai",
         ],
     ),
-    ("rolecall-benches", &["rolecall"]),
+    ("rolecall-benches", Workshop, &["rolecall"]),
+    ("xtask", Workshop, &[]),
 ];
+
+/// The source folders of all crates of some kinds.
+fn sources_of(kinds: &[Kind]) -> Vec<PathBuf> {
+    let folder = |name: &str| name.strip_prefix("rolecall-").unwrap_or(name).to_owned();
+    let chosen = ARROWS.iter().filter(|(_, kind, _)| kinds.contains(kind));
+    chosen.map(|(name, ..)| rolecall_testkit::root().join("crates").join(folder(name)).join("src")).collect()
+}
 
 #[test]
 fn arrows_between_crates_point_one_way() {
@@ -66,7 +88,7 @@ fn arrows_between_crates_point_one_way() {
     let metadata = json::parse(std::str::from_utf8(&output.stdout).unwrap()).expect("cargo writes JSON");
     let packages = metadata.as_object().and_then(|metadata| metadata.get("packages")).and_then(Json::as_array).unwrap();
     let allowed: BTreeMap<&str, BTreeSet<&str>> =
-        ARROWS.iter().map(|(name, uses)| (*name, uses.iter().copied().collect())).collect();
+        ARROWS.iter().map(|(name, _, uses)| (*name, uses.iter().copied().collect())).collect();
     let mut seen = BTreeSet::new();
     for package in packages.iter().filter_map(Json::as_object) {
         let name = package.get("name").and_then(Json::as_str).unwrap();
@@ -97,9 +119,8 @@ fn no_model_is_named_in_library_source() {
     .map(str::to_owned)
     .into();
     words.insert("<|im_start".to_owned());
-    for name in ["text", "conversation", "jinja", "format", "render", "encode", "interop", "openai", "rolecall", "cli"]
-    {
-        for (path, line, code) in code_lines(&rolecall_testkit::root().join("crates").join(name).join("src")) {
+    for folder in sources_of(&[Core, Edge]) {
+        for (path, line, code) in code_lines(&folder) {
             let code = code.to_lowercase();
             let named = words.iter().find(|word| code.contains(word.as_str()));
             assert!(named.is_none(), "{path}:{line} names a model: {code}");
@@ -110,12 +131,48 @@ fn no_model_is_named_in_library_source() {
 /// Core crates take values and give values: no files, no network, no clock, no environment. (The facade loads files.)
 #[test]
 fn core_crates_touch_nothing_outside() {
-    for name in ["text", "conversation", "jinja", "format", "render", "encode", "interop", "openai"] {
-        for (path, line, code) in code_lines(&rolecall_testkit::root().join("crates").join(name).join("src")) {
+    for folder in sources_of(&[Core]) {
+        for (path, line, code) in code_lines(&folder) {
             for outside in ["std::fs", "fs::read", "std::net", "std::env", "SystemTime", "Instant::now", "std::process"]
             {
                 assert!(!code.contains(outside), "{path}:{line} reaches outside: {code}");
             }
+        }
+    }
+}
+
+/// A test that looks for `../shared` and does not find it says what it did not try, so that `cargo xtask test` can sum it up.
+#[test]
+fn whoever_looks_for_references_says_what_is_skipped_without_them() {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(rolecall_testkit::root().join("crates")).unwrap().filter_map(Result::ok) {
+        for folder in ["src", "tests"] {
+            rust_files(&entry.path().join(folder), &mut files);
+        }
+    }
+    let mut looking = 0;
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        let code: String =
+            text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
+        if ["testkit/src/shared.rs", "testkit/tests/architecture.rs"].iter().any(|known| path.ends_with(known)) {
+            continue;
+        }
+        let looks = code.matches("testkit::shared()").count() + code.matches("shared::shared()").count();
+        let says = code.matches("say_skipped(").count();
+        assert!(says >= looks, "{}: looks for references {looks} times and says {says} skips", path.display());
+        assert!(!code.contains("\"../shared") && !code.contains("/../shared"), "{}: use `shared()`", path.display());
+        looking += looks;
+    }
+    assert!(looking > 10, "only {looking} tests look for references");
+}
+
+fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path()) {
+        match path.is_dir() {
+            true => rust_files(&path, files),
+            false if path.extension().is_some_and(|ending| ending == "rs") => files.push(path),
+            false => {}
         }
     }
 }

@@ -14,6 +14,9 @@ pub mod attacks;
 #[path = "../../../testkit/src/fixture.rs"]
 pub mod fixture;
 mod json_inputs;
+/// Where references are, and what is said when they are not.
+#[path = "../../../testkit/src/shared.rs"]
+pub mod shared;
 pub mod usage;
 
 pub use json_inputs::JsonInputs;
@@ -23,14 +26,13 @@ pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// A folder of reference files beside the project, where there is one.
-pub fn shared(name: &str) -> Option<PathBuf> {
-    let path = root().join("../shared").join(name);
-    if path.exists() {
-        return Some(path);
+/// A file or folder of references beside the project, where there is one; `what` is not tried without it.
+pub fn reference(name: &str, what: &str) -> Option<PathBuf> {
+    let path = shared::shared().map(|folder| folder.join(name)).filter(|path| path.exists());
+    if path.is_none() {
+        shared::say_skipped(what);
     }
-    eprintln!("SKIPPED: there is no ../shared/{name} beside the project");
-    None
+    path
 }
 
 /// What each tag below a value stands for: a path as one would write it.

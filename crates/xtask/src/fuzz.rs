@@ -1,0 +1,143 @@
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+Runs each libFuzzer target for a while, on the stable compiler.
+
+    cargo xtask fuzz [OPTION ..]
+
+    --seconds N    how long each target runs                           [60]
+    --target NAME  runs this target alone; NAME is CRATE/TARGET
+    --seed N       where libFuzzer's random numbers begin              [20261122]
+
+A target is a binary of crates/CRATE/fuzz. It is built with coverage counters, debug assertions and overflow checks. The corpus
+is kept in target/fuzz/corpus and grows from run to run; an input that fails is written to target/fuzz/failures and named.
+A C++ compiler builds libFuzzer. The exit code is 0 if no target found anything.
+";
+
+/// What tells libFuzzer which code ran. `cargo fuzz` passes the same; only its sanitizers need a nightly compiler.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
+
+/// Runs each fuzz target for some time.
+pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
+    let (mut seconds, mut seed, mut only) = ("60".to_owned(), "20261122".to_owned(), None);
+    let mut arguments = arguments.iter();
+    while let Some(name) = arguments.next() {
+        let mut value = || arguments.next().cloned().ok_or_else(|| format!("{name} needs a value"));
+        match name.as_str() {
+            "--help" | "-h" => {
+                print!("{HELP}");
+                return Ok(ExitCode::SUCCESS);
+            }
+            "--seconds" => seconds = value()?,
+            "--seed" => seed = value()?,
+            "--target" => only = Some(value()?),
+            other => return Err(format!("unknown option {other}; --help lists the options")),
+        }
+    }
+    let all = targets(&crate::root())?;
+    let chosen: Vec<&Target> =
+        all.iter().filter(|target| only.as_ref().is_none_or(|only| *only == target.name())).collect();
+    if chosen.is_empty() {
+        let names: Vec<String> = all.iter().map(Target::name).collect();
+        return Err(format!("no such target; there are {}", names.join(", ")));
+    }
+    let (host, mut failed) = (host()?, Vec::new());
+    for target in &chosen {
+        target.build(&host)?;
+        if !target.run(&host, &seconds, &seed)? {
+            failed.push(target.name());
+        }
+    }
+    match failed.is_empty() {
+        true => println!("\n{} fuzz targets ran {seconds} s each and found nothing", chosen.len()),
+        false => println!("\nfuzz targets that FAILED: {}", failed.join(", ")),
+    }
+    Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A binary of a crate's `fuzz` folder.
+struct Target {
+    of: String,
+    binary: String,
+    folder: PathBuf,
+}
+
+/// All targets, by the manifests of the `fuzz` folders.
+fn targets(root: &Path) -> Result<Vec<Target>, String> {
+    let mut targets = Vec::new();
+    let entries = fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
+    for folder in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        let Ok(manifest) = fs::read_to_string(folder.join("fuzz/Cargo.toml")) else { continue };
+        for binary in manifest.split("[[bin]]").skip(1) {
+            let name = binary.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap_or_default();
+            let of = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            targets.push(Target { of, binary: name.trim_end_matches('"').to_owned(), folder: folder.join("fuzz") });
+        }
+    }
+    targets.sort_by_key(Target::name);
+    Ok(targets)
+}
+
+impl Target {
+    fn name(&self) -> String {
+        format!("{}/{}", self.of, self.binary)
+    }
+
+    fn build(&self, host: &str) -> Result<(), String> {
+        println!("\n{}: building", self.name());
+        let status = crate::cargo()
+            .args(["build", "--release", "--locked", "--quiet", "--bin", &self.binary])
+            // With a target named, the flags are for the target and not for build scripts.
+            .args(["--target", host, "--manifest-path"])
+            .arg(self.folder.join("Cargo.toml"))
+            .env("CARGO_TARGET_DIR", crate::root().join("target/fuzz/build"))
+            .env("RUSTFLAGS", COVERAGE)
+            .status()
+            .map_err(|error| format!("cargo does not start: {error}"))?;
+        if status.success() { Ok(()) } else { Err(format!("{} does not build", self.name())) }
+    }
+
+    /// Whether nothing was found.
+    fn run(&self, host: &str, seconds: &str, seed: &str) -> Result<bool, String> {
+        println!("{}: running for {seconds} s", self.name());
+        let kept = crate::root().join("target/fuzz");
+        let (corpus, failures) = (kept.join("corpus").join(self.name()), kept.join("failures").join(self.name()));
+        for folder in [&corpus, &failures] {
+            fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        }
+        let mut command = Command::new(kept.join("build").join(host).join("release").join(&self.binary));
+        command.args([
+            &format!("-max_total_time={seconds}"),
+            &format!("-seed={seed}"),
+            &format!("-artifact_prefix={}/", failures.display()),
+            "-max_len=16384",
+            "-timeout=20",
+            "-rss_limit_mb=2048",
+            "-print_final_stats=1",
+            "-verbosity=0",
+        ]);
+        let dictionary = self.folder.join(format!("{}.dict", self.binary));
+        if dictionary.exists() {
+            command.arg(format!("-dict={}", dictionary.display()));
+        }
+        command.arg(&corpus);
+        let seeds = self.folder.join("seeds").join(&self.binary);
+        if seeds.is_dir() {
+            command.arg(seeds);
+        }
+        let status = command.status().map_err(|error| format!("{}: {error}", self.name()))?;
+        Ok(status.success())
+    }
+}
+
+/// The platform that rustc compiles for when nobody names one.
+fn host() -> Result<String, String> {
+    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc does not start: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    host.map(str::to_owned).ok_or_else(|| "rustc names no host".to_owned())
+}

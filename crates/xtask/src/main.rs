@@ -1,0 +1,51 @@
+//! In: a verb. Out: what the commands that it runs print, and one closing line of ours.
+//! Between: `tests` runs all tests and tells what was skipped, `mutants` plants bugs and looks for a test that fails,
+//! `fuzz` runs each fuzz target for a while.
+//! Start reading at [`main`].
+
+mod fuzz;
+mod mutants;
+mod tests;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+const HELP: &str = "\
+Commands for people who work on rolecall.
+
+    cargo xtask test [ARGUMENT ..]   run all tests; the last line says what was not tested
+    cargo xtask mutants [OPTION ..]  plant bugs and check that a test catches each (--help has the options)
+    cargo xtask fuzz [OPTION ..]     run each fuzz target for a while (--help has the options)
+";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let result = match arguments.first().map(String::as_str) {
+        Some("test") => tests::run(&arguments[1..]),
+        Some("mutants") => mutants::run(&arguments[1..]),
+        Some("fuzz") => fuzz::run(&arguments[1..]),
+        Some("--help" | "-h" | "help") => {
+            print!("{HELP}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("{HELP}");
+            return ExitCode::from(2);
+        }
+    };
+    result.unwrap_or_else(|error| {
+        eprintln!("error: {error}");
+        ExitCode::from(2)
+    })
+}
+
+/// The root folder of the workspace.
+fn root() -> PathBuf {
+    let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    folder.canonicalize().unwrap_or(folder)
+}
+
+/// Cargo, as the caller names it.
+fn cargo() -> Command {
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+}

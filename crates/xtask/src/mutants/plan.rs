@@ -1,0 +1,157 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::Options;
+use super::site::{Site, sites};
+
+/// The mutations of a run, in the order in which they are tried.
+pub struct Plan {
+    pub sites: Vec<Site>,
+    /// The files that they are in, as they were.
+    pub sources: BTreeMap<String, String>,
+}
+
+impl Plan {
+    pub fn site(&self, id: u32) -> (&Site, &str) {
+        let site = &self.sites[id as usize];
+        (site, self.sources.get(&site.file).map_or("", String::as_str))
+    }
+
+    /// Writes which mutations of `drawn` were chosen. The plan can be read as long as the source is what it was.
+    pub fn write(&self, folder: &Path) -> Result<(), String> {
+        let mut text = format!("digest\t{:016x}\n", digest(&self.sources));
+        for (id, site) in self.sites.iter().enumerate() {
+            let told = site.told(self.site(id as u32).1);
+            text.push_str(&format!("{id}\t{}\t{}\t{}\t{told}\n", site.file, site.line, site.column));
+        }
+        let path = folder.join("plan");
+        fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        let originals = folder.join("originals");
+        for (file, source) in &self.sources {
+            write_file(&originals.join(file), source)?;
+        }
+        Ok(())
+    }
+
+    /// Reads a plan with the sources that it was made for.
+    pub fn read(folder: &Path) -> Result<Plan, String> {
+        let path = folder.join("plan");
+        let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let (mut sources, mut known) = (BTreeMap::new(), BTreeMap::new());
+        let mut chosen = Vec::new();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.splitn(5, '\t').collect();
+            let [_, file, line, column, told] = fields[..] else { return Err(format!("not a plan: {line:?}")) };
+            if !sources.contains_key(file) {
+                let path = folder.join("originals").join(file);
+                let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+                known.insert(file.to_owned(), sites(file, &source)?);
+                sources.insert(file.to_owned(), source);
+            }
+            let place = (line.to_owned(), column.to_owned(), told.to_owned());
+            let of_file = &known[file];
+            let site = of_file
+                .iter()
+                .find(|site| (site.line.to_string(), site.column.to_string(), site.told(&sources[file])) == place)
+                .ok_or_else(|| format!("{file}:{line}: the source is not what the plan was made for"))?;
+            chosen.push(site.clone());
+        }
+        Ok(Plan { sites: chosen, sources })
+    }
+
+    /// Whether the files of this plan are unchanged in the workspace.
+    pub fn is_fresh(&self, root: &Path) -> bool {
+        self.sources.iter().all(|(file, source)| fs::read_to_string(root.join(file)).is_ok_and(|now| now == *source))
+    }
+}
+
+/// All mutations of the crates in random order, with how many of each crate are wanted.
+pub struct Drawn {
+    pub by_crate: Vec<(usize, Vec<Site>)>,
+    pub sources: BTreeMap<String, String>,
+}
+
+/// Finds every site and shuffles them by the seed. Each crate gets its share by the lines of its source.
+pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
+    let (mut by_crate, mut sources) = (Vec::new(), BTreeMap::new());
+    let mut lines = Vec::new();
+    for (number, name) in options.crates.iter().enumerate() {
+        let mut paths = BTreeSet::new();
+        source_files(&root.join("crates").join(name).join("src"), &mut paths)?;
+        let (mut all, mut count) = (Vec::new(), 0);
+        for path in paths {
+            let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+            let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            count += source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default().lines().count();
+            all.extend(sites(&file, &source)?);
+            sources.insert(file, source);
+        }
+        let mut random = Random(options.seed.wrapping_add(number as u64 * 0x1_0000_0000));
+        random.shuffle(&mut all);
+        by_crate.push(all);
+        lines.push(count);
+    }
+    let total: usize = lines.iter().sum();
+    // The shares before each crate are rounded, so that they add up.
+    let (mut before, mut given, mut wanted) = (0, 0, Vec::new());
+    for count in lines {
+        before += count;
+        let until = (options.count * before + total / 2) / total.max(1);
+        wanted.push(until - given);
+        given = until;
+    }
+    Ok(Drawn { by_crate: wanted.into_iter().zip(by_crate).collect(), sources })
+}
+
+fn source_files(folder: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
+        let is_tests = path.file_stem().is_some_and(|name| name == "tests");
+        match path.is_dir() {
+            _ if is_tests => {}
+            true => source_files(&path, paths)?,
+            false if path.extension().is_some_and(|ending| ending == "rs") => {
+                paths.insert(path);
+            }
+            false => {}
+        }
+    }
+    Ok(())
+}
+
+pub fn write_file(path: &Path, text: &str) -> Result<(), String> {
+    if fs::read_to_string(path).is_ok_and(|known| known == text) {
+        return Ok(());
+    }
+    path.parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// FNV-1a over names and texts.
+fn digest(sources: &BTreeMap<String, String>) -> u64 {
+    let bytes = sources.iter().flat_map(|(file, source)| file.bytes().chain(source.bytes()));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for end in (1..items.len()).rev() {
+            let other = (self.next() % (end as u64 + 1)) as usize;
+            items.swap(end, other);
+        }
+    }
+}
