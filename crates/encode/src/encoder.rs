@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rolecall_format::{Control, ControlId, InText};
@@ -68,10 +69,9 @@ impl Encoder {
         let protected = Protected::new(protection, tokenizer.as_ref())?;
         let tokenizer = tokenizer.keeping_out(&protected.ids())?;
         // Added tokens are cut out before any vocabulary is asked; a word of the vocabulary must be kept out by it.
-        let is_added = |id: u32| tokenizer.added_tokens().iter().any(|token| token.id == id);
-        if let Some(token) =
-            protected.tokens().find(|token| !is_added(token.id) && is_text(token.id, tokenizer.as_ref()))
-        {
+        let added: HashSet<u32> = tokenizer.added_tokens().iter().map(|token| token.id).collect();
+        let words = || protected.tokens().filter(|token| !added.contains(&token.id));
+        if let Some(token) = words().find(|token| is_text(token.id, tokenizer.as_ref())) {
             return Err(Error::ForgeableControl { token: token.text.clone(), id: token.id });
         }
         Ok(Encoder {

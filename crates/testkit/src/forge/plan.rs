@@ -178,9 +178,9 @@ fn compile(name: &str, source: &str, tokens: &[(String, String)]) -> Option<Prog
     }
     let protection = Arc::new(Protection::of_template(name, &template));
     // All of its text: what is a literal of it stands there, unless it is put together.
-    let mut literals = vec![template.source().to_owned()];
+    let mut literals = vec![without_comments(template.source())];
     literals.extend(tokens.iter().map(|(_, text)| text.clone()));
-    literals.extend(ROLES.map(|role| format!("<|{role}|>")).into_iter().filter(|_| source.contains("role")));
+    literals.extend(ROLES.map(|role| format!("<|{role}|>")).into_iter().filter(|_| joins_roles(source)));
     let voice = Voice::Template { template: Arc::new(template), habits: Arc::new(Habits::of(&analysis)), gated };
     Some(Program {
         name: name.to_owned(),
@@ -190,6 +190,23 @@ fn compile(name: &str, source: &str, tokens: &[(String, String)]) -> Option<Prog
         gates: gates.into(),
         literals: literals.into(),
     })
+}
+
+/// Whether a source writes a role between bars, however it puts the two together.
+fn joins_roles(source: &str) -> bool {
+    let squeezed: String = source.chars().filter(|c| !c.is_whitespace() && !"'\"+~{}".contains(*c)).collect();
+    let roles = ["m.role", "message.role", "m[role]", "message[role]", "role"];
+    roles.iter().any(|role| squeezed.contains(&format!("<|{role}|>")))
+}
+
+fn without_comments(source: &str) -> String {
+    let mut text = String::new();
+    let mut rest = source;
+    while let Some((before, comment)) = rest.split_once("{#") {
+        text.push_str(before);
+        rest = comment.split_once("#}").map_or("", |(_, behind)| behind);
+    }
+    text + rest
 }
 
 fn is_token(word: &str) -> bool {

@@ -121,7 +121,7 @@ fn without(file: Json, tokens: &[&str]) -> Json {
 /// A file with added tokens that are text: tags, a word, a run of one character, one that takes white space.
 fn adding(file: Json) -> Json {
     let Json::Object(mut file) = file else { return file };
-    let words = ["<b>", "</b>", "<table>", "the one", "----", "<hr>", "word"];
+    let words = ["<b>", "</b>", "<table>", "the-one", "----", "<hr>", "word"];
     let size = file
         .get("model")
         .and_then(|model| model.as_object()?.get("vocab")?.as_object().map(|vocab| vocab.iter().count()));

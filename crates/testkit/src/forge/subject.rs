@@ -105,7 +105,7 @@ impl Subject {
                 Voice::Format(format) => Some(format.as_ref()),
                 Voice::Template { .. } => None,
             };
-            let protected = protected(&encoder, format, &self.marks.literals);
+            let protected = protected(&encoder, format, &self.marks);
             Ok(Bound { spelled: spelled(&encoder, &protected), protected, encoder })
         });
         bound.as_ref().map_err(String::clone)
@@ -123,7 +123,7 @@ fn conversation(request: Json) -> Result<Conversation, String> {
 
 /// The ids that text must never become, found without the encoder's own set: what is flagged special, what a file names, what the
 /// words of a template or format spell, and what a format calls its own.
-pub fn protected(encoder: &Encoder, format: Option<&Format>, words: &[String]) -> HashMap<u32, Vec<String>> {
+pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> HashMap<u32, Vec<String>> {
     let tokenizer = encoder.tokenizer();
     let mut protected: HashMap<u32, Vec<String>> = HashMap::new();
     let listed = tokenizer.chat_control_tokens();
@@ -136,10 +136,22 @@ pub fn protected(encoder: &Encoder, format: Option<&Format>, words: &[String]) -
     for token in tokenizer.added_tokens() {
         let is_word = match listed {
             Some(listed) => listed.contains(&token.text),
-            None => words.iter().any(|word| word.contains(&token.text)),
+            None => marks.literals.iter().any(|literal| literal.contains(&token.text)),
         };
         if token.special || is_word || is_named(token.id, &token.text) {
             protected.entry(token.id).or_default().push(token.text.clone());
+        }
+    }
+    // What a template spells and the tokenizer knows as one token, whether it says so or not.
+    let is_spelled = |word: &&String| listed.is_none() && marks.literals.iter().any(|literal| literal.contains(*word));
+    for word in marks.words.iter().filter(is_spelled) {
+        let mut tokens = Vec::new();
+        let encoded = tokenizer.encode_reference(word, Place::Inside, &mut tokens);
+        if let (Ok(()), [token]) = (encoded, tokens.as_slice())
+            && tokenizer.token_text(token.id).as_ref() == Some(word)
+            && !protected.contains_key(&token.id)
+        {
+            protected.insert(token.id, vec![word.clone()]);
         }
     }
     for control in format.into_iter().flat_map(|format| format.controls.iter()) {
