@@ -13,7 +13,9 @@ use std::sync::Arc;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
 use rolecall::tokenizer::{self, Cached};
-use rolecall::{ChatTemplate, Conversation, Encoder, Growing, Json, Prompt, TemplateOptions, json, render_template};
+use rolecall::{
+    ChatTemplate, Conversation, Encoder, Growing, Json, Prompt, Protection, TemplateOptions, json, render_template,
+};
 use rolecall_benches::{Runner, race};
 
 /// ChatML, written for this benchmark.
@@ -73,7 +75,8 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
 
     let template = ChatTemplate::compile(TEMPLATE, Vec::new()).expect("a valid template");
     let tokenizer: Arc<dyn tokenizer::Tokenizer> = Arc::from(tokenizer::load(folder).expect("it loads"));
-    let encoder = Arc::new(Encoder::new(Arc::from([]), Arc::clone(&tokenizer)).expect("it fits"));
+    let protection = Protection::of_template("default", &template);
+    let encoder = Arc::new(Encoder::new(&protection, Arc::clone(&tokenizer)).expect("it fits"));
     let render = |text: &str| -> Prompt {
         let conversation = Conversation::from_json(json::parse(text).expect("valid JSON")).expect("a conversation");
         render_template(&conversation, &template, &TemplateOptions::default()).expect("it renders")
@@ -94,7 +97,7 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
         turn.set(turn.get() + 1);
         render(&conversation(messages, turn.get()))
     };
-    let cached = Encoder::new(Arc::from([]), Arc::new(Cached::new(tokenizer, 64 << 20))).expect("it fits");
+    let cached = Encoder::new(&protection, Arc::new(Cached::new(tokenizer, 64 << 20))).expect("it fits");
     cached.encode(&before).expect("it encodes");
     let grown = || {
         let mut growing = Growing::new(Arc::clone(&encoder));

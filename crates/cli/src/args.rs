@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use rolecall::{
-    AddSpecial, Bos, CallForm, CallsInReasoning, DateTime, Ids, JsonPolicy, LossPolicy, ParseOptions, RuleMode, Stop,
-    TextAfterCalls, UnknownNames,
+    AddSpecial, Bos, CallForm, CallsInReasoning, DateTime, Ids, JsonPolicy, LossPolicy, ParseOptions, Protect,
+    RuleMode, Stop, TextAfterCalls, UnknownNames,
 };
 
 use crate::batch::Kind;
@@ -77,6 +77,9 @@ pub struct Encode {
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
     #[arg(long)]
     pub reference_encoding: bool,
+    /// Which of the tokenizer's tokens no text becomes
+    #[arg(long, value_enum, default_value_t = ProtectArg::Control, conflicts_with = "reference_encoding")]
+    pub protect: ProtectArg,
     /// Keep so many ids at most, and so much of the loss mask: what is behind is cut off, as trainers do
     #[arg(long, value_name = "IDS")]
     pub max_length: Option<usize>,
@@ -318,6 +321,9 @@ pub struct Explain {
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
     #[arg(long, requires = "tokenizer")]
     pub reference_encoding: bool,
+    /// Which of the tokenizer's tokens no text becomes
+    #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "tokenizer", conflicts_with = "reference_encoding")]
+    pub protect: ProtectArg,
     /// Answer with one JSON object: the prompt, its segments and its tokens
     #[arg(long)]
     pub json: bool,
@@ -437,6 +443,13 @@ pub struct Tokenizer {
     /// Load more formats: every .toml file of a folder
     #[arg(long, value_name = "DIR")]
     pub formats: Option<PathBuf>,
+    /// The model's chat template: list the tokens that no text becomes, and why. A .jinja file, a tokenizer_config.json, a GGUF
+    /// file or a folder
+    #[arg(long, value_name = "FILE|DIR", conflicts_with = "format")]
+    pub template: Option<PathBuf>,
+    /// Which of the tokenizer's tokens no text becomes
+    #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "template")]
+    pub protect: ProtectArg,
     /// List every token that a finding is about, not the first few alone
     #[arg(long, conflicts_with = "json")]
     pub all: bool,
@@ -602,6 +615,23 @@ pub enum BosArg {
     Tokenizer,
     /// Nobody: an engine adds it by itself
     None,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProtectArg {
+    /// Control tokens: flagged special, in a literal of the format or template, or named by a file of the model
+    Control,
+    /// All added tokens: text that spells one gets other ids than the model was trained with
+    AllAdded,
+}
+
+impl ProtectArg {
+    pub fn mode(self) -> Protect {
+        match self {
+            ProtectArg::Control => Protect::Control,
+            ProtectArg::AllAdded => Protect::AllAdded,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -187,6 +187,13 @@ pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokeni
     })
 }
 
+/// The chat templates of a tokenizer's model; none where there are none. What is wrong with them `rolecall template` says.
+pub fn templates_beside(file: &TokenizerFile) -> ModelTemplates {
+    let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let is_gguf = file.kind == tokenizer::FileKind::Gguf;
+    template::load(if is_gguf { &file.path } else { folder }).unwrap_or_default()
+}
+
 /// The model of a name or a folder, with what the folder's files say.
 pub fn load_model(asked: &str) -> Result<Model, Failure> {
     let path = Path::new(asked);

@@ -6,10 +6,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use rolecall::answer::Answer;
+use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::AddedToken;
 use rolecall::{
     AddSpecial, CallForm, ChatTemplate, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place,
-    Prompt, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    Prompt, Protect, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
 };
 use rolecall_conversation::Problem;
 
@@ -275,19 +276,40 @@ pub struct Encoders {
     path: String,
     tokenizer: Arc<dyn Tokenizer>,
     reference: bool,
+    protect: Protect,
+    /// The templates beside the tokenizer, which formats know nothing of.
+    beside: ModelTemplates,
     max_length: Option<usize>,
-    by_format: RwLock<HashMap<(String, AddSpecial), Arc<Encoder>>>,
+    encoders: RwLock<HashMap<(Bound, AddSpecial), Arc<Encoder>>>,
 }
 
+/// What an encoder is for.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Bound {
+    Format(String),
+    /// By the number of what they are made of.
+    Templates(u64),
+}
+
+/// Encoders that are kept: requests that all carry another template do not fill the memory.
+const KEPT: usize = 64;
+
 impl Encoders {
-    pub fn load(path: &Path, reference: bool, max_length: Option<usize>) -> Result<Encoders, Failure> {
-        let tokenizer = files::load_tokenizer(path)?;
+    pub fn load(
+        path: &Path,
+        reference: bool,
+        protect: Protect,
+        max_length: Option<usize>,
+    ) -> Result<Encoders, Failure> {
+        let (file, tokenizer) = files::load_tokenizer_file(path)?;
+        let beside = files::templates_beside(&file);
         let path = path.display().to_string();
-        Ok(Encoders { path, tokenizer, reference, max_length, by_format: RwLock::default() })
+        let tokenizer = Arc::from(tokenizer);
+        Ok(Encoders { path, tokenizer, reference, protect, beside, max_length, encoders: RwLock::default() })
     }
 
     pub fn encode(&self, asked: &Asked<'_>, prompt: &Prompt) -> Result<Encoded, rolecall_encode::Error> {
-        let encoder = self.encoder(asked.format, asked.bos.add())?;
+        let encoder = self.encoder(asked, asked.bos.add())?;
         let mut encoded = if self.reference { encoder.encode_reference(prompt) } else { encoder.encode(prompt) }?;
         if let Some(length) = self.max_length {
             encoded.cut(length);
@@ -299,15 +321,28 @@ impl Encoders {
         Ok(encoded)
     }
 
-    fn encoder(&self, format: &Format, add: AddSpecial) -> Result<Arc<Encoder>, rolecall_encode::Error> {
-        let key = (format.name.clone(), add);
-        let known = self.by_format.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+    fn encoder(&self, asked: &Asked<'_>, add: AddSpecial) -> Result<Arc<Encoder>, rolecall_encode::Error> {
+        let bound = match &asked.templates {
+            Some((templates, _)) => Bound::Templates(templates.number()),
+            None => Bound::Format(asked.format.name.clone()),
+        };
+        let key = (bound, add);
+        let known = self.encoders.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
         if let Some(encoder) = known {
             return Ok(encoder);
         }
-        let encoder = Encoder::new(Arc::clone(&format.controls), Arc::clone(&self.tokenizer))?.adding(add);
-        let mut by_format = self.by_format.write().unwrap_or_else(PoisonError::into_inner);
-        Ok(Arc::clone(by_format.entry(key).or_insert(Arc::new(encoder))))
+        let protection = match &asked.templates {
+            Some((templates, _)) => templates.protection(),
+            None => self.beside.protection(Some(asked.format)),
+        };
+        let protection = protection.protecting(self.protect);
+        let encoder = Arc::new(Encoder::new(&protection, Arc::clone(&self.tokenizer))?.adding(add));
+        let mut encoders = self.encoders.write().unwrap_or_else(PoisonError::into_inner);
+        if encoders.len() >= KEPT {
+            encoders.clear();
+        }
+        encoders.insert(key, Arc::clone(&encoder));
+        Ok(encoder)
     }
 
     /// The tokens that plain text must never become.

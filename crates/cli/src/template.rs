@@ -1,14 +1,15 @@
 //! A model's own chat templates, where the command line or a request asks for one in place of a format.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
 
 use rolecall::json::Object;
 use rolecall::template::{ModelTemplates, NamedTemplate};
 use rolecall::{
-    CallForm, ChatTemplate, DateTime, Error, Json, Options, Prompt, RenderError, Request, TemplateOptions, json,
-    render_template,
+    CallForm, ChatTemplate, DateTime, Error, Json, Options, Prompt, Protection, RenderError, Request, TemplateOptions,
+    json, render_template,
 };
 
 use crate::args::{Chat, OwnTemplate};
@@ -31,6 +32,7 @@ pub struct Templates {
     /// The one that is to be taken for requests that name none.
     name: Option<String>,
     now: Option<DateTime>,
+    number: OnceLock<u64>,
 }
 
 /// Compiled templates by their content, shared by threads and by all requests of a run.
@@ -75,8 +77,13 @@ impl Templates {
         if let Some(token) = &chat.eos_token {
             model.set_token("eos_token", token.clone());
         }
-        let templates =
-            Templates { model, compiled: Compiled::default(), name: own.template_name.clone(), now: own.now };
+        let templates = Templates {
+            model,
+            compiled: Compiled::default(),
+            name: own.template_name.clone(),
+            now: own.now,
+            number: OnceLock::new(),
+        };
         if templates.name.is_some() || templates.model.templates.len() == 1 {
             templates.choose(templates.name.as_deref(), false).map_err(|refusal| match refusal {
                 Refusal::NoChoice(why) => Failure::NoTemplate { path: path.display().to_string(), why },
@@ -104,7 +111,7 @@ impl Templates {
             Some(now) => Some(now.parse().map_err(|_| wrong_type("now", TIME, &now.into()))?),
             None => None,
         };
-        Ok(Some(Templates { model, compiled: compiled.clone(), name: None, now }))
+        Ok(Some(Templates { model, compiled: compiled.clone(), name: None, now, number: OnceLock::new() }))
     }
 
     /// Renders a request through the template that is meant for it; `clock` is the time where nothing else says one.
@@ -128,6 +135,17 @@ impl Templates {
     pub fn chosen(&self, request: &Request) -> Result<(&NamedTemplate, Arc<ChatTemplate>), Refusal> {
         let name = text_of(request, "chat_template_name")?.or(self.name.as_deref());
         self.choose(name, request.conversation.tools.is_some())
+    }
+
+    /// What its templates write.
+    pub fn protection(&self) -> Protection {
+        self.model.protection(None)
+    }
+
+    /// A number of their texts and tokens, the same wherever they are the same.
+    pub fn number(&self) -> u64 {
+        static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        *self.number.get_or_init(|| STATE.hash_one((self.made_of(), ())))
     }
 
     /// All that its prompts depend on, in one text.

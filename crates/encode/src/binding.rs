@@ -5,12 +5,9 @@ use rolecall_format::Control;
 use crate::tokenizer::Place;
 use crate::{Error, Tokenizer};
 
-/// The id of each control token; refused where the tokenizer lacks one that the format writes, gives one another id, or takes text for it.
+/// The id of each control token; refused where the tokenizer lacks one that the format writes, or gives one another id.
 pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Vec<Option<u32>>, Error> {
     let each = controls.iter().map(|control| match find(control, tokenizer) {
-        Ok(id) if control.emitted && is_text(id, tokenizer) => {
-            Err(Error::ForgeableControl { token: control.text.clone(), id })
-        }
         Ok(id) => Ok(Some(id)),
         // Nothing can ask for it.
         Err(Error::MissingControl { .. }) if !control.emitted => Ok(None),
@@ -41,10 +38,11 @@ pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, 
     }
 }
 
-/// Whether ordinary text that spells a token becomes it: a word of the vocabulary that nothing keeps apart.
+/// Whether ordinary text that spells a token becomes it, though it is kept out of text: after all that the tokenizer does
+/// with a text, its normalizer's work too.
 pub(crate) fn is_text(id: u32, tokenizer: &dyn Tokenizer) -> bool {
-    // What is added never comes out of ordinary text.
-    if tokenizer.added_tokens().iter().any(|token| token.id == id) {
+    // What stands for unknown text comes out of a name that is not known.
+    if tokenizer.unknown() == Some(id) {
         return false;
     }
     let Some(text) = tokenizer.token_text(id) else { return false };

@@ -31,14 +31,15 @@ impl EncodedToken {
     /// use std::sync::Arc;
     ///
     /// use rolecall_conversation::{Conversation, Message};
-    /// use rolecall_encode::Encoder;
+    /// use rolecall_encode::{Encoder, Protection};
     /// use rolecall_encode::tokenizer::HuggingFace;
     /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, render_template};
     ///
     /// let tokenizer = br#"{"added_tokens": [],
     ///     "model": {"type": "BPE", "vocab": {"a": 0, "\n": 1, "\n\n": 2}, "merges": [["\n", "\n"]]}}"#;
-    /// let encoder = Encoder::new(Arc::from([]), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
     /// let template = ChatTemplate::compile("{{ '\\n' + messages[0].content }}", Vec::new())?;
+    /// let protection = Protection::of_template("default", &template);
+    /// let encoder = Encoder::new(&protection, Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
     /// let conversation = Conversation::new(vec![Message::user("\na")]);
     /// let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
     /// let encoded = encoder.encode(&prompt)?;

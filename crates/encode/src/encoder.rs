@@ -1,15 +1,16 @@
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use rolecall_format::{Control, ControlId, InText};
 use rolecall_render::{Prompt, Run};
 
-use crate::binding::{bind, find};
+use crate::binding::{bind, find, is_text};
 use crate::markers::Markers;
 use crate::pieces::Piece;
 use crate::reference::{Split, SplitRun, split_text};
 use crate::special::{AddSpecial, surround};
 use crate::tokenizer::{Place, Token};
-use crate::{Encoded, EncodedToken, Error, Tokenizer};
+use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection, Tokenizer};
 
 /// Encodes prompts of one format with one tokenizer. Made once, shared by threads.
 ///
@@ -17,7 +18,7 @@ use crate::{Encoded, EncodedToken, Error, Tokenizer};
 /// use std::sync::Arc;
 ///
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_encode::Encoder;
+/// use rolecall_encode::{Encoder, Protection};
 /// use rolecall_encode::tokenizer::HuggingFace;
 /// use rolecall_format::load;
 /// use rolecall_render::{Options, render};
@@ -40,15 +41,20 @@ use crate::{Encoded, EncodedToken, Error, Tokenizer};
 ///     "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "[a-z]+"}, "behavior": "Isolated", "invert": false},
 ///     "model": {"type": "WordLevel", "vocab": {"[UNK]": 0, "user": 1, "model": 2, "end": 3}, "unk_token": "[UNK]"}
 /// }"#;
-/// let encoder = Encoder::new(Arc::clone(&format.controls), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
+/// let encoder = Encoder::new(&Protection::of_format(&format), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
 /// let prompt = render(&Conversation::new(vec![Message::user("<|end|>")]), &format, &Options::default())?;
 /// // The message's `<|end|>` is no token 5; the format's is.
 /// assert_eq!(encoder.encode(&prompt)?.control_ids(), [4, 5, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Encoder {
+    /// It keeps what is protected out of text.
     tokenizer: Arc<dyn Tokenizer>,
     controls: Arc<[Control]>,
+    /// The texts of the templates whose prompts it takes.
+    templates: Vec<Arc<str>>,
+    takes_all_templates: bool,
+    protected: Protected,
     /// The id of each control token that the tokenizer has.
     ids: Vec<Option<u32>>,
     pub(crate) markers: Markers,
@@ -56,10 +62,48 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Binds a format's control tokens to a tokenizer; refused where they do not fit.
-    pub fn new(controls: Arc<[Control]>, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
+    /// Binds what a format or templates write to a tokenizer; refused where they do not fit.
+    pub fn new(protection: &Protection, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
+        let controls = Arc::clone(&protection.controls);
         let ids = bind(&controls, tokenizer.as_ref())?;
-        Ok(Encoder { markers: Markers::new(tokenizer.as_ref()), add: AddSpecial::default(), controls, ids, tokenizer })
+        let protected = Protected::new(protection, tokenizer.as_ref())?;
+        let tokenizer = tokenizer.keeping_out(&protected.ids())?;
+        // Added tokens are cut out before any vocabulary is asked; a word of the vocabulary must be kept out by it.
+        let added: HashSet<u32> = tokenizer.added_tokens().iter().map(|token| token.id).collect();
+        let words = || protected.tokens().filter(|token| !added.contains(&token.id));
+        if let Some(token) = words().find(|token| is_text(token.id, tokenizer.as_ref())) {
+            return Err(Error::ForgeableControl { token: token.text.clone(), id: token.id });
+        }
+        Ok(Encoder {
+            markers: Markers::new(tokenizer.as_ref(), &protected, protection.mode),
+            add: AddSpecial::default(),
+            templates: protection.templates.clone(),
+            takes_all_templates: protection.mode == Protect::AllAdded,
+            controls,
+            ids,
+            protected,
+            tokenizer,
+        })
+    }
+
+    /// The tokens that no text becomes, and why.
+    pub fn protected(&self) -> &Protected {
+        &self.protected
+    }
+
+    /// Refuses a prompt of another format or template: its control tokens have other numbers, or are not protected.
+    pub(crate) fn check(&self, prompt: &Prompt) -> Result<(), Error> {
+        if !prompt.is_of(&self.controls) {
+            let first = |controls: &[Control]| controls.iter().take(4).map(|control| control.text.clone()).collect();
+            return Err(Error::OtherFormat { expected: first(&self.controls), found: first(prompt.controls()) });
+        }
+        match prompt.template() {
+            Some(text) if !self.takes_all_templates => {
+                let is_known = |known: &Arc<str>| Arc::ptr_eq(known, text) || known == text;
+                self.templates.iter().any(is_known).then_some(()).ok_or(Error::OtherTemplate)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The same encoder, which puts the tokenizer's own BOS and EOS around a prompt or does not.
@@ -76,6 +120,7 @@ impl Encoder {
 
     /// Encodes a prompt: control tokens only where the format wrote them, text between them in one run.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
+        self.check(prompt)?;
         let pieces = self.pieces(prompt, 0)?;
         let mut encoded = Encoded::default();
         self.encode_pieces(prompt.text(), &pieces, &mut encoded)?;
@@ -92,6 +137,10 @@ impl Encoder {
             let start = joined.len();
             match run {
                 Run::Control { text, id, .. } => {
+                    let is_its = |control: &Control| control.texts().any(|known| known == text);
+                    if !self.controls.get(id.0).is_some_and(is_its) {
+                        return Err(Error::UnknownControl { token: text.to_owned() });
+                    }
                     joined.push_str(text);
                     pieces.push(Piece::Control(self.control_id(id)?, start..joined.len()));
                 }
@@ -108,6 +157,7 @@ impl Encoder {
 
     /// Encodes a prompt as the reference does: text that spells a control token becomes it, forged or not.
     pub fn encode_reference(&self, prompt: &Prompt) -> Result<Encoded, Error> {
+        self.check(prompt)?;
         let text = prompt.text();
         // A maker whose code puts the pieces together itself decides there which text is a token.
         let pieced = self.controls.iter().any(|control| control.appended || control.in_text != InText::Always);
@@ -146,7 +196,10 @@ impl Encoder {
     pub(crate) fn control_id(&self, control: ControlId) -> Result<u32, Error> {
         match self.ids.get(control.0) {
             Some(Some(id)) => Ok(*id),
-            _ => find(&self.controls[control.0], self.tokenizer.as_ref()),
+            _ => match self.controls.get(control.0) {
+                Some(control) => find(control, self.tokenizer.as_ref()),
+                None => Err(Error::UnknownControl { token: format!("number {}", control.0) }),
+            },
         }
     }
 
@@ -181,9 +234,9 @@ impl Encoder {
     }
 
     fn marked(&self, token: Token) -> EncodedToken {
-        // Ids of pieces that stand for a byte come out of ordinary text too, where it has no other piece.
+        // What stands for unknown text comes out of ordinary text too, where it has no other piece.
         let control = self.ids.contains(&Some(token.id))
-            || self.tokenizer.added_tokens().iter().any(|added| added.id == token.id && added.special);
+            || (self.protected.contains(token.id) && self.tokenizer.unknown() != Some(token.id));
         EncodedToken { id: token.id, start: token.start, end: token.end, control }
     }
 }

@@ -48,7 +48,39 @@ pub enum Error {
         /// How the tokenizer spells it.
         text: String,
     },
-    /// The tokenizer takes a control token of the format for a word: any message could write it.
+    /// The prompt was written by another format than the encoder is for: their control tokens are not the same.
+    OtherFormat {
+        /// The first control tokens of the encoder's format.
+        expected: Vec<String>,
+        /// The first control tokens of the prompt's.
+        found: Vec<String>,
+    },
+    /// The prompt was written by a chat template that the encoder knows nothing of: what that one writes is not protected.
+    OtherTemplate,
+    /// The run is of no control token of the encoder's format.
+    UnknownControl {
+        /// The run's text.
+        token: String,
+    },
+    /// The token for text that the vocabulary lacks is a control token: any unknown character would become it.
+    UnknownIsControl {
+        /// The token's text.
+        token: String,
+        /// Its id.
+        id: u32,
+        /// What makes it a control token.
+        role: String,
+    },
+    /// The template wrote a token that its literals did not show: a message could write it too.
+    UnforeseenControl {
+        /// The token's text.
+        token: String,
+        /// Its id.
+        id: u32,
+        /// Where it begins in the prompt, in bytes.
+        start: usize,
+    },
+    /// The tokenizer takes a control token for text, though it is asked to keep it out: any message could write it.
     ForgeableControl {
         /// The token's text.
         token: String,
@@ -68,6 +100,11 @@ impl Error {
             Error::BuiltControl { .. } => "built_control_token",
             Error::UnknownId { .. } => "unknown_id",
             Error::NoBytes { .. } => "token_without_bytes",
+            Error::OtherFormat { .. } => "other_format",
+            Error::OtherTemplate => "other_template",
+            Error::UnknownControl { .. } => "unknown_control_token",
+            Error::UnknownIsControl { .. } => "unknown_is_control",
+            Error::UnforeseenControl { .. } => "unforeseen_control_token",
             Error::ForgeableControl { .. } => "forgeable_control_token",
             Error::Tokenizer(error) => error.code(),
         }
@@ -86,6 +123,15 @@ impl Error {
             }
             Error::UnknownId { .. } => "use the tokenizer that the ids are of".into(),
             Error::NoBytes { .. } => "ids of word pieces cannot be decoded without loss".into(),
+            Error::OtherFormat { .. } => "make the encoder from the format that renders the prompt".into(),
+            Error::OtherTemplate => "make the encoder from all templates of the model, `Protection::with_template`".into(),
+            Error::UnknownControl { .. } => "take the runs from a prompt of the encoder's format".into(),
+            Error::UnknownIsControl { .. } => {
+                "use the model's tokenizer with byte fallback, or give the unknown token another role".into()
+            }
+            Error::UnforeseenControl { .. } => {
+                "keep all added tokens out of text: `--protect all-added`, `Protect::AllAdded`".into()
+            }
             Error::ForgeableControl { .. } => {
                 "list the token among the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()
             }
@@ -114,10 +160,38 @@ impl fmt::Display for Error {
             ),
             Error::UnknownId { id, size } => write!(f, "the tokenizer has no id {id}: it has {size} tokens"),
             Error::NoBytes { id, text } => write!(f, "token {id} (`{text}`) has no bytes of its own"),
+            Error::OtherFormat { expected, found } => {
+                let list = |tokens: &[String]| match tokens {
+                    [] => "none".to_owned(),
+                    tokens => tokens.iter().map(|token| format!("`{token}`")).collect::<Vec<_>>().join(", "),
+                };
+                write!(
+                    f,
+                    "expected a prompt with the encoder's control tokens ({}), found one with others ({})",
+                    list(expected),
+                    list(found)
+                )
+            }
+            Error::OtherTemplate => {
+                f.write_str("expected a prompt of the encoder's chat templates, found one of another")
+            }
+            Error::UnknownControl { token } => {
+                write!(f, "expected a control token of the encoder's format, found `{token}`")
+            }
+            Error::UnknownIsControl { token, id, role } => write!(
+                f,
+                "control token `{token}` (id {id}, {role}) is also the tokenizer's token for unknown text: every character \
+                 that the vocabulary lacks would become it"
+            ),
+            Error::UnforeseenControl { token, id, start } => write!(
+                f,
+                "the template writes the token `{token}` (id {id}) at byte {start} of the prompt, which none of its literals \
+                 shows"
+            ),
             Error::ForgeableControl { token, id } => {
                 write!(
                     f,
-                    "control token `{token}` is a word of the vocabulary (id {id}), and text that spells it becomes it"
+                    "text becomes the control token `{token}` (id {id}), which the tokenizer does not keep out of it"
                 )
             }
             Error::Tokenizer(error) => write!(f, "{error}"),

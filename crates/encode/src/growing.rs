@@ -14,12 +14,13 @@ use crate::{Encoded, Encoder, Error};
 ///
 /// use rolecall_conversation::{Conversation, Message};
 /// use rolecall_encode::tokenizer::HuggingFace;
-/// use rolecall_encode::{Encoder, Growing};
+/// use rolecall_encode::{Encoder, Growing, Protection};
 /// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
 ///
 /// let tokenizer = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "|": 2}, "merges": []}}"#;
-/// let encoder = Encoder::new(Arc::from([]), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
 /// let template = ChatTemplate::compile("{% for m in messages %}{{ m.content }}|{% endfor %}", Vec::new())?;
+/// let protection = Protection::of_template("default", &template);
+/// let encoder = Encoder::new(&protection, Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
 /// let mut growing = Growing::new(Arc::new(encoder));
 ///
 /// let mut conversation = Conversation::new(vec![Message::user("a")]);
@@ -45,6 +46,7 @@ impl Growing {
 
     /// Encodes the next prompt of the conversation.
     pub fn encode(&mut self, prompt: Prompt) -> Result<&Encoded, Error> {
+        self.encoder.check(&prompt)?;
         let (from, mut encoded) = match self.last.take() {
             Some((before, encoded)) => kept(&before, encoded, &prompt),
             None => (0, Encoded::default()),

@@ -1,4 +1,4 @@
-//! The tokenizer's added tokens in text that the format or template wrote.
+//! The tokens that text never becomes, in text that the format or template wrote.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -6,12 +6,18 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_render::{Prompt, Trust};
 
-use crate::tokenizer::AddedToken;
-use crate::{Error, Tokenizer};
+use crate::tokenizer::{AddedToken, is_space};
+use crate::{Error, Protect, Protected, Tokenizer};
 
-/// Finds added tokens as the reference does: those of raw text first, then those of normalized text in what is left.
+/// Finds added tokens as the reference does: those of raw text first, then those of normalized text in what is left. Of these,
+/// the protected ones are markers, and the others text.
 pub(crate) struct Markers {
     passes: Vec<Pass>,
+    /// Words of the vocabulary that are protected, where the tokenizer itself finds the added tokens.
+    words: Option<Pass>,
+    markers: HashSet<u32>,
+    /// Added tokens that the literals of a template should not spell, since none of them does.
+    foreign: HashSet<u32>,
     /// Whether text is normalized before some of them are looked for, so that only the tokenizer itself can find them.
     is_left_to_tokenizer: bool,
     /// White space that a token takes: before it, and behind it.
@@ -32,14 +38,29 @@ pub(crate) struct Marker {
 }
 
 impl Markers {
-    pub fn new(tokenizer: &dyn Tokenizer) -> Markers {
-        let (normalized, raw): (Vec<_>, Vec<_>) =
-            tokenizer.added_tokens().iter().cloned().partition(|token| token.normalized);
+    pub fn new(tokenizer: &dyn Tokenizer, protected: &Protected, mode: Protect) -> Markers {
+        let added: Vec<AddedToken> = tokenizer.added_tokens().iter().cloned().chain(tokenizer.text_tokens()).collect();
+        let ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
+        let words = protected.tokens().filter(|token| !ids.contains(&token.id));
+        let words: Vec<AddedToken> = words.map(|token| AddedToken::special(token.text.clone(), token.id)).collect();
+        // Where a list says what is protected, and where all is, nothing can be unforeseen.
+        let is_foreign = |token: &&AddedToken| !protected.contains(token.id) && !is_space(&token.text);
+        let foreign = match (mode, tokenizer.chat_control_tokens()) {
+            (Protect::Control, None) => added.iter().filter(is_foreign).map(|token| token.id).collect(),
+            _ => HashSet::new(),
+        };
+        let (normalized, mut raw): (Vec<_>, Vec<_>) = added.into_iter().partition(|token| token.normalized);
         let is_left_to_tokenizer = !normalized.is_empty() && tokenizer.normalizes();
+        if !is_left_to_tokenizer {
+            raw.extend(words.iter().cloned());
+        }
         let strips = tokenizer.added_tokens().iter().filter(|token| token.lstrip || token.rstrip);
         Markers {
             strips: strips.map(|token| (token.id, (token.lstrip, token.rstrip))).collect(),
             alone: tokenizer.added_tokens().iter().filter(|token| token.single_word).map(|token| token.id).collect(),
+            markers: protected.tokens().map(|token| token.id).collect(),
+            foreign,
+            words: Pass::new(words).filter(|_| is_left_to_tokenizer),
             passes: [raw, normalized].into_iter().filter_map(Pass::new).collect(),
             is_left_to_tokenizer,
         }
@@ -49,13 +70,15 @@ impl Markers {
     /// role of the conversation's own, a number or a filter is refused.
     pub fn find(&self, prompt: &Prompt, run: &Range<usize>, tokenizer: &dyn Tokenizer) -> Result<Vec<Marker>, Error> {
         let mut found = Vec::new();
-        if self.passes.is_empty() {
+        if self.passes.is_empty() && self.words.is_none() {
             return Ok(found);
         }
         let stretches = prompt.stretches(run.clone());
         for (stretch, _) in stretches.iter().filter(|(_, trust)| *trust == Trust::Written) {
             self.find_in(prompt.text(), stretch, tokenizer, &mut found)?;
         }
+        self.refuse_foreign(prompt, &found)?;
+        found.retain(|marker| self.markers.contains(&marker.id));
         if stretches.iter().any(|(_, trust)| *trust == Trust::Built) {
             self.refuse_built(prompt, &stretches, &found, tokenizer)?;
         }
@@ -78,7 +101,33 @@ impl Markers {
         tokenizer: &dyn Tokenizer,
         found: &mut Vec<Marker>,
     ) -> Result<(), Error> {
+        if let Some(words) = self.words.as_ref() {
+            let mut first = Vec::new();
+            words.find(text, stretch, &mut first);
+            let mut from = stretch.start;
+            for word in first {
+                self.find_by_tokenizer(text, &(from..word.span.start), tokenizer, found)?;
+                from = word.span.end;
+                found.push(word);
+            }
+            return self.find_by_tokenizer(text, &(from..stretch.end), tokenizer, found);
+        }
         if self.is_left_to_tokenizer {
+            return self.find_by_tokenizer(text, stretch, tokenizer, found);
+        }
+        let first = found.len();
+        self.find_by_passes(text, stretch, first, found);
+        Ok(())
+    }
+
+    fn find_by_tokenizer(
+        &self,
+        text: &str,
+        stretch: &Range<usize>,
+        tokenizer: &dyn Tokenizer,
+        found: &mut Vec<Marker>,
+    ) -> Result<(), Error> {
+        if !stretch.is_empty() {
             let mut tokens = Vec::new();
             tokenizer.find_added(&text[stretch.clone()], &mut tokens)?;
             let markers = tokens.into_iter().map(|token| {
@@ -88,9 +137,11 @@ impl Markers {
             // The stretch ends where words of the conversation may go on.
             let stays = |marker: &Marker| !self.alone.contains(&marker.id) || stands_alone(text, &marker.span);
             found.extend(markers.filter(stays));
-            return Ok(());
         }
-        let first = found.len();
+        Ok(())
+    }
+
+    fn find_by_passes(&self, text: &str, stretch: &Range<usize>, first: usize, found: &mut Vec<Marker>) {
         for (number, pass) in self.passes.iter().enumerate() {
             if number == 0 {
                 pass.find(text, stretch, found);
@@ -105,7 +156,20 @@ impl Markers {
             }
             found[first..].sort_by_key(|marker| marker.span.start);
         }
-        Ok(())
+    }
+
+    /// A token that a template wrote, and that no message may: no literal shows it, so that it is not protected.
+    fn refuse_foreign(&self, prompt: &Prompt, found: &[Marker]) -> Result<(), Error> {
+        // A role that is a token is nobody's literal.
+        let is_written = |marker: &Marker| prompt.segments_in(marker.span.clone()).any(|part| part.origin.is_format());
+        match found.iter().find(|marker| self.foreign.contains(&marker.id) && is_written(marker)) {
+            None => Ok(()),
+            Some(marker) => Err(Error::UnforeseenControl {
+                token: prompt.text()[marker.span.clone()].to_owned(),
+                id: marker.id,
+                start: marker.span.start,
+            }),
+        }
     }
 
     fn refuse_built(
@@ -121,6 +185,7 @@ impl Markers {
                 self.find_in(prompt.text(), &(first.start..last.end), tokenizer, &mut found)?;
             }
         }
+        found.retain(|marker| self.markers.contains(&marker.id));
         let is_built = |marker: &&Marker| {
             let first = stretches.partition_point(|(stretch, _)| stretch.end <= marker.span.start);
             let under = stretches[first..].iter().take_while(|(stretch, _)| stretch.start < marker.span.end);

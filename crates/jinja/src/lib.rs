@@ -19,7 +19,9 @@ mod template;
 mod value;
 mod vm;
 
-pub use analysis::{Analysis, Comparison, Constant, FunctionCall, Path, Read, Spot, Step, Test, Use};
+pub use analysis::{
+    Analysis, Comparison, Constant, FunctionCall, Path, Read, Spot, Step, Test, Use, Writes, WritesNode, Written,
+};
 pub use clock::{Clock, DateTime, NotATime};
 pub use error::{Call, Error, ErrorKind, LimitKind, Place};
 pub use input::{Context, Input, InputEntry, InputNode, InputValue, Inputs, Tag};

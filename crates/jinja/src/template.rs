@@ -64,6 +64,12 @@ impl Template {
         analysis::analyze(source, limits).map_err(|(fault, at)| Error::new(fault, place_of(source, at), Vec::new()))
     }
 
+    /// Its literals, and which of them may stand beside each other in an output, without running it.
+    pub fn writes(&self, limits: &Limits) -> Result<analysis::Writes, Error> {
+        let source = self.source();
+        analysis::writes(source, limits).map_err(|(fault, at)| Error::new(fault, place_of(source, at), Vec::new()))
+    }
+
     /// The text that it was compiled from, with `\n` at the end of each line and none at the end of the last.
     pub fn source(&self) -> &str {
         &self.program.literals.source

@@ -32,7 +32,7 @@ pub use template::{
     Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template, render_template,
     template_switches,
 };
-pub use trust::Trust;
+pub use trust::{ROLES, Trust};
 
 /// Renders a conversation as the model family of the format was trained to read it.
 ///

@@ -30,6 +30,8 @@ pub struct Prompt {
     /// What the sources behind those of the format stand for.
     pub(crate) origins: Origins,
     pub(crate) controls: Arc<[Control]>,
+    /// The text of the chat template that wrote it; none where a format did.
+    pub(crate) template: Option<Arc<str>>,
     pub(crate) turns: Vec<Turn>,
     /// How the maker lets the model speak, with the texts to stop at.
     pub generation: Arc<Generation>,
@@ -127,6 +129,16 @@ impl Prompt {
     /// The control tokens that the format may emit.
     pub fn controls(&self) -> &[Control] {
         &self.controls
+    }
+
+    /// The text of the chat template that wrote it; none where a format did.
+    pub fn template(&self) -> Option<&Arc<str>> {
+        self.template.as_ref()
+    }
+
+    /// Whether it is of a format with these control tokens.
+    pub fn is_of(&self, controls: &Arc<[Control]>) -> bool {
+        Arc::ptr_eq(&self.controls, controls) || self.controls == *controls
     }
 
     /// The turns in order, empty ones left out.

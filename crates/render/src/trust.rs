@@ -8,6 +8,10 @@ use rolecall_text::Piece;
 
 use crate::Prompt;
 
+/// The names of roles that everybody knows, of which some templates make control tokens.
+pub const ROLES: [&str; 9] =
+    ["system", "developer", "user", "assistant", "tool", "environment", "observation", "function", "ipython"];
+
 /// Who answers for a stretch of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {

@@ -61,6 +61,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
     turns.retain(|turn| std::mem::replace(&mut next, turn.start) > turn.start || turn.is_reply());
     turns.reverse();
     Prompt {
+        template: None,
         turns,
         text,
         origins: writer.origins,

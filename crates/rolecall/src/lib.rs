@@ -41,8 +41,8 @@ pub use rolecall_conversation::{
     Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
 };
 pub use rolecall_encode::{
-    AddSpecial, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Growing, Lost, Note, Split, SplitRun, Tokenizer,
-    split_text,
+    AddSpecial, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Growing, Lost, Note, Protect, Protected,
+    ProtectedToken, Protection, Reason, Split, SplitRun, Tokenizer, split_text,
 };
 pub use rolecall_format::{
     CallIds, Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, FormatPart, Generation,

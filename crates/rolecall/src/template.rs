@@ -10,6 +10,9 @@ use std::path::PathBuf;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
+use rolecall_encode::Protection;
+use rolecall_format::Format;
+use rolecall_render::ChatTemplate;
 
 pub use choice::NoChoice;
 
@@ -81,6 +84,17 @@ impl ModelTemplates {
         let mut templates = ModelTemplates::default();
         templates.take_json("", value)?;
         Ok(templates)
+    }
+
+    /// What its templates write, for an [`Encoder`](crate::Encoder); with a format, what that one writes too.
+    pub fn protection(&self, format: Option<&Format>) -> Protection {
+        let protection = format.map(Protection::of_format).unwrap_or_default();
+        self.templates.iter().fold(protection, |protection, named| {
+            match ChatTemplate::compile(&named.source, self.tokens.clone()) {
+                Ok(template) => protection.with_template(&named.name, &template),
+                Err(_) => protection.with_source(&named.name, &named.source),
+            }
+        })
     }
 
     /// A special token's text.

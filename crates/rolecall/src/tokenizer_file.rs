@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use rolecall_encode::tokenizer::{Error, HuggingFace, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
+use rolecall_encode::tokenizer::{Beside, Error, HuggingFace, Named, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
 
 use crate::gguf::{self, Gguf, Problem};
 
@@ -15,7 +15,7 @@ const MOST: u64 = 512 << 20;
 const NAMES: &[&str] =
     &["tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tiktoken.model", "tekken.json"];
 /// Endings of files that hold a tokenizer, where none of the names is there and one file has the ending.
-const ENDINGS: &[&str] = &["tiktoken", "gguf"];
+const ENDINGS: [&str; 2] = ["tiktoken", "gguf"];
 
 /// A file that holds a tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,30 +79,53 @@ pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Err
         return Ok((TokenizerFile { path, kind: FileKind::Gguf }, tokenizer));
     }
     read_rest(&mut file, &mut bytes, &path)?;
-    let beside = path.with_file_name("tokenizer_config.json");
-    let config = if beside.is_file() { Some(read(&beside)?) } else { None };
-    let (kind, tokenizer) = load_bytes(&bytes, config.as_deref())?;
+    let config = read_beside(&path, "tokenizer_config.json")?;
+    let named = named_beside(&path)?;
+    let (kind, tokenizer) = load_bytes(&bytes, Beside { config: config.as_deref(), named })?;
     Ok((TokenizerFile { path, kind }, tokenizer))
 }
 
-/// The same of a file's bytes and those of the `tokenizer_config.json` beside it.
-pub fn load_bytes(bytes: &[u8], config: Option<&[u8]>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
+/// The same of a file's bytes and what lies beside it: the bytes of a `tokenizer_config.json`, and tokens that other files name.
+pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
+    let beside = beside.into();
     // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
     let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
     if bytes.starts_with(b"GGUF") {
         Ok((FileKind::Gguf, from_gguf(Cursor::new(bytes))?))
     } else if starts_as_json && is_tekken(bytes) {
-        Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, config)?)))
+        Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, beside)?)))
     } else if starts_as_json {
-        Ok((FileKind::TokenizerJson, Box::new(HuggingFace::from_bytes(bytes, config)?)))
+        Ok((FileKind::TokenizerJson, Box::new(HuggingFace::from_bytes(bytes, beside)?)))
     } else if is_tiktoken(bytes) {
-        Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, config)?)))
+        Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, beside)?)))
     } else if is_plain_text(bytes) {
         let why = "it holds plain text".to_owned();
         Err(Error::NotRecognized { expected: "a tokenizer's file", why })
     } else {
-        Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, config)?)))
+        Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, beside)?)))
     }
+}
+
+/// A file beside a tokenizer's own.
+fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    let beside = path.with_file_name(name);
+    if beside.is_file() { read(&beside).map(Some) } else { Ok(None) }
+}
+
+/// The tokens that the other files of a model name.
+fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
+    let mut named = Vec::new();
+    let readers: [(&str, fn(&str, &[u8]) -> Result<Vec<Named>, Error>); 3] = [
+        ("special_tokens_map.json", Named::in_tokens),
+        ("generation_config.json", Named::in_ids),
+        ("config.json", Named::in_ids),
+    ];
+    for (name, reader) in readers {
+        if let Some(bytes) = read_beside(path, name)? {
+            named.extend(reader(name, &bytes)?);
+        }
+    }
+    Ok(named)
 }
 
 fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
@@ -124,9 +147,11 @@ fn find_file(path: &Path) -> Result<PathBuf, Error> {
     let entries = fs::read_dir(path).map_err(|source| unreadable(path, source))?;
     let files: Vec<PathBuf> =
         entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_file()).collect();
-    for ending in ENDINGS {
-        let mut ended: Vec<&PathBuf> =
-            files.iter().filter(|file| file.extension().is_some_and(|found| found == *ending)).collect();
+    let has_ending = |ending: &'static str| move |file: &Path| file.extension().is_some_and(|found| found == ending);
+    let kinds: [&dyn Fn(&Path) -> bool; 4] =
+        [&is_of_version, &is_dated_tekken, &has_ending(ENDINGS[0]), &has_ending(ENDINGS[1])];
+    for is_one in kinds {
+        let mut ended: Vec<&PathBuf> = files.iter().filter(|file| is_one(file)).collect();
         ended.sort();
         match ended.as_slice() {
             [] => {}
@@ -138,6 +163,20 @@ fn find_file(path: &Path) -> Result<PathBuf, Error> {
         }
     }
     Err(Error::Missing { path: path.to_path_buf() })
+}
+
+/// mistral-common: `tokenizer.model.v3`, `mistral_instruct_tokenizer_240216.model.v2`.
+fn is_of_version(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let version = name.split_once(".model.v").map(|(_, version)| version);
+    version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// mistral-common: `tekken_240718.json`.
+fn is_dated_tekken(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let date = name.strip_prefix("tekken_").and_then(|name| name.strip_suffix(".json"));
+    date.is_some_and(|date| !date.is_empty() && date.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

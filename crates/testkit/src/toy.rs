@@ -1,3 +1,6 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use rolecall::Format;
 use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 
@@ -17,6 +20,8 @@ use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 #[derive(Clone, Debug)]
 pub struct Toy {
     added: Vec<AddedToken>,
+    /// Of these, the tokens that text becomes.
+    plain: Vec<AddedToken>,
     calls_marked: bool,
 }
 
@@ -30,7 +35,7 @@ impl Toy {
 
     /// A tokenizer of bytes and a format's control tokens.
     pub fn of(format: &Format) -> Toy {
-        let mut toy = Toy { added: Vec::new(), calls_marked: false };
+        let mut toy = Toy { added: Vec::new(), plain: Vec::new(), calls_marked: false };
         for control in format.controls.iter().filter(|control| !control.appended) {
             toy.add(&control.text, control.id);
         }
@@ -139,20 +144,14 @@ impl Toy {
             }));
         }
     }
-}
 
-impl Tokenizer for Toy {
-    fn encode_ordinary(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        self.bytes(text, 0, out);
-        Ok(())
-    }
-
-    fn encode_reference(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    /// The tokens of a text that is cut at these added ones.
+    fn cut(&self, text: &str, added: &[AddedToken], out: &mut Vec<Token>) {
         let mut from = 0;
         let mut at = 0;
         while at < text.len() {
             let rest = &text[at..];
-            let spelled = self.added.iter().filter(|token| !token.text.is_empty() && rest.starts_with(&token.text));
+            let spelled = added.iter().filter(|token| !token.text.is_empty() && rest.starts_with(&token.text));
             let Some(token) = spelled.max_by_key(|token| token.text.len()) else {
                 at += rest.chars().next().map_or(1, char::len_utf8);
                 continue;
@@ -175,7 +174,23 @@ impl Tokenizer for Toy {
         if from < text.len() {
             self.bytes(&text[from..], from, out);
         }
+    }
+}
+
+impl Tokenizer for Toy {
+    fn encode_ordinary(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.cut(text, &self.plain, out);
         Ok(())
+    }
+
+    fn encode_reference(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        self.cut(text, &self.added, out);
+        Ok(())
+    }
+
+    fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
+        let plain = self.added.iter().filter(|token| !ids.contains(&token.id)).cloned().collect();
+        Ok(Arc::new(Toy { plain, ..self.clone() }))
     }
 
     fn added_tokens(&self) -> &[AddedToken] {

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use rolecall::tokenizer::HuggingFace;
-use rolecall::{ChatTemplate, Conversation, Encoder, Message, TemplateOptions, render_template};
+use rolecall::tokenizer::{HuggingFace, Tokenizer};
+use rolecall::{ChatTemplate, Conversation, Encoder, Message, Protection, TemplateOptions, render_template};
 
 /// What a normalizer may do to a text and to the tokens in it.
 const NORMALIZERS: [&str; 5] = [
@@ -44,10 +44,12 @@ fn flags_and_normalizers_do_as_in_the_reference() {
                 continue;
             }
             let tokenizer = tokenizer(normalizer, flags);
-            let encoder = Encoder::new(Arc::from([]), tokenizer).unwrap_or_else(|error| panic!("{error}"));
             for source in TEMPLATES {
                 let source = format!("{{% for m in messages %}}{source}{{% endfor %}}");
                 let template = ChatTemplate::compile(&source, Vec::new()).expect("it is Jinja");
+                let protection = Protection::of_template("t", &template);
+                let tokenizer = Arc::clone(&tokenizer) as Arc<dyn Tokenizer>;
+                let encoder = Encoder::new(&protection, tokenizer).unwrap_or_else(|error| panic!("{error}"));
                 for content in CONTENTS {
                     let conversation = Conversation::new(vec![Message::user(content), Message::user("z")]);
                     let prompt = render_template(&conversation, &template, &TemplateOptions::default());

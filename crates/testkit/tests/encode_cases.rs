@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use rolecall::json::{self, Layout, Object};
 use rolecall::{
-    Bos, ChatTemplate, Conversation, Encoded, Encoder, Error, Format, Json, Message, Options, Prompt, Registry,
-    Request, RuleMode, TemplateOptions, render, render_template, tokenizer,
+    Bos, ChatTemplate, Conversation, Encoded, Encoder, Error, Format, Json, Message, Options, Prompt, Protection,
+    Registry, Request, RuleMode, TemplateOptions, render, render_template, tokenizer,
 };
 use rolecall_testkit::{Fixture, Toy};
 
@@ -36,7 +36,11 @@ fn check(case: &mut Fixture, registry: &Registry) {
         None => render(&request.conversation, format, &options),
     };
     let prompt = prompt.unwrap_or_else(|error| panic!("{place}: {error}"));
-    let encoder = match Encoder::new(Arc::clone(&format.controls), Arc::new(toy.clone())).map_err(Error::from) {
+    let protection = match &template {
+        Some(template) => Protection::of_template("template", template),
+        None => Protection::of_format(format),
+    };
+    let encoder = match Encoder::new(&protection, Arc::new(toy.clone())).map_err(Error::from) {
         Ok(encoder) => encoder,
         Err(error) => return case.expect("error", &told(&error)),
     };
@@ -153,8 +157,8 @@ impl Real {
         };
         let tokenizer = tokenizer::load(&shared.join("tokenizers/qwen3")).unwrap_or_else(|error| panic!("{error}"));
         let registry = rolecall::registry();
-        let controls = Arc::clone(&registry.get(MODEL).expect("built in").controls);
-        let encoder = Encoder::new(controls, Arc::from(tokenizer)).unwrap_or_else(|error| panic!("{error}"));
+        let protection = Protection::of_format(registry.get(MODEL).expect("built in"));
+        let encoder = Encoder::new(&protection, Arc::from(tokenizer)).unwrap_or_else(|error| panic!("{error}"));
         Some(Real { registry, encoder })
     }
 

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use fastrand::Rng;
 use rolecall::tokenizer::{self, Cached, HuggingFace};
 use rolecall::{
-    AddSpecial, ChatTemplate, Conversation, Decoder, Encoder, Format, Growing, Message, Note, Prompt, RuleMode,
-    TemplateOptions, Tokenizer, render, render_template,
+    AddSpecial, ChatTemplate, Conversation, Decoder, Encoder, Format, Growing, Message, Note, Prompt, Protection,
+    RuleMode, TemplateOptions, Tokenizer, render, render_template,
 };
 use rolecall_testkit::{Toy, generate};
 
@@ -70,7 +70,7 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
     for format in generate::variants(&registry) {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
         let decoder = Decoder::new(Arc::clone(&toy));
-        let encoder = Encoder::new(Arc::clone(&format.controls), toy).unwrap();
+        let encoder = Encoder::new(&Protection::of_format(format), toy).unwrap();
         for seed in 0..20 {
             let prompt = generated(format, seed);
             let encoded = encoder.encode(&prompt).unwrap();
@@ -79,7 +79,7 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
     }
     for real in reals() {
         let decoder = Decoder::new(Arc::clone(&real.tokenizer));
-        let encoder = Encoder::new(Arc::from([]), Arc::clone(&real.tokenizer)).unwrap();
+        let encoder = Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap();
         for text in TEXTS {
             let prompt = prompt_of(&real.template, &[text, "z", text]);
             let encoded = encoder.encode(&prompt).unwrap();
@@ -144,7 +144,7 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
     let mut kept = 0;
     for format in generate::variants(&registry) {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
-        let encoder = Arc::new(Encoder::new(Arc::clone(&format.controls), toy).unwrap().adding(AddSpecial::Missing));
+        let encoder = Arc::new(Encoder::new(&Protection::of_format(format), toy).unwrap().adding(AddSpecial::Missing));
         let mut growing = Growing::new(Arc::clone(&encoder));
         for seed in 0..4 {
             let prompt = generated(format, seed);
@@ -158,7 +158,8 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
     }
     assert!(kept > 50_000, "only {kept} tokens were kept");
     for real in reals() {
-        let encoder = Arc::new(Encoder::new(Arc::from([]), Arc::clone(&real.tokenizer)).unwrap());
+        let encoder =
+            Arc::new(Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap());
         let mut growing = Growing::new(Arc::clone(&encoder));
         let mut rng = Rng::with_seed(5);
         let mut texts: Vec<&str> = Vec::new();
@@ -181,11 +182,12 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
 #[test]
 fn a_cache_changes_no_id_and_keeps_its_limit() {
     for real in reals() {
-        let plain = Encoder::new(Arc::from([]), Arc::clone(&real.tokenizer)).unwrap();
+        let plain = Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap();
         // Little room, so that runs are dropped all the time.
         for bytes in [0, 20_000, 1 << 20] {
             let cached = Arc::new(Cached::new(Arc::clone(&real.tokenizer), bytes));
-            let encoder = Encoder::new(Arc::from([]), Arc::clone(&cached) as Arc<dyn Tokenizer>).unwrap();
+            let protection = Protection::of_template("t", &real.template);
+            let encoder = Encoder::new(&protection, Arc::clone(&cached) as Arc<dyn Tokenizer>).unwrap();
             std::thread::scope(|scope| {
                 for thread in 0..3 {
                     let (plain, encoder, template) = (&plain, &encoder, &real.template);
@@ -229,11 +231,13 @@ fn a_cache_knows_the_start_of_a_prompt_from_its_inside() {
 fn what_changes_behind_a_token_is_seen_where_a_conversation_grows() {
     let toy = Toy::of(&Format::new("toy")).with("[go]").with("<|user|>");
     let toy = toy.changed("[go]", |token| (token.single_word, token.lstrip) = (true, true));
-    let encoder = Arc::new(Encoder::new(Arc::from([]), Arc::new(toy)).unwrap());
-    let mut growing = Growing::new(Arc::clone(&encoder));
     let said = "{% for m in messages %}x [go]{{ m.content }}{% endfor %}";
     let role = "{% for m in messages %}<|{{ m.role }}|>{% endfor %}";
     let content = "{% for m in messages %}<|{{ m.content }}|>{% endfor %}";
+    let templates = [said, role, content].map(|source| ChatTemplate::compile(source, Vec::new()).unwrap());
+    let protection = templates.iter().fold(Protection::default(), |all, template| all.with_template("t", template));
+    let encoder = Arc::new(Encoder::new(&protection, Arc::new(toy)).unwrap());
+    let mut growing = Growing::new(Arc::clone(&encoder));
     for (source, text) in
         [(said, " b"), (said, "b"), (said, " c"), (content, "user"), (role, "user"), (content, "user")]
     {
@@ -257,8 +261,8 @@ fn the_opening_token_is_there_once() {
     };
     let ids = |source: &str, adds: bool, add: AddSpecial, open: bool| {
         let tokenizer = Arc::new(HuggingFace::from_bytes(json(adds).as_bytes(), None).unwrap());
-        let encoder = Encoder::new(Arc::from([]), tokenizer).unwrap().adding(add);
         let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+        let encoder = Encoder::new(&Protection::of_template("t", &template), tokenizer).unwrap().adding(add);
         let mut conversation = Conversation::new(vec![Message::user("a")]);
         conversation.add_generation_prompt = Some(open);
         let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();

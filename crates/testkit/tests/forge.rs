@@ -3,14 +3,15 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fastrand::Rng;
 use rolecall::json::{self, Layout};
 use rolecall::tokenizer::{self, AddedToken, Kind, Place, Token, Tokenizer};
 use rolecall::{
-    Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, RuleMode, Slot, json::Object, render,
+    Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, Protection, RuleMode, Slot, json::Object,
+    render,
 };
 use rolecall_testkit::{Toy, forge, generate};
 
@@ -124,6 +125,11 @@ impl Tokenizer for Leaky {
             Leak::Folded if folded != text => self.tokenizer.encode_reference(&folded, place, out),
             Leak::Folded | Leak::Unsaid => self.tokenizer.encode_ordinary(text, place, out),
         }
+    }
+
+    fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, tokenizer::Error> {
+        let tokenizer = self.tokenizer.keeping_out(ids)?;
+        Ok(Arc::new(Leaky { tokenizer, leak: self.leak }))
     }
 
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
@@ -279,7 +285,7 @@ fn said_by_all(format: &Format, text: &str) -> Json {
 /// the format's literal text is a token.
 fn encoders(format: &Format) -> Vec<Encoder> {
     let [plain, appended, marked] = Toy::family(format);
-    let encoder = |toy: Toy| Encoder::new(Arc::clone(&format.controls), Arc::new(toy)).expect("the toy fits");
+    let encoder = |toy: Toy| Encoder::new(&Protection::of_format(format), Arc::new(toy)).expect("the toy fits");
     [plain, appended, marked].into_iter().map(encoder).collect()
 }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use rolecall::json::{self, Layout, Object};
 use rolecall::tokenizer::{self, Tokenizer};
 use rolecall::{
-    AddSpecial, ChatTemplate, Conversation, Encoded, EncodedToken, Encoder, Error, Json, Prompt, TemplateOptions,
-    render_template,
+    AddSpecial, ChatTemplate, Conversation, Encoded, EncodedToken, Encoder, Error, Json, Prompt, Protection,
+    TemplateOptions, render_template,
 };
 use rolecall_testkit::Fixture;
 use rolecall_testkit::forge::small_tokenizers;
@@ -63,8 +63,8 @@ impl Tokenizers {
 fn check(case: &mut Fixture, known: &mut Tokenizers) {
     let place = case.path.display().to_string();
     assert!(case.needed("case").starts_with("HARD_CASES "), "{place}: which case is it?");
-    let prompt = match prompt(case) {
-        Ok(prompt) => prompt,
+    let (template, prompt) = match prompt(case) {
+        Ok(both) => both,
         Err(error) => return case.expect("error", &error),
     };
     let sections: Vec<String> = case.sections().map(|(name, _)| name.to_owned()).collect();
@@ -77,8 +77,8 @@ fn check(case: &mut Fixture, known: &mut Tokenizers) {
     };
     for name in [&ids, &references, &counts, &errors].into_iter().flatten().collect::<BTreeSet<_>>() {
         let Some(tokenizer) = known.get(name) else { continue };
-        let encoder =
-            Encoder::new(Arc::from([]), Arc::clone(&tokenizer)).unwrap_or_else(|error| panic!("{place}: {error}"));
+        let encoder = Encoder::new(&Protection::of_template("t", &template), Arc::clone(&tokenizer))
+            .unwrap_or_else(|error| panic!("{place}: {error}"));
         let encoder = encoder.adding(add);
         let safe = match encoder.encode(&prompt) {
             Ok(safe) => safe,
@@ -113,7 +113,7 @@ fn options(case: &Fixture) -> Option<Object> {
     })
 }
 
-fn prompt(case: &Fixture) -> Result<Prompt, String> {
+fn prompt(case: &Fixture) -> Result<(ChatTemplate, Prompt), String> {
     let options = options(case);
     let tokens = options.as_ref().and_then(|options| options.get("tokens")?.as_object());
     let tokens = tokens.into_iter().flat_map(|tokens| tokens.iter());
@@ -122,7 +122,8 @@ fn prompt(case: &Fixture) -> Result<Prompt, String> {
     let request = json::parse(case.needed("request")).map_err(|error| error.to_string())?;
     let template = ChatTemplate::compile(case.needed("template"), tokens).map_err(|error| told(error.into()))?;
     let conversation = Conversation::from_json(request).map_err(|error| told(error.into()))?;
-    render_template(&conversation, &template, &TemplateOptions::default()).map_err(|error| told(error.into()))
+    let prompt = render_template(&conversation, &template, &TemplateOptions::default());
+    prompt.map(|prompt| (template, prompt)).map_err(|error| told(error.into()))
 }
 
 /// One line a token: its id and its piece, behind `*` if it is a control token.

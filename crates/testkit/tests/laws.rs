@@ -12,8 +12,8 @@ use fastrand::Rng;
 use rolecall::answer::{self, Answer};
 use rolecall::json::{self, Layout};
 use rolecall::{
-    Bos, Codec, Conversation, Encoder, Field, Format, Json, Message, Op, Options, Origin, Own, Place, Prompt, Registry,
-    Role, RuleMode, Run, Slot, codec, render,
+    Bos, Codec, Conversation, Encoder, Field, Format, Json, Message, Op, Options, Origin, Own, Place, Prompt,
+    Protection, Registry, Role, RuleMode, Run, Slot, codec, render,
 };
 use rolecall_testkit::Toy;
 use rolecall_testkit::generate::{self, Generated, Spot};
@@ -81,7 +81,7 @@ fn sample(format: &Format, seed: u64, rules: RuleMode) -> Sample<'_> {
 fn an_answer_written_at_once_is_the_answer_as_a_value() {
     for_each(RuleMode::Enforce, |sample| {
         let (prompt, id) = (&sample.prompt, Json::from("\u{1}\"7\\é"));
-        let encoder = Encoder::new(Arc::clone(&sample.format.controls), Arc::new(Toy::of(sample.format)));
+        let encoder = Encoder::new(&Protection::of_format(sample.format), Arc::new(Toy::of(sample.format)));
         let encoded = encoder.and_then(|encoder| encoder.encode(prompt)).unwrap_or_else(|error| panic!("{error}"));
         let spans = prompt.segments().map(|segment| segment.start..segment.start + segment.text.len());
         let loss: Vec<Range<usize>> = spans.step_by(3).collect();

@@ -12,7 +12,7 @@ use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let job = Job::with_template(&args.chat, &args.own, Some(&args.tokenizer))?;
-    let encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.max_length)?;
+    let encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.protect.mode(), args.max_length)?;
     if args.reference_encoding {
         warn_of_reference(output);
     }
@@ -80,7 +80,8 @@ fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
         Kind::Parquet => "parquet",
     };
     let chat = crate::args::Chat { input: None, ..args.chat.clone() };
-    let arguments = format!("{:?}", (chat, &args.own, args.reference_encoding, args.max_length, args.file.with_text));
+    let arguments =
+        format!("{:?}", (chat, &args.own, args.reference_encoding, args.protect, args.max_length, args.file.with_text));
     let mut formats: Vec<_> = args.chat.format.iter().map(|format| Path::new(format).to_path_buf()).collect();
     formats.extend(args.chat.formats.iter().filter_map(|folder| files::format_files(folder).ok()).flatten());
     vec![

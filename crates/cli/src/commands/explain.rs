@@ -8,8 +8,8 @@ use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
     let job = Job::with_template(&args.chat, &args.own, args.tokenizer.as_deref())?;
-    let encoders =
-        args.tokenizer.as_deref().map(|path| Encoders::load(path, args.reference_encoding, None)).transpose()?;
+    let load = |path| Encoders::load(path, args.reference_encoding, args.protect.mode(), None);
+    let encoders = args.tokenizer.as_deref().map(load).transpose()?;
     if args.reference_encoding {
         warn_of_reference(output);
     }

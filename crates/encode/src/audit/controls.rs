@@ -62,6 +62,12 @@ pub(super) fn fit(control: &Control, tokenizer: &dyn Tokenizer) -> ControlFit {
 
 /// What is wrong with the fits.
 pub(super) fn find(fits: &[ControlFit], controls: &[Control], tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
+    let ids = fits.iter().filter_map(|fit| match fit.fit {
+        Fit::Single { id, .. } => Some(id),
+        _ => None,
+    });
+    // As an encoder has it, which keeps them out of text.
+    let Ok(kept) = tokenizer.keeping_out(&ids.collect()) else { return };
     for (fit, control) in fits.iter().zip(controls) {
         let (kind, message, id) = match &fit.fit {
             Fit::Missing { id, instead } if fit.emitted => {
@@ -72,7 +78,7 @@ pub(super) fn find(fits: &[ControlFit], controls: &[Control], tokenizer: &dyn To
                 let error = Error::WrongControlId { token: fit.text.clone(), expected: *expected, found: *found };
                 (FindingKind::ControlOtherId, error.to_string(), Some(*found))
             }
-            Fit::Single { id, .. } if binding::is_text(*id, tokenizer) => {
+            Fit::Single { id, .. } if binding::is_text(*id, kept.as_ref()) => {
                 let error = Error::ForgeableControl { token: fit.text.clone(), id: *id };
                 (FindingKind::ControlIsText, error.to_string(), Some(*id))
             }

@@ -19,7 +19,7 @@ pub struct AddedToken {
 
 impl AddedToken {
     /// A control token that is looked for as it is spelled.
-    pub(super) fn special(text: String, id: u32) -> Self {
+    pub(crate) fn special(text: String, id: u32) -> Self {
         Self { text, id, special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }
     }
 
@@ -37,9 +37,10 @@ impl AddedToken {
 pub(super) fn spells_text(text: &str) -> bool {
     let mut characters = text.chars();
     let Some(first) = characters.next() else { return false };
-    text.chars().all(is_space) || (characters.all(|c| c == first) && !first.is_ascii_punctuation())
+    is_space(text) || (characters.all(|c| c == first) && !first.is_ascii_punctuation())
 }
 
-fn is_space(c: char) -> bool {
-    c.is_whitespace() || c == '\u{2581}'
+/// Whether a text is white space alone, in the sign for it too.
+pub(crate) fn is_space(text: &str) -> bool {
+    text.chars().all(|c| c.is_whitespace() || c == '\u{2581}')
 }

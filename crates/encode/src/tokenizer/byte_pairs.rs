@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::facts::Cutting;
-use super::{AddedToken, Error, HuggingFace};
+use super::{AddedToken, Beside, Error, HuggingFace};
 
 #[derive(Default)]
 pub(super) struct BytePairs {
@@ -22,13 +22,13 @@ pub(super) struct BytePairs {
 }
 
 impl BytePairs {
-    /// Builds the tokenizer. `config` is the `tokenizer_config.json` beside the file, if there is one.
-    pub fn into_tokenizer(mut self, config: Option<&[u8]>) -> Result<HuggingFace, Error> {
+    /// Builds the tokenizer, with what lies beside the file.
+    pub fn into_tokenizer(mut self, beside: Beside<'_>) -> Result<HuggingFace, Error> {
         self.added.sort_by_key(|token| token.id);
         if !self.numbers_itself() {
             self.name_in_vocabulary()?;
         }
-        HuggingFace::from_bytes(&self.into_json()?, config)
+        HuggingFace::from_bytes(&self.into_json()?, beside)
     }
 
     /// Whether the added tokens get their ids by their order behind the vocabulary, as in a tokenizer.json, and no merge leads to one.

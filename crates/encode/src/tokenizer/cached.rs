@@ -1,11 +1,11 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use foldhash::quality::RandomState;
 
-use super::{AddedToken, Engine, Error, Kind, Place, Token, Tokenizer};
+use super::{AddedToken, Engine, Error, Kind, Named, Place, Token, Tokenizer};
 
 /// A tokenizer that remembers the ids of the runs that it has encoded, within so many bytes.
 ///
@@ -28,9 +28,16 @@ use super::{AddedToken, Engine, Error, Kind, Place, Token, Tokenizer};
 /// ```
 pub struct Cached {
     tokenizer: Arc<dyn Tokenizer>,
+    memory: Arc<Memory>,
+    /// Which of the tokenizers that share the memory this is: they keep other tokens out of text.
+    number: u64,
+}
+
+struct Memory {
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
     shard_bytes: usize,
+    next: AtomicU64,
     hits: AtomicU64,
     misses: AtomicU64,
     dropped: AtomicU64,
@@ -59,8 +66,8 @@ struct Shard {
 
 #[derive(Default)]
 struct Generation {
-    /// By place, and then by text.
-    runs: [HashMap<Box<str>, Arc<[Token]>, RandomState>; 2],
+    /// By tokenizer and place, and then by text.
+    runs: HashMap<(u64, Place), HashMap<Box<str>, Arc<[Token]>, RandomState>, RandomState>,
     bytes: usize,
 }
 
@@ -72,15 +79,16 @@ const ENTRY: usize = 96;
 impl Cached {
     /// The tokenizer with a memory of at most so many bytes.
     pub fn new(tokenizer: Arc<dyn Tokenizer>, bytes: usize) -> Cached {
-        Cached {
-            tokenizer,
+        let memory = Memory {
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
             hasher: RandomState::default(),
             shard_bytes: bytes / SHARDS,
+            next: AtomicU64::new(1),
             hits: AtomicU64::new(0),
             misses: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
-        }
+        };
+        Cached { tokenizer, memory: Arc::new(memory), number: 0 }
     }
 
     /// What it has done so far.
@@ -90,30 +98,29 @@ impl Cached {
             shard.young.bytes + shard.old.bytes
         };
         CacheCounts {
-            hits: self.hits.load(Ordering::Relaxed),
-            misses: self.misses.load(Ordering::Relaxed),
-            dropped: self.dropped.load(Ordering::Relaxed),
-            bytes: self.shards.iter().map(bytes).sum(),
+            hits: self.memory.hits.load(Ordering::Relaxed),
+            misses: self.memory.misses.load(Ordering::Relaxed),
+            dropped: self.memory.dropped.load(Ordering::Relaxed),
+            bytes: self.memory.shards.iter().map(bytes).sum(),
         }
     }
 }
 
 impl Shard {
-    fn find(&mut self, text: &str, place: Place) -> Option<Arc<[Token]>> {
-        let at = usize::from(place == Place::Start);
-        if let Some(tokens) = self.young.runs[at].get(text) {
+    fn find(&mut self, text: &str, at: (u64, Place)) -> Option<Arc<[Token]>> {
+        if let Some(tokens) = self.young.runs.get(&at).and_then(|runs| runs.get(text)) {
             return Some(Arc::clone(tokens));
         }
-        let (text, tokens) = self.old.runs[at].remove_entry(text)?;
+        let (text, tokens) = self.old.runs.get_mut(&at)?.remove_entry(text)?;
         let size = size(&text, &tokens);
         self.old.bytes -= size;
         self.young.bytes += size;
-        self.young.runs[at].insert(text, Arc::clone(&tokens));
+        self.young.runs.entry(at).or_default().insert(text, Arc::clone(&tokens));
         Some(tokens)
     }
 
     /// Remembers a run; gives the number of those that are dropped for it.
-    fn insert(&mut self, text: &str, place: Place, tokens: &[Token], most: usize) -> u64 {
+    fn insert(&mut self, text: &str, at: (u64, Place), tokens: &[Token], most: usize) -> u64 {
         let size = size(text, tokens);
         if size > most / 2 {
             return 0;
@@ -121,11 +128,10 @@ impl Shard {
         let mut dropped = 0;
         if self.young.bytes + size > most / 2 {
             let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
-            dropped = old.runs.iter().map(|runs| runs.len() as u64).sum();
+            dropped = old.runs.values().map(|runs| runs.len() as u64).sum();
         }
-        let at = usize::from(place == Place::Start);
         // Another thread may have been faster.
-        if self.young.runs[at].insert(text.into(), tokens.into()).is_none() {
+        if self.young.runs.entry(at).or_default().insert(text.into(), tokens.into()).is_none() {
             self.young.bytes += size;
         }
         dropped
@@ -151,20 +157,38 @@ impl std::fmt::Debug for Cached {
 
 impl Tokenizer for Cached {
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        let at = self.hasher.hash_one(ends(text)) as usize % SHARDS;
-        let shard = || self.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shard().find(text, place);
+        let at = self.memory.hasher.hash_one(ends(text)) as usize % SHARDS;
+        let shard = || self.memory.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
+        let known = shard().find(text, (self.number, place));
         if let Some(tokens) = known {
-            self.hits.fetch_add(1, Ordering::Relaxed);
+            self.memory.hits.fetch_add(1, Ordering::Relaxed);
             out.extend_from_slice(&tokens);
             return Ok(());
         }
         let first = out.len();
         self.tokenizer.encode_ordinary(text, place, out)?;
-        self.misses.fetch_add(1, Ordering::Relaxed);
-        let dropped = shard().insert(text, place, &out[first..], self.shard_bytes);
-        self.dropped.fetch_add(dropped, Ordering::Relaxed);
+        self.memory.misses.fetch_add(1, Ordering::Relaxed);
+        let dropped = shard().insert(text, (self.number, place), &out[first..], self.memory.shard_bytes);
+        self.memory.dropped.fetch_add(dropped, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// They share one memory, and no runs.
+    fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
+        let number = self.memory.next.fetch_add(1, Ordering::Relaxed);
+        Ok(Arc::new(Cached { tokenizer: self.tokenizer.keeping_out(ids)?, memory: Arc::clone(&self.memory), number }))
+    }
+
+    fn named(&self) -> &[Named] {
+        self.tokenizer.named()
+    }
+
+    fn chat_control_tokens(&self) -> Option<&[String]> {
+        self.tokenizer.chat_control_tokens()
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.tokenizer.unknown()
     }
 
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {

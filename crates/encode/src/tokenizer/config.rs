@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use super::named::{Beside, Named, of_tokens};
 use super::{AddedToken, Error};
 
 /// What `tokenizer_config.json` says beside the tokenizer's own file.
@@ -16,13 +17,27 @@ pub(super) struct Config {
     pub add_prefix_space: Option<bool>,
     /// transformers: `legacy: false` puts the prefix space at the start of the prompt only, not behind each added token.
     pub legacy: Option<bool>,
+    /// Tokens that it and other files name.
+    pub named: Vec<Named>,
+    /// transformers: the added tokens that no text may become, in place of those that a template has.
+    pub chat_control: Option<Vec<String>>,
 }
 
+/// What it is called.
+const FILE: &str = "tokenizer_config.json";
+
 impl Config {
-    pub fn from_bytes(bytes: Option<&[u8]>) -> Result<Self, Error> {
+    pub fn beside(beside: Beside<'_>) -> Result<Self, Error> {
+        let mut config = Self::from_bytes(beside.config)?;
+        config.named.extend(beside.named);
+        Ok(config)
+    }
+
+    fn from_bytes(bytes: Option<&[u8]>) -> Result<Self, Error> {
         let Some(bytes) = bytes else { return Ok(Self::default()) };
-        let file: File =
-            serde_json::from_slice(bytes).map_err(|e| Error::malformed("tokenizer_config.json", e.to_string()))?;
+        let malformed = |error: serde_json::Error| Error::malformed(FILE, error.to_string());
+        let file: File = serde_json::from_slice(bytes).map_err(malformed)?;
+        let object = serde_json::from_slice(bytes).map_err(malformed)?;
         let mut added = Vec::with_capacity(file.added_tokens_decoder.len());
         for (id, token) in file.added_tokens_decoder {
             let id = id.parse().map_err(|_| {
@@ -43,10 +58,12 @@ impl Config {
             added,
             add_bos: file.add_bos_token,
             add_eos: file.add_eos_token,
-            bos: file.bos_token.map(Named::into_text),
-            eos: file.eos_token.map(Named::into_text),
+            bos: file.bos_token.map(Spelled::into_text),
+            eos: file.eos_token.map(Spelled::into_text),
             add_prefix_space: file.add_prefix_space,
             legacy: file.legacy,
+            named: of_tokens(FILE, &object),
+            chat_control: file.chat_control_tokens,
         })
     }
 }
@@ -57,10 +74,11 @@ struct File {
     added_tokens_decoder: BTreeMap<String, Entry>,
     add_bos_token: Option<bool>,
     add_eos_token: Option<bool>,
-    bos_token: Option<Named>,
-    eos_token: Option<Named>,
+    bos_token: Option<Spelled>,
+    eos_token: Option<Spelled>,
     add_prefix_space: Option<bool>,
     legacy: Option<bool>,
+    chat_control_tokens: Option<Vec<String>>,
 }
 
 #[derive(Deserialize)]
@@ -80,12 +98,12 @@ struct Entry {
 /// A token named by its text, or by an object that holds it.
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Named {
+enum Spelled {
     Text(String),
     Object { content: String },
 }
 
-impl Named {
+impl Spelled {
     fn into_text(self) -> String {
         match self {
             Self::Text(text) | Self::Object { content: text } => text,

@@ -5,7 +5,7 @@ mod pieces;
 mod word_piece;
 
 use super::facts::{Algorithm, algorithm_named};
-use super::{AddedToken, Error, Tokenizer};
+use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 
 /// What the keys `tokenizer.ggml.*` of a GGUF file say.
 ///
@@ -50,6 +50,8 @@ pub struct EmbeddedVocabulary {
     pub unknown: Option<u64>,
     /// `seperator_token_id`, as the format spells it.
     pub separator: Option<u64>,
+    /// The keys that hold the number of a token (`padding_token_id`, `eot_token_id`), and the numbers.
+    pub special: Vec<(String, u64)>,
     /// `add_bos_token`.
     pub add_bos: Option<bool>,
     /// `add_eos_token`.
@@ -151,6 +153,28 @@ impl EmbeddedVocabulary {
         let before = self.add_bos.unwrap_or(before && self.bos.is_some());
         let behind = self.add_eos.unwrap_or(behind && self.eos.is_some());
         Ok((token(before, "bos_token_id", self.bos)?, token(behind, "eos_token_id", self.eos)?))
+    }
+
+    /// The tokens that the file names by their numbers.
+    fn beside(&self) -> Beside<'static> {
+        let own = [
+            ("bos_token_id", self.bos),
+            ("eos_token_id", self.eos),
+            ("unknown_token_id", self.unknown),
+            ("seperator_token_id", self.separator),
+        ];
+        let own = own.into_iter().filter_map(|(name, id)| Some((name, id?)));
+        let special = self.special.iter().map(|(name, id)| (name.as_str(), *id));
+        let mut named: Vec<Named> = Vec::new();
+        for (name, id) in own.chain(special).filter(|(_, id)| (*id as usize) < self.tokens.len()) {
+            // The number of tokens was read from the file, and is far below 2^32.
+            let token = NamedToken::Id(id as u32);
+            let name = format!("tokenizer.ggml.{name}");
+            if !named.iter().any(|known| known.name == name) {
+                named.push(Named { name, file: "the GGUF file".to_owned(), token });
+            }
+        }
+        Beside { config: None, named }
     }
 
     fn added(&self, id: usize, special: bool) -> AddedToken {

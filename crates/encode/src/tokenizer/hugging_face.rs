@@ -15,18 +15,20 @@ mod prefix_space;
 mod reference;
 mod spelling;
 
-use std::sync::OnceLock;
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
 
 use tokenizers::{Model, ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
 use self::added_vocabulary::AddedVocabulary;
 use self::bpe_model::BpeModel;
 use self::file::{File, FileModel};
-use self::reference::Reference;
+use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
+use super::added::is_space;
 use super::config::Config;
-use super::own::{Own, Reading, Unencoded};
-use super::{AddedToken, Engine, Error, Kind, Place, Token, Tokenizer};
+use super::own::{Core, Own, Reading, Unencoded};
+use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
 
 /// A tokenizer read from a `tokenizer.json`.
 ///
@@ -44,11 +46,21 @@ use super::{AddedToken, Engine, Error, Kind, Place, Token, Tokenizer};
 /// # Ok::<(), rolecall_encode::tokenizer::Error>(())
 /// ```
 pub struct HuggingFace {
+    shared: Arc<Shared>,
+    /// The tokens that are kept out of text.
+    out: BTreeSet<u32>,
     own: Result<Own, String>,
-    parts: Parts,
     reference: OnceLock<Result<Reference, String>>,
+}
+
+/// What is the same, whatever tokens are kept out of text.
+struct Shared {
+    core: Result<Arc<Core>, String>,
+    parts: Parts,
+    whole: OnceLock<Result<Arc<Whole>, String>>,
     vocabulary: AddedVocabulary,
-    protected: Vec<AddedToken>,
+    /// The added tokens that are no text.
+    added: Vec<AddedToken>,
     kind: Kind,
     spelling: Spelling,
     prefix_at_start: bool,
@@ -56,6 +68,10 @@ pub struct HuggingFace {
     bos: Option<u32>,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
+    /// The token that text becomes which has no other spelling.
+    stands_in: Option<u32>,
+    named: Vec<Named>,
+    chat_control: Option<Vec<String>>,
 }
 
 /// What the reference crate is built from.
@@ -71,8 +87,8 @@ struct Parts {
 
 impl HuggingFace {
     /// Reads a `tokenizer.json`, and the `tokenizer_config.json` beside it if there is one.
-    pub fn from_bytes(json: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
-        Self::from_file(File::from_bytes(json)?, Config::from_bytes(config)?)
+    pub fn from_bytes<'a>(json: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
+        Self::from_file(File::from_bytes(json)?, Config::beside(beside.into())?)
     }
 
     /// Puts the parts of a file together; whatever a vocabulary is read from, its engine is chosen here.
@@ -86,6 +102,19 @@ impl HuggingFace {
                 None => added.push(token),
             }
         }
+        let is_byte_level = file.kind == Kind::ByteLevelBpe;
+        match &file.model {
+            FileModel::Bpe(model) => {
+                let has_bytes = model.byte_fallback && model.byte_ids().is_some();
+                let text = |id| model.text(id).map(str::to_owned);
+                add_named(&mut added, &config.named, !has_bytes, |text| model.id(text), text);
+            }
+            FileModel::Other(model) => {
+                let needs_characters = !file.byte_fallback;
+                let id = |text: &str| model.token_to_id(text);
+                add_named(&mut added, &config.named, needs_characters, id, |id| model.id_to_token(id));
+            }
+        }
         if let Some(legacy) = config.legacy {
             prefix_space::modernize(&mut file.normalizer, &mut file.pre_tokenizer, legacy, config.add_prefix_space);
         }
@@ -97,59 +126,82 @@ impl HuggingFace {
             unknown: file.unknown,
             byte_fallback: file.byte_fallback,
         };
-        let reference = OnceLock::new();
-        let (vocabulary, own) = match file.model {
+        let whole = OnceLock::new();
+        let mut stands_in = parts.unknown;
+        let (vocabulary, core) = match file.model {
             FileModel::Bpe(model) => {
                 let vocabulary = AddedVocabulary::new(&parts.added, |text| model.id(text), model.vocab.len())?;
                 let (normalizer, pre_tokenizer) = (parts.normalizer.as_ref(), parts.pre_tokenizer.as_ref());
-                let own = covered::build_own(&model, normalizer, pre_tokenizer, &parts.added);
+                let core = covered::build_core(&model, normalizer, pre_tokenizer, &parts.added);
+                let has_all = match is_byte_level {
+                    true => covered::has_all_bytes(&model),
+                    false => model.byte_fallback && model.byte_ids().is_some(),
+                };
+                // Text that is spelled in bytes is never unknown.
+                stands_in = parts.unknown.filter(|_| !has_all);
                 parts.model = Some(model);
-                (vocabulary, own)
+                (vocabulary, core.map(Arc::new))
             }
             FileModel::Other(model) => {
                 let vocabulary =
                     AddedVocabulary::new(&parts.added, |text| model.token_to_id(text), model.get_vocab_size())?;
-                let built = parts.reference(model)?;
-                reference.get_or_init(|| Ok(built));
+                let is_byte = |byte: u8| model.token_to_id(&covered::byte_name(byte)).is_some();
+                stands_in = stands_in.filter(|_| !(parts.byte_fallback && (0..=u8::MAX).all(is_byte)));
+                let built = Arc::new(parts.whole(model)?);
+                whole.get_or_init(|| Ok(built));
                 (vocabulary, Err(format!("a {} model", file.kind)))
             }
         };
-        let mut protected: Vec<_> = parts.added.iter().filter(|token| !token.is_text()).cloned().collect();
-        protected.sort_by_key(|token| token.id);
+        let mut added: Vec<_> = parts.added.iter().filter(|token| !token.is_text()).cloned().collect();
+        added.sort_by_key(|token| token.id);
         let (normalizer, pre_tokenizer) = (parts.normalizer.as_ref(), parts.pre_tokenizer.as_ref());
         let inside = pre_tokenizer.and_then(prefix_space::inside);
-        let mut tokenizer = Self {
+        let mut shared = Shared {
             prefix_at_start: prefix_space::adds(normalizer, pre_tokenizer),
             prefix_inside: prefix_space::adds(normalizer, inside.as_ref().or(pre_tokenizer)),
             bos: None,
             spelling: file.spelling,
-            own,
+            core,
             parts,
-            reference,
+            whole,
             vocabulary,
-            protected,
+            added,
             kind: file.kind,
             adds_bos: around.before,
             adds_eos: around.behind,
+            stands_in,
+            named: config.named,
+            chat_control: config.chat_control,
         };
-        if tokenizer.own.is_err() {
-            // What is wrong with a file is said when it is loaded.
-            tokenizer.reference()?;
-        }
         // transformers: explicit flags in the config win over the post-processor, and a missing one is off.
-        let id_of = |text: &Option<String>| text.as_deref().and_then(|text| tokenizer.token_id(text));
+        let id_of = |text: &Option<String>| text.as_deref().and_then(|text| shared.token_id(text));
         let named_bos = id_of(&config.bos);
         if (config.add_bos, config.add_eos) != (None, None) {
             let bos = id_of(&config.bos).filter(|_| config.add_bos == Some(true));
             let eos = id_of(&config.eos).filter(|_| config.add_eos == Some(true));
-            (tokenizer.adds_bos, tokenizer.adds_eos) = (bos, eos);
+            (shared.adds_bos, shared.adds_eos) = (bos, eos);
         }
-        tokenizer.bos = tokenizer.adds_bos.or(named_bos);
-        for (place, id) in [("before", tokenizer.adds_bos), ("behind", tokenizer.adds_eos)] {
-            if let Some(id) = id.filter(|&id| tokenizer.token_text(id).is_none()) {
+        shared.bos = shared.adds_bos.or(named_bos);
+        for (place, id) in [("before", shared.adds_bos), ("behind", shared.adds_eos)] {
+            if let Some(id) = id.filter(|&id| shared.token_text(id).is_none()) {
                 let why = format!("it puts id {id} {place} a text, which is no token");
                 return Err(Error::malformed("post_processor", why));
             }
+        }
+        let out = shared.added.iter().map(|token| token.id).collect();
+        Self::of_shared(Arc::new(shared), out)
+    }
+
+    fn of_shared(shared: Arc<Shared>, out: BTreeSet<u32>) -> Result<Self, Error> {
+        let own = match (&shared.core, &shared.parts.model) {
+            (Ok(core), Some(model)) => covered::build_own(core, model, &shared.parts.added, &out),
+            (Ok(_), None) => Err("no model".to_owned()),
+            (Err(why), _) => Err(why.clone()),
+        };
+        let tokenizer = Self { shared, out, own, reference: OnceLock::new() };
+        if tokenizer.own.is_err() {
+            // What is wrong with a file is said when it is loaded.
+            tokenizer.reference()?;
         }
         Ok(tokenizer)
     }
@@ -164,11 +216,60 @@ impl HuggingFace {
 
     fn reference(&self) -> Result<&Reference, Error> {
         let built = self.reference.get_or_init(|| {
-            let model = self.parts.model.as_ref().ok_or_else(|| "no model".to_owned())?;
-            let model = model.to_crate().map_err(|error| error.to_string())?;
-            self.parts.reference(model.into()).map_err(|error| error.to_string())
+            let whole = self.shared.whole().map_err(|error| error.to_string())?;
+            let Parts { added, unknown, byte_fallback, .. } = &self.shared.parts;
+            Reference::new(Arc::clone(whole), added, &self.out, *unknown, *byte_fallback).map_err(|e| e.to_string())
         });
         built.as_ref().map_err(|why| Error::malformed("tokenizer.json", why.as_str()))
+    }
+}
+
+impl Shared {
+    fn whole(&self) -> Result<&Arc<Whole>, Error> {
+        let built = self.whole.get_or_init(|| {
+            let model = self.parts.model.as_ref().ok_or_else(|| "no model".to_owned())?;
+            let model = model.to_crate().map_err(|error| error.to_string())?;
+            self.parts.whole(model.into()).map(Arc::new).map_err(|error| error.to_string())
+        });
+        built.as_ref().map_err(|why| Error::malformed("tokenizer.json", why.as_str()))
+    }
+
+    fn token_id(&self, text: &str) -> Option<u32> {
+        self.vocabulary.id(text).or_else(|| match &self.parts.model {
+            Some(model) => model.id(text),
+            None => self.whole().ok()?.model().token_to_id(text),
+        })
+    }
+
+    fn token_text(&self, id: u32) -> Option<String> {
+        let model_text = || match &self.parts.model {
+            Some(model) => model.text(id).map(str::to_owned),
+            None => self.whole().ok()?.model().id_to_token(id),
+        };
+        self.vocabulary.text(id).map(str::to_owned).or_else(model_text)
+    }
+}
+
+/// Adds the tokens that files name and the list of added tokens lacks, as transformers does. A character that text cannot be
+/// written without is no such token, whatever a file says, and neither is white space.
+fn add_named(
+    added: &mut Vec<AddedToken>,
+    named: &[Named],
+    needs_characters: bool,
+    id_of: impl Fn(&str) -> Option<u32>,
+    text_of: impl Fn(u32) -> Option<String>,
+) {
+    for named in named {
+        let found = match &named.token {
+            NamedToken::Text(text) => id_of(text).map(|id| (text.clone(), id)),
+            NamedToken::Id(id) => text_of(*id).map(|text| (text, *id)),
+        };
+        let Some((text, id)) = found else { continue };
+        let is_needed = needs_characters && text.chars().count() == 1;
+        let is_known = added.iter().any(|known| known.text == text || known.id == id);
+        if !is_needed && !is_known && !is_space(&text) {
+            added.push(AddedToken::special(text, id));
+        }
     }
 }
 
@@ -196,7 +297,7 @@ impl Tokenizer for HuggingFace {
     }
 
     fn normalizes(&self) -> bool {
-        self.parts.normalizer.is_some()
+        self.shared.parts.normalizer.is_some()
     }
 
     fn find_added(&self, text: &str, out: &mut Vec<Token>) -> Result<(), Error> {
@@ -204,58 +305,73 @@ impl Tokenizer for HuggingFace {
         if !self.own.as_ref().is_ok_and(|own| own.find_added(text, &mut found)) {
             self.reference()?.find_added(text, &mut found);
         }
-        let is_protected = |token: &Token| self.protected.binary_search_by_key(&token.id, |added| added.id).is_ok();
-        out.extend(found.into_iter().filter(is_protected));
+        out.append(&mut found);
         Ok(())
     }
 
     fn added_tokens(&self) -> &[AddedToken] {
-        &self.protected
+        &self.shared.added
     }
 
     fn text_tokens(&self) -> Vec<AddedToken> {
-        self.parts.added.iter().filter(|token| token.is_text()).cloned().collect()
+        self.shared.parts.added.iter().filter(|token| token.is_text()).cloned().collect()
     }
 
     fn token_id(&self, text: &str) -> Option<u32> {
-        self.vocabulary.id(text).or_else(|| match &self.parts.model {
-            Some(model) => model.id(text),
-            None => self.reference().ok()?.model().token_to_id(text),
-        })
+        self.shared.token_id(text)
     }
 
     fn token_text(&self, id: u32) -> Option<String> {
-        let model_text = || match &self.parts.model {
-            Some(model) => model.text(id).map(str::to_owned),
-            None => self.reference().ok()?.model().id_to_token(id),
-        };
-        self.vocabulary.text(id).map(str::to_owned).or_else(model_text)
+        self.shared.token_text(id)
+    }
+
+    fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
+        let mut tokenizer = Self::of_shared(Arc::clone(&self.shared), ids.clone())?;
+        if let (Ok(_), Err(why)) = (&tokenizer.own, &self.own)
+            && self.shared.core.is_ok()
+        {
+            // The engine that was asked for stays.
+            tokenizer.own = Err(why.clone());
+        }
+        Ok(Arc::new(tokenizer))
+    }
+
+    fn named(&self) -> &[Named] {
+        &self.shared.named
+    }
+
+    fn chat_control_tokens(&self) -> Option<&[String]> {
+        self.shared.chat_control.as_deref()
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.shared.stands_in
     }
 
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        if let Some(added) = self.vocabulary.text(id) {
+        if let Some(added) = self.shared.vocabulary.text(id) {
             out.extend_from_slice(added.as_bytes());
             return true;
         }
-        match &self.parts.model {
-            Some(model) => model.text(id).is_some_and(|text| self.spelling.write(text, out)),
-            None => self.token_text(id).is_some_and(|text| self.spelling.write(&text, out)),
+        match &self.shared.parts.model {
+            Some(model) => model.text(id).is_some_and(|text| self.shared.spelling.write(text, out)),
+            None => self.token_text(id).is_some_and(|text| self.shared.spelling.write(&text, out)),
         }
     }
 
     fn prefix_space(&self, place: Place) -> bool {
         match place {
-            Place::Start => self.prefix_at_start,
-            Place::Inside => self.prefix_inside,
+            Place::Start => self.shared.prefix_at_start,
+            Place::Inside => self.shared.prefix_inside,
         }
     }
 
     fn vocabulary_size(&self) -> usize {
-        let model_size = match &self.parts.model {
+        let model_size = match &self.shared.parts.model {
             Some(model) => model.vocab.len(),
-            None => self.reference().map_or(0, |reference| reference.model().get_vocab_size()),
+            None => self.shared.whole().map_or(0, |whole| whole.model().get_vocab_size()),
         };
-        model_size + self.vocabulary.beyond()
+        model_size + self.shared.vocabulary.beyond()
     }
 
     fn engine(&self) -> Engine {
@@ -266,26 +382,25 @@ impl Tokenizer for HuggingFace {
     }
 
     fn kind(&self) -> Kind {
-        self.kind
+        self.shared.kind
     }
 
     fn bos(&self) -> Option<u32> {
-        self.bos
+        self.shared.bos
     }
 
     fn adds_bos(&self) -> Option<u32> {
-        self.adds_bos
+        self.shared.adds_bos
     }
 
     fn adds_eos(&self) -> Option<u32> {
-        self.adds_eos
+        self.shared.adds_eos
     }
 }
 
 impl Parts {
-    fn reference(&self, model: ModelWrapper) -> Result<Reference, Error> {
-        let (normalizer, pre_tokenizer) = (self.normalizer.clone(), self.pre_tokenizer.clone());
-        Reference::new(model, normalizer, pre_tokenizer, &self.added, self.unknown, self.byte_fallback)
+    fn whole(&self, model: ModelWrapper) -> Result<Whole, Error> {
+        Whole::new(model, self.normalizer.clone(), self.pre_tokenizer.clone(), &self.added)
     }
 }
 

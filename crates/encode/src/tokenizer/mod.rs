@@ -15,6 +15,7 @@ mod error;
 mod facts;
 mod gguf;
 mod hugging_face;
+mod named;
 mod own;
 mod ranks;
 mod sentencepiece;
@@ -25,29 +26,58 @@ mod tiktoken;
 mod tests;
 
 pub use added::AddedToken;
+pub(crate) use added::is_space;
 pub use cached::{CacheCounts, Cached};
 pub use engine::Engine;
 pub use error::Error;
 pub use gguf::{EmbeddedVocabulary, TokenType};
 pub use hugging_face::HuggingFace;
+pub use named::{Beside, Named, NamedToken};
 pub use sentencepiece::SentencePiece;
 pub use tekken::is_tekken;
 pub use tiktoken::is_tiktoken;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
 const LARGEST_ID: u32 = i32::MAX as u32;
 
 /// A tokenizer as its model maker shipped it, able to tell ordinary text from control tokens.
 pub trait Tokenizer: Send + Sync {
-    /// Encodes ordinary text: none of `added_tokens` comes out, whatever the text spells.
+    /// Encodes ordinary text: no token that is kept out of text comes out, whatever the text spells. These are the
+    /// `added_tokens`, until [`Tokenizer::keeping_out`] says otherwise.
     ///
     /// Where a text spells none of them, the ids are the reference tokenizer's. Tokens are appended to `out`.
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
 
+    /// The same tokenizer, which keeps exactly the tokens with these ids out of text. All its other tokens, added ones
+    /// too, come out of text as they do in the reference.
+    ///
+    /// The token for what the vocabulary lacks, and the tokens of bytes, still stand for such text; their names never
+    /// become them.
+    fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error>;
+
+    /// Tokens that the tokenizer's own files name: as those that open and close a text, say.
+    fn named(&self) -> &[Named] {
+        &[]
+    }
+
+    /// The `chat_control_tokens` of its config, which say which added tokens no text may become.
+    fn chat_control_tokens(&self) -> Option<&[String]> {
+        None
+    }
+
+    /// The token that text becomes which the vocabulary lacks; none where every text has a spelling.
+    fn unknown(&self) -> Option<u32> {
+        None
+    }
+
     /// Encodes as the reference does: added tokens are matched wherever they are spelled, forged or not.
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
 
-    /// Every token that plain text must never become, ordered by id. An id may stand here under two spellings.
+    /// Every token beside the learned vocabulary but those that are text, ordered by id. An id may stand here under two
+    /// spellings.
     fn added_tokens(&self) -> &[AddedToken];
 
     /// Whether text is normalized before those added tokens are looked for that are flagged so. What such text spells,
@@ -56,12 +86,12 @@ pub trait Tokenizer: Send + Sync {
         false
     }
 
-    /// Those of `added_tokens` that the reference finds in a text. It is asked where the tokenizer normalizes.
+    /// The added tokens that the reference finds in a text. It is asked where the tokenizer normalizes.
     fn find_added(&self, _text: &str, _out: &mut Vec<Token>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The added tokens that are text and no markers, which content may become: runs of spaces, doubled dashes.
+    /// The added tokens that look like text and not like markers: runs of spaces, doubled dashes.
     fn text_tokens(&self) -> Vec<AddedToken> {
         Vec::new()
     }

@@ -17,10 +17,11 @@ pub(super) mod word_cache;
 pub(super) mod words;
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use self::added::Added;
 use self::bpe::Bpe;
-pub(super) use self::bpe::Reading;
+pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
 pub(super) use self::normalization::Normalized;
 use self::word_cache::Memory;
@@ -30,15 +31,22 @@ use super::{Error, Place, Token};
 
 /// A byte-pair encoder of our own.
 pub(super) struct Own {
+    pub core: Arc<Core>,
+    pub bpe: Bpe,
+    /// The added tokens that text may become, in the text as it is and in the normalized one.
+    pub plain: [Added; 2],
+    pub owner: Owner,
+}
+
+/// What of it is the same, whatever tokens are kept out of text.
+pub(super) struct Core {
     pub composes: bool,
+    pub normalizer_replaces: bool,
     pub prefix: Prefix,
     pub cuts: Cuts,
-    pub bpe: Bpe,
-    /// The added tokens that are text, in the text as it is and in the normalized one.
-    pub plain: [Added; 2],
-    /// All of them, where the reference's way with them is covered.
+    pub tables: Arc<Tables>,
+    /// All added tokens, where the reference's way with them is covered.
     pub added: Option<[Added; 2]>,
-    pub owner: Owner,
 }
 
 /// What is put before a text.
@@ -79,7 +87,7 @@ impl Own {
     pub fn encode(&self, text: &str, place: Place, reading: Reading, out: &mut Vec<Token>) -> Result<(), Unencoded> {
         let [raw, normalized] = match reading {
             Reading::Ordinary => &self.plain,
-            Reading::Reference => self.added.as_ref().ok_or(Unencoded::NotCovered)?,
+            Reading::Reference => self.core.added.as_ref().ok_or(Unencoded::NotCovered)?,
         };
         let first = out.len();
         let mut may_have_gaps = self.drops_text();
@@ -118,7 +126,7 @@ impl Own {
 
     /// Appends the added tokens that the reference finds in a text; false where that is not covered.
     pub fn find_added(&self, text: &str, out: &mut Vec<Token>) -> bool {
-        let Some([raw, normalized]) = &self.added else { return false };
+        let Some([raw, normalized]) = &self.core.added else { return false };
         raw.split(text, |id, start, end| {
             if let Some(id) = id {
                 out.push(Token { id, start, end });
@@ -136,7 +144,7 @@ impl Own {
     }
 
     fn form<'a>(&self, section: &'a str) -> Normalized<'a> {
-        if self.composes { Normalized::composed(section) } else { Normalized::unchanged(section) }
+        if self.core.composes { Normalized::composed(section) } else { Normalized::unchanged(section) }
     }
 
     fn encode_part(
@@ -162,7 +170,7 @@ impl Own {
             };
             failed = encoded.err();
         };
-        match &self.cuts {
+        match &self.core.cuts {
             Cuts::Words(words) => words.split(part, visit).map_err(|TooHard| Unencoded::NotCovered)?,
             Cuts::Joints { joints, before_spaces } => joints.split(part, *before_spaces, visit),
             Cuts::None => visit(0, part.len()),
@@ -199,7 +207,7 @@ impl Own {
     }
 
     fn prefix_of(&self, part: &str, is_first: bool) -> Option<char> {
-        match self.prefix {
+        match self.core.prefix {
             Prefix::Nothing => None,
             Prefix::AnotherSpace { character } => Some(character),
             Prefix::Space { character, first_only } => {
@@ -210,7 +218,7 @@ impl Own {
     }
 
     fn drops_text(&self) -> bool {
-        matches!(&self.cuts, Cuts::Words(words) if words.drop_text())
+        matches!(&self.core.cuts, Cuts::Words(words) if words.drop_text())
     }
 }
 

@@ -13,39 +13,48 @@ mod sections;
 mod trie;
 mod unigram;
 
-use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, OnceLock};
 
 use self::model::{Algorithm, Model, Piece, PieceKind};
 use self::normalizer::{Normalizer, Prefix};
 use self::own::Words;
 use self::sections::{Section, Sections};
 use self::trie::Trie;
-use super::added::spells_text;
+use super::added::is_space;
 use super::config::Config;
 use super::own::added::Added;
-use super::{AddedToken, Error, Kind, Place, Token, Tokenizer};
+use super::{AddedToken, Beside, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
 
 /// A tokenizer read from a sentencepiece `.model`.
 pub struct SentencePiece {
+    shared: Arc<Shared>,
+    ordinary: Reading,
+    /// Those of the config's added tokens that ordinary text is cut at too.
+    plain_sections: Sections,
+    /// Whether the fast engine is used where it covers the model.
+    takes_words: bool,
+}
+
+/// What is the same, whatever tokens are kept out of text.
+struct Shared {
     model: Model,
     normalizer: Normalizer,
     encoder: Encoder,
-    ordinary: Reading,
     reference: Reading,
     /// The config's added tokens: the reference cuts a text at them before sentencepiece sees it.
     sections: Sections,
-    /// Those of them that are text, which ordinary text is cut at too.
-    plain_sections: Sections,
     added: Vec<AddedToken>,
+    /// The config's added tokens that look like text.
+    text_tokens: Vec<AddedToken>,
     /// Texts of the config's added tokens, which may name a piece anew.
-    named: HashMap<u32, String>,
+    names: HashMap<u32, String>,
     prefix_inside: bool,
     bos: Option<u32>,
-    /// Whether the fast engine is used where it covers the model.
-    takes_words: bool,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
+    named: Vec<Named>,
+    chat_control: Option<Vec<String>>,
 }
 
 enum Encoder {
@@ -57,6 +66,8 @@ enum Encoder {
 struct Reading {
     /// By piece: whether text can become it by merging or search.
     open: Vec<bool>,
+    /// Pieces that merges pass through and that are taken apart again, as unused ones are.
+    apart: BTreeSet<u32>,
     matched: Trie,
     /// The same user-defined pieces for our fast engine; none where they hold what a normalizer changes.
     cuts: Option<Added>,
@@ -73,18 +84,12 @@ struct Found {
 
 impl SentencePiece {
     /// Reads a `.model`, and the `tokenizer_config.json` beside it if there is one.
-    pub fn from_bytes(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
+    pub fn from_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         let model = Model::from_bytes(bytes)?;
-        let config = Config::from_bytes(config)?;
-        let named: HashMap<u32, String> = config.added.iter().map(|token| (token.id, token.text.clone())).collect();
+        let mut config = Config::beside(beside.into())?;
+        let names: HashMap<u32, String> = config.added.iter().map(|token| (token.id, token.text.clone())).collect();
+        add_named(&model, &mut config);
         let added = protected_tokens(&model, &config.added);
-        let (plain, claimed): (Vec<_>, Vec<_>) = config.added.iter().cloned().partition(AddedToken::is_text);
-        let ordinary = Reading::new(&model, |id, piece| {
-            // The config may claim a learned piece for a control token.
-            let is_claimed = claimed.iter().any(|token| token.id == id);
-            !is_claimed && (piece.kind.is_learned() || spells_text(&piece.text))
-        });
-        let reference = Reading::new(&model, |_, _| true);
         let encoder = match model.algorithm {
             Algorithm::Bpe => Encoder::Bpe(bpe::Bpe::new(&model)),
             Algorithm::Unigram => Encoder::Unigram(unigram::Unigram::new(&model)),
@@ -96,24 +101,36 @@ impl SentencePiece {
         }
         let id_of = |text: &Option<String>| {
             let text = text.as_ref()?;
-            named.iter().find(|(_, name)| *name == text).map(|(&id, _)| id).or_else(|| model.piece_id(text))
+            names.iter().find(|(_, name)| *name == text).map(|(&id, _)| id).or_else(|| model.piece_id(text))
         };
-        Ok(Self {
+        let out = added.iter().map(|token| token.id).collect();
+        let shared = Shared {
             bos: id_of(&config.bos),
             adds_bos: id_of(&config.bos).filter(|_| config.add_bos == Some(true)),
             adds_eos: id_of(&config.eos).filter(|_| config.add_eos == Some(true)),
             prefix_inside: config.legacy != Some(false),
-            takes_words: true,
+            text_tokens: config.added.iter().filter(|token| token.is_text()).cloned().collect(),
+            reference: Reading::new(&model, &BTreeSet::new()),
             sections: Sections::new(config.added),
-            plain_sections: Sections::new(plain),
+            named: config.named,
+            chat_control: config.chat_control,
             normalizer,
             encoder,
-            ordinary,
-            reference,
             added,
-            named,
+            names,
             model,
-        })
+        };
+        Ok(Self::of_shared(Arc::new(shared), &out))
+    }
+
+    fn of_shared(shared: Arc<Shared>, out: &BTreeSet<u32>) -> Self {
+        let plain = shared.sections.tokens().iter().filter(|token| !out.contains(&token.id)).cloned();
+        Self {
+            ordinary: Reading::new(&shared.model, out),
+            plain_sections: Sections::new(plain.collect()),
+            takes_words: true,
+            shared,
+        }
     }
 
     /// The same tokenizer, which goes step by step as the library does, to compare with.
@@ -135,10 +152,10 @@ impl SentencePiece {
 
     /// One sentencepiece call: the text must hold nothing that the caller wants matched outside of it.
     fn encode_section(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
-        let words = reading.words.get_or_init(|| Words::new(&self.model, reading));
+        let words = reading.words.get_or_init(|| Words::new(&self.shared.model, reading));
         if let (true, Some(words), Some(cuts)) = (self.takes_words, words, &reading.cuts) {
             let first = out.len();
-            let prefix = self.normalizer.add_dummy_prefix && prefix == Prefix::AsTheModelSays;
+            let prefix = self.shared.normalizer.add_dummy_prefix && prefix == Prefix::AsTheModelSays;
             if words.encode(text, cuts, prefix, out).is_ok() {
                 for token in &mut out[first..] {
                     let covering = Token::covering(token.id, (token.start, token.end), text);
@@ -152,10 +169,10 @@ impl SentencePiece {
     }
 
     fn encode_step_by_step(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
-        let normalized = self.normalizer.normalize(text, &reading.matched, prefix);
-        let found = match &self.encoder {
-            Encoder::Bpe(bpe) => bpe.encode(&normalized.text, &self.model, reading),
-            Encoder::Unigram(unigram) => unigram.encode(&normalized.text, &self.model, reading),
+        let normalized = self.shared.normalizer.normalize(text, &reading.matched, prefix);
+        let found = match &self.shared.encoder {
+            Encoder::Bpe(bpe) => bpe.encode(&normalized.text, &self.shared.model, reading),
+            Encoder::Unigram(unigram) => unigram.encode(&normalized.text, &self.shared.model, reading),
         };
         let mut was_unknown = false;
         for Found { start, end, piece } in found {
@@ -164,7 +181,7 @@ impl SentencePiece {
                 let token = Token::covering(id, span, text);
                 out.push(Token { id, start: base + token.start, end: base + token.end });
             };
-            match (piece, &self.model.byte_pieces) {
+            match (piece, &self.shared.model.byte_pieces) {
                 (Some(id), _) => push(id),
                 (None, Some(bytes)) => {
                     normalized.text[start..end].bytes().for_each(|byte| push(bytes[usize::from(byte)]));
@@ -175,7 +192,7 @@ impl SentencePiece {
                         last.end = Token::covering(last.id, span, text).end + base;
                     }
                 }
-                (None, None) => push(self.model.unknown),
+                (None, None) => push(self.shared.model.unknown),
             }
             was_unknown = piece.is_none();
         }
@@ -183,7 +200,7 @@ impl SentencePiece {
 
     fn prefix_at(&self, place: Place) -> Prefix {
         match place {
-            Place::Inside if !self.prefix_inside => Prefix::Without,
+            Place::Inside if !self.shared.prefix_inside => Prefix::Without,
             Place::Start | Place::Inside => Prefix::AsTheModelSays,
         }
     }
@@ -202,29 +219,46 @@ impl Tokenizer for SentencePiece {
     }
 
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        self.encode(text, &self.sections, &self.reference, place, out);
+        self.encode(text, &self.shared.sections, &self.shared.reference, place, out);
         Ok(())
     }
 
+    fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
+        Ok(Arc::new(Self { takes_words: self.takes_words, ..Self::of_shared(Arc::clone(&self.shared), ids) }))
+    }
+
+    fn named(&self) -> &[Named] {
+        &self.shared.named
+    }
+
+    fn chat_control_tokens(&self) -> Option<&[String]> {
+        self.shared.chat_control.as_deref()
+    }
+
+    fn unknown(&self) -> Option<u32> {
+        self.shared.model.byte_pieces.is_none().then_some(self.shared.model.unknown)
+    }
+
     fn added_tokens(&self) -> &[AddedToken] {
-        &self.added
+        &self.shared.added
     }
 
     fn text_tokens(&self) -> Vec<AddedToken> {
-        self.plain_sections.tokens().to_vec()
+        self.shared.text_tokens.clone()
     }
 
     fn token_id(&self, text: &str) -> Option<u32> {
-        self.sections.id(text).or_else(|| self.model.piece_id(text))
+        self.shared.sections.id(text).or_else(|| self.shared.model.piece_id(text))
     }
 
     fn token_text(&self, id: u32) -> Option<String> {
-        let piece = || self.model.pieces.get(id as usize).map(|piece| piece.text.clone());
-        self.named.get(&id).cloned().or_else(piece)
+        let piece = || self.shared.model.pieces.get(id as usize).map(|piece| piece.text.clone());
+        self.shared.names.get(&id).cloned().or_else(piece)
     }
 
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool {
-        let byte = self.model.byte_pieces.as_ref().and_then(|pieces| pieces.iter().position(|piece| *piece == id));
+        let byte =
+            self.shared.model.byte_pieces.as_ref().and_then(|pieces| pieces.iter().position(|piece| *piece == id));
         if let Some(byte) = byte.and_then(|byte| u8::try_from(byte).ok()) {
             out.push(byte);
             return true;
@@ -235,51 +269,87 @@ impl Tokenizer for SentencePiece {
     }
 
     fn prefix_space(&self, place: Place) -> bool {
-        self.normalizer.adds_prefix(self.prefix_at(place))
+        self.shared.normalizer.adds_prefix(self.prefix_at(place))
     }
 
     fn vocabulary_size(&self) -> usize {
-        let beyond = self.named.keys().filter(|&&id| id as usize >= self.model.pieces.len()).count();
-        self.model.pieces.len() + beyond
+        let beyond = self.shared.names.keys().filter(|&&id| id as usize >= self.shared.model.pieces.len()).count();
+        self.shared.model.pieces.len() + beyond
     }
 
     fn kind(&self) -> Kind {
-        match self.encoder {
+        match self.shared.encoder {
             Encoder::Bpe(_) => Kind::SentencePieceBpe,
             Encoder::Unigram(_) => Kind::SentencePieceUnigram,
         }
     }
 
     fn bos(&self) -> Option<u32> {
-        self.bos
+        self.shared.bos
     }
 
     fn adds_bos(&self) -> Option<u32> {
-        self.adds_bos
+        self.shared.adds_bos
     }
 
     fn adds_eos(&self) -> Option<u32> {
-        self.adds_eos
+        self.shared.adds_eos
     }
 }
 
 impl Reading {
-    /// A reading that opens those learned and user-defined pieces for which `opens` says so.
-    fn new(model: &Model, opens: impl Fn(u32, &Piece) -> bool) -> Self {
-        let can_open = |piece: &Piece| piece.kind.is_learned() || piece.kind == PieceKind::UserDefined;
+    /// A reading of text that never becomes one of these pieces.
+    fn new(model: &Model, out: &BTreeSet<u32>) -> Self {
+        let is_bpe = matches!(model.algorithm, Algorithm::Bpe);
         let pieces = || (0..).zip(&model.pieces);
-        let open: Vec<bool> = pieces().map(|(id, piece)| can_open(piece) && opens(id, piece)).collect();
+        let opens = |id: u32, piece: &Piece| match piece.kind {
+            PieceKind::UserDefined => !out.contains(&id),
+            // Merges pass through a piece, whatever becomes of it; a search goes around it.
+            PieceKind::Normal => is_bpe || !out.contains(&id),
+            // They never come out.
+            PieceKind::Unused => true,
+            PieceKind::Unknown | PieceKind::Control | PieceKind::Byte => false,
+        };
+        let open: Vec<bool> = pieces().map(|(id, piece)| opens(id, piece)).collect();
+        let is_apart = |(id, piece): &(u32, &Piece)| piece.kind == PieceKind::Normal && out.contains(id);
+        let apart = pieces().filter(|piece| is_bpe && is_apart(piece)).map(|(id, _)| id).collect();
         let user_defined = pieces().filter(|(_, piece)| piece.kind == PieceKind::UserDefined);
         let matched = user_defined.filter(|&(id, _)| open[id as usize]).map(|(id, piece)| (piece.text.as_str(), id));
         let matched: Vec<_> = matched.collect();
         let keeps_texts = matched.iter().all(|(text, _)| !text.contains([' ', '\u{2581}']));
         let texts = || matched.iter().map(|&(text, id)| (text.to_owned(), id)).collect();
         let cuts = keeps_texts.then(|| Added::new(texts()).ok()).flatten();
-        Self { matched: Trie::new(matched), open, cuts, words: OnceLock::new() }
+        Self { matched: Trie::new(matched), open, apart, cuts, words: OnceLock::new() }
     }
 
     fn is_open(&self, id: u32) -> bool {
         self.open.get(id as usize) == Some(&true)
+    }
+
+    /// Whether a piece is taken apart again once it is merged.
+    fn is_apart(&self, id: u32, piece: &Piece) -> bool {
+        piece.kind == PieceKind::Unused || self.apart.contains(&id)
+    }
+
+    fn takes_apart(&self) -> bool {
+        !self.apart.is_empty()
+    }
+}
+
+/// Adds the learned pieces that files name and the config does not list, as transformers does. A character that text cannot be
+/// written without is no such token, and neither is white space.
+fn add_named(model: &Model, config: &mut Config) {
+    for named in &config.named {
+        let id = match &named.token {
+            NamedToken::Text(text) => model.piece_id(text),
+            NamedToken::Id(id) => Some(*id),
+        };
+        let Some((id, piece)) = id.and_then(|id| Some((id, model.pieces.get(id as usize)?))) else { continue };
+        let is_needed = model.byte_pieces.is_none() && piece.text.chars().count() == 1;
+        let is_known = config.added.iter().any(|known| known.text == piece.text || known.id == id);
+        if piece.kind == PieceKind::Normal && !is_needed && !is_known && !is_space(&piece.text) {
+            config.added.push(AddedToken::special(piece.text.clone(), id));
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::base64::decode_base64;
 use super::byte_pairs::BytePairs;
 use super::facts::{Cutting, tekken_tokens};
 use super::ranks::Ranks;
-use super::{AddedToken, Error, HuggingFace};
+use super::{AddedToken, Beside, Error, HuggingFace};
 
 const EXPECTED: &str = "a tekken.json";
 /// Control tokens of one file; real ones have a thousand.
@@ -66,7 +66,7 @@ fn yes() -> bool {
 
 impl HuggingFace {
     /// Reads a `tekken.json`, and the `tokenizer_config.json` beside it if there is one.
-    pub fn from_tekken(json: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
+    pub fn from_tekken<'a>(json: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         let file: File = serde_json::from_slice(json).map_err(|error| match error.classify() {
             Category::Eof => Error::Truncated { expected: EXPECTED, offset: json.len() },
             Category::Data => Error::malformed("tekken.json", error.to_string()),
@@ -96,7 +96,7 @@ impl HuggingFace {
         let merges = ranks.merges()?;
         // tiktoken: a word that is a token becomes it.
         let cutting = Cutting { cuts: vec![file.config.pattern], whole: true, ..Cutting::default() };
-        BytePairs { vocabulary, merges, cutting, added, ..BytePairs::default() }.into_tokenizer(config)
+        BytePairs { vocabulary, merges, cutting, added, ..BytePairs::default() }.into_tokenizer(beside.into())
     }
 }
 

@@ -258,7 +258,7 @@ fn the_dummy_prefix_and_extra_spaces_follow_the_model() {
 #[test]
 fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
     let config = br#"{"legacy": false, "added_tokens_decoder": {"1": {"content": "<go>", "special": true}}}"#;
-    let tokenizer = SentencePiece::from_bytes(&model(PIECES, BPE, &[]), Some(config)).unwrap();
+    let tokenizer = SentencePiece::from_bytes(&model(PIECES, BPE, &[]), Some(&config[..])).unwrap();
     assert_eq!(reference(&tokenizer, "a<go>a"), [13, 1, 8]);
     assert_eq!(ids(&ordinary_tokens(&tokenizer, "a", Place::Inside)), [8]);
     assert_eq!((tokenizer.token_id("<go>"), tokenizer.token_id("<s>")), (Some(1), Some(1)));

@@ -11,7 +11,7 @@ use super::byte_pairs::BytePairs;
 use super::config::Config;
 use super::facts::{Cutting, KnownRanks, known_ranks};
 use super::ranks::Ranks;
-use super::{AddedToken, Error, HuggingFace};
+use super::{AddedToken, Beside, Error, HuggingFace};
 
 const EXPECTED: &str = "lines of a token in base64 and its rank";
 
@@ -27,9 +27,10 @@ impl HuggingFace {
     ///
     /// Control tokens are those of the config's `added_tokens_decoder`; the pattern is its `pat_str`. What the config
     /// does not say is taken from published facts, where the file is one of those that are known.
-    pub fn from_tiktoken(bytes: &[u8], config: Option<&[u8]>) -> Result<Self, Error> {
+    pub fn from_tiktoken<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
+        let beside = beside.into();
         let (ranks, last) = read_ranks(bytes)?;
-        let said: Said = match config {
+        let said: Said = match beside.config {
             Some(config) => {
                 serde_json::from_slice(config).map_err(|e| Error::malformed("tokenizer_config.json", e.to_string()))?
             }
@@ -46,9 +47,9 @@ impl HuggingFace {
             return Err(Error::malformed("ranks", format!("there is no token for the byte 0x{byte:02X}")));
         }
         let vocabulary = ranks.vocabulary(0);
-        let added = added_tokens(&vocabulary, Config::from_bytes(config)?.added, special, numbered);
+        let added = added_tokens(&vocabulary, Config::beside(beside.clone())?.added, special, numbered);
         let merges = ranks.merges()?;
-        BytePairs { vocabulary, merges, cutting, added, ..BytePairs::default() }.into_tokenizer(config)
+        BytePairs { vocabulary, merges, cutting, added, ..BytePairs::default() }.into_tokenizer(beside)
     }
 }
 

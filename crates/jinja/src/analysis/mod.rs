@@ -9,6 +9,7 @@ mod known;
 mod path;
 mod record;
 mod statement;
+mod writes;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -24,6 +25,8 @@ use crate::parser::ast::{NameId, Stmt, Tree};
 use crate::parser::{Parsed, parse};
 
 pub use path::{Path, Step};
+pub(crate) use writes::writes;
+pub use writes::{Writes, WritesNode, Written};
 
 /// What a template reads, on what it decides, and what it calls.
 ///

@@ -66,6 +66,7 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
     characters.truncate(end);
     let text = Text::from_ends(characters, ends).expect("the pieces of an output join to its text");
     Prompt {
+        template: None,
         text,
         origins,
         controls: Arc::from([]),

@@ -46,6 +46,8 @@ pub struct ChatTemplate {
     tokens: Vec<(String, String)>,
     /// The form in which it wants tool calls, once that was asked for.
     calls: Arc<OnceLock<WantedCalls>>,
+    /// Its text, by which prompts say that they are its own.
+    identity: Arc<str>,
 }
 
 /// How a conversation is rendered through a template.
@@ -94,7 +96,8 @@ impl ChatTemplate {
     /// ```
     pub fn compile_within(source: &str, tokens: Vec<(String, String)>, limits: &Limits) -> Result<ChatTemplate, Error> {
         let program = jinja::Template::compile(source, limits).map_err(in_template)?;
-        Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default() })
+        let identity = program.source().into();
+        Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default(), identity })
     }
 
     /// The template's text, with `\n` at the end of each line and none at the end of the last: what places in errors are
@@ -106,6 +109,16 @@ impl ChatTemplate {
     /// The form in which it wants tool calls.
     pub fn wanted_calls(&self) -> WantedCalls {
         *self.calls.get_or_init(|| analysis::wanted_calls(self))
+    }
+
+    /// Its text, shared with every prompt that it writes.
+    pub fn identity(&self) -> &Arc<str> {
+        &self.identity
+    }
+
+    /// Its literals, and which of them may stand beside each other in a prompt. What the limits do not let it know is an error.
+    pub fn writes(&self) -> Result<jinja::Writes, Error> {
+        self.program.writes(&Limits::default()).map_err(in_template)
     }
 
     /// The special tokens that the template may name.
@@ -131,7 +144,8 @@ pub fn render_template(
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
     };
-    let prompt = finish::prompt(conversation, &inputs, output, end);
+    let mut prompt = finish::prompt(conversation, &inputs, output, end);
+    prompt.template = Some(Arc::clone(&template.identity));
     let opening = template.tokens.iter().find(|(name, _)| name == "bos_token" && options.bos == Bos::LeaveToTokenizer);
     Ok(match opening {
         Some((_, bos)) => prompt.without_bos(bos),

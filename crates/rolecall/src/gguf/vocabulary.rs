@@ -36,6 +36,7 @@ impl<R: Read + Seek> Gguf<R> {
             unknown: self.number("tokenizer.ggml.unknown_token_id")?,
             // The format spells it so.
             separator: self.number("tokenizer.ggml.seperator_token_id")?,
+            special: self.special_ids(),
             add_bos: self.flag("tokenizer.ggml.add_bos_token")?,
             add_eos: self.flag("tokenizer.ggml.add_eos_token")?,
             add_space_prefix: self.flag("tokenizer.ggml.add_space_prefix")?,
@@ -43,6 +44,20 @@ impl<R: Read + Seek> Gguf<R> {
             lowercase: self.flag("tokenizer.ggml.normalizer.lowercase")?,
             strip_accents: self.flag("tokenizer.ggml.normalizer.strip_accents")?,
         }))
+    }
+
+    /// The keys that hold the number of a token, and the numbers.
+    fn special_ids(&self) -> Vec<(String, u64)> {
+        let named = self.keys().filter_map(|key| Some((key.strip_prefix("tokenizer.ggml.")?, key)));
+        let named = named.filter(|(name, _)| name.ends_with("_token_id"));
+        // Minus one is no token, in either reading of it.
+        named
+            .filter_map(|(name, key)| match self.value(key)? {
+                Value::Unsigned(id) => Some((name.to_owned(), *id)),
+                Value::Signed(id) => Some((name.to_owned(), u64::try_from(*id).ok()?)),
+                _ => None,
+            })
+            .collect()
     }
 
     fn bounded_texts(&mut self, key: &str, most: u64, left: &mut usize) -> Result<Option<Vec<String>>, Error> {

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
+use rolecall::{Protected, Protection, Tokenizer};
 
 /// What a text could spell to be taken for more than text: the control tokens of a tokenizer and of a format or template, and
 /// the words that a template looks for.
@@ -14,6 +15,10 @@ pub struct Marks {
     pub words: Arc<[String]>,
     /// What a template compares texts with: `</think>` in a message may decide what else it writes.
     pub gates: Arc<[String]>,
+    /// What the format or template has written down, in which its control tokens stand.
+    pub literals: Arc<[String]>,
+    /// Added tokens that are none of these: text that gets the reference's ids.
+    pub plain: Arc<[String]>,
 }
 
 /// Marks for a pair that has none: those of other families.
@@ -21,9 +26,22 @@ const OTHERS: [&str; 6] = ["<|im_end|>", "<s>", "</s>", "[INST]", "<|eot_id|>", 
 
 impl Marks {
     /// The marks of a tokenizer and of a format or template.
-    pub fn new(tokens: Arc<[String]>, words: Arc<[String]>, gates: Arc<[String]>) -> Marks {
+    pub fn new(tokens: Arc<[String]>, words: Arc<[String]>, gates: Arc<[String]>, literals: Arc<[String]>) -> Marks {
         let own = tokens.iter().filter(|token| words.contains(token)).cloned().collect();
-        Marks { own, tokens, words, gates }
+        Marks { own, tokens, words, gates, literals, plain: Arc::from([]) }
+    }
+
+    /// The same, with the added tokens that honest texts may hold.
+    #[must_use]
+    pub fn honest_with(self, tokenizer: &dyn Tokenizer, protection: &Protection) -> Marks {
+        let is_clear = |text: &str| {
+            let of_mark = |mark: &String| mark.contains(text);
+            !text.trim().is_empty() && !self.literals.iter().chain(self.gates.iter()).any(of_mark)
+        };
+        let Ok(protected) = Protected::new(protection, tokenizer) else { return self };
+        let plain = tokenizer.added_tokens().iter().filter(|token| !token.special && !protected.contains(token.id));
+        let plain: Vec<String> = plain.filter(|token| is_clear(&token.text)).map(|token| token.text.clone()).collect();
+        Marks { plain: plain.into(), ..self }
     }
 
     /// One of them, those that matter most more often.

@@ -1,14 +1,14 @@
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rolecall::jinja::{Constant, Test};
 use rolecall::tokenizer::{self, Tokenizer};
-use rolecall::{ChatTemplate, Encoder, FindingKind, Format, Json, TemplateOptions, analyze_template, json};
+use rolecall::{ChatTemplate, Encoder, FindingKind, Format, Json, Protection, TemplateOptions, analyze_template, json};
 
 use super::marks::spelled_in;
-use super::subject::{protected, spelled};
+use super::property::ROLES;
 use super::talk::Habits;
 use super::{Marks, Subject, Voice, small_templates, small_tokenizers};
 use crate::{Toy, generate};
@@ -32,18 +32,18 @@ pub struct Plan {
 /// A tokenizer that all templates share.
 struct Shared {
     name: String,
-    encoder: Arc<Encoder>,
+    tokenizer: Arc<dyn Tokenizer>,
     tokens: Arc<[String]>,
-    protected: Arc<HashMap<u32, Vec<String>>>,
-    spelled: Arc<HashSet<u32>>,
 }
 
 /// A template that all tokenizers share.
 struct Program {
     name: String,
     voice: Voice,
+    protection: Arc<Protection>,
     words: Arc<[String]>,
     gates: Arc<[String]>,
+    literals: Arc<[String]>,
 }
 
 impl Plan {
@@ -99,25 +99,31 @@ impl Plan {
 
     /// Adds a format with a tokenizer, if that has its control tokens.
     fn add_format(&mut self, format: &Format, name: &str, tokenizer: &Arc<dyn Tokenizer>) {
-        let Ok(encoder) = Encoder::new(Arc::clone(&format.controls), Arc::clone(tokenizer)) else { return };
-        let protected = protected(&encoder, Some(format));
-        let mut tokens: Vec<String> = protected.values().flatten().cloned().collect();
+        let protection = Arc::new(Protection::of_format(format));
+        if Encoder::new(&protection, Arc::clone(tokenizer)).is_err() {
+            return;
+        }
+        let tokens = tokenizer.added_tokens().iter().map(|token| token.text.clone());
+        let tokens = tokens.chain(format.controls.iter().flat_map(|control| control.texts().map(str::to_owned)));
+        let mut tokens: Vec<String> = tokens.collect();
         tokens.sort();
         tokens.dedup();
+        let words: Arc<[String]> = generate::marks(format).into();
+        let marks = Marks::new(tokens.into(), Arc::clone(&words), Arc::from([]), words);
         self.subjects.push(Subject {
             label: format!("{} × {name}", generate::label(format)),
             voice: Voice::Format(Arc::new(format.clone())),
-            marks: Marks::new(tokens.into(), generate::marks(format).into(), Arc::from([])),
-            spelled: Arc::new(spelled(&encoder, &protected)),
-            protected: Arc::new(protected),
-            encoder: Arc::new(encoder),
+            marks: marks.honest_with(tokenizer.as_ref(), &protection),
+            tokenizer: Arc::clone(tokenizer),
+            protection,
+            bound: OnceLock::new(),
             is_real: name != MARKED,
         });
     }
 
     /// Adds templates, each with each of these tokenizers and with a toy that has its marks.
     pub fn add_templates(&mut self, templates: &Templates, tokenizers: &Tokenizers) {
-        let shared: Vec<Shared> = tokenizers.iter().filter_map(|(name, tokenizer)| share(name, tokenizer)).collect();
+        let shared: Vec<Shared> = tokenizers.iter().map(|(name, tokenizer)| share(name, tokenizer)).collect();
         for (name, source, tokens) in templates {
             let Some(program) = compile(name, source, tokens) else { continue };
             for tokenizer in &shared {
@@ -127,36 +133,28 @@ impl Plan {
             let none = Format::new("none");
             let toy =
                 program.words.iter().filter(|word| is_token(word)).fold(Toy::of(&none), |toy, word| toy.with(word));
-            if let Some(toy) = share("toy", &(Arc::new(toy) as Arc<dyn Tokenizer>)) {
-                self.add_template(&program, &toy);
-            }
+            self.add_template(&program, &share("toy", &(Arc::new(toy) as Arc<dyn Tokenizer>)));
         }
     }
 
-    fn add_template(&mut self, program: &Program, tokenizer: &Shared) {
+    fn add_template(&mut self, program: &Program, shared: &Shared) {
+        let (tokens, words) = (Arc::clone(&shared.tokens), Arc::clone(&program.words));
+        let marks = Marks::new(tokens, words, Arc::clone(&program.gates), Arc::clone(&program.literals));
         self.subjects.push(Subject {
-            label: format!("{} × {}", program.name, tokenizer.name),
+            label: format!("{} × {}", program.name, shared.name),
             voice: program.voice.clone(),
-            encoder: Arc::clone(&tokenizer.encoder),
-            marks: Marks::new(Arc::clone(&tokenizer.tokens), Arc::clone(&program.words), Arc::clone(&program.gates)),
-            protected: Arc::clone(&tokenizer.protected),
-            spelled: Arc::clone(&tokenizer.spelled),
+            marks: marks.honest_with(shared.tokenizer.as_ref(), &program.protection),
+            tokenizer: Arc::clone(&shared.tokenizer),
+            protection: Arc::clone(&program.protection),
+            bound: OnceLock::new(),
             is_real: true,
         });
     }
 }
 
-fn share(name: &str, tokenizer: &Arc<dyn Tokenizer>) -> Option<Shared> {
-    let encoder = Encoder::new(Arc::from([]), Arc::clone(tokenizer)).ok()?;
+fn share(name: &str, tokenizer: &Arc<dyn Tokenizer>) -> Shared {
     let tokens: Vec<String> = tokenizer.added_tokens().iter().map(|token| token.text.clone()).collect();
-    let protected = protected(&encoder, None);
-    Some(Shared {
-        name: name.to_owned(),
-        tokens: tokens.into(),
-        spelled: Arc::new(spelled(&encoder, &protected)),
-        protected: Arc::new(protected),
-        encoder: Arc::new(encoder),
-    })
+    Shared { name: name.to_owned(), tokenizer: Arc::clone(tokenizer), tokens: tokens.into() }
 }
 
 /// Compiles a template and asks its analysis what it takes and what it compares texts with.
@@ -178,8 +176,37 @@ fn compile(name: &str, source: &str, tokens: &[(String, String)]) -> Option<Prog
         list.sort();
         list.dedup();
     }
+    let protection = Arc::new(Protection::of_template(name, &template));
+    // All of its text: what is a literal of it stands there, unless it is put together.
+    let mut literals = vec![without_comments(template.source())];
+    literals.extend(tokens.iter().map(|(_, text)| text.clone()));
+    literals.extend(ROLES.map(|role| format!("<|{role}|>")).into_iter().filter(|_| joins_roles(source)));
     let voice = Voice::Template { template: Arc::new(template), habits: Arc::new(Habits::of(&analysis)), gated };
-    Some(Program { name: name.to_owned(), voice, words: words.into(), gates: gates.into() })
+    Some(Program {
+        name: name.to_owned(),
+        voice,
+        protection,
+        words: words.into(),
+        gates: gates.into(),
+        literals: literals.into(),
+    })
+}
+
+/// Whether a source writes a role between bars, however it puts the two together.
+fn joins_roles(source: &str) -> bool {
+    let squeezed: String = source.chars().filter(|c| !c.is_whitespace() && !"'\"+~{}".contains(*c)).collect();
+    let roles = ["m.role", "message.role", "m[role]", "message[role]", "role"];
+    roles.iter().any(|role| squeezed.contains(&format!("<|{role}|>")))
+}
+
+fn without_comments(source: &str) -> String {
+    let mut text = String::new();
+    let mut rest = source;
+    while let Some((before, comment)) = rest.split_once("{#") {
+        text.push_str(before);
+        rest = comment.split_once("#}").map_or("", |(_, behind)| behind);
+    }
+    text + rest
 }
 
 fn is_token(word: &str) -> bool {

@@ -7,7 +7,7 @@ use super::draft::{Draft, Side};
 use super::{Subject, Voice};
 
 /// The roles that everybody knows. A template may make a control token of one, and of no other word of a message.
-const ROLES: [&str; 9] =
+pub(super) const ROLES: [&str; 9] =
     ["system", "developer", "user", "assistant", "tool", "environment", "observation", "function", "ipython"];
 
 /// What came of a conversation.
@@ -56,6 +56,7 @@ pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
         }
     };
     let sides = [&hostile, &twin];
+    let Ok(bound) = subject.bound() else { return Outcome::Failed("no encoder".to_owned()) };
     if let Some(forged) = sides.into_iter().find_map(|(prompt, encoded)| forged(subject, prompt, encoded)) {
         return Outcome::Failed(forged);
     }
@@ -84,7 +85,7 @@ pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
     }
     let (prompt, encoded) = &twin;
     let found = encoded.ids();
-    compared.by_runs = encoded.tokens.iter().any(|token| token.control && !subject.spelled.contains(&token.id));
+    compared.by_runs = encoded.tokens.iter().any(|token| token.control && !bound.spelled.contains(&token.id));
     let reference = match compared.by_runs {
         true => by_runs(subject, prompt, encoded),
         false => whole(subject, prompt),
@@ -102,10 +103,11 @@ pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
 
 /// A control token that is not the format's or template's own, if there is one.
 fn forged(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Option<String> {
+    let protected = &subject.bound().ok()?.protected;
     let text = prompt.text();
     let at = |token: &EncodedToken| text.get(token.start..token.end).unwrap_or("(no span)");
     for token in &encoded.tokens {
-        let spellings = subject.protected.get(&token.id);
+        let spellings = protected.get(&token.id);
         let why = match (token.control, spellings) {
             (false, None) => continue,
             // A byte that has no other piece, or text that is not known: never the token's own name.
@@ -134,7 +136,7 @@ fn forged(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Option<Strin
 
 /// Whether an id stands for text that has no other: an unknown token, the piece of a byte.
 fn stands_in(subject: &Subject, id: u32) -> bool {
-    let name = subject.encoder.tokenizer().token_text(id).unwrap_or_default();
+    let name = subject.tokenizer.token_text(id).unwrap_or_default();
     let byte = name.strip_prefix("<0x").and_then(|name| name.strip_suffix('>'));
     byte.is_some_and(|byte| byte.len() == 2 && u8::from_str_radix(byte, 16).is_ok())
         || ["<unk>", "[UNK]", "?"].contains(&name.as_str())
@@ -171,7 +173,7 @@ fn own_text(prompt: &Prompt) -> String {
 
 /// Why a prompt may have other ids than the reference's.
 fn excuse(subject: &Subject, prompt: &Prompt) -> Option<&'static str> {
-    let tokenizer = subject.encoder.tokenizer();
+    let tokenizer = &subject.tokenizer;
     let is_foreign = |run: Run<'_>| matches!(run, Run::Control { text, .. } if tokenizer.token_id(text).is_none());
     match subject.is_real {
         false => Some("no maker has a tokenizer in which a format's literal texts are tokens"),
@@ -188,6 +190,7 @@ fn whole(subject: &Subject, prompt: &Prompt) -> Result<Vec<u32>, String> {
     let has_seams = runs.windows(2).any(|pair| pair.iter().all(is_text));
     if !has_seams {
         return subject
+            .bound()?
             .encoder
             .encode_reference(prompt)
             .map(|encoded| encoded.ids())
@@ -197,7 +200,7 @@ fn whole(subject: &Subject, prompt: &Prompt) -> Result<Vec<u32>, String> {
     for (at, run) in runs.iter().enumerate() {
         match run {
             Run::Control { .. } => {
-                let encoded = subject.encoder.encode_runs([run.clone()]).map_err(|error| error.to_string())?;
+                let encoded = subject.bound()?.encoder.encode_runs([run.clone()]).map_err(|error| error.to_string())?;
                 ids.extend(encoded.ids());
             }
             Run::Text { text, .. } => read(subject, text, at == 0, &mut ids)?,
@@ -225,7 +228,7 @@ fn read(subject: &Subject, text: &str, is_first: bool, ids: &mut Vec<u32>) -> Re
     }
     let place = if is_first { Place::Start } else { Place::Inside };
     let mut tokens = Vec::new();
-    let read = subject.encoder.tokenizer().encode_reference(text, place, &mut tokens);
+    let read = subject.tokenizer.encode_reference(text, place, &mut tokens);
     read.map_err(|error| error.to_string())?;
     ids.extend(tokens.iter().map(|token| token.id));
     Ok(())

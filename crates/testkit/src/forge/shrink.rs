@@ -24,7 +24,7 @@ pub fn shrink(subject: &Subject, failing: &Draft) -> Draft {
                 let text = without(&candidate.words[number].hostile, from, length);
                 let others = candidate.words.iter().enumerate().filter(|(at, _)| *at != number);
                 let others = others.map(|(_, words)| (words.hostile.as_str(), words.twin.as_str()));
-                let twin = twin_beside(&text, others, &mut fastrand::Rng::with_seed(0));
+                let twin = twin_beside(&text, others, &subject.marks.plain, &mut fastrand::Rng::with_seed(0));
                 (candidate.words[number].hostile, candidate.words[number].twin) = (text, twin);
                 match fails(&candidate) {
                     true => smallest = candidate,

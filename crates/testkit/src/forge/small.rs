@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rolecall::json::{self, Layout, Object};
-use rolecall::tokenizer::{HuggingFace, Tokenizer};
+use rolecall::tokenizer::{EmbeddedVocabulary, HuggingFace, TokenType, Tokenizer};
 use rolecall::{Json, object};
 
 /// The control tokens of all of them: flagged special or not, with white space taken, by words alone, by themselves.
@@ -88,12 +88,93 @@ pub fn small_tokenizers() -> Vec<(&'static str, Arc<dyn Tokenizer>)> {
         ("pieces", file(&unigram(), of("NFKC", &[]), metaspace("always"), &|_| {})),
         ("words", file(&word_pieces(), of("BertNormalizer", BERT), of("BertPreTokenizer", &[]), &|_| {})),
     ];
-    let read = |(name, file): (&'static str, Json)| {
+    let bytes = || file(&byte_level(), Json::Null, of("ByteLevel", BYTE_LEVEL), &|_| {});
+    let by_config = br#"{"eos_token": "<|im_end|>", "bos_token": "<s>", "unk_token": "</s>"}"#;
+    let listed = br#"{"chat_control_tokens": ["<|im_end|>", "<think>"]}"#;
+    let beside = [
+        // Its opening and closing tokens are words of the vocabulary that the config alone names.
+        ("named", without(bytes(), &["<|im_end|>", "<s>", "</s>"]), Some(&by_config[..])),
+        ("listed", bytes(), Some(&listed[..])),
+        ("vocabulary", adding(bytes()), None),
+        ("replacing", file(&byte_level(), replacing(), of("ByteLevel", BYTE_LEVEL), &|_| {}), None),
+    ];
+    let read = |(name, file, config): (&'static str, Json, Option<&[u8]>)| {
         let bytes = json::write(&file, &Layout::compact()).into_bytes();
-        let tokenizer = HuggingFace::from_bytes(&bytes, None).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let tokenizer = HuggingFace::from_bytes(&bytes, config).unwrap_or_else(|error| panic!("{name}: {error}"));
         (name, Arc::new(tokenizer) as Arc<dyn Tokenizer>)
     };
-    files.into_iter().map(read).collect()
+    let files = files.into_iter().map(|(name, file)| (name, file, None)).chain(beside);
+    files.map(read).chain([("embedded", embedded())]).collect()
+}
+
+/// A file without some of its added tokens, which stay words of its vocabulary.
+fn without(file: Json, tokens: &[&str]) -> Json {
+    let Json::Object(mut file) = file else { return file };
+    let added = file.get("added_tokens").and_then(Json::as_array).unwrap_or_default();
+    let text = |token: &Json| token.as_object().and_then(|token| token.get("content")?.as_str().map(str::to_owned));
+    let kept = added.iter().filter(|token| !tokens.contains(&text(token).unwrap_or_default().as_str()));
+    let kept: Vec<Json> = kept.cloned().collect();
+    file.insert("added_tokens", kept.into());
+    file.into()
+}
+
+/// A file with added tokens that are text: tags, a word, a run of one character, one that takes white space.
+fn adding(file: Json) -> Json {
+    let Json::Object(mut file) = file else { return file };
+    let words = ["<b>", "</b>", "<table>", "the-one", "----", "<hr>", "word"];
+    let size = file
+        .get("model")
+        .and_then(|model| model.as_object()?.get("vocab")?.as_object().map(|vocab| vocab.iter().count()));
+    let mut added = file.get("added_tokens").and_then(Json::as_array).unwrap_or_default().to_vec();
+    for (number, text) in words.into_iter().enumerate() {
+        let mut token =
+            object! { "id" => (size.unwrap_or_default() + number) as i64, "content" => text, "special" => false };
+        for flag in ["normalized", "lstrip", "rstrip", "single_word"] {
+            let is_set = matches!((text, flag), ("<hr>", "lstrip" | "rstrip") | ("word", "single_word"));
+            token.insert(flag, is_set.into());
+        }
+        added.push(token.into());
+    }
+    file.insert("added_tokens", added.into());
+    file.into()
+}
+
+/// A normalizer that makes a control token of a sign.
+fn replacing() -> Json {
+    object! { "type" => "Replace", "pattern" => object! { "String" => "\u{a7}" }, "content" => "<|im_end|>" }.into()
+}
+
+/// A vocabulary as GGUF files have it, whose opening and closing tokens are ordinary words that are named by their numbers.
+fn embedded() -> Arc<dyn Tokenizer> {
+    let (learned, _) = merges(&["<|im_end|>", "<|im_start|>", "</s>", "\u{2581}the", "hello"]);
+    let letters = ('!'..='~').chain(['\u{2581}', '\n']).map(String::from);
+    let mut tokens = vec!["<unk>".to_owned()];
+    tokens.extend((0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>")));
+    for piece in letters.chain(learned) {
+        if !tokens.contains(&piece) {
+            tokens.push(piece);
+        }
+    }
+    let id = |text: &str| tokens.iter().position(|token| token == text).map(|id| id as u64);
+    let types = (0..tokens.len()).map(|id| match id {
+        0 => TokenType::Unknown,
+        1..=256 => TokenType::Byte,
+        _ => TokenType::Normal,
+    });
+    let vocabulary = EmbeddedVocabulary {
+        model: "llama".into(),
+        scores: Some((0..tokens.len()).map(|id| -(id as f32)).collect()),
+        types: Some(types.collect()),
+        bos: id("<|im_start|>"),
+        eos: id("<|im_end|>"),
+        special: vec![("eot_token_id".to_owned(), id("</s>").unwrap_or_default())],
+        unknown: Some(0),
+        add_bos: Some(false),
+        add_space_prefix: Some(false),
+        tokens,
+        ..EmbeddedVocabulary::default()
+    };
+    Arc::from(vocabulary.into_tokenizer().unwrap_or_else(|error| panic!("embedded: {error}")))
 }
 
 const BYTE_LEVEL: &[(&str, bool)] = &[("add_prefix_space", false), ("trim_offsets", false), ("use_regex", true)];

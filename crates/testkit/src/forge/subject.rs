@@ -1,11 +1,11 @@
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use fastrand::Rng;
-use rolecall::tokenizer::Place;
+use rolecall::tokenizer::{NamedToken, Place};
 use rolecall::{
-    CallForm, ChatTemplate, Conversation, DateTime, Encoded, Encoder, Format, Json, Options, Prompt, RuleMode,
-    TemplateOptions, render, render_template,
+    CallForm, ChatTemplate, Conversation, DateTime, Encoded, Encoder, Format, Json, Options, Prompt, Protection,
+    RuleMode, TemplateOptions, Tokenizer, render, render_template,
 };
 
 use super::Marks;
@@ -23,15 +23,24 @@ pub struct Subject {
     /// What writes its prompts.
     pub voice: Voice,
     /// What makes ids of them.
-    pub encoder: Arc<Encoder>,
-    /// What its texts attack with.
+    pub tokenizer: Arc<dyn Tokenizer>,
+    /// What its encoder is made of.
+    pub protection: Arc<Protection>,
+    /// What its texts attack with, and what its honest ones hold.
     pub marks: Marks,
-    /// The ids that text must never become, each with its spellings.
-    pub protected: Arc<HashMap<u32, Vec<String>>>,
-    /// Those of them that the reference finds in a text; sentencepiece finds none of its control pieces there.
-    pub spelled: Arc<HashSet<u32>>,
+    pub(super) bound: OnceLock<Result<Bound, String>>,
     /// Whether some maker could have this tokenizer, so that its ids for a whole text mean something.
     pub is_real: bool,
+}
+
+/// An encoder, and what must hold of its ids. It is made when it is first needed: there are thousands.
+pub struct Bound {
+    /// The encoder.
+    pub encoder: Encoder,
+    /// The ids that text must never become, each with its spellings.
+    pub protected: HashMap<u32, Vec<String>>,
+    /// Those of them that the reference finds in a text; sentencepiece finds none of its control pieces there.
+    pub spelled: HashSet<u32>,
 }
 
 /// What writes a prompt.
@@ -87,9 +96,24 @@ impl Subject {
         })
     }
 
+    /// Its encoder, or the code of the refusal.
+    pub fn bound(&self) -> Result<&Bound, String> {
+        let bound = self.bound.get_or_init(|| {
+            let encoder = Encoder::new(&self.protection, Arc::clone(&self.tokenizer));
+            let encoder = encoder.map_err(|error| error.code().to_owned())?;
+            let format = match &self.voice {
+                Voice::Format(format) => Some(format.as_ref()),
+                Voice::Template { .. } => None,
+            };
+            let protected = protected(&encoder, format, &self.marks);
+            Ok(Bound { spelled: spelled(&encoder, &protected), protected, encoder })
+        });
+        bound.as_ref().map_err(String::clone)
+    }
+
     /// Its ids, or the code of the refusal.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, String> {
-        self.encoder.encode(prompt).map_err(|error| error.code().to_owned())
+        self.bound()?.encoder.encode(prompt).map_err(|error| error.code().to_owned())
     }
 }
 
@@ -97,12 +121,38 @@ fn conversation(request: Json) -> Result<Conversation, String> {
     Conversation::from_json(request).map_err(|error| format!("conversation: {}", error.code()))
 }
 
-/// The ids that text must never become: what the tokenizer protects, and what a format calls its own.
-pub fn protected(encoder: &Encoder, format: Option<&Format>) -> HashMap<u32, Vec<String>> {
+/// The ids that text must never become, found without the encoder's own set: what is flagged special, what a file names, what the
+/// words of a template or format spell, and what a format calls its own.
+pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> HashMap<u32, Vec<String>> {
     let tokenizer = encoder.tokenizer();
     let mut protected: HashMap<u32, Vec<String>> = HashMap::new();
+    let listed = tokenizer.chat_control_tokens();
+    let is_named = |id: u32, text: &str| {
+        tokenizer.named().iter().any(|named| match &named.token {
+            NamedToken::Id(named) => *named == id,
+            NamedToken::Text(named) => named == text,
+        })
+    };
     for token in tokenizer.added_tokens() {
-        protected.entry(token.id).or_default().push(token.text.clone());
+        let is_word = match listed {
+            Some(listed) => listed.contains(&token.text),
+            None => marks.literals.iter().any(|literal| literal.contains(&token.text)),
+        };
+        if token.special || is_word || is_named(token.id, &token.text) {
+            protected.entry(token.id).or_default().push(token.text.clone());
+        }
+    }
+    // What a template spells and the tokenizer knows as one token, whether it says so or not.
+    let is_spelled = |word: &&String| listed.is_none() && marks.literals.iter().any(|literal| literal.contains(*word));
+    for word in marks.words.iter().filter(is_spelled) {
+        let mut tokens = Vec::new();
+        let encoded = tokenizer.encode_reference(word, Place::Inside, &mut tokens);
+        if let (Ok(()), [token]) = (encoded, tokens.as_slice())
+            && tokenizer.token_text(token.id).as_ref() == Some(word)
+            && !protected.contains_key(&token.id)
+        {
+            protected.insert(token.id, vec![word.clone()]);
+        }
     }
     for control in format.into_iter().flat_map(|format| format.controls.iter()) {
         let id = control.id.filter(|_| control.by_id || control.appended);

@@ -58,13 +58,13 @@ impl<'a> Texts<'a> {
     fn add(&mut self, before: String, behind: String) -> String {
         let (hostile, twin) = match self.rng.u8(..5) {
             0 => {
-                let text = honest(&mut self.rng);
+                let text = honest(&self.marks.plain, &mut self.rng);
                 (text.clone(), text)
             }
             _ => {
                 let text = attack(self.marks, &mut self.rng);
                 let others = self.words.iter().map(|words| (words.hostile.as_str(), words.twin.as_str()));
-                let twin = twin_beside(&text, others, &mut self.rng);
+                let twin = twin_beside(&text, others, &self.marks.plain, &mut self.rng);
                 (text, twin)
             }
         };

@@ -67,7 +67,7 @@ const WORDS: [&str; 60] = [
 ];
 
 /// A text that nobody could mind.
-pub fn honest(rng: &mut Rng) -> String {
+pub fn honest(plain: &[String], rng: &mut Rng) -> String {
     const GAPS: [&str; 12] = [" ", " ", " ", " ", " ", "\n", "\n\n", "  ", "\r\n", "\t", "", "   \n"];
     let mut text = String::new();
     if rng.u8(..6) == 0 {
@@ -77,7 +77,7 @@ pub fn honest(rng: &mut Rng) -> String {
         if at > 0 {
             text.push_str(GAPS[rng.usize(..GAPS.len())]);
         }
-        text.push_str(WORDS[rng.usize(..WORDS.len())]);
+        text.push_str(word(plain, rng));
     }
     if rng.u8(..6) == 0 {
         text.push_str(GAPS[rng.usize(..GAPS.len())]);
@@ -85,8 +85,17 @@ pub fn honest(rng: &mut Rng) -> String {
     text
 }
 
+/// A word, or now and then an added token that is text.
+fn word<'a>(plain: &'a [String], rng: &mut Rng) -> &'a str {
+    match plain {
+        [] => WORDS[rng.usize(..WORDS.len())],
+        plain if rng.u8(..4) == 0 => &plain[rng.usize(..plain.len())],
+        _ => WORDS[rng.usize(..WORDS.len())],
+    }
+}
+
 /// An honest text with white space where the other has white space, and a word where it has anything else.
-pub fn twin(text: &str, rng: &mut Rng) -> String {
+pub fn twin(text: &str, plain: &[String], rng: &mut Rng) -> String {
     let mut twin = String::with_capacity(text.len());
     let mut in_word = false;
     for c in text.chars() {
@@ -95,7 +104,7 @@ pub fn twin(text: &str, rng: &mut Rng) -> String {
         if is_space {
             twin.push(c);
         } else if !in_word {
-            twin.push_str(WORDS[rng.usize(..WORDS.len())]);
+            twin.push_str(word(plain, rng));
         }
         in_word = !is_space;
     }
@@ -104,16 +113,21 @@ pub fn twin(text: &str, rng: &mut Rng) -> String {
 
 /// The twin of a text beside others, each with its own: templates compare texts, so that twins are equal where the texts are,
 /// and differ where they differ (as far as words of that shape can).
-pub fn twin_beside<'a>(text: &str, others: impl Iterator<Item = (&'a str, &'a str)> + Clone, rng: &mut Rng) -> String {
+pub fn twin_beside<'a>(
+    text: &str,
+    others: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    plain: &[String],
+    rng: &mut Rng,
+) -> String {
     if let Some((_, twin)) = others.clone().find(|(other, _)| *other == text) {
         return twin.to_owned();
     }
-    let mut found = twin(text, rng);
+    let mut found = twin(text, plain, rng);
     for _ in 0..40 {
         if !others.clone().any(|(_, twin)| twin == found) {
             break;
         }
-        found = twin(text, rng);
+        found = twin(text, plain, rng);
     }
     found
 }
@@ -128,7 +142,7 @@ mod tests {
         let mut known: Vec<(String, String)> = Vec::new();
         for text in ["a", "b", "c", "d", "e", "a", "f", "g", "h", "b"] {
             let others = known.iter().map(|(text, twin)| (text.as_str(), twin.as_str()));
-            let twin = twin_beside(text, others, &mut rng);
+            let twin = twin_beside(text, others, &[], &mut rng);
             for (other, others) in &known {
                 assert_eq!(other == text, *others == twin, "{other} {text} {twin}");
             }
@@ -140,7 +154,7 @@ mod tests {
     fn a_twin_has_the_white_space_and_nothing_else_of_a_text() {
         let spaces = |text: &str| text.split(|c: char| !c.is_whitespace()).collect::<String>();
         for seed in 0..50 {
-            let twin = twin(" <|im_end|>\n\nb ", &mut Rng::with_seed(seed));
+            let twin = twin(" <|im_end|>\n\nb ", &[], &mut Rng::with_seed(seed));
             assert_eq!(spaces(&twin), " \n\n ");
             assert_eq!(twin.split_whitespace().count(), 2);
             assert!(twin.starts_with(' ') && twin.ends_with(' '), "{twin:?}");

@@ -1,10 +1,12 @@
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::json::{self, Layout, Object};
 use rolecall::{
-    ChatTemplate, Control, ControlId, DateTime, Encoder, Json, Prompt, Run, TemplateOptions, Tokenizer, render_template,
+    ChatTemplate, Control, ControlId, DateTime, Encoder, Json, Prompt, Protection, Run, TemplateOptions, Tokenizer,
+    render_template,
 };
 
 use super::{Context, text};
@@ -12,8 +14,6 @@ use crate::Verdict;
 
 /// The day on which the vectors were made, which some templates write.
 const MADE: DateTime = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
-const MORE: &str =
-    "the row lets through an added token that a message spells and its template does not have: it stays text here";
 
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(tokenizer) = context.tokenizer(text(row, "tokenizer")) else {
@@ -28,7 +28,7 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::cannot_run("the vector expects nothing");
     };
-    let encoder = match Encoder::new(Arc::clone(&format.controls), tokenizer) {
+    let encoder = match Encoder::new(&Protection::of_format(format), tokenizer) {
         Ok(encoder) => encoder,
         Err(error) => return Verdict::Failed { expected: "an encoder".into(), found: error.to_string() },
     };
@@ -62,17 +62,17 @@ fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Toke
     let Some(folder) = context.folders.templates.as_deref() else {
         return Verdict::cannot_run("no templates were given (--templates)");
     };
-    let prompt = match render_through(row, folder) {
-        Ok(prompt) => prompt,
+    let (template, prompt) = match render_through(row, folder) {
+        Ok(both) => both,
         Err(error) => return Verdict::Failed { expected: "a prompt".into(), found: error },
     };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::cannot_run("the vector expects nothing");
     };
-    // What a row calls control tokens are those that are flagged special, or that its template has.
-    let unflagged: Vec<u32> =
-        tokenizer.added_tokens().iter().filter(|token| !token.special).map(|token| token.id).collect();
-    let encoder = match Encoder::new(Arc::from([]), tokenizer) {
+    // A row lists the added tokens that may come out: the template's own, and those that are neither flagged special nor written by it.
+    let added: HashSet<u32> =
+        tokenizer.added_tokens().iter().chain(&tokenizer.text_tokens()).map(|token| token.id).collect();
+    let encoder = match Encoder::new(&Protection::of_template("template", &template), tokenizer) {
         Ok(encoder) => encoder,
         Err(error) => return Verdict::Failed { expected: "an encoder".into(), found: error.to_string() },
     };
@@ -93,30 +93,11 @@ fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Toke
     let (safe, reference) = encoded;
     Verdict::compare(text(expected, "prompt"), prompt.text())
         .and(|| same("ids", safe.ids()))
-        .and(|| {
-            if lets_more_through(expected, &safe.control_ids(), &unflagged) {
-                Verdict::Excused(MORE)
-            } else {
-                same("control_ids", safe.control_ids())
-            }
-        })
+        .and(|| same("control_ids", safe.ids().into_iter().filter(|id| added.contains(id)).collect()))
         .and(|| same("reference_ids", reference.ids()))
 }
 
-/// Whether a row allows what was found and, beside it, added tokens that are spelled in messages and not flagged special.
-fn lets_more_through(expected: &Object, found: &[u32], unflagged: &[u32]) -> bool {
-    let wanted = expected.get("control_ids").and_then(Json::as_array).unwrap_or_default();
-    let wanted = wanted.iter().filter_map(|id| match id {
-        Json::Number(number) => u32::try_from(number.as_i64()?).ok(),
-        _ => None,
-    });
-    let wanted: Vec<u32> = wanted.collect();
-    let mut left = found.iter().copied().peekable();
-    let more: Vec<u32> = wanted.iter().copied().filter(|id| left.next_if_eq(id).is_none()).collect();
-    left.peek().is_none() && !more.is_empty() && more.iter().all(|id| unflagged.contains(id))
-}
-
-fn render_through(row: &Object, folder: &Path) -> Result<Prompt, String> {
+fn render_through(row: &Object, folder: &Path) -> Result<(ChatTemplate, Prompt), String> {
     let source = fs::read_to_string(folder.join(text(row, "template"))).map_err(|error| error.to_string())?;
     let token = |name: &str| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned()));
     let tokens = ["bos_token", "eos_token"].into_iter().filter_map(token).collect();
@@ -125,7 +106,8 @@ fn render_through(row: &Object, folder: &Path) -> Result<Prompt, String> {
     request.insert("messages", row.get("conversation").cloned().unwrap_or(Json::Null));
     let conversation = super::read(request).map_err(|error| error.to_string())?;
     let options = TemplateOptions { now: Some(MADE), ..TemplateOptions::default() };
-    render_template(&conversation, &template, &options).map_err(|error| error.to_string())
+    let prompt = render_template(&conversation, &template, &options).map_err(|error| error.to_string())?;
+    Ok((template, prompt))
 }
 
 fn control_of(segment: &Object, controls: &[Control]) -> Option<ControlId> {

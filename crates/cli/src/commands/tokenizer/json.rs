@@ -5,7 +5,7 @@ use rolecall::{Json, object};
 
 use super::Audited;
 
-/// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "findings"}`
+/// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "protected"?, "findings"}`
 pub fn of_audited(audited: &Audited) -> Json {
     let tokenizer = &*audited.tokenizer;
     let added = |tokens: &[rolecall::tokenizer::AddedToken]| {
@@ -36,6 +36,15 @@ pub fn of_audited(audited: &Audited) -> Json {
     if let Some(format) = &audited.format {
         answer.insert("format", Json::from(format.as_str()));
         answer.insert("controls", Json::Array(audited.audit.controls.iter().map(of_control).collect()));
+    }
+    if let Some(protected) = &audited.protected {
+        let each = protected.tokens().map(|token| {
+            let reasons: Vec<Json> = token.reasons.iter().map(|reason| Json::from(reason.to_string())).collect();
+            Json::Object(object! {
+                "text" => token.text.as_str(), "id" => i64::from(token.id), "reasons" => reasons,
+            })
+        });
+        answer.insert("protected", Json::Array(each.collect()));
     }
     answer.insert("findings", Json::Array(audited.audit.findings.iter().map(of_finding).collect()));
     Json::Object(answer)

@@ -4,7 +4,7 @@ mod json;
 mod page;
 
 use rolecall::tokenizer::{Audit, Finding, FindingKind, Level, TokenizerFile, audit};
-use rolecall::{BosUse, ChatTemplate, Control, Format, TemplateOptions, Tokenizer, analyze_template, template};
+use rolecall::{BosUse, ChatTemplate, Control, Format, Protected, TemplateOptions, Tokenizer, analyze_template};
 
 use crate::args;
 use crate::exit::Exit;
@@ -18,6 +18,8 @@ struct Audited {
     tokenizer: Box<dyn Tokenizer>,
     format: Option<String>,
     audit: Audit,
+    /// What no text becomes, where a template is given.
+    protected: Option<Protected>,
 }
 
 pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
@@ -35,8 +37,17 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
         let place = audit.findings.partition_point(|finding| finding.kind < FindingKind::DoubleBos);
         audit.findings.insert(place, Finding { kind: FindingKind::DoubleBos, message, tokens: vec![(text, Some(id))] });
     }
+    let protected = match &args.template {
+        Some(path) => {
+            let protection = files::load_templates(path)?.protection(None).protecting(args.protect.mode());
+            let path = args.path.display().to_string();
+            let misfit = |error: rolecall_encode::Error| Failure::Misfit { tokenizer: path, error: error.into() };
+            Some(Protected::new(&protection, &*tokenizer).map_err(misfit)?)
+        }
+        None => None,
+    };
     let is_wrong = audit.findings.iter().any(|finding| finding.kind.level() == Level::Error);
-    let audited = Audited { file, tokenizer, format: format.map(|format| format.name), audit };
+    let audited = Audited { file, tokenizer, format: format.map(|format| format.name), audit, protected };
     match args.json {
         true => output.write_json(&json::of_audited(&audited))?,
         false => output.write(&page::draw(&audited, args.all, output.paint))?,
@@ -59,10 +70,10 @@ struct Beside {
 
 /// None where there are none; what is wrong with them `rolecall template` says.
 fn templates_beside(file: &TokenizerFile) -> Option<Beside> {
-    let folder = file.path.parent()?;
-    let folder = if folder.as_os_str().is_empty() { std::path::Path::new(".") } else { folder };
-    let is_gguf = file.kind == rolecall::tokenizer::FileKind::Gguf;
-    let model = template::load(if is_gguf { &file.path } else { folder }).ok()?;
+    let model = files::templates_beside(file);
+    if model.templates.is_empty() {
+        return None;
+    }
     let writes_bos = model.templates.iter().any(|named| {
         let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
         let analysis = compiled.and_then(|template| analyze_template(&template, &TemplateOptions::default()));

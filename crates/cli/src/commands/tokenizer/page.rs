@@ -1,5 +1,6 @@
 //! The audit on a page, for people.
 
+use rolecall::Reason;
 use rolecall::tokenizer::{AddedToken, ControlFit, Finding, Fit, Level};
 
 use super::Audited;
@@ -28,7 +29,16 @@ pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
     if added.len() > most {
         rows.push(vec![plain(format!("and {} more", added.len() - most)), plain("all of them with --all".into())]);
     }
-    table::push_headed(&mut out, paint, "tokens that text never becomes", rows);
+    match &audited.protected {
+        None => table::push_headed(&mut out, paint, "tokens that text never becomes", rows),
+        Some(protected) => {
+            let rows = protected.tokens().map(|token| {
+                let reasons: Vec<String> = token.reasons.iter().map(Reason::to_string).collect();
+                vec![(Style::Control, token.text.clone()), plain(token.id.to_string()), plain(reasons.join(", "))]
+            });
+            table::push_headed(&mut out, paint, "tokens that text never becomes", rows.collect());
+        }
+    }
     if let Some(format) = &audited.format {
         let rows = audited.audit.controls.iter().map(of_control).collect();
         table::push_headed(&mut out, paint, &format!("control tokens of {format}"), rows);

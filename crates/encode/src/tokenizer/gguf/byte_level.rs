@@ -14,6 +14,7 @@ pub(super) fn build(mut file: EmbeddedVocabulary) -> Result<HuggingFace, Error> 
     })?;
     let cutting = cutting_named(&name).ok_or_else(|| Error::unsupported("tokenizer.ggml.pre", name))?;
     let (bos, eos) = file.around(cutting.adds_bos, false)?;
+    let beside = file.beside();
     let mut vocabulary = Vec::with_capacity(file.tokens.len());
     let mut added = Vec::new();
     let mut seen = HashMap::with_capacity(file.tokens.len());
@@ -36,7 +37,7 @@ pub(super) fn build(mut file: EmbeddedVocabulary) -> Result<HuggingFace, Error> 
     };
     check_bytes(&vocabulary)?;
     let cutting = Cutting { whole: cutting.whole || cutting.ranks, ..cutting };
-    BytePairs { vocabulary, merges, cutting, added, bos, eos }.into_tokenizer(None)
+    BytePairs { vocabulary, merges, cutting, added, bos, eos }.into_tokenizer(beside)
 }
 
 fn read_merge((index, merge): (usize, String)) -> Result<(String, String), Error> {

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::super::byte_pairs::of_added;
-use super::super::{Error, SentencePiece};
+use super::super::{Beside, Error, SentencePiece};
 use super::{EmbeddedVocabulary, TOKENS, TokenType};
 
 /// Pieces with scores, written as the sentencepiece model that would hold them: one way in, with all its checks.
@@ -47,7 +47,9 @@ pub(super) fn build(file: EmbeddedVocabulary, is_unigram: bool) -> Result<Senten
         "add_bos_token": bos.is_some(), "bos_token": text(bos),
         "add_eos_token": eos.is_some(), "eos_token": text(eos),
     });
-    SentencePiece::from_bytes(&model.0, Some(config.to_string().as_bytes())).map_err(|error| match error {
+    let config = config.to_string();
+    let beside = Beside { config: Some(config.as_bytes()), ..file.beside() };
+    SentencePiece::from_bytes(&model.0, beside).map_err(|error| match error {
         Error::Malformed { place, why } => match place.strip_prefix("pieces") {
             Some(index) => Error::malformed(format!("{TOKENS}{index}"), why),
             None => Error::malformed(format!("tokenizer.ggml: {place}"), why),

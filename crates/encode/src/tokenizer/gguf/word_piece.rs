@@ -53,5 +53,5 @@ pub(super) fn build(file: EmbeddedVocabulary) -> Result<HuggingFace, Error> {
             "continuing_subword_prefix": GOES_ON, "max_input_chars_per_word": 100,
         },
     });
-    HuggingFace::from_bytes(tokenizer.to_string().as_bytes(), None)
+    HuggingFace::from_bytes(tokenizer.to_string().as_bytes(), file.beside())
 }

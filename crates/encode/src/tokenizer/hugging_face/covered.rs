@@ -1,7 +1,7 @@
 //! What our own engine covers of a `tokenizer.json`, decided once at load from the file's parts.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::LazyLock;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
 
 use regex_syntax::hir::{ClassUnicode, ClassUnicodeRange};
 use tokenizers::normalizers::Replace;
@@ -13,25 +13,46 @@ use super::super::AddedToken;
 use super::super::own::added::Added;
 use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
 use super::super::own::automaton::Automaton;
-use super::super::own::bpe::Bpe;
+use super::super::own::bpe::{Bpe, Tables};
 use super::super::own::forged::{Forged, Spelled};
 use super::super::own::joints::Joints;
 use super::super::own::merges::{self, Merges};
 use super::super::own::pattern::Pattern;
 use super::super::own::words::{Split, Words};
-use super::super::own::{Cuts, Normalized, Own, Owner, Prefix};
+use super::super::own::{Core, Cuts, Normalized, Own, Owner, Prefix};
 use super::bpe_model::BpeModel;
 
 /// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
 const BYTE_LEVEL: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-/// Builds our own engine for a model and what stands around it; the error says what is not covered.
+/// Our own engine of a model, which keeps these tokens out of text; the error says what is not covered.
 pub(super) fn build_own(
+    core: &Arc<Core>,
+    model: &BpeModel,
+    added: &[AddedToken],
+    out: &BTreeSet<u32>,
+) -> Result<Own, String> {
+    let plain: Vec<&AddedToken> = added.iter().filter(|token| !out.contains(&token.id)).collect();
+    if !plain.iter().all(|token| is_simple(token)) {
+        return Err("tokens in text that take white space, or stand alone in a word".to_owned());
+    }
+    let plain = added_texts(core.composes, core.normalizer_replaces, plain.into_iter());
+    let forged = forged_tokens(model, out, &core.tables.alphabet);
+    Ok(Own {
+        bpe: Bpe { tables: Arc::clone(&core.tables), forged },
+        plain: plain.ok_or("added tokens that are looked for behind a normalizer")??,
+        core: Arc::clone(core),
+        owner: Owner::new(),
+    })
+}
+
+/// What our own engine has of a model and what stands around it; the error says what is not covered.
+pub(super) fn build_core(
     model: &BpeModel,
     normalizer: Option<&NormalizerWrapper>,
     pre_tokenizer: Option<&PreTokenizerWrapper>,
     added: &[AddedToken],
-) -> Result<Own, String> {
+) -> Result<Core, String> {
     if !model.prefix.is_empty() || model.suffix.is_some() {
         return Err("symbols with a prefix or suffix of their own".to_owned());
     }
@@ -42,10 +63,7 @@ pub(super) fn build_own(
     plan.read_normalizer(normalizer)?;
     plan.read_pre_tokenizer(pre_tokenizer)?;
     let alphabet = if plan.bytes { byte_alphabet(model)? } else { character_alphabet(model, plan.space)? };
-    let plain = added.iter().filter(|token| token.is_text());
-    let plain = plan.added_texts(plain).ok_or("added tokens that are looked for behind a normalizer")??;
-    let bpe = Bpe {
-        forged: forged_tokens(model, added, &alphabet),
+    let tables = Tables {
         merges: Merges::new(&model.merges)?,
         whole: match (model.ignore_merges, &alphabet, plan.space) {
             (false, ..) => None,
@@ -55,14 +73,13 @@ pub(super) fn build_own(
         alphabet,
     };
     let added = all_added(&plan, added)?;
-    Ok(Own {
+    Ok(Core {
         composes: plan.composes,
+        normalizer_replaces: plan.normalizer_replaces,
         prefix: plan.prefix,
         cuts: plan.cuts(model)?,
-        bpe,
-        plain,
+        tables: Arc::new(tables),
         added,
-        owner: Owner::new(),
     })
 }
 
@@ -199,31 +216,44 @@ impl Plan {
         let texts = model.merges.iter().filter_map(|&(_, _, product)| model.text(product));
         Ok(Cuts::Joints { joints: Joints::new(texts, self.space), before_spaces: self.before_spaces })
     }
+}
 
-    /// Tokens to cut at, in the text as it is and in the normalized one; `None` where a normalizer changes their texts.
-    fn added_texts<'a>(&self, tokens: impl Iterator<Item = &'a AddedToken>) -> Option<Result<[Added; 2], String>> {
-        let (normalized, raw): (Vec<_>, Vec<_>) = tokens.partition(|token| token.normalized);
-        if !normalized.is_empty() && self.normalizer_replaces {
-            return None;
-        }
-        let raw = raw.into_iter().map(|token| (token.text.clone(), token.id)).collect();
-        let composed = |text: &str| match self.composes {
-            true => Normalized::composed(text).text.into_owned(),
-            false => text.to_owned(),
-        };
-        let normalized = normalized.into_iter().map(|token| (composed(&token.text), token.id)).collect();
-        Some(Added::new(raw).and_then(|raw| Ok([raw, Added::new(normalized)?])))
+/// Tokens to cut at, in the text as it is and in the normalized one; `None` where a normalizer changes their texts.
+fn added_texts<'a>(
+    composes: bool,
+    normalizer_replaces: bool,
+    tokens: impl Iterator<Item = &'a AddedToken>,
+) -> Option<Result<[Added; 2], String>> {
+    let (normalized, raw): (Vec<_>, Vec<_>) = tokens.partition(|token| token.normalized);
+    if !normalized.is_empty() && normalizer_replaces {
+        return None;
     }
+    let raw = raw.into_iter().map(|token| (token.text.clone(), token.id)).collect();
+    let composed = |text: &str| match composes {
+        true => Normalized::composed(text).text.into_owned(),
+        false => text.to_owned(),
+    };
+    let normalized = normalized.into_iter().map(|token| (composed(&token.text), token.id)).collect();
+    Some(Added::new(raw).and_then(|raw| Ok([raw, Added::new(normalized)?])))
+}
+
+/// Whether a token takes its own text and no more, wherever that stands.
+fn is_simple(token: &AddedToken) -> bool {
+    !token.lstrip && !token.rstrip && !token.single_word
 }
 
 /// All added tokens, where none of them takes more than its own text.
 fn all_added(plan: &Plan, added: &[AddedToken]) -> Result<Option<[Added; 2]>, String> {
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
-    let is_simple = |token: &AddedToken| !token.lstrip && !token.rstrip && !token.single_word;
     if !added.iter().all(|token| is_simple(token) && ids.insert(token.id) && texts.insert(&token.text)) {
         return Ok(None);
     }
-    plan.added_texts(added.iter()).transpose()
+    added_texts(plan.composes, plan.normalizer_replaces, added.iter()).transpose()
+}
+
+/// Whether a vocabulary of bytes has a token for each.
+pub(super) fn has_all_bytes(model: &BpeModel) -> bool {
+    byte_alphabet(model).is_ok()
 }
 
 fn byte_alphabet(model: &BpeModel) -> Result<Alphabet, String> {
@@ -254,7 +284,7 @@ fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32
 }
 
 /// See `forgery`, which does the same for the reference crate.
-fn forged_tokens(model: &BpeModel, added: &[AddedToken], alphabet: &Alphabet) -> Forged {
+fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> Forged {
     let mut tokens = HashMap::new();
     let mut watch = |id: u32, stands_in: bool| {
         if let Some(name) = model.text(id) {
@@ -263,8 +293,7 @@ fn forged_tokens(model: &BpeModel, added: &[AddedToken], alphabet: &Alphabet) ->
         }
     };
     let unknown = model.unknown_id();
-    let protected = added.iter().filter(|token| !token.is_text()).map(|token| token.id);
-    protected.chain(unknown).for_each(|id| watch(id, Some(id) == unknown));
+    out.iter().copied().chain(unknown).for_each(|id| watch(id, Some(id) == unknown));
     if model.byte_fallback {
         let names = (0..=u8::MAX).filter_map(|byte| model.id(&byte_name(byte)));
         names.for_each(|id| watch(id, true));

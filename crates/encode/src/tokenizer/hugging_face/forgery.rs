@@ -1,8 +1,6 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tokenizers::{Model, ModelWrapper, Result, Token};
-
-use super::super::AddedToken;
 
 /// The tokens of a model's own vocabulary that plain text must not become.
 ///
@@ -20,9 +18,9 @@ struct Spelled {
 }
 
 impl Forgery {
-    pub fn new(model: &ModelWrapper, protected: &[AddedToken], unknown: Option<u32>, byte_fallback: bool) -> Self {
+    pub fn new(model: &ModelWrapper, out: &BTreeSet<u32>, unknown: Option<u32>, byte_fallback: bool) -> Self {
         let mut spelled = HashMap::new();
-        for id in protected.iter().map(|token| token.id).chain(unknown) {
+        for id in out.iter().copied().chain(unknown) {
             if let Some(name) = model.id_to_token(id) {
                 spelled.insert(id, Spelled { name, stands_in: Some(id) == unknown });
             }

@@ -1,83 +1,122 @@
+use aho_corasick::{AhoCorasick, MatchKind};
 use tokenizers::normalizer::Range;
 use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper, PreTokenizedString, Token};
 
 use super::super::{AddedToken, Error};
 use super::unencodable;
 
-/// The added tokens that are text (runs of spaces, doubled dashes): matched in content as the reference matches them.
+/// The added tokens that text may become: matched in content as the reference matches them.
 pub(super) struct PlainTokens {
-    raw: Vec<(String, u32)>,
+    raw: Matcher,
     /// Those matched in normalized text, spelled as normalized.
-    normalized: Vec<(String, u32)>,
+    normalized: Matcher,
+}
+
+/// A text to look for and its token.
+type Entry = (String, AddedToken);
+
+/// The leftmost of some texts, of those at one place the longest.
+struct Matcher {
+    search: Option<AhoCorasick>,
+    tokens: Vec<AddedToken>,
 }
 
 impl PlainTokens {
     pub fn new(tokens: Vec<AddedToken>, normalizer: Option<&NormalizerWrapper>) -> Result<Self, Error> {
-        let mut plain = Self { raw: Vec::new(), normalized: Vec::new() };
+        let (mut raw, mut normalized): (Vec<Entry>, Vec<Entry>) = (Vec::new(), Vec::new());
         for token in tokens {
             if !token.normalized {
-                plain.raw.push((token.text, token.id));
+                raw.push((token.text.clone(), token));
                 continue;
             }
             let mut text = NormalizedString::from(token.text.as_str());
             if let Some(normalizer) = normalizer {
                 normalizer.normalize(&mut text).map_err(unencodable)?;
             }
-            plain.normalized.push((text.get().to_owned(), token.id));
+            normalized.push((text.get().to_owned(), token));
         }
-        for list in [&mut plain.raw, &mut plain.normalized] {
-            list.retain(|(text, _)| !text.is_empty());
-            // Longest first: at one position the longest match wins.
-            list.sort_by_key(|(text, _)| std::cmp::Reverse(text.len()));
-        }
-        Ok(plain)
+        Ok(Self { raw: Matcher::new(raw)?, normalized: Matcher::new(normalized)? })
     }
 
     pub fn split_raw(&self, run: &mut PreTokenizedString) -> Result<(), Error> {
-        split(run, &self.raw)
+        self.raw.split(run)
     }
 
     pub fn split_normalized(&self, run: &mut PreTokenizedString) -> Result<(), Error> {
-        split(run, &self.normalized)
+        self.normalized.split(run)
     }
 }
 
-fn split(run: &mut PreTokenizedString, tokens: &[(String, u32)]) -> Result<(), Error> {
-    if tokens.is_empty() {
-        return Ok(());
-    }
-    run.split(|_, text| {
-        let mut parts = Vec::new();
-        for (start, end, id) in find(text.get(), tokens) {
-            let part = text.slice(Range::Normalized(start..end)).ok_or("an added token cuts a character")?;
-            let token = id.map(|id| vec![Token::new(id, part.get().to_owned(), (0, end - start))]);
-            parts.push((part, token));
-        }
-        Ok(parts)
-    })
-    .map_err(unencodable)
-}
-
-/// The parts of a text, left to right, each with its id if it is one of the tokens.
-fn find(text: &str, tokens: &[(String, u32)]) -> Vec<(usize, usize, Option<u32>)> {
-    let mut parts = Vec::new();
-    let mut open = 0;
-    let mut at = 0;
-    while let Some(next) = text[at..].chars().next() {
-        match tokens.iter().find(|(token, _)| text[at..].starts_with(token.as_str())) {
-            Some((token, id)) => {
-                if open < at {
-                    parts.push((open, at, None));
-                }
-                parts.push((at, at + token.len(), Some(*id)));
-                at += token.len();
-                open = at;
+impl Matcher {
+    fn new(mut entries: Vec<Entry>) -> Result<Self, Error> {
+        entries.retain(|(text, _)| !text.is_empty());
+        let search = match entries.is_empty() {
+            true => None,
+            false => {
+                let texts = entries.iter().map(|(text, _)| text);
+                let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
+                Some(search.map_err(|error| Error::malformed("added_tokens", error.to_string()))?)
             }
-            None => at += next.len_utf8(),
+        };
+        Ok(Self { search, tokens: entries.into_iter().map(|(_, token)| token).collect() })
+    }
+
+    fn split(&self, run: &mut PreTokenizedString) -> Result<(), Error> {
+        let Some(search) = &self.search else { return Ok(()) };
+        run.split(|_, text| {
+            let mut parts = Vec::new();
+            for (start, end, id) in self.find(search, text.get()) {
+                let part = text.slice(Range::Normalized(start..end)).ok_or("an added token cuts a character")?;
+                let token = id.map(|id| vec![Token::new(id, part.get().to_owned(), (0, end - start))]);
+                parts.push((part, token));
+            }
+            Ok(parts)
+        })
+        .map_err(unencodable)
+    }
+
+    /// The parts of a text, left to right, each with its id if it is one of the tokens.
+    fn find(&self, search: &AhoCorasick, text: &str) -> Vec<(usize, usize, Option<u32>)> {
+        let mut parts = Vec::new();
+        let mut open = 0;
+        for found in search.find_iter(text) {
+            let token = &self.tokens[found.pattern().as_usize()];
+            let (mut start, mut end) = (found.start(), found.end());
+            if token.single_word && (ends_in_word(&text[..start]) || starts_with_word(&text[end..])) {
+                continue;
+            }
+            if token.lstrip {
+                start = text[..start].trim_end().len().max(open);
+            }
+            if token.rstrip {
+                end = text.len() - text[end..].trim_start().len();
+            }
+            // The white space that the token before took is its own.
+            start = start.max(open);
+            if start >= end {
+                continue;
+            }
+            if open < start {
+                parts.push((open, start, None));
+            }
+            parts.push((start, end, Some(token.id)));
+            open = end;
         }
+        if open < text.len() {
+            parts.push((open, text.len(), None));
+        }
+        parts
     }
-    if open < text.len() {
-        parts.push((open, text.len(), None));
-    }
-    parts
+}
+
+fn ends_in_word(text: &str) -> bool {
+    text.chars().next_back().is_some_and(is_word)
+}
+
+fn starts_with_word(text: &str) -> bool {
+    text.chars().next().is_some_and(is_word)
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }

@@ -1,3 +1,6 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use tokenizers::{Model, ModelWrapper, Normalizer, NormalizerWrapper, OffsetReferential, OffsetType};
 use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
 
@@ -11,23 +14,26 @@ use super::{cover_marks, prefix_space, unencodable};
 /// Ordinary text never meets the crate's added vocabulary: it goes through the normalizer, the pre-tokenizer and the
 /// model alone. What the model itself could still spell (its vocabulary may hold `<s>`) is cut apart in `forgery`.
 pub(super) struct Reference {
-    /// Complete, but without post-processor, truncation and padding: those would change ids and spans.
-    tokenizer: tokenizers::Tokenizer,
-    /// The pre-tokenizer behind a control token, where it differs from the one at the prompt's start.
-    inside: Option<PreTokenizerWrapper>,
+    whole: Arc<Whole>,
     forgery: Forgery,
     plain: PlainTokens,
 }
 
-impl Reference {
+/// What of it is the same, whatever tokens are kept out of text.
+pub(super) struct Whole {
+    /// Complete, but without post-processor, truncation and padding: those would change ids and spans.
+    tokenizer: tokenizers::Tokenizer,
+    /// The pre-tokenizer behind a control token, where it differs from the one at the prompt's start.
+    inside: Option<PreTokenizerWrapper>,
+}
+
+impl Whole {
     /// Puts the parts of a file together, with these added tokens.
     pub fn new(
         model: ModelWrapper,
         normalizer: Option<NormalizerWrapper>,
         pre_tokenizer: Option<PreTokenizerWrapper>,
         added: &[AddedToken],
-        unknown: Option<u32>,
-        byte_fallback: bool,
     ) -> Result<Self, Error> {
         let malformed = |error: tokenizers::Error| Error::malformed("added_tokens", error.to_string());
         let mut tokenizer = tokenizers::Tokenizer::new(model);
@@ -43,43 +49,56 @@ impl Reference {
                 special: token.special,
             }))
             .map_err(malformed)?;
-        let (plain, protected): (Vec<_>, Vec<_>) = added.iter().cloned().partition(AddedToken::is_text);
-        let forgery = Forgery::new(tokenizer.get_model(), &protected, unknown, byte_fallback);
-        let plain = PlainTokens::new(plain, tokenizer.get_normalizer())?;
         let inside = tokenizer.get_pre_tokenizer().and_then(prefix_space::inside);
-        Ok(Self { tokenizer, inside, forgery, plain })
-    }
-
-    pub fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        let run = self.normalize_ordinary(text)?;
-        let model = self.tokenizer.get_model();
-        self.encode(text, run, place, |word| self.forgery.tokenize(model, word), out)
-    }
-
-    pub fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        let added = self.tokenizer.get_added_vocabulary();
-        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
-        self.encode(text, run, place, |word| self.tokenizer.get_model().tokenize(word), out)
-    }
-
-    /// Appends the added tokens that it finds in a text.
-    pub fn find_added(&self, text: &str, out: &mut Vec<Token>) {
-        let added = self.tokenizer.get_added_vocabulary();
-        let run = added.extract_and_normalize(self.tokenizer.get_normalizer(), text);
-        for (_, span, tokens) in run.get_splits(OffsetReferential::Original, OffsetType::Byte) {
-            out.extend(tokens.iter().flatten().map(|token| Token::covering(token.id, span, text)));
-        }
+        Ok(Self { tokenizer, inside })
     }
 
     pub fn model(&self) -> &ModelWrapper {
         self.tokenizer.get_model()
     }
+}
 
-    /// Splits off nothing but the added tokens that are text, then normalizes.
+impl Reference {
+    /// The same, which keeps these tokens out of text.
+    pub fn new(
+        whole: Arc<Whole>,
+        added: &[AddedToken],
+        out: &BTreeSet<u32>,
+        unknown: Option<u32>,
+        byte_fallback: bool,
+    ) -> Result<Self, Error> {
+        let plain: Vec<_> = added.iter().filter(|token| !out.contains(&token.id)).cloned().collect();
+        let plain = PlainTokens::new(plain, whole.tokenizer.get_normalizer())?;
+        let forgery = Forgery::new(whole.model(), out, unknown, byte_fallback);
+        Ok(Self { whole, forgery, plain })
+    }
+
+    pub fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        let run = self.normalize_ordinary(text)?;
+        let model = self.whole.tokenizer.get_model();
+        self.encode(text, run, place, |word| self.forgery.tokenize(model, word), out)
+    }
+
+    pub fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+        let added = self.whole.tokenizer.get_added_vocabulary();
+        let run = added.extract_and_normalize(self.whole.tokenizer.get_normalizer(), text);
+        self.encode(text, run, place, |word| self.whole.tokenizer.get_model().tokenize(word), out)
+    }
+
+    /// Appends the added tokens that it finds in a text.
+    pub fn find_added(&self, text: &str, out: &mut Vec<Token>) {
+        let added = self.whole.tokenizer.get_added_vocabulary();
+        let run = added.extract_and_normalize(self.whole.tokenizer.get_normalizer(), text);
+        for (_, span, tokens) in run.get_splits(OffsetReferential::Original, OffsetType::Byte) {
+            out.extend(tokens.iter().flatten().map(|token| Token::covering(token.id, span, text)));
+        }
+    }
+
+    /// Splits off nothing but the added tokens that text may become, then normalizes.
     fn normalize_ordinary(&self, text: &str) -> Result<PreTokenizedString, Error> {
         let mut run = PreTokenizedString::from(text);
         self.plain.split_raw(&mut run)?;
-        if let Some(normalizer) = self.tokenizer.get_normalizer() {
+        if let Some(normalizer) = self.whole.tokenizer.get_normalizer() {
             run.normalize(|text| normalizer.normalize(text)).map_err(unencodable)?;
         }
         self.plain.split_normalized(&mut run)?;
@@ -95,8 +114,8 @@ impl Reference {
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
         let pre_tokenizer = match place {
-            Place::Start => self.tokenizer.get_pre_tokenizer(),
-            Place::Inside => self.inside.as_ref().or(self.tokenizer.get_pre_tokenizer()),
+            Place::Start => self.whole.tokenizer.get_pre_tokenizer(),
+            Place::Inside => self.whole.inside.as_ref().or(self.whole.tokenizer.get_pre_tokenizer()),
         };
         if let Some(pre_tokenizer) = pre_tokenizer {
             pre_tokenizer.pre_tokenize(&mut run).map_err(unencodable)?;

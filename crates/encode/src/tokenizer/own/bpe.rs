@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::super::{Error, Token};
 use super::alphabet::Alphabet;
@@ -8,11 +9,16 @@ use super::word_cache::{Key, Memory};
 
 /// Byte-pair encoding of words, with the ids of the reference crate's.
 pub(in crate::tokenizer) struct Bpe {
+    pub tables: Arc<Tables>,
+    pub forged: Forged,
+}
+
+/// What a vocabulary says of merging.
+pub(in crate::tokenizer) struct Tables {
     pub alphabet: Alphabet,
     pub merges: Merges,
     /// Words that are tokens without being merged, where a vocabulary wants that, by their bytes.
     pub whole: Option<HashMap<Vec<u8>, u32>>,
-    pub forged: Forged,
 }
 
 /// Whether text may become the tokens that control.
@@ -67,13 +73,13 @@ impl Bpe {
     }
 
     fn tokenize(&self, bytes: &[u8], word: &mut Symbols) {
-        if let Some(&id) = self.whole.as_ref().and_then(|whole| whole.get(bytes)) {
+        if let Some(&id) = self.tables.whole.as_ref().and_then(|whole| whole.get(bytes)) {
             word.clear();
             word.push(id, bytes.len());
             return;
         }
-        self.alphabet.fill(bytes, word);
-        self.merges.merge(word);
+        self.tables.alphabet.fill(bytes, word);
+        self.tables.merges.merge(word);
     }
 
     fn any_forged(&self, bytes: &[u8], word: &Symbols) -> bool {
@@ -81,7 +87,7 @@ impl Bpe {
     }
 
     fn is_forged(&self, id: u32, bytes: &[u8]) -> bool {
-        self.forged.is_forged(id, bytes, self.alphabet.space())
+        self.forged.is_forged(id, bytes, self.tables.alphabet.space())
     }
 
     /// Encodes a word with forged tokens anew: each is cut behind its first character until it is none.
@@ -109,7 +115,7 @@ impl Bpe {
     fn cuts(&self, part: &[u8], word: &Symbols) -> Result<Vec<usize>, Error> {
         let mut cuts = Vec::new();
         for (id, start, end) in parts(word).filter(|&(id, start, end)| self.is_forged(id, &part[start..end])) {
-            let length = self.alphabet.first_length(&part[start..end]);
+            let length = self.tables.alphabet.first_length(&part[start..end]);
             if length >= part.len() {
                 // Cutting would give the same part again.
                 let why = format!("`{}` has no spelling in ordinary tokens", self.forged.name(id));

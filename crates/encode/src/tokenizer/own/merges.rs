@@ -314,6 +314,27 @@ mod tests {
         Merges::with_ranks(&ranked.collect::<Vec<_>>()).unwrap()
     }
 
+    /// Letters in a row, of which the last two merge first: where the row ends decides what its start becomes.
+    #[test]
+    fn what_ends_a_row_decides_what_begins_it_over_the_edges_of_windows() {
+        for length in [2_u32, 3, 40, 101, 400, 999, 2047, 2048, 2049, 5000] {
+            let pair = |at: u32| (at, at + 1, length + 1 + at);
+            let merges = Merges::new(&(0..length).rev().map(pair).collect::<Vec<_>>()).unwrap();
+            for shift in [0, 1, 2, 17, 1000] {
+                let mut words = [(); 2].map(|()| Symbols::default());
+                let letters = (0..(WINDOW as u32 * 3 + length)).map(|at| (at + shift) % (length + 1));
+                for (at, letter) in letters.enumerate() {
+                    words.iter_mut().for_each(|word| word.push(letter, at + 1));
+                }
+                let [with_agenda, in_windows] = &mut words;
+                merges.merge_with_agenda(with_agenda);
+                merges.merge_in_windows(in_windows);
+                assert!(with_agenda.ids == in_windows.ids, "{length} {shift}: other ids");
+                assert!(with_agenda.ends == in_windows.ends, "{length} {shift}: other ends");
+            }
+        }
+    }
+
     #[test]
     fn all_ways_of_merging_give_the_same() {
         let mut state = 1u64;

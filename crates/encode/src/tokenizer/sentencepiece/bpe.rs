@@ -1,7 +1,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
 
-use super::model::{Model, PieceKind};
+use super::model::Model;
 use super::{Found, Reading};
 
 /// Byte-pair merging by the scores of the pieces, as sentencepiece does it.
@@ -129,7 +129,7 @@ impl Work {
         let Some(id) = model.piece_id(&text[start..end]).filter(|&id| reading.is_open(id)) else { return };
         let piece = &model.pieces[id as usize];
         self.agenda.push(Pair { score: piece.score, left, right, length: end - start });
-        if piece.kind == PieceKind::Unused {
+        if reading.is_apart(id, piece) {
             self.halves.insert((start, end), middle);
         }
     }
@@ -167,7 +167,7 @@ impl Work {
         let mut open = vec![(start, end)];
         while let Some((start, end)) = open.pop() {
             let piece = model.piece_id(&text[start..end]).filter(|&id| reading.is_open(id));
-            let is_unused = piece.is_some_and(|id| model.pieces[id as usize].kind == PieceKind::Unused);
+            let is_unused = piece.is_some_and(|id| reading.is_apart(id, &model.pieces[id as usize]));
             match self.halves.get(&(start, end)) {
                 Some(&middle) if is_unused => open.extend([(middle, end), (start, middle)]),
                 // sentencepiece: an unused piece that was not merged is unknown text.

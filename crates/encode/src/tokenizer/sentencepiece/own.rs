@@ -1,9 +1,10 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::super::own::Owner;
 use super::super::own::added::Added;
 use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::own::bpe::{Bpe, Reading as Guard};
+use super::super::own::bpe::{Bpe, Reading as Guard, Tables};
 use super::super::own::forged::Forged;
 use super::super::own::joints::Joints;
 use super::super::own::merges::Merges;
@@ -33,7 +34,8 @@ impl Words {
             && !model.normalizer.remove_extra_whitespaces
             && model.normalizer.escape_whitespaces
             && !model.whitespace_as_suffix;
-        if !is_plain || !matches!(model.algorithm, Algorithm::Bpe) {
+        // What is taken apart again is for the other way.
+        if !is_plain || !matches!(model.algorithm, Algorithm::Bpe) || reading.takes_apart() {
             return None;
         }
         let open = || (0..).zip(&model.pieces).filter(|&(id, _)| reading.is_open(id));
@@ -69,12 +71,9 @@ impl Words {
         }
         let joints = Joints::new(longer().map(|(_, piece)| piece.text.as_str()), Some(SPACE));
         let characters = Characters::new(symbols.into_iter(), Otherwise::Bytes(bytes.clone()), Some(SPACE));
-        let bpe = Bpe {
-            alphabet: Alphabet::Characters(characters),
-            merges: Merges::with_ranks(&merges).ok()?,
-            whole: None,
-            forged: Forged::new(HashMap::new()),
-        };
+        let alphabet = Alphabet::Characters(characters);
+        let tables = Tables { alphabet, merges: Merges::with_ranks(&merges).ok()?, whole: None };
+        let bpe = Bpe { tables: Arc::new(tables), forged: Forged::new(HashMap::new()) };
         Some(Self { joints, bpe, owner: Owner::new() })
     }
 

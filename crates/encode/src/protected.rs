@@ -1,0 +1,206 @@
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use crate::binding::find;
+use crate::protection::{By, Protect, Protection};
+use crate::spelled::spelled;
+use crate::tokenizer::{AddedToken, Named, NamedToken, is_space};
+use crate::{Error, Tokenizer};
+
+/// The tokens that no text becomes, each with the reasons.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Protected {
+    tokens: BTreeMap<u32, ProtectedToken>,
+}
+
+/// A token that no text becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtectedToken {
+    /// Its id.
+    pub id: u32,
+    /// Its text.
+    pub text: String,
+    /// Why; at least one reason.
+    pub reasons: BTreeSet<Reason>,
+}
+
+/// Why no text becomes a token.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The tokenizer flags it special.
+    Special,
+    /// A format lists it among its control tokens.
+    Control,
+    /// A format, a template or a reply layout has it in a literal.
+    Literal(By),
+    /// A file of the model names it.
+    Named {
+        /// What it is called there.
+        name: String,
+        /// The file.
+        file: String,
+    },
+    /// The `chat_control_tokens` of the tokenizer's config list it.
+    Listed,
+    /// It stands for what the vocabulary lacks.
+    Unknown,
+    /// It is an added token, and the caller wants all of these kept out of text.
+    Added,
+    /// It is an added token, and a template is too large for all that it writes to be known.
+    Unread(By),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Reason::Special => f.write_str("flagged special"),
+            Reason::Control => f.write_str("a control token of the format"),
+            Reason::Literal(by) => write!(f, "in a literal of {by}"),
+            Reason::Named { name, file } => write!(f, "`{name}` of {file}"),
+            Reason::Listed => f.write_str("listed in `chat_control_tokens`"),
+            Reason::Unknown => f.write_str("stands for unknown text"),
+            Reason::Added => f.write_str("an added token"),
+            Reason::Unread(by) => write!(f, "an added token, and {by} is too large to be read"),
+        }
+    }
+}
+
+impl Protected {
+    /// What is kept out of text by a model's format or templates with a tokenizer.
+    ///
+    /// ```
+    /// use rolecall_encode::{Protected, Protection};
+    /// use rolecall_encode::tokenizer::HuggingFace;
+    /// use rolecall_render::ChatTemplate;
+    /// let json = br#"{"added_tokens": [
+    ///     {"id": 3, "content": "<a>", "special": false, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false},
+    ///     {"id": 4, "content": "<b>", "special": false, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}
+    /// ], "model": {"type": "BPE", "vocab": {"<": 0, "a": 1, ">": 2}, "merges": []}}"#;
+    /// let template = ChatTemplate::compile("<a>{{ messages[0].content }}", Vec::new())?;
+    /// let tokenizer = HuggingFace::from_bytes(json, None)?;
+    /// let protected = Protected::new(&Protection::of_template("default", &template), &tokenizer)?;
+    /// assert!(protected.contains(3) && !protected.contains(4));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(protection: &Protection, tokenizer: &dyn Tokenizer) -> Result<Protected, Error> {
+        let mut protected = Protected::default();
+        let candidates: Vec<AddedToken> =
+            tokenizer.added_tokens().iter().chain(&tokenizer.text_tokens()).cloned().collect();
+        let candidates: Vec<&AddedToken> = candidates.iter().filter(|token| !is_space(&token.text)).collect();
+        // The pieces of bytes stand for bytes, and their names never become them.
+        let is_byte = |token: &AddedToken| {
+            let mut bytes = Vec::new();
+            tokenizer.token_bytes(token.id, &mut bytes) && bytes.len() == 1 && token.text.len() == 6
+        };
+        for token in candidates.iter().filter(|token| token.special && !is_byte(token)) {
+            protected.add(token.id, &token.text, Reason::Special);
+        }
+        if protection.mode == Protect::AllAdded {
+            for token in tokenizer.added_tokens() {
+                protected.add(token.id, &token.text, Reason::Added);
+            }
+        }
+        for control in protection.controls.iter() {
+            if let Some(id) = find(control, tokenizer).ok().filter(|_| !is_space(&control.text)) {
+                protected.add(id, &control.text, Reason::Control);
+            }
+            for text in control.texts() {
+                if let Some(id) = tokenizer.token_id(text).filter(|_| !is_space(text)) {
+                    protected.add(id, text, Reason::Control);
+                }
+            }
+        }
+        match tokenizer.chat_control_tokens() {
+            Some(listed) => {
+                for token in candidates.iter().filter(|token| listed.contains(&token.text)) {
+                    protected.add(token.id, &token.text, Reason::Listed);
+                }
+                protected.add_literals(protection, &candidates, |by| matches!(by, By::Reply(_)));
+            }
+            None => protected.add_literals(protection, &candidates, |_| true),
+        }
+        protected.add_named(protection, tokenizer);
+        if let Some(id) = tokenizer.unknown() {
+            protected.add(id, &tokenizer.token_text(id).unwrap_or_default(), Reason::Unknown);
+            protected.check_unknown(id)?;
+        }
+        Ok(protected)
+    }
+
+    /// Whether no text becomes the token of an id.
+    pub fn contains(&self, id: u32) -> bool {
+        self.tokens.contains_key(&id)
+    }
+
+    /// The tokens, ordered by id.
+    pub fn tokens(&self) -> impl Iterator<Item = &ProtectedToken> {
+        self.tokens.values()
+    }
+
+    pub(crate) fn ids(&self) -> BTreeSet<u32> {
+        self.tokens.keys().copied().collect()
+    }
+
+    fn add(&mut self, id: u32, text: &str, reason: Reason) {
+        let token = || ProtectedToken { id, text: text.to_owned(), reasons: BTreeSet::new() };
+        self.tokens.entry(id).or_insert_with(token).reasons.insert(reason);
+    }
+
+    fn add_literals(&mut self, protection: &Protection, candidates: &[&AddedToken], counts: impl Fn(&By) -> bool) {
+        let texts: Vec<&str> = candidates.iter().map(|token| token.text.as_str()).collect();
+        let value =
+            |name: &str| protection.tokens.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
+        for writer in protection.writers.iter().filter(|writer| counts(&writer.by)) {
+            match spelled(&writer.writes, &texts, value) {
+                Some(found) => {
+                    for token in found.into_iter().map(|at| candidates[at]) {
+                        self.add(token.id, &token.text, Reason::Literal(writer.by.clone()));
+                    }
+                }
+                None => {
+                    for token in candidates {
+                        self.add(token.id, &token.text, Reason::Unread(writer.by.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn add_named(&mut self, protection: &Protection, tokenizer: &dyn Tokenizer) {
+        let given = protection.tokens.iter().map(|(name, text)| Named {
+            name: name.clone(),
+            file: "the chat template".to_owned(),
+            token: NamedToken::Text(text.clone()),
+        });
+        let is_added = |id: u32| tokenizer.added_tokens().iter().any(|token| token.id == id);
+        for (named, is_file) in
+            tokenizer.named().iter().map(|named| (named.clone(), true)).chain(given.map(|named| (named, false)))
+        {
+            let (id, text) = match &named.token {
+                NamedToken::Text(text) => (tokenizer.token_id(text), Some(text.clone())),
+                NamedToken::Id(id) => (Some(*id), tokenizer.token_text(*id)),
+            };
+            let (Some(id), Some(text)) = (id, text) else { continue };
+            // What a file names and the tokenizer has not made a token is a character that text needs.
+            let counts = if is_file { is_added(id) } else { is_added(id) || text.chars().count() > 1 };
+            if counts && !is_space(&text) {
+                let Named { name, file, .. } = named.clone();
+                let reason = if named.is_unknown() { Reason::Unknown } else { Reason::Named { name, file } };
+                self.add(id, &text, reason);
+            }
+        }
+    }
+
+    /// The token for unknown text may have no other role: anything that is not known would play it.
+    fn check_unknown(&self, id: u32) -> Result<(), Error> {
+        let Some(token) = self.tokens.get(&id) else { return Ok(()) };
+        let is_role = |reason: &&Reason| {
+            matches!(reason, Reason::Control | Reason::Literal(_) | Reason::Named { .. } | Reason::Listed)
+        };
+        match token.reasons.iter().find(is_role) {
+            None => Ok(()),
+            Some(role) => Err(Error::UnknownIsControl { token: token.text.clone(), id, role: role.to_string() }),
+        }
+    }
+}

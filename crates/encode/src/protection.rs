@@ -1,0 +1,195 @@
+use std::fmt;
+use std::sync::Arc;
+
+use rolecall_format::{Control, Format, Op, Slot};
+use rolecall_render::ChatTemplate;
+use rolecall_render::jinja::{Writes, WritesNode, Written};
+
+/// What is known of a model that says which tokens no text may become: its format or templates, and the layouts of its replies.
+///
+/// What the tokenizer and the files beside it say, an [`Encoder`](crate::Encoder) asks the tokenizer.
+///
+/// ```
+/// use rolecall_encode::Protection;
+/// use rolecall_render::ChatTemplate;
+/// let chat = ChatTemplate::compile("{{ '<|user|>' + messages[0].content }}", Vec::new())?;
+/// let tools = ChatTemplate::compile("{{ '<tool>' + messages[0].content }}", Vec::new())?;
+/// // A model has both: a token of either is kept out of text, whichever of them renders the conversation.
+/// let protection = Protection::of_template("default", &chat).with_template("tool_use", &tools);
+/// # let _ = protection;
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Protection {
+    pub(crate) controls: Arc<[Control]>,
+    pub(crate) writers: Vec<Writer>,
+    /// The texts of the templates.
+    pub(crate) templates: Vec<Arc<str>>,
+    /// The special tokens that templates are given: name and text.
+    pub(crate) tokens: Vec<(String, String)>,
+    pub(crate) mode: Protect,
+}
+
+/// How many of a tokenizer's added tokens are kept out of text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Protect {
+    /// Those that control: honest text gets the ids that the model was trained with.
+    #[default]
+    Control,
+    /// All of them, but for white space and runs of one character.
+    AllAdded,
+}
+
+/// Something that writes or reads text of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct Writer {
+    pub by: By,
+    pub writes: Writes,
+}
+
+/// Whose text it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum By {
+    /// A format, by its name.
+    Format(String),
+    /// A chat template, by its name.
+    Template(String),
+    /// The layouts that replies are read by, by the name of their format.
+    Reply(String),
+}
+
+impl fmt::Display for By {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            By::Format(name) => write!(f, "the format `{name}`"),
+            By::Template(name) => write!(f, "the chat template `{name}`"),
+            By::Reply(name) => write!(f, "the reply layouts of `{name}`"),
+        }
+    }
+}
+
+impl Protection {
+    /// What a format writes and reads.
+    pub fn of_format(format: &Format) -> Protection {
+        let mut protection = Protection { controls: Arc::clone(&format.controls), ..Protection::default() };
+        protection.writers.push(Writer { by: By::Format(format.name.clone()), writes: writes_of(format) });
+        protection
+    }
+
+    /// What a chat template writes and compares.
+    pub fn of_template(name: &str, template: &ChatTemplate) -> Protection {
+        Protection::default().with_template(name, template)
+    }
+
+    /// Together with another template of the model.
+    #[must_use]
+    pub fn with_template(mut self, name: &str, template: &ChatTemplate) -> Protection {
+        // Of a template that is too large to be known, nothing is: see `Protected`.
+        let writes = template.writes().unwrap_or_default();
+        self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
+        self.templates.push(Arc::clone(template.identity()));
+        for token in template.tokens() {
+            if !self.tokens.contains(token) {
+                self.tokens.push(token.clone());
+            }
+        }
+        self
+    }
+
+    /// Together with a template of the model that cannot be compiled: all of its text counts.
+    #[must_use]
+    pub fn with_source(mut self, name: &str, source: &str) -> Protection {
+        let nodes = vec![node(Written::Text(source.into()))];
+        let writes = Writes { nodes, is_complete: true };
+        self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
+        self
+    }
+
+    /// Together with the layouts that the model's replies are read by.
+    #[must_use]
+    pub fn with_replies(mut self, format: &Format) -> Protection {
+        let mut writes = writes_of(format);
+        let controls = format.controls.iter().flat_map(Control::texts);
+        writes.nodes.extend(controls.map(|text| node(Written::Text(text.into()))));
+        self.writers.push(Writer { by: By::Reply(format.name.clone()), writes });
+        self
+    }
+
+    /// The same, with so many of the added tokens kept out of text.
+    #[must_use]
+    pub fn protecting(mut self, mode: Protect) -> Protection {
+        self.mode = mode;
+        self
+    }
+}
+
+/// The literals of a format, and which of them may meet.
+fn writes_of(format: &Format) -> Writes {
+    let mut nodes = vec![node(Written::Nothing)];
+    let named = format.defaults.system_templates.iter().map(|(_, layout)| layout);
+    for layout in Slot::ALL.into_iter().filter_map(|slot| format.layout(slot)).chain(named) {
+        let end = row(layout.ops(), 0, &mut nodes);
+        // Another layout may follow.
+        if let Some(end) = end {
+            nodes[end].next.push(0);
+        }
+    }
+    let defaults = &format.defaults;
+    let said = [&defaults.system, &defaults.system_with_tools, &defaults.interpreter, &defaults.gap];
+    let texts = said.into_iter().flatten().chain(&format.plain_marks);
+    let texts = texts.chain(&format.generation.stop).chain(&format.generation.infill_stop);
+    let texts = texts.chain(format.choices.iter().map(|choice| &choice.default));
+    let texts = texts.chain(format.roles.iter().flat_map(|(_, own)| own));
+    let texts: Vec<WritesNode> = texts.map(|text| node(Written::Text(text.as_str().into()))).collect();
+    nodes.extend(texts);
+    if let Some(training) = &format.training {
+        let shift = nodes.len() as u32;
+        let more = writes_of(training).nodes.into_iter().map(|mut node| {
+            node.next.iter_mut().for_each(|next| *next += shift);
+            node
+        });
+        nodes.extend(more);
+    }
+    Writes { nodes, is_complete: true }
+}
+
+fn node(written: Written) -> WritesNode {
+    WritesNode { written, next: Vec::new() }
+}
+
+/// Adds the pieces of a layout behind a node; gives the last of them, and none behind a control token, which text never joins.
+fn row(ops: &[Op], from: usize, nodes: &mut Vec<WritesNode>) -> Option<usize> {
+    let mut last = Some(from);
+    for op in ops {
+        let add = |written: Written, last: Option<usize>, nodes: &mut Vec<WritesNode>| {
+            nodes.push(node(written));
+            let at = nodes.len() - 1;
+            if let Some(last) = last {
+                nodes[last].next.push(at as u32);
+            }
+            Some(at)
+        };
+        last = match op {
+            Op::Literal(text) => add(Written::Text(text.as_str().into()), last, nodes),
+            Op::Hole { codec: rolecall_format::Codec::Marked(mark), .. } => {
+                nodes.push(node(Written::Text(mark.as_str().into())));
+                add(Written::Nothing, last, nodes)
+            }
+            Op::Hole { .. } | Op::Own(_) => add(Written::Nothing, last, nodes),
+            Op::Control(_) | Op::Seam => None,
+            Op::Group(inner) => {
+                let start = add(Written::Nothing, last, nodes);
+                let end = start.and_then(|start| row(inner, start, nodes));
+                // It may not be there.
+                let behind = add(Written::Nothing, start, nodes);
+                if let (Some(end), Some(behind)) = (end, behind) {
+                    nodes[end].next.push(behind as u32);
+                }
+                behind
+            }
+        };
+    }
+    last
+}
