@@ -1,6 +1,8 @@
 //! `rolecall roundtrip`: each assistant message rendered, read back and compared.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Bound;
 use std::path::Path;
 
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
@@ -77,7 +79,8 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     let Ready { reply, options } = reader.ready_behind(&asked, tail.to_owned(), &ParseOptions::default())?;
     let reading = rolecall::read(&reply, options, written, Stop::End);
     let message = &request.conversation.messages[at];
-    let differences = differences(message, &reading, |field| is_written(&whole, at, field));
+    let fields = fields_written(&whole, at);
+    let differences = differences(message, &reading, |field| is_written(&fields, field));
     Ok(Trip { message: at, output: written.to_owned(), reading, differences })
 }
 
@@ -86,12 +89,21 @@ fn common_prefix(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(character, _)| character.len_utf8()).sum()
 }
 
-/// Whether a field of a message stands in a prompt.
-fn is_written(prompt: &Prompt, at: usize, path: &str) -> bool {
-    prompt.segments().any(|segment| match &segment.origin {
-        Origin::Message { message, field } => *message == at && field.starts_with(path),
-        _ => false,
-    })
+/// The fields of a message that stand in a prompt.
+fn fields_written(prompt: &Prompt, at: usize) -> BTreeSet<String> {
+    let fields = prompt.segments().filter_map(|segment| match segment.origin {
+        Origin::Message { message, field } if message == at => Some(field.into_owned()),
+        _ => None,
+    });
+    fields.collect()
+}
+
+/// Whether one of the fields is at a path, or inside it.
+fn is_written(fields: &BTreeSet<String>, path: &str) -> bool {
+    fields
+        .range::<str, _>((Bound::Included(path), Bound::Unbounded))
+        .next()
+        .is_some_and(|field| field.starts_with(path))
 }
 
 /// `{"index", "output", "same", "read": {"message", ..}, "differences": [{"field", "kind", "said", "read"}]}`

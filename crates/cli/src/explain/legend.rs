@@ -1,5 +1,8 @@
 //! What stands below the picture: counts, what spells control tokens, where the model stops.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use rolecall::{Origin, Place, Role};
 
 use super::forgery::Forgery;
@@ -103,14 +106,15 @@ fn stops(view: &View<'_>) -> String {
 /// Each message and token once.
 fn forged(forgeries: &[Forgery]) -> Vec<Line> {
     let mut said: Vec<(String, &str, bool, usize)> = Vec::new();
+    let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();
     for forgery in forgeries {
         let who = who(&forgery.origin);
-        let known = said.iter_mut().find(|(other, token, succeeded, _)| {
-            *other == who && *token == forgery.token && *succeeded == forgery.succeeded
-        });
-        match known {
-            Some((.., times)) => *times += 1,
-            None => said.push((who, &forgery.token, forgery.succeeded, 1)),
+        match places.entry((who.clone(), &forgery.token, forgery.succeeded)) {
+            Entry::Occupied(place) => said[*place.get()].3 += 1,
+            Entry::Vacant(place) => {
+                place.insert(said.len());
+                said.push((who, &forgery.token, forgery.succeeded, 1));
+            }
         }
     }
     let each = said.into_iter().map(|(who, token, succeeded, times)| {
