@@ -20,8 +20,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use self::added::Added;
-use self::bpe::Bpe;
 pub(super) use self::bpe::{Reading, Tables};
+use self::bpe::{Bpe, LONG_WORD};
 use self::joints::Joints;
 pub(super) use self::normalization::Normalized;
 use self::word_cache::Memory;
@@ -221,23 +221,41 @@ impl Own {
         let mut prefix = self.prefix_of(part, is_first);
         let mut from = out.tokens.len();
         let mut failed = None;
+        // Before a token or word that begins there in the part.
+        let hand_over = |out: &mut Out<'_>, from: &mut usize, next: usize| {
+            place(&mut out.tokens[*from..]);
+            *from = out.tokens.len();
+            let next = section.start + section.form.original(start + next, start + next + 1).0;
+            // Not between tokens that share a character.
+            if out.tokens.last().is_some_and(|last| last.end <= next) {
+                out.hand_over(section.whole, next);
+                *from = 0;
+            }
+        };
         let mut visit = |word: usize, behind: usize| {
             if failed.is_some() {
                 return;
             }
             if out.is_full() {
-                place(&mut out.tokens[from..]);
-                from = out.tokens.len();
-                let (next, _) = section.form.original(start + word, start + behind);
-                let next = section.start + next;
-                // Not between tokens that share a character.
-                if out.tokens.last().is_some_and(|last| last.end <= next) {
-                    out.hand_over(section.whole, next);
-                    from = 0;
-                }
+                hand_over(out, &mut from, word);
             }
+            let is_long = out.take.is_some() && behind - word > LONG_WORD;
+            let mut take = |token: Token| {
+                if out.is_full() {
+                    hand_over(out, &mut from, token.start);
+                }
+                out.tokens.push(token);
+            };
             let encoded = match prefix.take() {
+                Some(prefix) if is_long => {
+                    let (text, shift) = (format!("{prefix}{}", &part[word..behind]), prefix.len_utf8());
+                    self.bpe.encode_long_word(&text, (0, text.len()), reading, memory, |token| {
+                        let (start, end) = (token.start.saturating_sub(shift), token.end.saturating_sub(shift));
+                        take(Token { start, end, ..token });
+                    })
+                }
                 Some(prefix) => self.encode_prefixed(prefix, &part[word..behind], reading, memory, out.tokens),
+                None if is_long => self.bpe.encode_long_word(part, (word, behind), reading, memory, take),
                 None => self.bpe.encode_word(part, (word, behind), reading, memory, out.tokens),
             };
             failed = encoded.err();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::super::own::Owner;
 use super::super::own::added::Added;
 use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::own::bpe::{Bpe, Reading as Guard, Tables};
+use super::super::own::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
 use super::super::own::forged::Forged;
 use super::super::own::joints::Joints;
 use super::super::own::merges::Merges;
@@ -147,6 +147,16 @@ impl Words {
             }
             result = match prefix.take() {
                 Some(space) => self.encode_prefixed(space, &part[from..to], memory, &mut out.tokens),
+                None if to - from > LONG_WORD => {
+                    self.bpe.encode_long_word(part, (from, to), Guard::Reference, memory, |token| {
+                        if out.tokens.len() >= PART {
+                            place(&mut out.tokens[first..]);
+                            out.hand_over();
+                            first = 0;
+                        }
+                        out.tokens.push(token);
+                    })
+                }
                 None => self.bpe.encode_word(part, (from, to), Guard::Reference, memory, &mut out.tokens),
             };
         });
