@@ -39,7 +39,16 @@ pub enum Json {
 
 /// A JSON number by its spelling: `1.0`, `1e5` and integers of any size stay what they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Number(Box<str>);
+pub struct Number(Spelling);
+
+/// Most numbers are short and need no memory of their own: a list may hold one in every two bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Spelling {
+    Short { length: u8, digits: [u8; SHORT] },
+    Long(Box<str>),
+}
+
+const SHORT: usize = 14;
 
 impl Number {
     /// The number that is spelled so, if that is a JSON number.
@@ -51,25 +60,43 @@ impl Number {
         value.filter(|number| number.spelling() == spelling)
     }
 
+    /// The number of a spelling that is one.
+    fn of(spelling: &str) -> Number {
+        let mut digits = [0; SHORT];
+        Number(match digits.get_mut(..spelling.len()) {
+            Some(room) => {
+                room.copy_from_slice(spelling.as_bytes());
+                Spelling::Short { length: spelling.len() as u8, digits }
+            }
+            None => Spelling::Long(spelling.into()),
+        })
+    }
+
     /// The digits as they were written.
     pub fn spelling(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Spelling::Short { length, digits } => {
+                let written = digits.get(..usize::from(*length)).unwrap_or_default();
+                std::str::from_utf8(written).expect("it was a text")
+            }
+            Spelling::Long(spelling) => spelling,
+        }
     }
 
     /// The nearest double.
     pub fn as_f64(&self) -> Option<f64> {
-        self.0.parse().ok()
+        self.spelling().parse().ok()
     }
 
     /// The value, if it is a whole number that fits.
     pub fn as_i64(&self) -> Option<i64> {
-        self.0.parse().ok()
+        self.spelling().parse().ok()
     }
 }
 
 impl From<i64> for Number {
     fn from(value: i64) -> Number {
-        Number(value.to_string().into())
+        Number::of(&value.to_string())
     }
 }
 

@@ -86,6 +86,10 @@ impl Object {
             self.entries[at].1 = value;
             return;
         }
+        if self.entries.is_empty() {
+            // Most objects have two keys, and there may be very many of them.
+            self.entries.reserve_exact(2);
+        }
         let is_indexed = self.index.as_mut().is_some_and(|index| index.push(&key));
         self.entries.push((key_of(key), value));
         if !is_indexed {
