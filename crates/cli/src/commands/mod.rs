@@ -16,7 +16,7 @@ mod tokenizer;
 
 use std::path::Path;
 
-use rolecall::{Encoded, Prompt};
+use rolecall::{Note, Prompt};
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -76,8 +76,8 @@ fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
 }
 
 /// Says what may be wrong at the ends of a prompt's ids.
-fn warn_of_ends(encoded: &Encoded, output: &Output) {
-    for note in &encoded.notes {
+fn warn_of_ends(notes: &[Note], output: &Output) {
+    for note in notes {
         output.show(&Diagnostic {
             severity: Severity::Warning,
             code: note.code(),

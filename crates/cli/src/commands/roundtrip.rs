@@ -6,13 +6,13 @@ use std::ops::Bound;
 use std::path::Path;
 
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
-use rolecall::{Json, Origin, ParseOptions, Prompt, Reading, Request, Role, Stop, answer, object};
+use rolecall::{Conversation, Json, Origin, ParseOptions, Prompt, Reading, Request, Role, Stop, answer, object};
 
 use crate::args::Roundtrip;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::refused;
+use crate::job::{check_replies, refused};
 use crate::output::Output;
 use crate::paint::{Paint, Style};
 use crate::reading::{Reader, Ready};
@@ -39,7 +39,10 @@ impl Trip {
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::new(&args.layouts, Vec::new())?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
-    let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| trips(&reader, &request));
+    let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| {
+        check_replies(&request.conversation, source.text.len())?;
+        trips(&reader, &request)
+    });
     let trips = trips.map_err(|refusal| refused(refusal, &source))?;
     let same = trips.iter().all(Trip::is_same);
     if args.json {
@@ -60,11 +63,18 @@ fn trips(reader: &Reader, request: &Request) -> Result<Vec<Trip>, Refusal> {
 /// Renders the conversation up to a message and before it; what the one has more than the other is what the model writes.
 fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> {
     let up_to = |end: usize, generation: bool| {
-        let mut part = request.clone();
-        part.conversation.messages.truncate(end);
-        part.conversation.add_generation_prompt = Some(generation);
-        part.conversation.continue_final_message = false;
-        reader.job.ask(part)
+        let conversation = &request.conversation;
+        // Not all messages are copied to drop most of them again.
+        let conversation = Conversation {
+            messages: conversation.messages[..end].to_vec(),
+            tools: conversation.tools.clone(),
+            documents: conversation.documents.clone(),
+            add_generation_prompt: Some(generation),
+            continue_final_message: false,
+            template_kwargs: conversation.template_kwargs.clone(),
+        };
+        let (id, format, other) = (request.id.clone(), request.format.clone(), request.other.clone());
+        reader.job.ask(Request { id, format, conversation, other })
     };
     let asked = up_to(at + 1, false)?;
     let whole = asked.render()?;
