@@ -70,10 +70,21 @@ impl Bpe {
         mut take: impl FnMut(Token),
     ) -> Result<(), Error> {
         let merged = self.merge_word(text, (start, end), reading, memory);
-        // Its memory is not kept for words to come.
-        let word = std::mem::take(&mut memory.word);
+        // Its memory is not kept for words to come, and what is handed over is given back block by block.
+        let Symbols { mut ids, mut ends, .. } = std::mem::take(&mut memory.word);
         merged?;
-        tokens(&word, start).for_each(&mut take);
+        ids.reverse();
+        ends.reverse();
+        let mut from = start;
+        while let (Some(id), Some(end)) = (ids.pop(), ends.pop()) {
+            let token = Token { id, start: from, end: start + end as usize };
+            from = token.end;
+            take(token);
+            if ids.len() % LONG_WORD == 0 {
+                ids.shrink_to_fit();
+                ends.shrink_to_fit();
+            }
+        }
         Ok(())
     }
 
