@@ -2,10 +2,11 @@ use rolecall::{EncodedToken, Prompt};
 
 use crate::refusal::Refusal;
 
-/// The tokens of a prompt, twelve bytes each: a prompt may have one for each byte.
+/// The tokens of a prompt, twelve bytes each: a prompt may have one for each byte. They stand in blocks, none of which is ever
+/// copied to a larger one.
 #[derive(Debug)]
 pub struct Tokens {
-    entries: Vec<Entry>,
+    blocks: Vec<Vec<Entry>>,
 }
 
 #[derive(Debug)]
@@ -18,27 +19,38 @@ struct Entry {
 
 const CONTROL: u32 = 1 << 31;
 
+/// Tokens of a block.
+const BLOCK: usize = 1 << 14;
+
 impl Tokens {
     /// No tokens yet; of this prompt, whose every place must fit.
     pub fn of(prompt: &Prompt) -> Result<Tokens, Refusal> {
         let bytes = prompt.text().len();
         match u32::try_from(bytes) {
-            Ok(_) => Ok(Tokens { entries: Vec::new() }),
+            Ok(_) => Ok(Tokens { blocks: Vec::new() }),
             Err(_) => Err(Refusal::TooLongForTokens { bytes }),
         }
     }
 
     pub fn push(&mut self, token: EncodedToken) {
         let flag = if token.control { CONTROL } else { 0 };
-        self.entries.push(Entry { id: token.id | flag, start: token.start as u32, end: token.end as u32 });
+        let entry = Entry { id: token.id | flag, start: token.start as u32, end: token.end as u32 };
+        match self.blocks.last_mut().filter(|block| block.len() < BLOCK) {
+            Some(block) => block.push(entry),
+            None => {
+                let mut block = Vec::with_capacity(BLOCK);
+                block.push(entry);
+                self.blocks.push(block);
+            }
+        }
     }
 
     pub fn get(&self, at: usize) -> Option<EncodedToken> {
-        self.entries.get(at).map(Entry::token)
+        self.blocks.get(at / BLOCK)?.get(at % BLOCK).map(Entry::token)
     }
 
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
     }
 
     pub fn iter(&self) -> impl Iterator<Item = EncodedToken> {
@@ -47,12 +59,16 @@ impl Tokens {
 
     /// The tokens from one on.
     pub fn from(&self, first: usize) -> impl Iterator<Item = EncodedToken> {
-        self.entries.get(first..).unwrap_or_default().iter().map(Entry::token)
+        let blocks = self.blocks.get(first / BLOCK..).unwrap_or_default().iter();
+        blocks.flatten().skip(first % BLOCK).map(Entry::token)
     }
 
     /// The tokens that end behind a byte.
     pub fn behind(&self, byte: usize) -> impl Iterator<Item = EncodedToken> {
-        self.from(self.entries.partition_point(|entry| entry.end as usize <= byte))
+        let ends_before = |entry: &Entry| entry.end as usize <= byte;
+        let block = self.blocks.partition_point(|block| block.last().is_some_and(ends_before));
+        let within = self.blocks.get(block).map_or(0, |block| block.partition_point(ends_before));
+        self.from(block * BLOCK + within)
     }
 }
 
