@@ -10,7 +10,8 @@ use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::AddedToken;
 use rolecall::{
     AddSpecial, CallForm, ChatTemplate, DateTime, Encoded, EncodedToken, Encoder, Error, Format, Json, LossPolicy,
-    Note, Options, Place, Prompt, Protect, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    Note, Options, Place, Prompt, Protect, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn,
+    render,
 };
 use rolecall_conversation::{Conversation, Problem, Role};
 

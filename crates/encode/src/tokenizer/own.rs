@@ -20,8 +20,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use self::added::Added;
-pub(super) use self::bpe::{Reading, Tables};
 use self::bpe::{Bpe, LONG_WORD};
+pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
 pub(super) use self::normalization::Normalized;
 use self::word_cache::Memory;

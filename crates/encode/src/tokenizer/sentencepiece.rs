@@ -247,7 +247,9 @@ impl Tokenizer for SentencePiece {
     }
 
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        self.encode(text, &self.shared.sections, &self.shared.reference, place, &mut |tokens| out.extend_from_slice(tokens));
+        self.encode(text, &self.shared.sections, &self.shared.reference, place, &mut |tokens| {
+            out.extend_from_slice(tokens)
+        });
         Ok(())
     }
 
