@@ -9,9 +9,18 @@ use crate::paint::Paint;
 /// An example of what a format's turns look like; or why even the plainest conversation is refused.
 pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Result<String, rolecall::Error> {
     let (conversation, prompt) = fill_example(format)?;
-    let explained =
-        Explained { conversation: &conversation, format, prompt: &prompt, encoded: None, added: &[], loss: None };
-    Ok(draw_terminal(&View::new(explained), paint, width))
+    let explained = Explained {
+        conversation: &conversation,
+        format,
+        prompt: &prompt,
+        tokens: None,
+        notes: &[],
+        added: &[],
+        loss: None,
+    };
+    let mut drawn = Vec::new();
+    draw_terminal(&View::new(explained), paint, width, &mut drawn).expect("memory takes all that is written");
+    Ok(String::from_utf8_lossy(&drawn).into_owned())
 }
 
 /// The richest of a few conversations that the format does not refuse, with its prompt; or why even the plainest is refused.

@@ -261,7 +261,10 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::NoLossNoTurn => Field::field("chat_template"),
-        Refusal::NotUtf8(_) | Refusal::TooLong { .. } => return Place::Named(source.name.clone()),
+        Refusal::NotUtf8(_)
+        | Refusal::TooLong { .. }
+        | Refusal::TooLongForTokens { .. }
+        | Refusal::TooManyReplies { .. } => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;
             return Place::Span(source, offset..offset + 1);

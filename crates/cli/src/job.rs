@@ -5,19 +5,22 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
-use rolecall::answer::Answer;
+use rolecall::answer::{Answer, Streamed};
 use rolecall::template::ModelTemplates;
 use rolecall::tokenizer::AddedToken;
 use rolecall::{
-    AddSpecial, CallForm, ChatTemplate, DateTime, Encoded, Encoder, Error, Format, Json, LossPolicy, Options, Place,
-    Prompt, Protect, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn, render,
+    AddSpecial, CallForm, ChatTemplate, DateTime, Encoded, EncodedToken, Encoder, Error, Format, Json, LossPolicy,
+    Note, Options, Place, Prompt, Protect, Registry, Request, RuleMode, Tokenizer, answer, loss_spans, new_turn,
+    render,
 };
-use rolecall_conversation::Problem;
+use rolecall_conversation::{Conversation, Problem, Role};
 
 use crate::args::{BosArg, CallsArg, Chat, LossArg, OwnTemplate};
 use crate::batch::{Row, Rows};
+use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
+use crate::output::Output;
 use crate::refusal::Refusal;
 use crate::source::Source;
 use crate::template::{Compiled, Templates};
@@ -85,19 +88,27 @@ impl Asked<'_> {
         }
     }
 
-    /// The answer as JSON, with the loss where it is asked for.
-    pub fn answer(
+    /// Writes the answer as a line of JSON, with the loss where it is asked for.
+    pub fn stream(
         &self,
         prompt: &Prompt,
-        encoded: Option<&Encoded>,
+        encoded: Option<(&Tokens, &[Note])>,
         loss: Option<LossPolicy>,
-    ) -> Result<Json, Refusal> {
+        output: &Output,
+    ) -> Result<Result<(), Failure>, Refusal> {
+        let loss = loss.map(|policy| self.loss(prompt, policy)).transpose()?;
+        let notes = encoded.map_or(&[][..], |(_, notes)| notes);
         let id = self.request.id.as_ref();
-        Ok(match (loss, encoded) {
-            (Some(policy), _) => answer::of_training(id, prompt, encoded, &self.loss(prompt, policy)?),
-            (None, Some(encoded)) => answer::of_encoded(id, prompt, encoded),
-            (None, None) => answer::of_prompt(id, prompt),
-        })
+        let each;
+        let mut streamed = Streamed { id, prompt, tokens: None, notes, loss: loss.as_deref() };
+        if let Some((tokens, _)) = encoded {
+            each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
+            streamed.tokens = Some(&each);
+        }
+        Ok(output.stream(|out| {
+            answer::stream(out, &streamed, |_| Ok(()))?;
+            out.write_all(b"\n")
+        }))
     }
 }
 
@@ -247,6 +258,18 @@ pub fn render_one<'a>(job: &'a Job, source: &Source) -> Result<(Asked<'a>, Promp
     rendered.map_err(|refusal| refused(refusal, source))
 }
 
+/// How many bytes a request may come to that is rendered anew for each of its replies.
+const MOST_RENDERED: usize = 1 << 27;
+
+/// Refuses a conversation of so many bytes that is too much to be rendered once for each reply.
+pub fn check_replies(conversation: &Conversation, bytes: usize) -> Result<(), Refusal> {
+    let replies = conversation.messages.iter().filter(|message| *message.role() == Role::Assistant).count();
+    match replies.saturating_mul(bytes) > MOST_RENDERED {
+        true => Err(Refusal::TooManyReplies { replies }),
+        false => Ok(()),
+    }
+}
+
 /// A refusal with what was refused.
 pub fn refused(refusal: Refusal, source: &Source) -> Failure {
     Failure::Refused { refusal, source: source.clone() }
@@ -319,6 +342,32 @@ impl Encoders {
             encoded.notes.clear();
         }
         Ok(encoded)
+    }
+
+    /// The same token by token, so that they are not all in memory: those that are kept, and the notes.
+    pub fn encode_each(
+        &self,
+        asked: &Asked<'_>,
+        prompt: &Prompt,
+        take: &mut dyn FnMut(EncodedToken),
+    ) -> Result<Vec<Note>, Failure> {
+        if self.reference {
+            let encoded = self.encode_one(asked, prompt)?;
+            encoded.tokens.into_iter().for_each(take);
+            return Ok(encoded.notes);
+        }
+        let mut left = self.max_length.unwrap_or(usize::MAX);
+        let mut kept = |token| {
+            if left > 0 {
+                left -= 1;
+                take(token);
+            }
+        };
+        let encoder = self.encoder(asked, asked.bos.add());
+        let notes = encoder.and_then(|encoder| encoder.encode_each(prompt, &mut kept));
+        let notes = notes.map_err(|error| Failure::Misfit { tokenizer: self.path.clone(), error: error.into() })?;
+        // That there is none is what was asked for.
+        Ok(if asked.bos == BosArg::None { Vec::new() } else { notes })
     }
 
     fn encoder(&self, asked: &Asked<'_>, add: AddSpecial) -> Result<Arc<Encoder>, rolecall_encode::Error> {

@@ -1,6 +1,6 @@
 use std::cell::Cell;
 use std::env;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 
 use rolecall::{Json, json};
 
@@ -41,6 +41,12 @@ impl Output {
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Unwritable)
+    }
+
+    /// Writes the result piece by piece.
+    pub fn stream(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
+        let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        write(&mut out).and_then(|()| out.flush()).map_err(Failure::Unwritable)
     }
 
     /// Writes a JSON value as one line.

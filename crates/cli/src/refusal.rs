@@ -30,6 +30,14 @@ pub enum Refusal {
         bytes: usize,
         most: usize,
     },
+    /// The prompt is longer than the places of its tokens reach.
+    TooLongForTokens {
+        bytes: usize,
+    },
+    /// The conversation is rendered once for each of its replies, and that is too much.
+    TooManyReplies {
+        replies: usize,
+    },
 }
 
 impl Refusal {
@@ -42,7 +50,8 @@ impl Refusal {
             Refusal::NoChoice(why) => why.code(),
             Refusal::NoLossNoTurn => "no_loss_no_turn",
             Refusal::NotUtf8(_) => "not_utf8",
-            Refusal::TooLong { .. } => "too_long",
+            Refusal::TooLong { .. } | Refusal::TooLongForTokens { .. } => "too_long",
+            Refusal::TooManyReplies { .. } => "too_many_replies",
         }
     }
 
@@ -64,6 +73,8 @@ impl Refusal {
             }
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
             Refusal::TooLong { .. } => vec!["write JSON lines, which may be of any length, or cut it".into()],
+            Refusal::TooLongForTokens { .. } => vec!["cut it".into()],
+            Refusal::TooManyReplies { .. } => vec!["split the conversation".into()],
         }
     }
 
@@ -119,6 +130,12 @@ impl fmt::Display for Refusal {
             Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
             Refusal::TooLong { what, bytes, most } => {
                 write!(f, "the {what} has {bytes} bytes, a row of Arrow or Parquet at most {most}")
+            }
+            Refusal::TooLongForTokens { bytes } => {
+                write!(f, "the prompt has {bytes} bytes, and its tokens can be kept for at most {}", u32::MAX)
+            }
+            Refusal::TooManyReplies { replies } => {
+                write!(f, "the conversation is rendered for each of its {replies} replies, and it is too long for that")
             }
         }
     }

@@ -220,6 +220,11 @@ fn a_run_does_not_go_on_with_something_else() {
     let tokenizer = fs::read(folder.path("tokenizer.json")).unwrap();
     fs::write(folder.path("tokenizer.json"), [&tokenizer[..], b"\n"].concat()).unwrap();
     refused(&resume, "other_arguments");
+    // Another content of the same length is another tokenizer, too.
+    let other = String::from_utf8(tokenizer.clone()).unwrap().replacen('\n', " ", 1);
+    assert!(other.len() == tokenizer.len() && other.as_bytes() != tokenizer);
+    fs::write(folder.path("tokenizer.json"), other).unwrap();
+    refused(&resume, "other_arguments");
     fs::write(folder.path("tokenizer.json"), tokenizer).unwrap();
     fs::remove_file(&journal).unwrap();
     refused(&resume, "no_journal");
@@ -287,6 +292,20 @@ fn files_without_rows_can_be_read() {
             "jsonl" => assert_eq!(fs::read(folder.path(&file)).unwrap(), b""),
             _ => assert_eq!(read(&folder.path(&file)).len(), 0),
         }
+    }
+}
+
+#[test]
+fn an_arrow_stream_says_that_it_ends() {
+    // Arrow's format: the end of a stream is a continuation mark and a length of zero. Most readers take the end of the file, too,
+    // so that only the bytes tell.
+    const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
+    let folder = Folder::new("end");
+    for (name, input) in [("none.arrow", String::new()), ("some.arrow", lines(20))] {
+        encode_with(&folder, &["--output", name], &input);
+        let bytes = fs::read(folder.path(name)).unwrap();
+        assert!(bytes.ends_with(&END), "{name} has no end");
+        assert!(!read(&folder.path(name)).is_empty() || input.is_empty(), "{name}");
     }
 }
 

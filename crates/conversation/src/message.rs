@@ -17,7 +17,7 @@ pub struct Message {
     /// Whether it has a role and a string as content and nothing more, as most messages do.
     plain: bool,
     /// Tools offered in the message itself, as ChatGLM3's own messages and many datasets have them.
-    tools: Option<Vec<Tool>>,
+    tools: Option<Box<[Tool]>>,
 }
 
 /// A message's content in the form it came in.
@@ -70,7 +70,7 @@ impl Message {
         }
         let tools = match object.get("tools") {
             None | Some(Json::Null) => None,
-            Some(Json::Array(tools)) => Some(read_tools(tools.clone())?),
+            Some(Json::Array(tools)) => Some(read_tools(tools.clone())?.into_boxed_slice()),
             Some(other) => return Err(Error::wrong_type("tools", "a list of tools", other)),
         };
         Ok(Message { role, object, content_at, plain, tools })

@@ -13,7 +13,10 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
 
 /// The known name that is nearest to a mistaken one, with at most so many letters changed.
 pub fn nearest_within<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, most: usize) -> Option<&'a str> {
-    let measured = known.into_iter().map(|candidate| (distance(name, candidate), candidate));
+    let length = name.chars().count();
+    // At least as many letters change as one is longer than the other.
+    let close = known.into_iter().filter(|candidate| candidate.chars().count().abs_diff(length) <= most);
+    let measured = close.map(|candidate| (distance(name, candidate), candidate));
     let (distance, candidate) = measured.min_by_key(|(distance, _)| *distance)?;
     (distance <= most).then_some(candidate)
 }

@@ -120,11 +120,9 @@ impl Encoder {
 
     /// Encodes a prompt: control tokens only where the format wrote them, text between them in one run.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
-        self.check(prompt)?;
-        let pieces = self.pieces(prompt, 0)?;
         let mut encoded = Encoded::default();
-        self.encode_pieces(prompt.text(), &pieces, &mut encoded)?;
-        surround(&mut encoded, prompt, self.tokenizer(), self.add);
+        encoded.tokens.reserve(prompt.text().len() / 3);
+        encoded.notes = self.encode_each(prompt, &mut |token| encoded.tokens.push(token))?;
         Ok(encoded)
     }
 

@@ -8,6 +8,7 @@
 pub mod audit;
 mod binding;
 mod decode;
+mod each;
 mod encoded;
 mod encoder;
 mod error;

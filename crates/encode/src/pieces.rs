@@ -28,7 +28,12 @@ impl Encoder {
     }
 
     /// Cuts a run at the added tokens that the format's or template's own text spells.
-    fn split_literals(&self, prompt: &Prompt, run: Range<usize>, pieces: &mut Vec<Piece>) -> Result<(), Error> {
+    pub(crate) fn split_literals(
+        &self,
+        prompt: &Prompt,
+        run: Range<usize>,
+        pieces: &mut Vec<Piece>,
+    ) -> Result<(), Error> {
         let mut from = run.start;
         for marker in self.markers.find(prompt, &run, self.tokenizer())? {
             if from < marker.span.start {

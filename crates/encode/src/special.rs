@@ -74,30 +74,114 @@ impl fmt::Display for Note {
 
 /// Puts the tokenizer's own tokens around, where they are wanted, and notes what may be wrong there.
 pub(crate) fn surround(encoded: &mut Encoded, prompt: &Prompt, tokenizer: &dyn Tokenizer, add: AddSpecial) {
-    let text = |id| tokenizer.token_text(id).unwrap_or_default();
     let mut leading = encoded.tokens.iter().filter(|token| !is_blank(token, prompt));
-    let first = leading.next().filter(|token| token.control).map(|token| token.id);
-    let second = leading.next().filter(|token| token.control).map(|token| token.id);
-    if let Some(bos) = tokenizer.adds_bos()
-        && first != Some(bos)
-    {
-        match add {
-            AddSpecial::Missing => {
-                encoded.tokens.insert(0, EncodedToken { id: bos, start: 0, end: 0, control: true });
+    let ends = [leading.next(), leading.next()].map(|token| token.filter(|token| token.control).map(|token| token.id));
+    if let Some(id) = missing_bos(ends, tokenizer, add) {
+        encoded.tokens.insert(0, EncodedToken { id, start: 0, end: 0, control: true });
+    }
+    encoded.notes.extend(notes_of(ends, tokenizer, add));
+    let last = encoded.tokens.iter().rev().find(|token| !is_blank(token, prompt));
+    if let Some(id) = missing_eos(last.map(|last| (last.id, last.control)), prompt, tokenizer, add) {
+        let end = prompt.text().len();
+        encoded.tokens.push(EncodedToken { id, start: end, end, control: true });
+    }
+}
+
+/// The same for tokens that come one by one.
+pub(crate) struct Surrounding<'a> {
+    prompt: &'a Prompt,
+    tokenizer: &'a dyn Tokenizer,
+    add: AddSpecial,
+    take: &'a mut dyn FnMut(EncodedToken),
+    /// How many tokens there were that are no white space, up to two; of these the ids, if they are control tokens.
+    seen: usize,
+    first: [Option<u32>; 2],
+    /// White space before the first of them, while it is not known whether a token goes before it.
+    waiting: Vec<EncodedToken>,
+    /// The last token that is no white space: its id, and whether it is a control token.
+    last: Option<(u32, bool)>,
+    /// Whether anything depends on what stands before and behind.
+    may_open: bool,
+    may_close: bool,
+}
+
+impl<'a> Surrounding<'a> {
+    pub fn new(
+        prompt: &'a Prompt,
+        tokenizer: &'a dyn Tokenizer,
+        add: AddSpecial,
+        take: &'a mut dyn FnMut(EncodedToken),
+    ) -> Surrounding<'a> {
+        let may_open = add == AddSpecial::Missing && tokenizer.adds_bos().is_some();
+        let may_close = add == AddSpecial::Missing && tokenizer.adds_eos().is_some();
+        let (first, waiting) = ([None; 2], Vec::new());
+        Surrounding { prompt, tokenizer, add, take, seen: 0, first, waiting, last: None, may_open, may_close }
+    }
+
+    pub fn take(&mut self, token: EncodedToken) {
+        if self.seen == self.first.len() && !self.may_close {
+            return (self.take)(token);
+        }
+        match (is_blank(&token, self.prompt), self.seen) {
+            (true, 0) if self.may_open => return self.waiting.push(token),
+            (true, _) => {}
+            (false, seen) => {
+                if let Some(first) = self.first.get_mut(seen) {
+                    *first = token.control.then_some(token.id);
+                    self.seen += 1;
+                }
+                if seen == 0 {
+                    self.open();
+                }
+                self.last = Some((token.id, token.control));
             }
-            AddSpecial::Never => encoded.notes.push(Note::NoBos { id: bos, token: text(bos) }),
         }
+        (self.take)(token);
     }
-    if let Some(id) = first.filter(|id| tokenizer.bos() == Some(*id) && second == first) {
-        encoded.notes.push(Note::TwoBos { id, token: text(id) });
-    }
-    if let Some(eos) = tokenizer.adds_eos().filter(|_| add == AddSpecial::Missing && !prompt.open) {
-        let last = encoded.tokens.iter().rev().find(|token| !is_blank(token, prompt));
-        if last.is_none_or(|last| !last.control || last.id != eos) {
-            let end = prompt.text().len();
-            encoded.tokens.push(EncodedToken { id: eos, start: end, end, control: true });
+
+    /// What stands before the first token that is no white space.
+    fn open(&mut self) {
+        if let Some(id) = missing_bos(self.first, self.tokenizer, self.add) {
+            (self.take)(EncodedToken { id, start: 0, end: 0, control: true });
+            self.last = Some((id, true));
         }
+        self.waiting.drain(..).for_each(&mut *self.take);
     }
+
+    /// What stands behind the last token, and what may be wrong.
+    pub fn end(mut self) -> Vec<Note> {
+        if self.seen == 0 {
+            self.open();
+        }
+        if let Some(id) = missing_eos(self.last, self.prompt, self.tokenizer, self.add) {
+            let end = self.prompt.text().len();
+            (self.take)(EncodedToken { id, start: end, end, control: true });
+        }
+        notes_of(self.first, self.tokenizer, self.add).collect()
+    }
+}
+
+/// The token that is to be put before a prompt, of which the first two tokens are told if they are control tokens.
+fn missing_bos([first, _]: [Option<u32>; 2], tokenizer: &dyn Tokenizer, add: AddSpecial) -> Option<u32> {
+    tokenizer.adds_bos().filter(|bos| add == AddSpecial::Missing && first != Some(*bos))
+}
+
+fn notes_of(
+    [first, second]: [Option<u32>; 2],
+    tokenizer: &dyn Tokenizer,
+    add: AddSpecial,
+) -> impl Iterator<Item = Note> {
+    let text = |id| tokenizer.token_text(id).unwrap_or_default();
+    let none = tokenizer.adds_bos().filter(|bos| add == AddSpecial::Never && first != Some(*bos));
+    let two = first.filter(|id| tokenizer.bos() == Some(*id) && second == first);
+    let none = none.map(|id| Note::NoBos { id, token: text(id) });
+    none.into_iter().chain(two.map(|id| Note::TwoBos { id, token: text(id) }))
+}
+
+/// The token that is to be put behind a prompt with this last token, which may be a control token.
+fn missing_eos(last: Option<(u32, bool)>, prompt: &Prompt, tokenizer: &dyn Tokenizer, add: AddSpecial) -> Option<u32> {
+    let eos = tokenizer.adds_eos().filter(|_| add == AddSpecial::Missing && !prompt.open)?;
+    (last != Some((eos, true))).then_some(eos)
 }
 
 /// Whether a token is white space, which templates have before and behind the tokens at the ends.

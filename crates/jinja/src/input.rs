@@ -1,4 +1,5 @@
 use std::any::Any;
+use std::collections::HashMap;
 
 /// What a caller calls one of its values. It means nothing to the engine, which hands it back with every piece of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -238,7 +239,12 @@ impl Inputs for OwnInputs {
 pub struct Context<'a> {
     pub(crate) inputs: &'a dyn Inputs,
     entries: Vec<(&'a str, &'a dyn Any)>,
+    /// Where the variables stand, if there are more than a few.
+    places: HashMap<&'a str, usize>,
 }
+
+/// Up to so many variables are searched one by one.
+const FEW: usize = 16;
 
 impl Default for Context<'_> {
     fn default() -> Self {
@@ -254,20 +260,41 @@ impl<'a> Context<'a> {
 
     /// No variables yet; they are going to be whatever this reads.
     pub fn reading(inputs: &'a dyn Inputs) -> Context<'a> {
-        Context { inputs, entries: Vec::new() }
+        Context { inputs, entries: Vec::new(), places: HashMap::new() }
     }
 
     /// Sets a variable; an earlier one of the name is replaced.
     pub fn set(&mut self, name: &'a str, value: &'a dyn Any) -> &mut Context<'a> {
-        match self.entries.iter_mut().find(|(known, _)| *known == name) {
-            Some(entry) => entry.1 = value,
-            None => self.entries.push((name, value)),
+        match self.place(name) {
+            Some(place) => self.entries[place].1 = value,
+            None => {
+                self.entries.push((name, value));
+                self.number();
+            }
         }
         self
     }
 
     #[inline]
     pub(crate) fn get(&self, name: &str) -> Option<&'a dyn Any> {
-        self.entries.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
+        self.place(name).map(|place| self.entries[place].1)
+    }
+
+    #[inline]
+    fn place(&self, name: &str) -> Option<usize> {
+        match self.entries.len() {
+            0..=FEW => self.entries.iter().position(|(known, _)| *known == name),
+            _ => self.places.get(name).copied(),
+        }
+    }
+
+    /// Notes where the last variable stands, if there are more than a few.
+    fn number(&mut self) {
+        let known = match self.entries.len() {
+            0..=FEW => return,
+            count if self.places.is_empty() => 0..count,
+            count => count - 1..count,
+        };
+        self.places.extend(known.map(|place| (self.entries[place].0, place)));
     }
 }

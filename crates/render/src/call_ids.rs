@@ -1,6 +1,7 @@
 //! Ids of calls as a family has them, for conversations whose own ids it would refuse or misread.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::ops::Range;
 
 use rolecall_conversation::{Call, Json, Message};
 use rolecall_format::CallIds;
@@ -22,13 +23,16 @@ pub(crate) struct NewIds<'r> {
     taken: HashSet<String>,
     /// How many calls there were.
     calls: usize,
+    /// Up to which number all ids are taken from the number of the last call on, by the name of the function: no id that
+    /// was tried in vain is tried again.
+    tried: HashMap<String, usize>,
 }
 
 impl<'r> NewIds<'r> {
     /// Ids that are as the rule says stay as they are.
     pub fn new<'m>(messages: impl IntoIterator<Item = &'m Message>, rule: &'r CallIds) -> NewIds<'r> {
         let ids = messages.into_iter().flat_map(ids_of).filter(|id| rule.fits(id));
-        NewIds { rule, new: HashMap::new(), taken: ids.map(str::to_owned).collect(), calls: 0 }
+        NewIds { rule, new: HashMap::new(), taken: ids.map(str::to_owned).collect(), calls: 0, tried: HashMap::new() }
     }
 
     /// The new id of the next call, if it needs one.
@@ -41,11 +45,10 @@ impl<'r> NewIds<'r> {
         let new = match self.rule {
             CallIds::Any => return None,
             CallIds::Nine => self.nine(old, number),
+            // A pattern without a number has one id for all calls of a function.
+            CallIds::Pattern(pattern) if !pattern.has_index() => pattern.print(name, number),
             CallIds::Pattern(pattern) => {
-                let mut ids = (number..).map(|number| pattern.print(name, number));
-                // A pattern without a number has one id for all calls of a function.
-                if pattern.has_index() { ids.find(|id| !self.taken.contains(id)) } else { ids.next() }
-                    .unwrap_or_default()
+                self.free(name, number..usize::MAX, |number| pattern.print(name, number)).unwrap_or_default()
             }
         };
         self.taken.insert(new.clone());
@@ -63,15 +66,24 @@ impl<'r> NewIds<'r> {
     }
 
     /// Nine letters and digits: the last of the old id, if nobody has them.
-    fn nine(&self, old: Option<&str>, number: usize) -> String {
+    fn nine(&mut self, old: Option<&str>, number: usize) -> String {
+        const NUMBERS: usize = 100_000;
         let letters: Vec<u8> = old.unwrap_or("").bytes().filter(u8::is_ascii_alphanumeric).collect();
         let last = letters.len().checked_sub(9).map(|start| &letters[start..]);
         let kept = last.map(|last| String::from_utf8_lossy(last).into_owned()).filter(|id| !self.taken.contains(id));
-        let numbered = (number..).map(|number| format!("call{:05}", number % 100_000));
         kept.unwrap_or_else(|| {
-            let mut free = numbered.take(100_000).filter(|id| !self.taken.contains(id));
-            free.next().unwrap_or_else(|| "call00000".to_owned())
+            let print = |number| format!("call{:05}", number % NUMBERS);
+            self.free("", number..number.saturating_add(NUMBERS), print).unwrap_or_else(|| "call00000".to_owned())
         })
+    }
+
+    /// The first id of a range of numbers that nobody has.
+    fn free(&mut self, name: &str, numbers: Range<usize>, print: impl Fn(usize) -> String) -> Option<String> {
+        let tried = self.tried.get(name).map_or(numbers.start, |tried| numbers.start.max(*tried));
+        let found = (tried..numbers.end).map(|number| (number, print(number))).find(|(_, id)| !self.taken.contains(id));
+        let end = found.as_ref().map_or(numbers.end, |(number, _)| *number);
+        self.tried.insert(name.to_owned(), end.max(tried));
+        found.map(|(_, id)| id)
     }
 }
 

@@ -90,15 +90,21 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
 fn generated_with_loss(prompt: &Prompt, conversation: &Conversation, policy: LossPolicy) -> Vec<Range<usize>> {
     let turns = prompt.turns();
     let last = turns.iter().rposition(Turn::is_reply).filter(|_| policy == LossPolicy::Last);
-    let mut spans = prompt.generated.clone();
-    for (at, turn) in turns.iter().enumerate() {
-        if is_silent(turn, conversation) || last.is_some_and(|last| last != at) {
-            let turn = prompt.turn_span(at);
-            spans = spans
-                .into_iter()
-                .flat_map(|span| [span.start..span.end.min(turn.start), span.start.max(turn.end)..span.end])
-                .filter(|span| !span.is_empty())
-                .collect();
+    let is_out = |at: usize, turn: &Turn| is_silent(turn, conversation) || last.is_some_and(|last| last != at);
+    let silent: Vec<Range<usize>> =
+        turns.iter().enumerate().filter(|(at, turn)| is_out(*at, turn)).map(|(at, _)| prompt.turn_span(at)).collect();
+    let mut spans: Vec<Range<usize>> = Vec::new();
+    for generated in &prompt.generated {
+        let mut start = generated.start;
+        let first = silent.partition_point(|turn| turn.end <= generated.start);
+        for turn in silent[first..].iter().take_while(|turn| turn.start < generated.end) {
+            if start < turn.start {
+                spans.push(start..turn.start);
+            }
+            start = start.max(turn.end);
+        }
+        if start < generated.end {
+            spans.push(start..generated.end);
         }
     }
     spans

@@ -1,17 +1,19 @@
 //! Answers as JSON: one shape for the command line, the server and Python.
 
 mod reading;
+mod stream;
 
 use std::fmt::Write;
 use std::ops::Range;
 
 use rolecall_conversation::json::{Layout, Number, Object, write_into, write_string};
 use rolecall_conversation::{Json, object};
-use rolecall_encode::Encoded;
+use rolecall_encode::{Encoded, EncodedToken, Note};
 use rolecall_format::Generation;
-use rolecall_render::{Origin, Prompt};
+use rolecall_render::{Dropped, Origin, Prompt};
 
 pub use self::reading::{finish_reason, of_event, of_reading, to_message};
+pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;
 use crate::model::{Evidence, Identified, Model};
 
@@ -102,10 +104,11 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
 
 /// Whether each id carries loss; one that straddles a border does.
 pub fn loss_mask(encoded: &Encoded, loss: &[Range<usize>]) -> impl Iterator<Item = bool> {
-    encoded
-        .tokens
-        .iter()
-        .map(|token| first_behind(loss, token.start).first().is_some_and(|span| span.start < token.end))
+    encoded.tokens.iter().map(|token| is_learned(token, loss))
+}
+
+fn is_learned(token: &EncodedToken, loss: &[Range<usize>]) -> bool {
+    first_behind(loss, token.start).first().is_some_and(|span| span.start < token.end)
 }
 
 fn write_origin(text: &mut String, origin: &Origin) {
@@ -166,9 +169,11 @@ pub fn of_prompt(id: Option<&Json>, prompt: &Prompt) -> Json {
 
 /// `[{"code", "message"}, ..]`: what may be wrong at the ends of a prompt.
 fn notes(encoded: &Encoded) -> Json {
-    let each =
-        encoded.notes.iter().map(|note| Json::Object(object! { "code" => note.code(), "message" => note.to_string() }));
-    Json::Array(each.collect())
+    Json::Array(encoded.notes.iter().map(of_note).collect())
+}
+
+fn of_note(note: &Note) -> Json {
+    Json::Object(object! { "code" => note.code(), "message" => note.to_string() })
 }
 
 /// The same with `"ids"`, the `"control_ids"` among them, and `"notes"` where there are some.
@@ -343,17 +348,18 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
     answer.insert("generation", of_generation(&prompt.generation));
     if !prompt.dropped.is_empty() {
-        let dropped = prompt.dropped.iter().map(|dropped| {
-            let mut object = Object::new();
-            if let Some(index) = dropped.place.message {
-                object.insert("message", Json::from(index as i64));
-            }
-            object.insert("field", Json::from(dropped.place.field.as_str()));
-            object.insert("why", Json::from(dropped.why));
-            Json::Object(object)
-        });
-        answer.insert("dropped", Json::Array(dropped.collect()));
+        answer.insert("dropped", Json::Array(prompt.dropped.iter().map(of_dropped).collect()));
     }
+}
+
+fn of_dropped(dropped: &Dropped) -> Json {
+    let mut object = Object::new();
+    if let Some(index) = dropped.place.message {
+        object.insert("message", Json::from(index as i64));
+    }
+    object.insert("field", Json::from(dropped.place.field.as_str()));
+    object.insert("why", Json::from(dropped.why));
+    Json::Object(object)
 }
 
 fn with_id(id: Option<&Json>) -> Object {

@@ -6,6 +6,8 @@ mod choice;
 mod gguf;
 mod tokens;
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::path::PathBuf;
 
 use rolecall_conversation::Json;
@@ -144,11 +146,20 @@ impl ModelTemplates {
             }
             other => return Err(wrong("a text or a list of named templates", other)),
         }
+        // Of two with one name the later counts, at the place of the first.
+        let mut places: HashMap<&str, usize> = HashMap::new();
         self.templates.clear();
         for (name, source) in found {
             let key = Some(name.map_or(KEY.to_owned(), |name| format!("{KEY}.{name}")));
-            let name = name.unwrap_or(DEFAULT).to_owned();
-            self.put(NamedTemplate { name, source: source.to_owned(), file: file.into(), key });
+            let name = name.unwrap_or(DEFAULT);
+            let template = NamedTemplate { name: name.to_owned(), source: source.to_owned(), file: file.into(), key };
+            match places.entry(name) {
+                Entry::Occupied(place) => self.templates[*place.get()] = template,
+                Entry::Vacant(place) => {
+                    place.insert(self.templates.len());
+                    self.templates.push(template);
+                }
+            }
         }
         Ok(())
     }

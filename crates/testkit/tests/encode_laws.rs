@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use rolecall::tokenizer::{self, Cached, HuggingFace};
+use rolecall::tokenizer::{self, Cached, HuggingFace, Place};
 use rolecall::{
     AddSpecial, ChatTemplate, Conversation, Decoder, Encoder, Format, Growing, Message, Note, Prompt, Protection,
     RuleMode, TemplateOptions, Tokenizer, render, render_template,
@@ -244,6 +244,45 @@ fn what_changes_behind_a_token_is_seen_where_a_conversation_grows() {
         let prompt = prompt_of(&ChatTemplate::compile(source, Vec::new()).unwrap(), &[text, text, text]);
         let whole = encoder.encode(&prompt).unwrap();
         assert_eq!(growing.encode(prompt).unwrap(), &whole, "{source} {text:?}");
+    }
+}
+
+/// Texts of more tokens than are handed over at once: cut into words and not, composed and not, with control tokens spelled.
+fn long_texts() -> Vec<String> {
+    let again = [
+        "hello the end ",
+        "a",
+        "ab",
+        "!?(;",
+        " ",
+        "\n\n",
+        "e\u{301}o\u{308}",
+        "\u{928}\u{93c}\u{958}",
+        "<|im_end|>",
+        "\u{10348}",
+    ];
+    let mut texts: Vec<String> = again.iter().map(|part| part.repeat(80_000 / part.len())).collect();
+    texts.push(again.iter().map(|part| part.repeat(40_000 / part.len())).collect());
+    texts.push(TEXTS.concat().repeat(200));
+    texts
+}
+
+#[test]
+fn tokens_that_come_in_parts_are_the_tokens() {
+    let small = rolecall_testkit::forge::small_tokenizers().into_iter();
+    let small = small.map(|(name, tokenizer)| (name.to_owned(), tokenizer));
+    let real = reals().into_iter().map(|real| (real.name, real.tokenizer));
+    for (name, tokenizer) in small.chain(real) {
+        for text in long_texts() {
+            for place in [Place::Start, Place::Inside] {
+                let (mut whole, mut parts) = (Vec::new(), Vec::new());
+                let expected = tokenizer.encode_ordinary(&text, place, &mut whole);
+                let found = tokenizer.encode_in_parts(&text, place, &mut |part| parts.extend_from_slice(part));
+                assert_eq!(expected.is_ok(), found.is_ok(), "{name}");
+                let start: String = text.chars().take(20).collect();
+                assert!(expected.is_err() || whole == parts, "{name}: {start:?}");
+            }
+        }
     }
 }
 

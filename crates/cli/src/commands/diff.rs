@@ -8,7 +8,7 @@ use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, rea
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::refused;
+use crate::job::{check_replies, refused};
 use crate::output::Output;
 use crate::source::Source;
 
@@ -52,6 +52,7 @@ fn exit_of(comparison: &Comparison) -> Exit {
 
 fn read_telling(source: &Source) -> Result<Vec<Telling>, Failure> {
     let request = Request::from_text(&source.text).map_err(|error| refused(error.into(), source))?;
+    check_replies(&request.conversation, source.text.len()).map_err(|refusal| refused(refusal, source))?;
     Ok(vec![Telling::of(source.name.clone(), request.conversation)])
 }
 

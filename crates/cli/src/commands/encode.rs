@@ -5,6 +5,7 @@ use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_reference};
 use crate::args::{Encode, KindArg};
 use crate::batch::{Begin, Journal, Kind, Plan, Target, Wanted, answer_lines, beside, digest_of, kind_of};
 use crate::exit::Exit;
+use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
 use crate::job::{Encoders, Job, refused, render_one};
@@ -21,16 +22,23 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     }
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
-    let encoded = encoders.encode_one(&asked, &prompt)?;
     if args.batch.json {
-        let answer = asked.answer(&prompt, Some(&encoded), job.loss).map_err(|refusal| refused(refusal, &source))?;
-        output.write_json(&answer)?;
-    } else {
-        warn_of_dropped(&prompt, &source, output);
-        warn_of_ends(&encoded, output);
-        let ids: Vec<String> = encoded.ids().iter().map(u32::to_string).collect();
-        output.write(&format!("{}\n", ids.join(" ")))?;
+        let mut tokens = Tokens::of(&prompt).map_err(|refusal| refused(refusal, &source))?;
+        let notes = encoders.encode_each(&asked, &prompt, &mut |token| tokens.push(token))?;
+        let answer = asked.stream(&prompt, Some((&tokens, &notes)), job.loss, output);
+        answer.map_err(|refusal| refused(refusal, &source))??;
+        return Ok(Exit::Good);
     }
+    let mut ids: Vec<u32> = Vec::new();
+    let notes = encoders.encode_each(&asked, &prompt, &mut |token| ids.push(token.id))?;
+    warn_of_dropped(&prompt, &source, output);
+    warn_of_ends(&notes, output);
+    output.stream(|out| {
+        for (at, id) in ids.iter().enumerate() {
+            write!(out, "{}{id}", if at == 0 { "" } else { " " })?;
+        }
+        writeln!(out)
+    })?;
     Ok(Exit::Good)
 }
 

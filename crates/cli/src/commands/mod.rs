@@ -16,7 +16,7 @@ mod tokenizer;
 
 use std::path::Path;
 
-use rolecall::{Encoded, Prompt};
+use rolecall::{Note, Prompt};
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};
@@ -49,9 +49,13 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
     files::read_text(chat.input.as_deref().unwrap_or(Path::new("-")))
 }
 
-/// Says what is not in the prompt.
+/// So many of the things that are not in the prompt are drawn one by one.
+const DRAWN: usize = 20;
+
+/// Says what is not in the prompt: the first things with their places, and of the rest how many there are.
 fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
-    for dropped in &prompt.dropped {
+    let rest = prompt.dropped.len().saturating_sub(DRAWN);
+    for dropped in prompt.dropped.iter().take(DRAWN) {
         output.show(&Diagnostic {
             severity: Severity::Warning,
             code: "left_out",
@@ -60,11 +64,20 @@ fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
             help: Vec::new(),
         });
     }
+    if rest > 0 {
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: "left_out",
+            message: format!("{rest} more parts of the conversation are not in the prompt"),
+            place: crate::diagnostic::Place::Nowhere,
+            help: vec!["`--json` lists all of them as `dropped`".into()],
+        });
+    }
 }
 
 /// Says what may be wrong at the ends of a prompt's ids.
-fn warn_of_ends(encoded: &Encoded, output: &Output) {
-    for note in &encoded.notes {
+fn warn_of_ends(notes: &[Note], output: &Output) {
+    for note in notes {
         output.show(&Diagnostic {
             severity: Severity::Warning,
             code: note.code(),

@@ -19,8 +19,7 @@ pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
     let source = read_input(&args.chat)?;
     let (asked, prompt) = render_one(&job, &source)?;
     if args.batch.json {
-        let answer = asked.answer(&prompt, None, job.loss).map_err(|refusal| refused(refusal, &source))?;
-        output.write_json(&answer)?;
+        asked.stream(&prompt, None, job.loss, output).map_err(|refusal| refused(refusal, &source))??;
     } else {
         warn_of_dropped(&prompt, &source, output);
         output.write(prompt.text())?;

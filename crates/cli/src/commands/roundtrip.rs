@@ -1,16 +1,18 @@
 //! `rolecall roundtrip`: each assistant message rendered, read back and compared.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::ops::Bound;
 use std::path::Path;
 
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
-use rolecall::{Json, Origin, ParseOptions, Prompt, Reading, Request, Role, Stop, answer, object};
+use rolecall::{Conversation, Json, Origin, ParseOptions, Prompt, Reading, Request, Role, Stop, answer, object};
 
 use crate::args::Roundtrip;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::refused;
+use crate::job::{check_replies, refused};
 use crate::output::Output;
 use crate::paint::{Paint, Style};
 use crate::reading::{Reader, Ready};
@@ -37,7 +39,10 @@ impl Trip {
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::new(&args.layouts, Vec::new())?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
-    let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| trips(&reader, &request));
+    let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| {
+        check_replies(&request.conversation, source.text.len())?;
+        trips(&reader, &request)
+    });
     let trips = trips.map_err(|refusal| refused(refusal, &source))?;
     let same = trips.iter().all(Trip::is_same);
     if args.json {
@@ -58,11 +63,18 @@ fn trips(reader: &Reader, request: &Request) -> Result<Vec<Trip>, Refusal> {
 /// Renders the conversation up to a message and before it; what the one has more than the other is what the model writes.
 fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> {
     let up_to = |end: usize, generation: bool| {
-        let mut part = request.clone();
-        part.conversation.messages.truncate(end);
-        part.conversation.add_generation_prompt = Some(generation);
-        part.conversation.continue_final_message = false;
-        reader.job.ask(part)
+        let conversation = &request.conversation;
+        // Not all messages are copied to drop most of them again.
+        let conversation = Conversation {
+            messages: conversation.messages[..end].to_vec(),
+            tools: conversation.tools.clone(),
+            documents: conversation.documents.clone(),
+            add_generation_prompt: Some(generation),
+            continue_final_message: false,
+            template_kwargs: conversation.template_kwargs.clone(),
+        };
+        let (id, format, other) = (request.id.clone(), request.format.clone(), request.other.clone());
+        reader.job.ask(Request { id, format, conversation, other })
     };
     let asked = up_to(at + 1, false)?;
     let whole = asked.render()?;
@@ -77,7 +89,8 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     let Ready { reply, options } = reader.ready_behind(&asked, tail.to_owned(), &ParseOptions::default())?;
     let reading = rolecall::read(&reply, options, written, Stop::End);
     let message = &request.conversation.messages[at];
-    let differences = differences(message, &reading, |field| is_written(&whole, at, field));
+    let fields = fields_written(&whole, at);
+    let differences = differences(message, &reading, |field| is_written(&fields, field));
     Ok(Trip { message: at, output: written.to_owned(), reading, differences })
 }
 
@@ -86,12 +99,21 @@ fn common_prefix(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(character, _)| character.len_utf8()).sum()
 }
 
-/// Whether a field of a message stands in a prompt.
-fn is_written(prompt: &Prompt, at: usize, path: &str) -> bool {
-    prompt.segments().any(|segment| match &segment.origin {
-        Origin::Message { message, field } => *message == at && field.starts_with(path),
-        _ => false,
-    })
+/// The fields of a message that stand in a prompt.
+fn fields_written(prompt: &Prompt, at: usize) -> BTreeSet<String> {
+    let fields = prompt.segments().filter_map(|segment| match segment.origin {
+        Origin::Message { message, field } if message == at => Some(field.into_owned()),
+        _ => None,
+    });
+    fields.collect()
+}
+
+/// Whether one of the fields is at a path, or inside it.
+fn is_written(fields: &BTreeSet<String>, path: &str) -> bool {
+    fields
+        .range::<str, _>((Bound::Included(path), Bound::Unbounded))
+        .next()
+        .is_some_and(|field| field.starts_with(path))
 }
 
 /// `{"index", "output", "same", "read": {"message", ..}, "differences": [{"field", "kind", "said", "read"}]}`

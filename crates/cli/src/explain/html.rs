@@ -1,69 +1,65 @@
 //! Draws a view as one HTML file that needs nothing else: no script, no font, no network.
 
 use std::fmt::Write;
+use std::io;
 
 use rolecall::{Origin, Role};
 
-use super::legend;
+use super::legend::{self, Seen};
 use super::turns::Owner;
-use super::view::{Kind, Piece, Row, View};
+use super::view::{Kind, Piece, Row, Stroke, View};
 use crate::visible;
 
 const STYLE: &str = include_str!("page.css");
 
-/// The picture with its legend.
-pub fn draw(view: &View<'_>, name: &str) -> String {
-    let mut out = String::new();
+/// Writes the picture with its legend.
+pub fn draw(view: &View<'_>, name: &str, out: &mut dyn io::Write) -> io::Result<()> {
     let name = escape(name);
     let format = &view.explained.format;
     let title = escape(&format.title);
-    let _ = write!(
+    write!(
         out,
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{name} as {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
          <h1>{name} <small>as {title} (<code>{}</code>)</small></h1>\n<table>\n",
         escape(&format.name)
-    );
-    for row in &view.rows {
-        push_row(&mut out, row, view);
-    }
-    out.push_str("</table>\n");
-    push_legend(&mut out, view);
-    out.push_str("</body>\n</html>\n");
-    out
+    )?;
+    let seen = view.draw(|stroke| match stroke {
+        Stroke::Row(row) => write_row(out, row),
+        Stroke::Piece(piece) => write_piece(out, piece, view),
+        Stroke::End => out.write_all(b"</td></tr>\n"),
+    })?;
+    let mut end = "</table>\n".to_owned();
+    push_legend(&mut end, view, &seen);
+    end.push_str("</body>\n</html>\n");
+    out.write_all(end.as_bytes())
 }
 
-fn push_row(out: &mut String, row: &Row<'_>, view: &View<'_>) {
+fn write_row(out: &mut dyn io::Write, row: &Row) -> io::Result<()> {
     let opens = if row.opens { " opens" } else { "" };
     let label = format!("{} {}", row.owner.number(), escape(row.owner.name()));
     let label = label.trim_start();
-    let _ = write!(out, "<tr class=\"{}{opens}\"><th>{label}</th><td>", owner_class(&row.owner));
-    for piece in &row.pieces {
-        push_piece(out, piece, view);
-    }
-    out.push_str("</td></tr>\n");
+    write!(out, "<tr class=\"{}{opens}\"><th>{label}</th><td>", owner_class(&row.owner))
 }
 
-fn push_piece(out: &mut String, piece: &Piece<'_>, view: &View<'_>) {
+fn write_piece(out: &mut dyn io::Write, piece: &Piece<'_, '_>, view: &View<'_>) -> io::Result<()> {
     let edge = if piece.edge { " edge" } else { "" };
     let learned = if piece.learned { " learned" } else { "" };
     let title = escape(&title(piece, view));
-    let _ = write!(out, "<span class=\"{}{edge}{learned}\" title=\"{title}\">", class(&piece.kind));
-    for shown in &piece.shown {
+    write!(out, "<span class=\"{}{edge}{learned}\" title=\"{title}\">", class(&piece.kind))?;
+    for shown in piece.shown() {
         match shown.mark {
-            true => {
-                let _ = write!(out, "<i>{}</i>", escape(&shown.text));
-            }
-            false => out.push_str(&escape(&shown.text)),
+            true => write!(out, "<i>{}</i>", escape(&shown.text))?,
+            false => out.write_all(escape(&shown.text).as_bytes())?,
         }
     }
-    out.push_str("</span>");
+    out.write_all(b"</span>")
 }
 
 /// Where a piece comes from, and its ids.
-fn title(piece: &Piece<'_>, view: &View<'_>) -> String {
-    let mut title = match &piece.origin {
+fn title(piece: &Piece<'_, '_>, view: &View<'_>) -> String {
+    let mut title = match piece.origin {
         Origin::Message { message, field } if field == "content" => format!("message {message}, content"),
         origin => legend::who(origin),
     };
@@ -72,9 +68,9 @@ fn title(piece: &Piece<'_>, view: &View<'_>) -> String {
         Kind::Forged => title.push_str("; became a control token"),
         _ => {}
     }
-    let ids: Vec<String> = match (&piece.origin, piece.tokens) {
+    let ids: Vec<String> = match (piece.origin, piece.ids) {
         (Origin::Control(id), []) => view.explained.format.control(*id).id.iter().map(u32::to_string).collect(),
-        (_, tokens) => tokens.iter().map(|token| token.id.to_string()).collect(),
+        (_, ids) => ids.iter().map(u32::to_string).collect(),
     };
     match ids.len() {
         0 => {}
@@ -88,14 +84,13 @@ fn title(piece: &Piece<'_>, view: &View<'_>) -> String {
     title
 }
 
-fn push_legend(out: &mut String, view: &View<'_>) {
+fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen) {
     out.push_str("<dl>\n");
-    let kinds =
-        legend::kinds(view).into_iter().map(|(kind, name)| format!("<span class=\"{}\">{name}</span>", class(&kind)));
+    let kinds = seen.kinds().map(|(kind, name)| format!("<span class=\"{}\">{name}</span>", class(&kind)));
     let _ = writeln!(out, "<dt>colours</dt><dd>{}</dd>", kinds.collect::<Vec<_>>().join(" "));
-    let marks = legend::marks(view).into_iter().filter(|(_, name)| *name != "token edge");
+    let marks = seen.marks().filter(|(_, name)| *name != "token edge");
     let mut marks: Vec<String> = marks.map(|(mark, name)| format!("<i>{mark}</i> {name}")).collect();
-    if view.explained.encoded.is_some() {
+    if view.explained.tokens.is_some() {
         marks.push("<span class=\"edge\"></span>token edge".into());
     }
     if view.explained.loss.is_some() {

@@ -1,9 +1,12 @@
 //! What stands below the picture: counts, what spells control tokens, where the model stops.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use rolecall::{Origin, Place, Role};
 
 use super::forgery::Forgery;
-use super::view::{Kind, View};
+use super::view::{Kind, Piece, View};
 
 /// A line of the legend: what it is about, and what it says.
 pub struct Line {
@@ -22,13 +25,23 @@ pub fn lines(view: &View<'_>) -> Vec<Line> {
     if !stop.is_empty() {
         lines.push(Line { label: "stop", text: stop, warns: false });
     }
-    lines.extend(forged(&view.forgeries));
+    lines.extend(forged(view.forgeries()));
     lines
 }
 
-/// The kinds of pieces that occur, with what they are called, in a fixed order.
-pub fn kinds(view: &View<'_>) -> Vec<(Kind, &'static str)> {
-    let all = [
+/// What was seen of a prompt while it was drawn.
+#[derive(Debug, Default)]
+pub struct Seen {
+    kinds: [bool; KINDS],
+    marks: [bool; MARKS.len()],
+    edge: bool,
+}
+
+const KINDS: usize = 10;
+
+/// The kinds of pieces that have a name, in the order of the legend.
+fn named_kinds() -> [(Kind, &'static str); KINDS] {
+    [
         (Kind::Control, "control token"),
         (Kind::Format, "format"),
         (Kind::Said(Role::System), "system"),
@@ -39,32 +52,57 @@ pub fn kinds(view: &View<'_>) -> Vec<(Kind, &'static str)> {
         (Kind::Chosen, "option"),
         (Kind::Spelled, "text that spells a control token"),
         (Kind::Forged, "forged control token"),
-    ];
-    let occurs = |kind: &Kind| view.rows.iter().flat_map(|row| &row.pieces).any(|piece| piece.kind == *kind);
-    all.into_iter().filter(|(kind, _)| occurs(kind)).collect()
+    ]
 }
 
-/// The marks that occur, with what they stand for.
-pub fn marks(view: &View<'_>) -> Vec<(&'static str, &'static str)> {
-    let pieces = || view.rows.iter().flat_map(|row| &row.pieces);
-    let marked =
-        |mark: &str| pieces().flat_map(|piece| &piece.shown).any(|shown| shown.mark && shown.text.contains(mark));
-    let all = [
-        ("⏎", "line break", marked("⏎")),
-        ("·", "space", marked("·")),
-        ("→", "tab", marked("→")),
-        ("␍", "carriage return", marked("␍")),
-        ("▏", "token edge", pieces().any(|piece| piece.edge)),
-    ];
-    all.into_iter().filter(|(_, _, occurs)| *occurs).map(|(mark, name, _)| (mark, name)).collect()
+const MARKS: [(&str, &str); 4] = [("⏎", "line break"), ("·", "space"), ("→", "tab"), ("␍", "carriage return")];
+
+impl Seen {
+    pub fn see(&mut self, piece: &Piece<'_, '_>) {
+        let kind = match &piece.kind {
+            Kind::Control => Some(0),
+            Kind::Format => Some(1),
+            Kind::Said(Role::System) => Some(2),
+            Kind::Said(Role::User) => Some(3),
+            Kind::Said(Role::Assistant) => Some(4),
+            Kind::Said(Role::Tool) => Some(5),
+            Kind::Said(Role::Other(_)) => None,
+            Kind::Offered => Some(6),
+            Kind::Chosen => Some(7),
+            Kind::Spelled => Some(8),
+            Kind::Forged => Some(9),
+        };
+        if let Some(seen) = kind.and_then(|kind| self.kinds.get_mut(kind)) {
+            *seen = true;
+        }
+        self.edge |= piece.edge;
+        if self.marks.contains(&false) {
+            for shown in piece.shown().filter(|shown| shown.mark) {
+                for ((mark, _), seen) in MARKS.iter().zip(&mut self.marks) {
+                    *seen |= shown.text.contains(mark);
+                }
+            }
+        }
+    }
+
+    /// The kinds of pieces that occur, with what they are called, in a fixed order.
+    pub fn kinds(&self) -> impl Iterator<Item = (Kind, &'static str)> {
+        named_kinds().into_iter().zip(self.kinds).filter(|(_, seen)| *seen).map(|(kind, _)| kind)
+    }
+
+    /// The marks that occur, with what they stand for.
+    pub fn marks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let marks = MARKS.into_iter().zip(self.marks).filter(|(_, seen)| *seen).map(|(mark, _)| mark);
+        marks.chain(self.edge.then_some(("▏", "token edge")))
+    }
 }
 
 fn counts(view: &View<'_>) -> String {
     let prompt = view.explained.prompt;
     let tools = view.explained.conversation.tools.as_ref().map_or(0, Vec::len);
-    let controls = match view.explained.encoded {
+    let controls = match view.explained.tokens {
         // Of a template only the tokenizer knows them.
-        Some(encoded) if prompt.controls().is_empty() => encoded.control_ids().len(),
+        Some(tokens) if prompt.controls().is_empty() => tokens.iter().filter(|token| token.control).count(),
         _ => prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(_))).count(),
     };
     let mut counts = vec![counted(view.explained.conversation.messages.len(), "message")];
@@ -73,8 +111,8 @@ fn counts(view: &View<'_>) -> String {
     }
     counts.push(counted(controls, "control token"));
     counts.push(counted(prompt.text().chars().count(), "character"));
-    if let Some(encoded) = view.explained.encoded {
-        counts.push(counted(encoded.tokens.len(), "token"));
+    if let Some(tokens) = view.explained.tokens {
+        counts.push(counted(tokens.len(), "token"));
     }
     counts.join(", ")
 }
@@ -100,17 +138,24 @@ fn stops(view: &View<'_>) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
+/// So many messages and tokens are told apart; the rest is counted.
+const MOST_FORGED: usize = 100;
+
 /// Each message and token once.
-fn forged(forgeries: &[Forgery]) -> Vec<Line> {
+fn forged<'a>(forgeries: impl Iterator<Item = Forgery<'a>>) -> Vec<Line> {
     let mut said: Vec<(String, &str, bool, usize)> = Vec::new();
+    let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();
+    let mut rest = 0;
     for forgery in forgeries {
         let who = who(&forgery.origin);
-        let known = said.iter_mut().find(|(other, token, succeeded, _)| {
-            *other == who && *token == forgery.token && *succeeded == forgery.succeeded
-        });
-        match known {
-            Some((.., times)) => *times += 1,
-            None => said.push((who, &forgery.token, forgery.succeeded, 1)),
+        let full = said.len() >= MOST_FORGED;
+        match places.entry((who.clone(), forgery.token, forgery.succeeded)) {
+            Entry::Occupied(place) => said[*place.get()].3 += 1,
+            Entry::Vacant(_) if full => rest += 1,
+            Entry::Vacant(place) => {
+                place.insert(said.len());
+                said.push((who, forgery.token, forgery.succeeded, 1));
+            }
         }
     }
     let each = said.into_iter().map(|(who, token, succeeded, times)| {
@@ -118,7 +163,8 @@ fn forged(forgeries: &[Forgery]) -> Vec<Line> {
         let fate = if succeeded { "the reference encoding makes it a control token" } else { "it stays text" };
         Line { label: "spelled", text: format!("{who} spells `{token}`{times}: {fate}"), warns: true }
     });
-    each.collect()
+    let text = format!("{rest} more times in other messages");
+    each.chain((rest > 0).then_some(Line { label: "spelled", text, warns: true })).collect()
 }
 
 /// `message 0`, `message 2, tool_calls[0].function.arguments`, `tool 1`, `option date_string`

@@ -1,5 +1,6 @@
 //! In: a prompt with its conversation and, if there is a tokenizer, its tokens. Out: a picture of where every piece comes from.
-//! Between: `turns` finds where each message's turn begins, `forgery` finds text that spells control tokens, `view` cuts the prompt into rows of pieces.
+//! Between: `turns` finds where each message's turn begins, `forgery` finds text that spells control tokens, `view` cuts the prompt into rows of
+//! pieces, one after the other, so that a picture of a long prompt is never in memory.
 //! `terminal` and `html` draw the same view, `legend` says what stands below it, `json` gives the facts alone.
 
 mod forgery;
@@ -7,18 +8,20 @@ mod html;
 mod json;
 mod legend;
 mod terminal;
+mod tokens;
 mod turns;
 mod view;
 
 use std::ops::Range;
 
 use rolecall::tokenizer::AddedToken;
-use rolecall::{Conversation, Encoded, Format, Prompt};
+use rolecall::{Conversation, Format, Note, Prompt};
 
 pub use html::draw as draw_html;
-pub use json::to_json;
+pub use json::write as write_json;
 pub use legend::counted;
 pub use terminal::draw as draw_terminal;
+pub use tokens::Tokens;
 pub use view::{View, mark_of};
 
 /// All that is known of a prompt.
@@ -27,7 +30,9 @@ pub struct Explained<'a> {
     pub conversation: &'a Conversation,
     pub format: &'a Format,
     pub prompt: &'a Prompt,
-    pub encoded: Option<&'a Encoded>,
+    pub tokens: Option<&'a Tokens>,
+    /// What may be wrong at the ends of the prompt.
+    pub notes: &'a [Note],
     /// The tokens that plain text must never become, where a tokenizer is given.
     pub added: &'a [AddedToken],
     /// The bytes that a training loss may touch, where that is asked for.

@@ -1,27 +1,35 @@
 //! Draws a view for a terminal, or for a pipe without colours.
 
+use std::io;
+
 use unicode_width::UnicodeWidthChar;
 
-use super::legend::{self, Line};
+use super::legend::{self, Line, Seen};
 use super::turns::Owner;
-use super::view::{Kind, Row, View};
+use super::view::{Kind, Piece, Row, Stroke, View};
 use crate::paint::{Paint, Style};
 use crate::visible;
 
-/// The picture with its legend. Rows are wrapped where a width is given.
-pub fn draw(view: &View<'_>, paint: Paint, width: Option<usize>) -> String {
+/// Writes the picture with its legend. Rows are wrapped where a width is given.
+pub fn draw(view: &View<'_>, paint: Paint, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let gutter = Gutter::new(view);
-    let mut out = String::new();
-    for row in &view.rows {
-        let room = width.map(|width| width.saturating_sub(gutter.width() + 3).max(20));
-        for (at, line) in wrap(cells(row, paint), room).into_iter().enumerate() {
-            gutter.push(&mut out, paint, row, at == 0);
-            push_line(&mut out, paint, &line);
-            out.push('\n');
+    let room = width.map(|width| width.saturating_sub(gutter.width() + 3).max(20));
+    let mut lines = Lines { out, paint, gutter, room, used: 0, row: None, pending: None };
+    let mut cells = Cells::default();
+    let seen = view.draw(|stroke| match stroke {
+        Stroke::Row(row) => {
+            cells = Cells::default();
+            lines.begin(row)
         }
-    }
-    push_legend(&mut out, view, paint);
-    out
+        Stroke::Piece(piece) => cells.of_piece(piece, paint, &mut |look, text| lines.add(look, text)),
+        Stroke::End => {
+            cells.of_end(paint, &mut |look, text| lines.add(look, text))?;
+            lines.end()
+        }
+    })?;
+    let mut end = String::new();
+    push_legend(&mut end, view, &seen, paint);
+    lines.out.write_all(end.as_bytes())
 }
 
 /// What says whose a row is.
@@ -34,18 +42,17 @@ struct Gutter {
 
 impl Gutter {
     fn new(view: &View<'_>) -> Gutter {
-        let owners = || view.rows.iter().map(|row| &row.owner);
-        Gutter {
-            number: owners().map(|owner| owner.number().len()).max().unwrap_or(0),
-            name: owners().map(|owner| visible::width(&visible::escape(owner.name()))).max().unwrap_or(0),
-        }
+        view.rows().fold(Gutter { number: 0, name: 0 }, |widest, Row { owner, .. }| Gutter {
+            number: widest.number.max(owner.number().len()),
+            name: widest.name.max(visible::width(&visible::escape(owner.name()))),
+        })
     }
 
     fn width(&self) -> usize {
         self.number + 1 + self.name
     }
 
-    fn push(&self, out: &mut String, paint: Paint, row: &Row<'_>, first: bool) {
+    fn push(&self, out: &mut String, paint: Paint, row: &Row, first: bool) {
         let (number, name) = (row.owner.number(), visible::escape(row.owner.name()));
         let text = match first {
             true => format!("{number:>width$} {}", visible::padded(&name, self.name), width = self.number),
@@ -82,9 +89,6 @@ fn style(kind: &Kind) -> Style {
     }
 }
 
-/// Texts in one style each; none is ever broken inside a character.
-type Cells = Vec<(Look, String)>;
-
 /// How a text looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
@@ -93,88 +97,138 @@ struct Look {
     learned: bool,
 }
 
-fn cells(row: &Row<'_>, paint: Paint) -> Cells {
-    let mut cells: Cells = Vec::new();
-    let mut behind_control = false;
-    let mut behind_learned = false;
-    for piece in &row.pieces {
+/// Makes texts in one style each of the pieces of a row.
+#[derive(Default)]
+struct Cells {
+    behind_control: bool,
+    behind_learned: bool,
+}
+
+type Add<'a> = dyn FnMut(Look, &str) -> io::Result<()> + 'a;
+
+impl Cells {
+    fn of_piece(&mut self, piece: &Piece<'_, '_>, paint: Paint, add: &mut Add<'_>) -> io::Result<()> {
         let look = |style| Look { style, learned: piece.learned };
         let is_control = matches!(piece.kind, Kind::Control | Kind::Forged);
         let bracket = is_control && !paint.colored;
         // Two inverse texts would look like one.
-        let touching = is_control && behind_control && paint.colored;
-        behind_control = is_control;
-        if piece.learned != behind_learned && !paint.colored {
-            cells.push((look(Style::Mark), if piece.learned { "‹" } else { "›" }.to_owned()));
+        let touching = is_control && self.behind_control && paint.colored;
+        self.behind_control = is_control;
+        if piece.learned != self.behind_learned && !paint.colored {
+            add(look(Style::Mark), if piece.learned { "‹" } else { "›" })?;
         }
-        behind_learned = piece.learned;
+        self.behind_learned = piece.learned;
         if piece.edge || touching {
-            cells.push((look(Style::Mark), "▏".to_owned()));
+            add(look(Style::Mark), "▏")?;
         }
         if bracket {
-            cells.push((look(style(&piece.kind)), if piece.kind == Kind::Forged { "⟦!" } else { "⟦" }.to_owned()));
+            add(look(style(&piece.kind)), if piece.kind == Kind::Forged { "⟦!" } else { "⟦" })?;
         }
-        for shown in &piece.shown {
+        for shown in piece.shown() {
             let style = if shown.mark && piece.kind != Kind::Control { Style::Mark } else { style(&piece.kind) };
-            cells.push((look(style), shown.text.clone()));
+            add(look(style), &shown.text)?;
         }
         if bracket {
-            cells.push((look(style(&piece.kind)), "⟧".to_owned()));
+            add(look(style(&piece.kind)), "⟧")?;
+        }
+        Ok(())
+    }
+
+    fn of_end(&self, paint: Paint, add: &mut Add<'_>) -> io::Result<()> {
+        match self.behind_learned && !paint.colored {
+            true => add(Look { style: Style::Mark, learned: true }, "›"),
+            false => Ok(()),
         }
     }
-    if behind_learned && !paint.colored {
-        cells.push((Look { style: Style::Mark, learned: true }, "›".to_owned()));
-    }
-    cells
 }
 
-/// Breaks a row into lines of so many columns; a control token moves to the next line whole.
-fn wrap(cells: Cells, room: Option<usize>) -> Vec<Cells> {
-    let Some(room) = room else { return vec![cells] };
-    let mut lines = Vec::new();
-    let mut line = Vec::new();
-    let mut used = 0;
-    for (look, text) in cells {
-        let whole = visible::width(&text);
-        if look.style == Style::Control && used + whole > room && whole <= room {
-            lines.push(std::mem::take(&mut line));
-            used = 0;
+/// Writes a row in lines of so many columns, with as few changes of style as there are.
+struct Lines<'a> {
+    out: &'a mut dyn io::Write,
+    paint: Paint,
+    gutter: Gutter,
+    /// Columns of a line, where it is wrapped, and those that are taken.
+    room: Option<usize>,
+    used: usize,
+    row: Option<Row>,
+    /// What is not written yet, all in one style.
+    pending: Option<(Look, String)>,
+}
+
+/// So many bytes of one style are kept at most before they are written.
+const PENDING: usize = 1 << 16;
+
+impl Lines<'_> {
+    fn begin(&mut self, row: &Row) -> io::Result<()> {
+        self.row = Some(row.clone());
+        self.begin_line(true)
+    }
+
+    fn begin_line(&mut self, first: bool) -> io::Result<()> {
+        self.used = 0;
+        let mut head = String::new();
+        if let Some(row) = &self.row {
+            self.gutter.push(&mut head, self.paint, row, first);
         }
-        let mut rest = String::new();
-        for character in text.chars() {
+        self.out.write_all(head.as_bytes())
+    }
+
+    /// Adds a text, which is broken where the line is full; a control token moves to the next line whole.
+    fn add(&mut self, look: Look, text: &str) -> io::Result<()> {
+        let Some(room) = self.room else { return self.put(look, text) };
+        let whole = visible::width(text);
+        if look.style == Style::Control && self.used + whole > room && whole <= room {
+            self.break_line()?;
+        }
+        let mut from = 0;
+        for (at, character) in text.char_indices() {
             let width = character.width().unwrap_or(0);
-            if used + width > room {
-                line.push((look, std::mem::take(&mut rest)));
-                lines.push(std::mem::take(&mut line));
-                used = 0;
+            if self.used + width > room {
+                self.put(look, &text[from..at])?;
+                self.break_line()?;
+                from = at;
             }
-            rest.push(character);
-            used += width;
+            self.used += width;
         }
-        line.push((look, rest));
+        self.put(look, &text[from..])
     }
-    lines.push(line);
-    lines
-}
 
-/// Writes cells with as few changes of style as there are.
-fn push_line(out: &mut String, paint: Paint, cells: &Cells) {
-    let mut at = 0;
-    while let Some((look, _)) = cells.get(at) {
-        let same = cells[at..].iter().take_while(|(other, _)| other == look).count();
-        let text: String = cells[at..at + same].iter().map(|(_, text)| text.as_str()).collect();
+    fn put(&mut self, look: Look, text: &str) -> io::Result<()> {
+        match &mut self.pending {
+            Some((same, pending)) if *same == look && pending.len() < PENDING => pending.push_str(text),
+            _ => {
+                self.flush()?;
+                self.pending = Some((look, text.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let Some((look, text)) = self.pending.take() else { return Ok(()) };
+        let mut drawn = String::new();
         match look.learned {
-            true => paint.push_underlined(out, look.style, &text),
-            false => paint.push(out, look.style, &text),
+            true => self.paint.push_underlined(&mut drawn, look.style, &text),
+            false => self.paint.push(&mut drawn, look.style, &text),
         }
-        at += same;
+        self.out.write_all(drawn.as_bytes())
+    }
+
+    fn break_line(&mut self) -> io::Result<()> {
+        self.end()?;
+        self.begin_line(false)
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.flush()?;
+        self.out.write_all(b"\n")
     }
 }
 
-fn push_legend(out: &mut String, view: &View<'_>, paint: Paint) {
+fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen, paint: Paint) {
     out.push('\n');
     if paint.colored {
-        let kinds = legend::kinds(view).into_iter().map(|(kind, name)| paint.text(style(&kind), name));
+        let kinds = seen.kinds().map(|(kind, name)| paint.text(style(&kind), name));
         push_entry(out, paint, "colours", &kinds.collect::<Vec<_>>().join("  "), Style::Plain);
     }
     let mut marks: Vec<String> = Vec::new();
@@ -184,7 +238,7 @@ fn push_legend(out: &mut String, view: &View<'_>, paint: Paint) {
     if view.explained.loss.is_some() {
         marks.push(if paint.colored { "underlined: carries loss" } else { "‹ › carries loss" }.into());
     }
-    marks.extend(legend::marks(view).into_iter().map(|(mark, name)| format!("{mark} {name}")));
+    marks.extend(seen.marks().map(|(mark, name)| format!("{mark} {name}")));
     if !marks.is_empty() {
         push_entry(out, paint, "marks", &marks.join("   "), Style::Plain);
     }
@@ -205,14 +259,17 @@ mod tests {
 
     #[test]
     fn rows_are_wrapped_by_columns_and_control_tokens_stay_whole() {
-        let cells = || {
-            [(Style::User, "谢谢you".to_owned()), (Style::Control, "<|end|>".to_owned()), (Style::Mark, "⏎".to_owned())]
-                .map(|(style, text)| (Look { style, learned: false }, text))
-                .to_vec()
-        };
+        let cells = [(Style::User, "谢谢you"), (Style::Control, "<|end|>"), (Style::Mark, "⏎")];
         let lines = |room| {
-            let wrapped = wrap(cells(), Some(room)).into_iter();
-            wrapped.map(|line| line.into_iter().map(|(_, text)| text).collect::<String>()).collect::<Vec<_>>()
+            let mut out: Vec<u8> = Vec::new();
+            let (paint, gutter) = (Paint { colored: false }, Gutter { number: 0, name: 0 });
+            let mut lines = Lines { out: &mut out, paint, gutter, room: Some(room), used: 0, row: None, pending: None };
+            for (style, text) in cells {
+                lines.add(Look { style, learned: false }, text).expect("memory takes all");
+            }
+            lines.end().expect("memory takes all");
+            let drawn = String::from_utf8(out).expect("it is UTF-8");
+            drawn.lines().map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(lines(20), ["谢谢you<|end|>⏎"]);
         assert_eq!(lines(10), ["谢谢you", "<|end|>⏎"]);

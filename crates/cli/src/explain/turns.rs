@@ -51,8 +51,8 @@ pub struct Turn {
 }
 
 /// The turns of a prompt in order, none of them empty.
-pub fn find_turns(explained: Explained<'_>) -> Vec<Turn> {
-    let turns = explained.prompt.turns().iter().map(|turn| {
+pub fn find_turns<'a>(explained: Explained<'a>) -> impl Iterator<Item = Turn> + use<'a> {
+    explained.prompt.turns().iter().map(move |turn| {
         let message = turn.message.and_then(|index| Some((index, explained.conversation.messages.get(index)?)));
         let owner = match (message, turn.slot) {
             (Some((index, message)), _) => Owner::Message(index, message.role().clone()),
@@ -63,6 +63,5 @@ pub fn find_turns(explained: Explained<'_>) -> Vec<Turn> {
             (None, _) => Owner::Added,
         };
         Turn { start: turn.start, owner }
-    });
-    turns.collect()
+    })
 }

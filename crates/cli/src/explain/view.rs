@@ -1,47 +1,66 @@
 use std::borrow::Cow;
+use std::io;
+use std::iter::Peekable;
 use std::ops::Range;
 
-use rolecall::{EncodedToken, Origin, Role, Segment};
+use rolecall::{Origin, Role, Segment};
 
 use super::Explained;
-use super::forgery::{Forgery, find_forgeries};
+use super::forgery::{Forgery, Marks};
+use super::legend::Seen;
 use super::turns::{Owner, find_turns};
 use crate::visible;
 
-/// A prompt cut into rows, each of one turn, and rows into pieces, each of one origin and one token.
+/// A prompt that is cut into rows, each of one turn, and rows into pieces, each of one origin and one token. Nothing of
+/// that is kept: whoever draws it is shown row by row and piece by piece.
 pub struct View<'a> {
     pub explained: Explained<'a>,
-    pub rows: Vec<Row<'a>>,
-    pub forgeries: Vec<Forgery>,
+    marks: Marks<'a>,
 }
 
 /// A line of the prompt, or what is on it of one turn.
-pub struct Row<'a> {
+#[derive(Clone, Debug)]
+pub struct Row {
     pub owner: Owner,
     /// Whether it is the first of its turn.
     pub opens: bool,
-    pub pieces: Vec<Piece<'a>>,
+    span: Range<usize>,
+}
+
+/// What is drawn of a prompt, in order.
+pub enum Stroke<'a, 's> {
+    /// A row begins.
+    Row(&'s Row),
+    /// A piece of the row.
+    Piece(&'s Piece<'a, 's>),
+    /// The row ends.
+    End,
 }
 
 /// A run of characters that have everything in common.
-pub struct Piece<'a> {
+pub struct Piece<'a, 's> {
     pub kind: Kind,
-    pub origin: Origin,
-    /// Its characters as they are shown, in runs; marks stand for white space and for what cannot be shown.
-    pub shown: Vec<Shown>,
+    pub origin: &'s Origin,
     /// Whether a token begins here whose neighbour before is an ordinary token too.
     pub edge: bool,
-    /// The tokens that it is part of.
-    pub tokens: &'a [EncodedToken],
+    /// The ids of the tokens that it is part of.
+    pub ids: &'s [u32],
     /// Whether a training loss may touch it.
     pub learned: bool,
+    text: &'a str,
+    /// For each byte of the text, whether it is a space to be shown as a dot.
+    dots: &'s [bool],
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Characters as they are shown; marks stand for white space and for what cannot be shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub text: String,
     pub mark: bool,
 }
+
+/// So many bytes of characters are shown at once, about.
+const SHOWN: usize = 1 << 14;
 
 /// What a piece is to the eye.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,102 +81,124 @@ pub enum Kind {
 
 impl<'a> View<'a> {
     pub fn new(explained: Explained<'a>) -> View<'a> {
-        let forgeries = find_forgeries(explained.prompt, explained.encoded, explained.added);
-        let rows = cut_rows(explained, &forgeries);
-        View { explained, rows, forgeries }
+        View { explained, marks: Marks::new(explained.prompt, explained.added) }
     }
-}
 
-fn cut_rows<'a>(explained: Explained<'a>, forgeries: &[Forgery]) -> Vec<Row<'a>> {
-    let text = explained.prompt.text();
-    let turns = find_turns(explained);
-    let mut rows = Vec::new();
-    let mut pieces = Pieces::new(explained, forgeries);
-    for (at, turn) in turns.iter().enumerate() {
-        let end = turns.get(at + 1).map_or(text.len(), |next| next.start);
-        let mut start = turn.start;
-        while start < end {
-            let line = text[start..end].find('\n').map_or(end, |at| start + at + 1);
-            let pieces = pieces.cut(start..line);
-            let owner = speaker(&pieces, explained).unwrap_or_else(|| turn.owner.clone());
-            rows.push(Row { owner, opens: start == turn.start, pieces });
-            start = line;
-        }
+    /// The places where the conversation spells control tokens.
+    pub fn forgeries(&self) -> impl Iterator<Item = Forgery<'a>> {
+        self.marks.find(self.explained.prompt, self.explained.tokens)
     }
-    rows
+
+    /// The rows in order.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        let explained = self.explained;
+        let text = explained.prompt.text();
+        let mut turns = find_turns(explained).peekable();
+        let mut turn = turns.next();
+        let mut at = turn.as_ref().map_or(0, |turn| turn.start);
+        std::iter::from_fn(move || {
+            loop {
+                let owner = &turn.as_ref()?.owner;
+                let end = turns.peek().map_or(text.len(), |next| next.start);
+                if at < end {
+                    let line = text[at..end].find('\n').map_or(end, |length| at + length + 1);
+                    let span = at..line;
+                    let opens = turn.as_ref().is_some_and(|turn| turn.start == at);
+                    let owner = speaker(explained, span.clone()).unwrap_or_else(|| owner.clone());
+                    at = line;
+                    return Some(Row { owner, opens, span });
+                }
+                turn = turns.next();
+                at = turn.as_ref().map_or(at, |turn| turn.start);
+            }
+        })
+    }
+
+    /// Shows the prompt from its start to its end, and says what was seen.
+    pub fn draw(&self, mut draw: impl FnMut(Stroke<'a, '_>) -> io::Result<()>) -> io::Result<Seen> {
+        let mut seen = Seen::default();
+        let mut pieces = Pieces::new(self.explained, self.forgeries());
+        for row in self.rows() {
+            draw(Stroke::Row(&row))?;
+            pieces.cut(row.span.clone(), |piece| {
+                seen.see(piece);
+                draw(Stroke::Piece(piece))
+            })?;
+            draw(Stroke::End)?;
+        }
+        Ok(seen)
+    }
 }
 
 /// The one message that a row's values are of. A row may show another message than its turn's: a system text that is
 /// folded into the user's turn.
-fn speaker(pieces: &[Piece<'_>], explained: Explained<'_>) -> Option<Owner> {
-    let mut speaking = pieces.iter().filter_map(|piece| piece.origin.message());
+fn speaker(explained: Explained<'_>, row: Range<usize>) -> Option<Owner> {
+    let mut speaking = explained.prompt.segments_in(row).filter_map(|segment| segment.origin.message());
     let index = speaking.next()?;
     let role = explained.conversation.messages.get(index)?.role().clone();
     speaking.all(|other| other == index).then_some(Owner::Message(index, role))
 }
 
 /// Walks a prompt from its start to its end.
-struct Pieces<'a, 'f> {
+struct Pieces<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> {
     explained: Explained<'a>,
-    segments: Vec<Segment<'a>>,
-    forgeries: &'f [Forgery],
-    tokens: &'a [EncodedToken],
-    /// The first segment, forgery, token and span of loss that are not behind.
-    segment: usize,
-    forgery: usize,
+    /// The segments and forgeries that are not behind.
+    segments: Peekable<S>,
+    forgeries: Peekable<F>,
+    /// The first token and span of loss that are not behind.
     token: usize,
     loss: usize,
     /// Whether the piece before was a control token, or there was none.
     behind_control: bool,
 }
 
-impl<'a, 'f> Pieces<'a, 'f> {
-    fn new(explained: Explained<'a>, forgeries: &'f [Forgery]) -> Pieces<'a, 'f> {
-        Pieces {
-            explained,
-            segments: explained.prompt.segments().collect(),
-            forgeries,
-            tokens: explained.encoded.map_or(&[], |encoded| &encoded.tokens),
-            segment: 0,
-            forgery: 0,
-            token: 0,
-            loss: 0,
-            behind_control: true,
-        }
+impl<'a, F: Iterator<Item = Forgery<'a>>> Pieces<'a, Box<dyn Iterator<Item = Segment<'a>> + 'a>, F> {
+    fn new(explained: Explained<'a>, forgeries: F) -> Self {
+        let segments: Box<dyn Iterator<Item = Segment<'a>> + 'a> = Box::new(explained.prompt.segments());
+        let (segments, forgeries) = (segments.peekable(), forgeries.peekable());
+        Pieces { explained, segments, forgeries, token: 0, loss: 0, behind_control: true }
     }
+}
 
+impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Pieces<'a, S, F> {
     /// The pieces of the next row.
-    fn cut(&mut self, row: Range<usize>) -> Vec<Piece<'a>> {
+    fn cut(&mut self, row: Range<usize>, mut take: impl FnMut(&Piece<'a, '_>) -> io::Result<()>) -> io::Result<()> {
         let whole = self.explained.prompt.text();
         let dots = self.dotted_spaces(row.clone());
-        let mut pieces = Vec::new();
+        let mut ids = Vec::new();
         let mut start = row.start;
         while start < row.end {
             let end = self.next_cut(start).min(row.end);
-            let Some(segment) = self.segments.get(self.segment) else { break };
-            let kind = self.kind(segment, start);
+            let Some(origin) = self.segments.peek().map(|segment| segment.origin.clone()) else { break };
+            let kind = self.kind(&origin, start);
             let is_control = matches!(kind, Kind::Control | Kind::Forged);
-            let begins = self.tokens.get(self.token).is_some_and(|token| token.start == start);
-            pieces.push(Piece {
-                origin: segment.origin.clone(),
-                shown: show(&whole[start..end], &dots[start - row.start..end - row.start]),
+            let tokens = self.explained.tokens;
+            let begins = tokens.and_then(|tokens| tokens.get(self.token)).is_some_and(|token| token.start == start);
+            ids.clear();
+            if let Some(tokens) = tokens {
+                ids.extend(tokens.from(self.token).take_while(|token| token.start < end).map(|token| token.id));
+            }
+            take(&Piece {
+                origin: &origin,
+                text: &whole[start..end],
+                dots: &dots[start - row.start..end - row.start],
                 edge: begins && !is_control && !self.behind_control,
-                tokens: self.tokens_of(start..end),
+                ids: &ids,
                 learned: self.loss().is_some_and(|span| span.contains(&start)),
                 kind,
-            });
+            })?;
             self.behind_control = is_control;
             start = end;
         }
-        pieces
+        Ok(())
     }
 
-    /// For each byte of the next row, whether it is a space to be shown as a dot.
+    /// For each byte of a row, whether it is a space to be shown as a dot.
     fn dotted_spaces(&self, row: Range<usize>) -> Vec<bool> {
         let whole = self.explained.prompt.text();
         let mut dots = Vec::with_capacity(row.len());
         let mut start = row.start;
-        let inside = self.segments[self.segment..].iter().take_while(|segment| segment.start < row.end);
+        let inside = self.explained.prompt.segments_in(row.clone());
         for segment in inside.filter(|segment| matches!(segment.origin, Origin::Control(_))) {
             let end = segment.start + segment.text.len();
             if end > start {
@@ -174,21 +215,18 @@ impl<'a, 'f> Pieces<'a, 'f> {
 
     /// Where the next origin, token or forgery begins or ends behind a place; moves up to that place.
     fn next_cut(&mut self, start: usize) -> usize {
-        while self.segments.get(self.segment).is_some_and(|segment| segment.start + segment.text.len() <= start) {
-            self.segment += 1;
-        }
-        while self.forgeries.get(self.forgery).is_some_and(|forgery| forgery.span.end <= start) {
-            self.forgery += 1;
-        }
-        while self.tokens.get(self.token).is_some_and(|token| token.end <= start) {
+        while self.segments.next_if(|segment| segment.start + segment.text.len() <= start).is_some() {}
+        while self.forgeries.next_if(|forgery| forgery.span.end <= start).is_some() {}
+        let token_at = |at| self.explained.tokens.and_then(|tokens| tokens.get(at));
+        while token_at(self.token).is_some_and(|token| token.end <= start) {
             self.token += 1;
         }
-        let segment = self.segments.get(self.segment).map(|segment| segment.start + segment.text.len());
-        let forgery = self.forgeries.get(self.forgery);
+        let segment = self.segments.peek().map(|segment| segment.start + segment.text.len());
+        let forgery = self.forgeries.peek();
         let forgery =
             forgery.map(|forgery| if forgery.span.start > start { forgery.span.start } else { forgery.span.end });
-        let token =
-            self.tokens[self.token..].iter().flat_map(|token| [token.start, token.end]).find(|cut| *cut > start);
+        let tokens = self.explained.tokens.into_iter().flat_map(|tokens| tokens.from(self.token));
+        let token = tokens.flat_map(|token| [token.start, token.end]).find(|cut| *cut > start);
         while self.loss().is_some_and(|span| span.end <= start) {
             self.loss += 1;
         }
@@ -196,20 +234,17 @@ impl<'a, 'f> Pieces<'a, 'f> {
         segment.into_iter().chain(forgery).chain(token).chain(loss).min().unwrap_or(usize::MAX)
     }
 
-    fn kind(&self, segment: &Segment<'_>, start: usize) -> Kind {
-        match self.forgeries.get(self.forgery) {
+    fn kind(&mut self, origin: &Origin, start: usize) -> Kind {
+        match self.forgeries.peek() {
             Some(forgery) if forgery.span.contains(&start) && forgery.succeeded => return Kind::Forged,
             Some(forgery) if forgery.span.contains(&start) => return Kind::Spelled,
             _ => {}
         }
-        match &segment.origin {
+        let token = self.explained.tokens.and_then(|tokens| tokens.get(self.token));
+        match origin {
             Origin::Control(_) => Kind::Control,
             // A template has no list of its control tokens: the tokenizer finds them in its text.
-            Origin::Format
-                if self.tokens.get(self.token).is_some_and(|token| token.control && token.start <= start) =>
-            {
-                Kind::Control
-            }
+            Origin::Format if token.is_some_and(|token| token.control && token.start <= start) => Kind::Control,
             Origin::Format => Kind::Format,
             Origin::Message { message, .. } => {
                 let message = self.explained.conversation.messages.get(*message);
@@ -223,11 +258,30 @@ impl<'a, 'f> Pieces<'a, 'f> {
     fn loss(&self) -> Option<&'a Range<usize>> {
         self.explained.loss.unwrap_or_default().get(self.loss)
     }
+}
 
-    fn tokens_of(&self, span: Range<usize>) -> &'a [EncodedToken] {
-        let rest = &self.tokens[self.token..];
-        let touching = rest.iter().take_while(|token| token.start < span.end).count();
-        &rest[..touching]
+impl Piece<'_, '_> {
+    /// Its characters as they are shown, in runs that are not very long.
+    pub fn shown(&self) -> impl Iterator<Item = Shown> {
+        let mut characters = self.text.char_indices().peekable();
+        std::iter::from_fn(move || {
+            let mut shown: Option<Shown> = None;
+            while let Some((at, character)) = characters.peek().copied() {
+                let mark = mark_of(character).filter(|_| character != ' ' || self.dots[at]).unwrap_or_default();
+                let is_mark = !mark.is_empty();
+                let shown = match &mut shown {
+                    Some(shown) if shown.mark != is_mark || shown.text.len() >= SHOWN => break,
+                    Some(shown) => shown,
+                    none => none.insert(Shown { text: String::new(), mark: is_mark }),
+                };
+                match is_mark {
+                    true => shown.text.push_str(&mark),
+                    false => shown.text.push(character),
+                }
+                characters.next();
+            }
+            shown
+        })
     }
 }
 
@@ -241,26 +295,6 @@ fn dotted_spaces(text: &str) -> impl Iterator<Item = bool> + '_ {
     let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
     let dotted = move |at: usize| at < lead || at >= trail || is_space(at.checked_sub(1)) || is_space(Some(at + 1));
     (0..bytes.len()).map(move |at| bytes[at] == b' ' && dotted(at))
-}
-
-/// Characters as they are shown.
-fn show(text: &str, dots: &[bool]) -> Vec<Shown> {
-    let mut shown: Vec<Shown> = Vec::new();
-    for (at, character) in text.char_indices() {
-        let mark = mark_of(character).filter(|_| character != ' ' || dots[at]).unwrap_or_default();
-        let is_mark = !mark.is_empty();
-        match shown.last_mut() {
-            Some(last) if last.mark == is_mark => {}
-            _ => shown.push(Shown { text: String::new(), mark: is_mark }),
-        }
-        if let Some(last) = shown.last_mut() {
-            match is_mark {
-                true => last.text.push_str(&mark),
-                false => last.text.push(character),
-            }
-        }
-    }
-    shown
 }
 
 /// What stands for a character that is white space, steers or hides, or is one of the marks itself.

@@ -1,13 +1,13 @@
 //! JSON values that lose nothing a prompt may show: key order, the spelling of numbers, strings as they are.
 
-use std::borrow::Cow;
-use std::collections::HashMap;
-
+mod index;
+mod object;
 mod parse;
 mod place;
 mod spellings;
 mod write;
 
+pub use object::Object;
 pub use parse::{ParseError, parse};
 pub use place::{Step, key_span, span};
 pub use spellings::spellings;
@@ -39,7 +39,16 @@ pub enum Json {
 
 /// A JSON number by its spelling: `1.0`, `1e5` and integers of any size stay what they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Number(Box<str>);
+pub struct Number(Spelling);
+
+/// Most numbers are short and need no memory of their own: a list may hold one in every two bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Spelling {
+    Short { length: u8, digits: [u8; SHORT] },
+    Long(Box<str>),
+}
+
+const SHORT: usize = 14;
 
 impl Number {
     /// The number that is spelled so, if that is a JSON number.
@@ -51,25 +60,43 @@ impl Number {
         value.filter(|number| number.spelling() == spelling)
     }
 
+    /// The number of a spelling that is one.
+    fn of(spelling: &str) -> Number {
+        let mut digits = [0; SHORT];
+        Number(match digits.get_mut(..spelling.len()) {
+            Some(room) => {
+                room.copy_from_slice(spelling.as_bytes());
+                Spelling::Short { length: spelling.len() as u8, digits }
+            }
+            None => Spelling::Long(spelling.into()),
+        })
+    }
+
     /// The digits as they were written.
     pub fn spelling(&self) -> &str {
-        &self.0
+        match &self.0 {
+            Spelling::Short { length, digits } => {
+                let written = digits.get(..usize::from(*length)).unwrap_or_default();
+                std::str::from_utf8(written).expect("it was a text")
+            }
+            Spelling::Long(spelling) => spelling,
+        }
     }
 
     /// The nearest double.
     pub fn as_f64(&self) -> Option<f64> {
-        self.0.parse().ok()
+        self.spelling().parse().ok()
     }
 
     /// The value, if it is a whole number that fits.
     pub fn as_i64(&self) -> Option<i64> {
-        self.0.parse().ok()
+        self.spelling().parse().ok()
     }
 }
 
 impl From<i64> for Number {
     fn from(value: i64) -> Number {
-        Number(value.to_string().into())
+        Number::of(&value.to_string())
     }
 }
 
@@ -90,125 +117,6 @@ pub fn plain_run(bytes: &[u8]) -> usize {
         at += 16;
     }
     at + bytes[at..].iter().take_while(|byte| !is_special(**byte)).count()
-}
-
-/// A key; the ones that every conversation has need no memory of their own.
-type Key = Cow<'static, str>;
-
-/// A key as it is kept.
-fn key_of(key: String) -> Key {
-    const COMMON: [&str; 14] = [
-        "role",
-        "content",
-        "type",
-        "text",
-        "name",
-        "function",
-        "arguments",
-        "id",
-        "tool_calls",
-        "tool_call_id",
-        "parameters",
-        "properties",
-        "description",
-        "required",
-    ];
-    match COMMON.iter().find(|common| **common == key) {
-        Some(common) => Cow::Borrowed(common),
-        None => Cow::Owned(key),
-    }
-}
-
-/// Up to so many keys are searched without hashing.
-const FEW: usize = 16;
-
-/// Keys and values in their order. A key that comes twice keeps its first place and its last value, as in Python.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Object(Vec<(Key, Json)>);
-
-impl Object {
-    /// No keys.
-    pub fn new() -> Object {
-        Object::default()
-    }
-
-    /// The value of a key.
-    pub fn get(&self, key: &str) -> Option<&Json> {
-        self.0.iter().find(|(k, _)| k == key).map(|(_, value)| value)
-    }
-
-    /// Where a key stands, from 0.
-    pub fn position(&self, key: &str) -> Option<usize> {
-        self.0.iter().position(|(k, _)| k == key)
-    }
-
-    /// The value at a place.
-    #[inline]
-    pub fn value_at(&self, place: usize) -> Option<&Json> {
-        self.0.get(place).map(|(_, value)| value)
-    }
-
-    /// The value of a key, to be changed.
-    pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
-        self.0.iter_mut().find(|(k, _)| k == key).map(|(_, value)| value)
-    }
-
-    /// Sets a key: in its old place if it is there, else last.
-    pub fn insert(&mut self, key: impl Into<String>, value: Json) {
-        let key = key.into();
-        match self.0.iter_mut().find(|(k, _)| *k == key) {
-            Some(entry) => entry.1 = value,
-            None => self.0.push((key_of(key), value)),
-        }
-    }
-
-    /// Takes a key out.
-    pub fn remove(&mut self, key: &str) -> Option<Json> {
-        let at = self.0.iter().position(|(k, _)| k == key)?;
-        Some(self.0.remove(at).1)
-    }
-
-    /// Keys and values in order.
-    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
-        self.0.iter().map(|(key, value)| (key.as_ref(), value))
-    }
-
-    /// How many keys there are.
-    pub fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-}
-
-impl FromIterator<(String, Json)> for Object {
-    fn from_iter<I: IntoIterator<Item = (String, Json)>>(entries: I) -> Object {
-        let mut kept: Vec<(Key, Json)> = Vec::new();
-        // Few keys are compared one by one; many are hashed, so that a hostile object costs no square.
-        let mut places: HashMap<String, usize> = HashMap::new();
-        for (key, value) in entries {
-            if kept.len() == FEW {
-                places = kept.iter().enumerate().map(|(at, (key, _))| (key.to_string(), at)).collect();
-            }
-            let earlier = match kept.len() {
-                0..FEW => kept.iter().position(|(k, _)| *k == key),
-                _ => places.get(&key).copied(),
-            };
-            match earlier {
-                Some(at) => kept[at].1 = value,
-                None => {
-                    if kept.len() >= FEW {
-                        places.insert(key.clone(), kept.len());
-                    }
-                    kept.push((key_of(key), value));
-                }
-            }
-        }
-        Object(kept)
-    }
 }
 
 impl Json {

@@ -77,10 +77,10 @@ impl Reader<'_> {
 
     fn object(&mut self, depth: usize) -> Result<Json, String> {
         self.at += 1;
-        let mut entries = Vec::new();
+        let mut object = Object::new();
         self.skip_space();
         if self.take(b'}') {
-            return Ok(Json::Object(Object::new()));
+            return Ok(Json::Object(object));
         }
         loop {
             self.skip_space();
@@ -94,10 +94,10 @@ impl Reader<'_> {
             }
             self.skip_space();
             let value = self.value(depth + 1)?;
-            entries.push((key, value));
+            object.insert(key, value);
             self.skip_space();
             if self.take(b'}') {
-                return Ok(Json::Object(entries.into_iter().collect()));
+                return Ok(Json::Object(object));
             }
             if !self.take(b',') {
                 return Err(format!("expected `,` or `}}`, found {}", self.found()));
@@ -212,7 +212,7 @@ impl Reader<'_> {
                 return Err(format!("expected a digit in the exponent, found {}", self.found()));
             }
         }
-        Ok(Json::Number(Number(self.text[start..self.at].into())))
+        Ok(Json::Number(Number::of(&self.text[start..self.at])))
     }
 
     fn digits(&mut self) -> usize {

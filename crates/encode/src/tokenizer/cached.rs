@@ -191,6 +191,18 @@ impl Tokenizer for Cached {
         self.tokenizer.unknown()
     }
 
+    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+        if text.len() > self.memory.shard_bytes / 2 {
+            // It would not be remembered.
+            self.memory.misses.fetch_add(1, Ordering::Relaxed);
+            return self.tokenizer.encode_in_parts(text, place, take);
+        }
+        let mut tokens = Vec::new();
+        self.encode_ordinary(text, place, &mut tokens)?;
+        take(&tokens);
+        Ok(())
+    }
+
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
         self.tokenizer.encode_reference(text, place, out)
     }

@@ -27,7 +27,7 @@ use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
-use super::own::{Core, Own, Reading, Unencoded};
+use super::own::{Core, Out, Own, Reading, Unencoded};
 use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
 
 /// A tokenizer read from a `tokenizer.json`.
@@ -281,15 +281,35 @@ impl std::fmt::Debug for HuggingFace {
 
 impl Tokenizer for HuggingFace {
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
+        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Unencoded::Error(error))) => Err(error),
             Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_ordinary(text, place, out),
         }
     }
 
+    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+        let mut tokens = Vec::new();
+        let mut taken = 0;
+        let mut counted = |part: &[Token]| {
+            taken += part.len();
+            take(part);
+        };
+        let out = Out::in_parts(&mut tokens, &mut counted);
+        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, out)) {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(Unencoded::Error(error))) => Err(error),
+            Ok(Err(Unencoded::NotCovered)) | Err(_) => {
+                self.reference()?.encode_ordinary(text, place, &mut tokens)?;
+                // Both give the same tokens, so that it goes on where our own engine stopped.
+                take(tokens.get(taken..).unwrap_or_default());
+                Ok(())
+            }
+        }
+    }
+
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Reference, out)) {
+        match self.own.as_ref().map(|own| own.encode(text, place, Reading::Reference, Out::behind(out))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Unencoded::Error(error))) => Err(error),
             Ok(Err(Unencoded::NotCovered)) | Err(_) => self.reference()?.encode_reference(text, place, out),
@@ -404,11 +424,11 @@ impl Parts {
     }
 }
 
-/// Gives text that no token spans to the token before it, up to the next white space.
+/// Gives text that no token spans to the token before it, up to the next white space, or to `end` behind the last one.
 ///
 /// Where a normalizer joins a letter and the mark behind it, the crate leaves the mark out of the span.
-pub(super) fn cover_marks(text: &str, tokens: &mut [Token]) {
-    let mut next_start = text.len();
+pub(super) fn cover_marks(text: &str, end: usize, tokens: &mut [Token]) {
+    let mut next_start = end;
     let mut later: Option<(Token, usize)> = None;
     for token in tokens.iter_mut().rev() {
         let before = *token;

@@ -73,6 +73,15 @@ pub trait Tokenizer: Send + Sync {
         None
     }
 
+    /// The same, handed over in parts, so that the tokens of a long text need not all be in memory at once. After an error,
+    /// what was handed over is of no use.
+    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+        let mut tokens = Vec::new();
+        self.encode_ordinary(text, place, &mut tokens)?;
+        take(&tokens);
+        Ok(())
+    }
+
     /// Encodes as the reference does: added tokens are matched wherever they are spelled, forged or not.
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
 

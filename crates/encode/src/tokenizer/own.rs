@@ -20,7 +20,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use self::added::Added;
-use self::bpe::Bpe;
+use self::bpe::{Bpe, LONG_WORD};
 pub(super) use self::bpe::{Reading, Tables};
 use self::joints::Joints;
 pub(super) use self::normalization::Normalized;
@@ -82,44 +82,100 @@ pub(super) enum Unencoded {
     Error(Error),
 }
 
+/// So many tokens are handed over at once, where they are taken in parts.
+const PART: usize = 1 << 12;
+
+/// Where the tokens of a text go.
+pub(super) struct Out<'a> {
+    tokens: &'a mut Vec<Token>,
+    /// The first of them that is of this text and not handed over.
+    first: usize,
+    /// Whether some of the text may be in no token's span.
+    may_have_gaps: bool,
+    take: Option<&'a mut dyn FnMut(&[Token])>,
+}
+
+impl<'a> Out<'a> {
+    /// All tokens stay behind those that are there.
+    pub fn behind(tokens: &'a mut Vec<Token>) -> Self {
+        Self { first: tokens.len(), tokens, may_have_gaps: false, take: None }
+    }
+
+    /// Tokens are taken in parts, the last ones too.
+    pub fn in_parts(tokens: &'a mut Vec<Token>, take: &'a mut dyn FnMut(&[Token])) -> Self {
+        tokens.clear();
+        Self { first: 0, tokens, may_have_gaps: false, take: Some(take) }
+    }
+
+    fn is_full(&self) -> bool {
+        self.take.is_some() && self.tokens.len() >= PART
+    }
+
+    /// Hands the tokens over; the next one begins at `end`.
+    fn hand_over(&mut self, text: &str, end: usize) {
+        if self.may_have_gaps {
+            super::hugging_face::cover_marks(text, end, &mut self.tokens[self.first..]);
+        }
+        if let Some(take) = &mut self.take {
+            take(self.tokens);
+            self.tokens.clear();
+        }
+    }
+}
+
+/// A part of a text between two added tokens, as it is after normalization.
+#[derive(Clone, Copy)]
+struct Section<'a> {
+    whole: &'a str,
+    /// Where it begins in the whole text.
+    start: usize,
+    form: &'a Normalized<'a>,
+}
+
+impl Section<'_> {
+    /// A token of the normalized section where it stands in the whole text.
+    fn place(&self, token: Token) -> Token {
+        let (from, to) = self.form.original(token.start, token.end);
+        Token::covering(token.id, (from + self.start, to + self.start), self.whole)
+    }
+}
+
 impl Own {
-    /// Appends the tokens of a text, as the reference crate gives them in this reading.
-    pub fn encode(&self, text: &str, place: Place, reading: Reading, out: &mut Vec<Token>) -> Result<(), Unencoded> {
+    /// Writes the tokens of a text, as the reference crate gives them in this reading. What is in `out` when it fails is gone;
+    /// what was handed over by then are the first tokens of the text all the same.
+    pub fn encode(&self, text: &str, place: Place, reading: Reading, mut out: Out<'_>) -> Result<(), Unencoded> {
         let [raw, normalized] = match reading {
             Reading::Ordinary => &self.plain,
             Reading::Reference => self.core.added.as_ref().ok_or(Unencoded::NotCovered)?,
         };
-        let first = out.len();
-        let mut may_have_gaps = self.drops_text();
+        // Places are kept in 32 bits, and composing makes up to three bytes of one.
+        let longest = if self.core.composes { u32::MAX / 4 } else { u32::MAX };
+        if text.len() > longest as usize {
+            return Err(Unencoded::NotCovered);
+        }
+        out.may_have_gaps = self.drops_text();
         let result = self.owner.with_memory(|memory| {
             raw.split(text, |id, start, end| {
                 if let Some(id) = id {
-                    out.push(Token { id, start, end });
+                    out.tokens.push(Token { id, start, end });
                     return Ok(());
                 }
-                let section = &text[start..end];
-                let first = out.len();
-                let form = self.form(section);
+                let form = self.form(&text[start..end]);
+                let section = Section { whole: text, start, form: &form };
+                out.may_have_gaps |= form.is_changed();
                 normalized.split(&form.text, |id, from, to| {
                     if let Some(id) = id {
-                        out.push(Token { id, start: from, end: to });
+                        out.tokens.push(section.place(Token { id, start: from, end: to }));
                         return Ok(());
                     }
                     let is_first = place == Place::Start && start + form.original(from, to).0 == 0;
-                    self.encode_part(&form.text, (from, to), is_first, reading, memory, out)
-                })?;
-                for token in &mut out[first..] {
-                    let (from, to) = form.original(token.start, token.end);
-                    *token = Token::covering(token.id, (from + start, to + start), text);
-                }
-                may_have_gaps |= form.is_changed();
-                Ok(())
+                    self.encode_part(section, (from, to), is_first, reading, memory, &mut out)
+                })
             })
         });
-        if result.is_err() {
-            out.truncate(first);
-        } else if may_have_gaps {
-            super::hugging_face::cover_marks(text, &mut out[first..]);
+        match result {
+            Ok(()) => out.hand_over(text, text.len()),
+            Err(_) => out.tokens.truncate(out.first),
         }
         result
     }
@@ -149,24 +205,58 @@ impl Own {
 
     fn encode_part(
         &self,
-        text: &str,
+        section: Section<'_>,
         (start, end): (usize, usize),
         is_first: bool,
         reading: Reading,
         memory: &mut Memory,
-        out: &mut Vec<Token>,
+        out: &mut Out<'_>,
     ) -> Result<(), Unencoded> {
-        let part = &text[start..end];
+        let part = &section.form.text[start..end];
+        let place = |tokens: &mut [Token]| {
+            for token in tokens {
+                *token = section.place(Token { id: token.id, start: token.start + start, end: token.end + start });
+            }
+        };
         let mut prefix = self.prefix_of(part, is_first);
-        let from = out.len();
+        let mut from = out.tokens.len();
         let mut failed = None;
-        let mut visit = |start, end| {
+        // Before a token or word that begins there in the part.
+        let hand_over = |out: &mut Out<'_>, from: &mut usize, next: usize| {
+            place(&mut out.tokens[*from..]);
+            *from = out.tokens.len();
+            let next = section.start + section.form.original(start + next, start + next + 1).0;
+            // Not between tokens that share a character.
+            if out.tokens.last().is_some_and(|last| last.end <= next) {
+                out.hand_over(section.whole, next);
+                *from = 0;
+            }
+        };
+        let mut visit = |word: usize, behind: usize| {
             if failed.is_some() {
                 return;
             }
+            if out.is_full() {
+                hand_over(out, &mut from, word);
+            }
+            let is_long = out.take.is_some() && behind - word > LONG_WORD;
+            let mut take = |token: Token| {
+                if out.is_full() {
+                    hand_over(out, &mut from, token.start);
+                }
+                out.tokens.push(token);
+            };
             let encoded = match prefix.take() {
-                Some(prefix) => self.encode_prefixed(prefix, &part[start..end], reading, memory, out),
-                None => self.bpe.encode_word(part, (start, end), reading, memory, out),
+                Some(prefix) if is_long => {
+                    let (text, shift) = (format!("{prefix}{}", &part[word..behind]), prefix.len_utf8());
+                    self.bpe.encode_long_word(&text, (0, text.len()), reading, memory, |token| {
+                        let (start, end) = (token.start.saturating_sub(shift), token.end.saturating_sub(shift));
+                        take(Token { start, end, ..token });
+                    })
+                }
+                Some(prefix) => self.encode_prefixed(prefix, &part[word..behind], reading, memory, out.tokens),
+                None if is_long => self.bpe.encode_long_word(part, (word, behind), reading, memory, take),
+                None => self.bpe.encode_word(part, (word, behind), reading, memory, out.tokens),
             };
             failed = encoded.err();
         };
@@ -178,10 +268,7 @@ impl Own {
         match failed {
             Some(error) => Err(Unencoded::Error(error)),
             None => {
-                for token in &mut out[from..] {
-                    token.start += start;
-                    token.end += start;
-                }
+                place(&mut out.tokens[from..]);
                 Ok(())
             }
         }

@@ -138,12 +138,19 @@ impl SentencePiece {
         Self { takes_words: false, ..self }
     }
 
-    fn encode(&self, text: &str, sections: &Sections, reading: &Reading, mut place: Place, out: &mut Vec<Token>) {
+    fn encode(
+        &self,
+        text: &str,
+        sections: &Sections,
+        reading: &Reading,
+        mut place: Place,
+        take: &mut dyn FnMut(&[Token]),
+    ) {
         for section in sections.split(text) {
             match section {
-                Section::Token { id, start, end } => out.push(Token { id, start, end }),
+                Section::Token { id, start, end } => take(&[Token { id, start, end }]),
                 Section::Text { start, end } => {
-                    self.encode_section(&text[start..end], start, reading, self.prefix_at(place), out);
+                    self.encode_section(&text[start..end], start, reading, self.prefix_at(place), take);
                 }
             }
             place = Place::Inside;
@@ -151,24 +158,39 @@ impl SentencePiece {
     }
 
     /// One sentencepiece call: the text must hold nothing that the caller wants matched outside of it.
-    fn encode_section(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
+    fn encode_section(
+        &self,
+        text: &str,
+        base: usize,
+        reading: &Reading,
+        prefix: Prefix,
+        take: &mut dyn FnMut(&[Token]),
+    ) {
         let words = reading.words.get_or_init(|| Words::new(&self.shared.model, reading));
+        let mut taken = 0;
         if let (true, Some(words), Some(cuts)) = (self.takes_words, words, &reading.cuts) {
-            let first = out.len();
             let prefix = self.shared.normalizer.add_dummy_prefix && prefix == Prefix::AsTheModelSays;
-            if words.encode(text, cuts, prefix, out).is_ok() {
-                for token in &mut out[first..] {
+            let mut placed = Vec::new();
+            let encoded = words.encode(text, cuts, prefix, &mut |tokens| {
+                placed.clear();
+                placed.extend(tokens.iter().map(|token| {
                     let covering = Token::covering(token.id, (token.start, token.end), text);
-                    *token = Token { start: base + covering.start, end: base + covering.end, ..covering };
-                }
+                    Token { start: base + covering.start, end: base + covering.end, ..covering }
+                }));
+                taken += placed.len();
+                take(&placed);
+            });
+            if encoded.is_ok() {
                 return;
             }
-            out.truncate(first);
         }
-        self.encode_step_by_step(text, base, reading, prefix, out);
+        // Both ways give the same tokens, so that this one goes on where the other stopped.
+        let tokens = self.encode_step_by_step(text, base, reading, prefix);
+        take(tokens.get(taken..).unwrap_or_default());
     }
 
-    fn encode_step_by_step(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix, out: &mut Vec<Token>) {
+    fn encode_step_by_step(&self, text: &str, base: usize, reading: &Reading, prefix: Prefix) -> Vec<Token> {
+        let mut out: Vec<Token> = Vec::new();
         let normalized = self.shared.normalizer.normalize(text, &reading.matched, prefix);
         let found = match &self.shared.encoder {
             Encoder::Bpe(bpe) => bpe.encode(&normalized.text, &self.shared.model, reading),
@@ -196,6 +218,7 @@ impl SentencePiece {
             }
             was_unknown = piece.is_none();
         }
+        out
     }
 
     fn prefix_at(&self, place: Place) -> Prefix {
@@ -214,12 +237,19 @@ impl std::fmt::Debug for SentencePiece {
 
 impl Tokenizer for SentencePiece {
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        self.encode(text, &self.plain_sections, &self.ordinary, place, out);
+        self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| out.extend_from_slice(tokens));
+        Ok(())
+    }
+
+    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+        self.encode(text, &self.plain_sections, &self.ordinary, place, take);
         Ok(())
     }
 
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        self.encode(text, &self.shared.sections, &self.shared.reference, place, out);
+        self.encode(text, &self.shared.sections, &self.shared.reference, place, &mut |tokens| {
+            out.extend_from_slice(tokens)
+        });
         Ok(())
     }
 

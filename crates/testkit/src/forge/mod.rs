@@ -25,7 +25,7 @@ use std::thread;
 pub use marks::Marks;
 pub use plan::{Plan, Templates, Tokenizers};
 pub use property::{Outcome, check};
-pub use small::{small_templates, small_tokenizers};
+pub use small::{small_templates, small_tokenizer_files, small_tokenizers};
 pub use subject::{Subject, Voice};
 pub use summary::{Failure, Summary};
 

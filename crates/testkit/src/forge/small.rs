@@ -72,6 +72,27 @@ pub fn small_templates() -> Vec<(&'static str, &'static str)> {
 
 /// Tokenizers, each with its name. All of them have the same control tokens.
 pub fn small_tokenizers() -> Vec<(&'static str, Arc<dyn Tokenizer>)> {
+    let bytes = || file(&byte_level(), Json::Null, of("ByteLevel", BYTE_LEVEL), &|_| {});
+    let by_config = br#"{"eos_token": "<|im_end|>", "bos_token": "<s>", "unk_token": "</s>"}"#;
+    let listed = br#"{"chat_control_tokens": ["<|im_end|>", "<think>"]}"#;
+    let beside = [
+        // Its opening and closing tokens are words of the vocabulary that the config alone names.
+        ("named", without(bytes(), &["<|im_end|>", "<s>", "</s>"]), Some(&by_config[..])),
+        ("listed", bytes(), Some(&listed[..])),
+        ("vocabulary", adding(bytes()), None),
+        ("replacing", file(&byte_level(), replacing(), of("ByteLevel", BYTE_LEVEL), &|_| {}), None),
+    ];
+    let read = |(name, bytes, config): (&'static str, Vec<u8>, Option<&[u8]>)| {
+        let tokenizer = HuggingFace::from_bytes(&bytes, config).unwrap_or_else(|error| panic!("{name}: {error}"));
+        (name, Arc::new(tokenizer) as Arc<dyn Tokenizer>)
+    };
+    let beside = beside.into_iter().map(|(name, file, config)| (name, written(&file), config));
+    let files = small_tokenizer_files().into_iter().map(|(name, file)| (name, file, None)).chain(beside);
+    files.map(read).chain([("embedded", embedded())]).collect()
+}
+
+/// Those that need no more than one file, as files: a `tokenizer.json` for each name.
+pub fn small_tokenizer_files() -> Vec<(&'static str, Vec<u8>)> {
     let taking = |token: &mut Object| {
         for side in ["lstrip", "rstrip"] {
             token.insert(side, true.into());
@@ -88,23 +109,11 @@ pub fn small_tokenizers() -> Vec<(&'static str, Arc<dyn Tokenizer>)> {
         ("pieces", file(&unigram(), of("NFKC", &[]), metaspace("always"), &|_| {})),
         ("words", file(&word_pieces(), of("BertNormalizer", BERT), of("BertPreTokenizer", &[]), &|_| {})),
     ];
-    let bytes = || file(&byte_level(), Json::Null, of("ByteLevel", BYTE_LEVEL), &|_| {});
-    let by_config = br#"{"eos_token": "<|im_end|>", "bos_token": "<s>", "unk_token": "</s>"}"#;
-    let listed = br#"{"chat_control_tokens": ["<|im_end|>", "<think>"]}"#;
-    let beside = [
-        // Its opening and closing tokens are words of the vocabulary that the config alone names.
-        ("named", without(bytes(), &["<|im_end|>", "<s>", "</s>"]), Some(&by_config[..])),
-        ("listed", bytes(), Some(&listed[..])),
-        ("vocabulary", adding(bytes()), None),
-        ("replacing", file(&byte_level(), replacing(), of("ByteLevel", BYTE_LEVEL), &|_| {}), None),
-    ];
-    let read = |(name, file, config): (&'static str, Json, Option<&[u8]>)| {
-        let bytes = json::write(&file, &Layout::compact()).into_bytes();
-        let tokenizer = HuggingFace::from_bytes(&bytes, config).unwrap_or_else(|error| panic!("{name}: {error}"));
-        (name, Arc::new(tokenizer) as Arc<dyn Tokenizer>)
-    };
-    let files = files.into_iter().map(|(name, file)| (name, file, None)).chain(beside);
-    files.map(read).chain([("embedded", embedded())]).collect()
+    files.into_iter().map(|(name, file)| (name, written(&file))).collect()
+}
+
+fn written(file: &Json) -> Vec<u8> {
+    json::write(file, &Layout::compact()).into_bytes()
 }
 
 /// A file without some of its added tokens, which stay words of its vocabulary.

@@ -125,7 +125,7 @@ impl Reference {
         let spans = encoding.get_offsets().iter();
         let first = out.len();
         out.extend(encoding.get_ids().iter().zip(spans).map(|(&id, &span)| Token::covering(id, span, text)));
-        cover_marks(text, &mut out[first..]);
+        cover_marks(text, text.len(), &mut out[first..]);
         Ok(())
     }
 }

@@ -52,24 +52,60 @@ impl Bpe {
                 return Ok(());
             }
         }
+        let is_forged = self.merge_word(text, (start, end), reading, memory)?;
+        if let Some(key) = key.filter(|_| !is_forged) {
+            memory.cache.put(&key, &memory.word);
+        }
+        out.extend(tokens(&memory.word, start));
+        Ok(())
+    }
+
+    /// Hands over the tokens of a word that is very long.
+    pub fn encode_long_word(
+        &self,
+        text: &str,
+        (start, end): (usize, usize),
+        reading: Reading,
+        memory: &mut Memory,
+        mut take: impl FnMut(Token),
+    ) -> Result<(), Error> {
+        let merged = self.merge_word(text, (start, end), reading, memory);
+        // Its memory is not kept for words to come, and what is handed over is given back block by block.
+        let Symbols { mut ids, mut ends, .. } = std::mem::take(&mut memory.word);
+        merged?;
+        ids.reverse();
+        ends.reverse();
+        let mut from = start;
+        while let (Some(id), Some(end)) = (ids.pop(), ends.pop()) {
+            let token = Token { id, start: from, end: start + end as usize };
+            from = token.end;
+            take(token);
+            if ids.len() % LONG_WORD == 0 {
+                ids.shrink_to_fit();
+                ends.shrink_to_fit();
+            }
+        }
+        Ok(())
+    }
+
+    /// Merges a word, and says whether it spells a token that is not for text.
+    #[inline]
+    fn merge_word(
+        &self,
+        text: &str,
+        (start, end): (usize, usize),
+        reading: Reading,
+        memory: &mut Memory,
+    ) -> Result<bool, Error> {
         let bytes = text.as_bytes().get(start..end).unwrap_or_default();
         let word = &mut memory.word;
         self.tokenize(bytes, word);
-        if self.any_forged(bytes, word) {
-            // What the two readings see differently is not kept.
-            if reading == Reading::Ordinary {
-                self.cut_forged(bytes, word)?;
-            }
-        } else if let Some(key) = &key {
-            memory.cache.put(key, word);
+        let is_forged = self.any_forged(bytes, word);
+        // What the two readings see differently is not kept.
+        if is_forged && reading == Reading::Ordinary {
+            self.cut_forged(bytes, word)?;
         }
-        let mut from = start;
-        out.extend(word.ids.iter().zip(&word.ends).map(|(&id, &end)| {
-            let token = Token { id, start: from, end: start + end as usize };
-            from = token.end;
-            token
-        }));
-        Ok(())
+        Ok(is_forged)
     }
 
     fn tokenize(&self, bytes: &[u8], word: &mut Symbols) {
@@ -125,6 +161,19 @@ impl Bpe {
         }
         Ok(cuts)
     }
+}
+
+/// Words of so many bytes are long: their tokens are handed over before all of them are there.
+pub(in crate::tokenizer) const LONG_WORD: usize = 1 << 15;
+
+/// The tokens of a word that begins at a byte.
+fn tokens(word: &Symbols, start: usize) -> impl Iterator<Item = Token> + '_ {
+    let mut from = start;
+    word.ids.iter().zip(&word.ends).map(move |(&id, &end)| {
+        let token = Token { id, start: from, end: start + end as usize };
+        from = token.end;
+        token
+    })
 }
 
 fn parts(word: &Symbols) -> impl Iterator<Item = (u32, usize, usize)> + '_ {

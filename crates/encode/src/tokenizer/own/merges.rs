@@ -158,7 +158,7 @@ impl Merges {
         let symbols = std::mem::take(&mut word.ids);
         let bytes = std::mem::take(&mut word.ends);
         // The tokens so far, and the symbol behind each.
-        let (mut ids, mut edges) = (Vec::new(), Vec::new());
+        let (mut ids, mut edges): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let (mut size, mut wrong) = (WINDOW, 1);
         // The token and its end that the window before had where this one starts.
         let mut expected = None;
@@ -188,9 +188,8 @@ impl Merges {
             expected = word.ids.get(sure).copied().zip(word.ends.get(sure).copied());
             (size, wrong) = (WINDOW, 1);
         }
-        word.clear();
-        word.ends.extend(edges.iter().map(|&edge| bytes[edge as usize - 1]));
-        word.ids = ids;
+        edges.iter_mut().for_each(|edge| *edge = bytes[*edge as usize - 1]);
+        (word.ids, word.ends) = (ids, edges);
     }
 
     /// Whether the last token so far and a first one behind it are what merging gives for the two.

@@ -11,15 +11,24 @@ pub(in crate::tokenizer) struct Normalized<'a> {
     runs: Vec<Run>,
 }
 
-/// A stretch of normalized text.
+/// A stretch of normalized text. Its places are kept in 32 bits, as texts with very many of them are long.
 struct Run {
     /// The first normalized byte of it.
-    at: usize,
+    at: u32,
     /// The original byte that this one is.
-    original: usize,
-    /// For a character that composing gave: the end of the original text that all of it stands for.
-    end: Option<usize>,
+    original: u32,
+    /// For a character that composing gave: the end of the original text that all of it stands for; else `NONE`.
+    end: u32,
 }
+
+impl Run {
+    /// Of a text of less than 4 GiB, as the caller has seen to.
+    fn new(at: usize, original: usize, end: Option<usize>) -> Run {
+        Run { at: at as u32, original: original as u32, end: end.map_or(NONE, |end| end as u32) }
+    }
+}
+
+const NONE: u32 = u32::MAX;
 
 impl<'a> Normalized<'a> {
     /// The text as it is.
@@ -44,7 +53,7 @@ impl<'a> Normalized<'a> {
                 out.clear();
             }
             if copied < start {
-                normalized.runs.push(Run { at: out.len(), original: copied, end: None });
+                normalized.runs.push(Run::new(out.len(), copied, None));
                 out.push_str(&text[copied..start]);
             }
             let mut left = text[start..end].char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8()));
@@ -56,14 +65,14 @@ impl<'a> Normalized<'a> {
                     span = left.next().unwrap_or(last);
                     last = (change..0).fold(span, |last, _| left.next().unwrap_or(last));
                 }
-                normalized.runs.push(Run { at: out.len(), original: span.0, end: Some(span.1) });
+                normalized.runs.push(Run::new(out.len(), span.0, Some(span.1)));
                 out.push(c);
             }
             copied = end;
         }
         if !normalized.runs.is_empty() && copied < text.len() {
             let out = normalized.text.to_mut();
-            normalized.runs.push(Run { at: out.len(), original: copied, end: None });
+            normalized.runs.push(Run::new(out.len(), copied, None));
             out.push_str(&text[copied..]);
         }
         normalized
@@ -79,20 +88,20 @@ impl<'a> Normalized<'a> {
             return (start, end);
         }
         let from = match self.run(start) {
-            Some(Run { original, end: Some(_), .. }) => *original,
-            Some(run) => run.original + (start - run.at),
+            Some(run) if run.end != NONE => run.original as usize,
+            Some(run) => run.original as usize + (start - run.at as usize),
             None => start,
         };
         let to = match self.run(end.saturating_sub(1)) {
-            Some(Run { end: Some(to), .. }) => *to,
-            Some(run) => run.original + (end - run.at),
+            Some(run) if run.end != NONE => run.end as usize,
+            Some(run) => run.original as usize + (end - run.at as usize),
             None => end,
         };
         (from, to)
     }
 
     fn run(&self, at: usize) -> Option<&Run> {
-        self.runs.get(self.runs.partition_point(|run| run.at <= at).checked_sub(1)?)
+        self.runs.get(self.runs.partition_point(|run| run.at as usize <= at).checked_sub(1)?)
     }
 }
 

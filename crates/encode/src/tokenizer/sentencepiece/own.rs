@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::super::own::Owner;
 use super::super::own::added::Added;
 use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::own::bpe::{Bpe, Reading as Guard, Tables};
+use super::super::own::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
 use super::super::own::forged::Forged;
 use super::super::own::joints::Joints;
 use super::super::own::merges::Merges;
@@ -24,6 +24,22 @@ pub(super) struct Words {
     joints: Joints,
     bpe: Bpe,
     owner: Owner,
+}
+
+/// So many tokens are handed over at once.
+const PART: usize = 1 << 12;
+
+/// Where the tokens of a section go.
+struct Out<'a> {
+    tokens: Vec<Token>,
+    take: &'a mut dyn FnMut(&[Token]),
+}
+
+impl Out<'_> {
+    fn hand_over(&mut self) {
+        (self.take)(&self.tokens);
+        self.tokens.clear();
+    }
 }
 
 impl Words {
@@ -77,20 +93,29 @@ impl Words {
         Some(Self { joints, bpe, owner: Owner::new() })
     }
 
-    /// Appends the tokens of a section, cut at user-defined pieces; `prefix` says whether a space is put before it.
-    pub fn encode(&self, text: &str, matched: &Added, prefix: bool, out: &mut Vec<Token>) -> Result<(), Error> {
+    /// Hands over the tokens of a section in parts, cut at user-defined pieces; `prefix` says whether a space is put before it.
+    pub fn encode(
+        &self,
+        text: &str,
+        matched: &Added,
+        prefix: bool,
+        take: &mut dyn FnMut(&[Token]),
+    ) -> Result<(), Error> {
         self.owner.with_memory(|memory| {
+            let mut out = Out { tokens: Vec::new(), take };
             let mut prefix = prefix.then_some(SPACE);
-            matched.split(text, |id, start, end| match id {
-                None => self.encode_part(text, (start, end), &mut prefix, memory, out),
+            let result = matched.split(text, |id, start, end| match id {
+                None => self.encode_part(text, (start, end), &mut prefix, memory, &mut out),
                 Some(id) => {
                     if let Some(space) = prefix.take() {
-                        self.encode_prefixed(space, "", memory, out)?;
+                        self.encode_prefixed(space, "", memory, &mut out.tokens)?;
                     }
-                    out.push(Token { id, start, end });
+                    out.tokens.push(Token { id, start, end });
                     Ok(())
                 }
-            })
+            });
+            out.hand_over();
+            result
         })
     }
 
@@ -100,23 +125,42 @@ impl Words {
         (start, end): (usize, usize),
         prefix: &mut Option<char>,
         memory: &mut Memory,
-        out: &mut Vec<Token>,
+        out: &mut Out<'_>,
     ) -> Result<(), Error> {
         let part = &text[start..end];
-        let first = out.len();
+        let mut first = out.tokens.len();
+        let place = |tokens: &mut [Token]| {
+            for token in tokens {
+                token.start += start;
+                token.end += start;
+            }
+        };
         let mut result = Ok(());
         self.joints.split(part, false, |from, to| {
-            if result.is_ok() {
-                result = match prefix.take() {
-                    Some(space) => self.encode_prefixed(space, &part[from..to], memory, out),
-                    None => self.bpe.encode_word(part, (from, to), Guard::Reference, memory, out),
-                };
+            if result.is_err() {
+                return;
             }
+            if out.tokens.len() >= PART {
+                place(&mut out.tokens[first..]);
+                out.hand_over();
+                first = 0;
+            }
+            result = match prefix.take() {
+                Some(space) => self.encode_prefixed(space, &part[from..to], memory, &mut out.tokens),
+                None if to - from > LONG_WORD => {
+                    self.bpe.encode_long_word(part, (from, to), Guard::Reference, memory, |token| {
+                        if out.tokens.len() >= PART {
+                            place(&mut out.tokens[first..]);
+                            out.hand_over();
+                            first = 0;
+                        }
+                        out.tokens.push(token);
+                    })
+                }
+                None => self.bpe.encode_word(part, (from, to), Guard::Reference, memory, &mut out.tokens),
+            };
         });
-        for token in &mut out[first..] {
-            token.start += start;
-            token.end += start;
-        }
+        place(&mut out.tokens[first..]);
         result
     }
 

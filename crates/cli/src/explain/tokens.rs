@@ -1,0 +1,84 @@
+use rolecall::{EncodedToken, Prompt};
+
+use crate::refusal::Refusal;
+
+/// The tokens of a prompt, twelve bytes each: a prompt may have one for each byte. They stand in blocks, none of which is ever
+/// copied to a larger one.
+#[derive(Debug)]
+pub struct Tokens {
+    blocks: Vec<Vec<Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    /// With the highest bit set for a control token; ids are smaller than that.
+    id: u32,
+    start: u32,
+    end: u32,
+}
+
+const CONTROL: u32 = 1 << 31;
+
+/// Tokens of a block.
+const BLOCK: usize = 1 << 14;
+
+impl Tokens {
+    /// No tokens yet; of this prompt, whose every place must fit.
+    pub fn of(prompt: &Prompt) -> Result<Tokens, Refusal> {
+        let bytes = prompt.text().len();
+        match u32::try_from(bytes) {
+            Ok(_) => Ok(Tokens { blocks: Vec::new() }),
+            Err(_) => Err(Refusal::TooLongForTokens { bytes }),
+        }
+    }
+
+    pub fn push(&mut self, token: EncodedToken) {
+        let flag = if token.control { CONTROL } else { 0 };
+        let entry = Entry { id: token.id | flag, start: token.start as u32, end: token.end as u32 };
+        match self.blocks.last_mut().filter(|block| block.len() < BLOCK) {
+            Some(block) => block.push(entry),
+            None => {
+                let mut block = Vec::with_capacity(BLOCK);
+                block.push(entry);
+                self.blocks.push(block);
+            }
+        }
+    }
+
+    pub fn get(&self, at: usize) -> Option<EncodedToken> {
+        self.blocks.get(at / BLOCK)?.get(at % BLOCK).map(Entry::token)
+    }
+
+    pub fn len(&self) -> usize {
+        self.blocks.last().map_or(0, |last| (self.blocks.len() - 1) * BLOCK + last.len())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = EncodedToken> {
+        self.from(0)
+    }
+
+    /// The tokens from one on.
+    pub fn from(&self, first: usize) -> impl Iterator<Item = EncodedToken> {
+        let blocks = self.blocks.get(first / BLOCK..).unwrap_or_default().iter();
+        blocks.flatten().skip(first % BLOCK).map(Entry::token)
+    }
+
+    /// The tokens that end behind a byte.
+    pub fn behind(&self, byte: usize) -> impl Iterator<Item = EncodedToken> {
+        let ends_before = |entry: &Entry| entry.end as usize <= byte;
+        let block = self.blocks.partition_point(|block| block.last().is_some_and(ends_before));
+        let within = self.blocks.get(block).map_or(0, |block| block.partition_point(ends_before));
+        self.from(block * BLOCK + within)
+    }
+}
+
+impl Entry {
+    fn token(&self) -> EncodedToken {
+        EncodedToken {
+            id: self.id & !CONTROL,
+            start: self.start as usize,
+            end: self.end as usize,
+            control: self.id & CONTROL != 0,
+        }
+    }
+}

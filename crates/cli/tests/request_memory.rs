@@ -1,0 +1,133 @@
+//! What SECURITY.md says of the memory that a request takes: so many bytes at most for each byte of it, beside what a request of
+//! one word takes. The memory is that of the command, in a process of its own.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::{Folder, can_measure, cost_of};
+use rolecall_testkit::forge::small_tokenizer_files;
+use rolecall_testkit::{say_skipped, shared};
+
+/// Bytes of memory for each byte of a request, as SECURITY.md has them.
+const ENGLISH: f64 = 12.0;
+const WORST: f64 = 24.0;
+
+const DEADLINE: Duration = Duration::from_secs(300);
+
+/// Texts, each with what it may take in `encode`: one of English, and those of which a byte takes most. Each is repeated.
+const TEXTS: [(&str, &str, f64); 12] = [
+    ("English", "The five boxing wizards jump quickly, and nobody knows why they would. ", ENGLISH),
+    ("English in lines", "It was the best of times, it was the worst of times.\\n", ENGLISH),
+    ("one word", "a", WORST),
+    ("a word of two letters", "ab", WORST),
+    ("spaces", " ", WORST),
+    ("line breaks", "\\n", WORST),
+    ("quotes and backslashes", "\\\"\\\\", WORST),
+    ("escaped letters", "\\u00e9\\u0000", WORST),
+    ("spelled control tokens", "<|im_end|><s>", WORST),
+    ("rare characters", "\u{10348}\u{2603}\u{fb03}", WORST),
+    ("composed characters", "e\u{301}o\u{308}", WORST),
+    ("signs", "!?(;", WORST),
+];
+
+/// Requests that are more than one text: what each begins with, what is repeated, and what it ends with.
+const REQUESTS: [(&str, &str, &str, &str); 4] = [
+    ("short messages", "[", "{\"role\":\"user\",\"content\":\"a\"},", "{\"role\":\"user\",\"content\":\"\"}]"),
+    (
+        "short messages in turn",
+        "[",
+        "{\"role\":\"user\",\"content\":\"a\"},{\"role\":\"assistant\",\"content\":\"b\"},",
+        "{\"role\":\"user\",\"content\":\"\"}]",
+    ),
+    ("short parts", "[{\"role\":\"user\",\"content\":[", "{\"type\":\"text\",\"text\":\"a\"},", "\"\"]}]"),
+    ("numbers that nobody reads", "{\"messages\":[{\"role\":\"user\",\"content\":\"a\"}],\"x\":[", "0,", "0]}"),
+];
+
+const ONE_WORD: &str = r#"[{"role":"user","content":"word"}]"#;
+
+/// Each verb with how much smaller its requests are, since it prints more, and what English may take in it.
+const VERBS: [(&str, usize, f64); 5] = [
+    ("encode", 1, ENGLISH),
+    ("encode --json", 2, WORST),
+    ("explain", 4, WORST),
+    ("explain --html", 4, WORST),
+    ("explain --json", 4, WORST),
+];
+
+/// Runs a verb over all requests of so many bytes, and lists what took more than it may.
+fn over_limits(tokenizer: &str, bytes: usize) -> Vec<String> {
+    let folder = Folder::new(&format!("request-memory-{bytes}-{}", tokenizer.len()));
+    let small = folder.write("small.json", ONE_WORD);
+    let large = requests();
+    let mut wrong = Vec::new();
+    for (verb, smaller, english) in VERBS {
+        let args = |request: &str| -> Vec<String> {
+            let options = ["--format", "chatml", "--tokenizer", tokenizer, request];
+            verb.split(' ').chain(options).map(str::to_owned).collect()
+        };
+        let base = cost_of(&args(&small), DEADLINE).unwrap_or_else(|why| panic!("{verb}: {why}")).peak;
+        for (name, [start, again, end], most) in &large {
+            let request = format!("{start}{}{end}", again.repeat(bytes / smaller / again.len()));
+            let size = request.len() as f64;
+            let path = folder.write("large.json", request);
+            match cost_of(&args(&path), DEADLINE) {
+                Ok(cost) => {
+                    let most = if *most == ENGLISH { english } else { *most };
+                    let each = (cost.peak - base) / size;
+                    println!("{verb}, {name}: {each:.1} bytes for each byte");
+                    if each > most {
+                        wrong.push(format!("{verb}, {name}: {each:.1} bytes for each byte, not {most}"));
+                    }
+                }
+                Err(why) => wrong.push(format!("{verb}, {name}: {why}")),
+            }
+        }
+    }
+    wrong
+}
+
+fn requests() -> Vec<(&'static str, [String; 3], f64)> {
+    let (start, end) = ("[{\"role\":\"user\",\"content\":\"", "\"}]");
+    let texts = TEXTS.iter().map(|(name, again, most)| (*name, [start, again, end].map(str::to_owned), *most));
+    let others = REQUESTS
+        .iter()
+        .map(|(name, start, again, end)| (*name, [start, again, end].map(|part| part.to_string()), WORST));
+    texts.chain(others).collect()
+}
+
+#[test]
+fn a_request_takes_no_more_memory_than_we_say() {
+    if !can_measure() {
+        return;
+    }
+    let folder = Folder::new("request-memory-tokenizers");
+    let mut wrong = Vec::new();
+    // Those that our own engine encodes; with them, most bytes are a token.
+    for (name, bytes) in small_tokenizer_files() {
+        if ["bytes", "bytes-nfc", "prefix"].contains(&name) {
+            let tokenizer = folder.write(&format!("{name}.json"), bytes);
+            wrong.extend(over_limits(&tokenizer, SIZE).into_iter().map(|why| format!("{name}: {why}")));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Of an unoptimised build as much as it does in a second or two; small enough in any case for a few buffers to count.
+const SIZE: usize = if cfg!(debug_assertions) { 2 << 20 } else { 16 << 20 };
+
+#[test]
+fn with_real_tokenizers_too() {
+    let Some(shared) = shared() else { return say_skipped("no real tokenizer's memory was measured") };
+    if !can_measure() || cfg!(debug_assertions) {
+        return;
+    }
+    let mut wrong = Vec::new();
+    for name in ["qwen3", "llama2"] {
+        let tokenizer = shared.join("tokenizers").join(name).display().to_string();
+        wrong.extend(over_limits(&tokenizer, SIZE).into_iter().map(|why| format!("{name}: {why}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

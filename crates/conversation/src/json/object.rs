@@ -1,0 +1,170 @@
+use std::borrow::Cow;
+
+use super::Json;
+use super::index::Index;
+
+/// A key; the ones that every conversation has need no memory of their own.
+type Key = Cow<'static, str>;
+
+/// A key as it is kept.
+fn key_of(key: String) -> Key {
+    const COMMON: [&str; 14] = [
+        "role",
+        "content",
+        "type",
+        "text",
+        "name",
+        "function",
+        "arguments",
+        "id",
+        "tool_calls",
+        "tool_call_id",
+        "parameters",
+        "properties",
+        "description",
+        "required",
+    ];
+    match COMMON.iter().find(|common| **common == key) {
+        Some(common) => Cow::Borrowed(common),
+        None => Cow::Owned(key),
+    }
+}
+
+/// Up to so many keys are searched one by one; more have an index.
+const FEW: usize = 16;
+
+/// Keys and values in their order. A key that comes twice keeps its first place and its last value, as in Python.
+///
+/// Finding and setting a key takes the same time however many keys there are; taking one out does not.
+#[derive(Clone, Debug, Default)]
+pub struct Object {
+    entries: Vec<(Key, Json)>,
+    /// Where the keys stand, if they are more than a few.
+    index: Option<Box<Index>>,
+}
+
+impl PartialEq for Object {
+    fn eq(&self, other: &Object) -> bool {
+        self.entries == other.entries
+    }
+}
+
+impl Object {
+    /// No keys.
+    pub fn new() -> Object {
+        Object::default()
+    }
+
+    /// The value of a key.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        self.position(key).map(|at| &self.entries[at].1)
+    }
+
+    /// Where a key stands, from 0.
+    pub fn position(&self, key: &str) -> Option<usize> {
+        match &self.index {
+            None => self.entries.iter().position(|(known, _)| known == key),
+            Some(index) => index.find(key, |at| self.entries[at].0 == key),
+        }
+    }
+
+    /// The value at a place.
+    #[inline]
+    pub fn value_at(&self, place: usize) -> Option<&Json> {
+        self.entries.get(place).map(|(_, value)| value)
+    }
+
+    /// The value of a key, to be changed.
+    pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
+        self.position(key).map(|at| &mut self.entries[at].1)
+    }
+
+    /// Sets a key: in its old place if it is there, else last.
+    pub fn insert(&mut self, key: impl Into<String>, value: Json) {
+        let key = key.into();
+        if let Some(at) = self.position(&key) {
+            self.entries[at].1 = value;
+            return;
+        }
+        if self.entries.is_empty() {
+            // Most objects have two keys, and there may be very many of them.
+            self.entries.reserve_exact(2);
+        }
+        let is_indexed = self.index.as_mut().is_some_and(|index| index.push(&key));
+        self.entries.push((key_of(key), value));
+        if !is_indexed {
+            self.number();
+        }
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &str) -> Option<Json> {
+        let at = self.position(key)?;
+        let (_, value) = self.entries.remove(at);
+        self.number();
+        Some(value)
+    }
+
+    /// Keys and values in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
+        self.entries.iter().map(|(key, value)| (key.as_ref(), value))
+    }
+
+    /// How many keys there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Gives the keys an index of their own, if they are more than a few.
+    fn number(&mut self) {
+        self.index = match self.entries.len() {
+            0..=FEW => None,
+            _ => Index::new(self.entries.iter().map(|(key, _)| key.as_ref())).map(Box::new),
+        };
+    }
+}
+
+impl FromIterator<(String, Json)> for Object {
+    fn from_iter<I: IntoIterator<Item = (String, Json)>>(entries: I) -> Object {
+        let mut object = Object::new();
+        entries.into_iter().for_each(|(key, value)| object.insert(key, value));
+        object
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_keys_are_found_where_they_stand() {
+        let mut object = Object::new();
+        for number in 0..1000_i64 {
+            object.insert(format!("k{number}"), number.into());
+            object.insert(format!("k{}", number / 2), (-number).into());
+        }
+        assert_eq!(object.len(), 1000);
+        for number in 0..1000_usize {
+            assert_eq!(object.position(&format!("k{number}")), Some(number));
+        }
+        assert_eq!(object.get("k1000"), None);
+        assert_eq!(object.get("k7"), Some(&Json::from(-15)));
+        for number in (0..1000).rev().step_by(3) {
+            assert!(object.remove(&format!("k{number}")).is_some());
+        }
+        let kept: Vec<String> = object.iter().map(|(key, _)| key.to_owned()).collect();
+        assert_eq!(kept.len(), 666);
+        assert!(kept.iter().enumerate().all(|(at, key)| object.position(key) == Some(at)));
+        assert_eq!(object.clone(), object);
+    }
+
+    #[test]
+    fn a_value_takes_no_more_room_than_a_list_and_a_pointer() {
+        assert_eq!(size_of::<Json>(), 32);
+    }
+}
