@@ -132,7 +132,8 @@ pub(crate) const CAP: usize = 1 << 20;
 impl OutputParser {
     /// A parser for one turn. The prompt's tail is read first, in silence: what it opened is open.
     pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
-        let tail = tail_of(reply, &options.prompt_tail).to_owned();
+        let tail = reply.respell(&options.prompt_tail);
+        let tail = tail_of(reply, &tail).to_owned();
         let shared = Shared {
             reply: Arc::clone(reply),
             options,
