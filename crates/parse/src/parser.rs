@@ -578,6 +578,14 @@ impl OutputParser {
             Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(Part::Content),
             Meaning::Call(program) => return self.start_call(program, span, pending, on),
             Meaning::End => {
+                // White space is an answer where nothing else is.
+                if let State::Text { part: Part::Content, blank: Some(blank) } = &mut self.state
+                    && !self.shared.has_spoken
+                    && self.shared.calls == 0
+                {
+                    let blank = std::mem::take(blank);
+                    self.shared.say(false, &blank, on);
+                }
                 self.stop(Stop::End, on);
                 State::Ended
             }
