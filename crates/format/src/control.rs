@@ -58,6 +58,16 @@ impl Control {
         }
     }
 
+    /// The same token with another of its texts as the usual one; the text that was usual stays known.
+    pub(crate) fn spelled_as(&self, text: &str) -> Control {
+        let mut control = self.clone();
+        if let Some((name, other)) = control.spelled.iter_mut().find(|(_, other)| other == text) {
+            *name = "usual".to_owned();
+            std::mem::swap(other, &mut control.text);
+        }
+        control
+    }
+
     /// All its texts, the usual one first.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.text.as_str()).chain(self.spelled.iter().map(|(_, text)| text.as_str()))

@@ -234,14 +234,18 @@ impl Format {
     /// assert!(format.controls.iter().zip(other.controls.iter()).any(|(usual, other)| usual.text != other.text));
     /// ```
     pub fn spelled(&self, name: &str) -> Format {
+        self.spelled_by(|control| control.spelling(Some(name)))
+    }
+
+    /// The same format with each control token in one of its own texts.
+    #[must_use]
+    pub fn spelled_by(&self, text: impl Fn(&Control) -> &str) -> Format {
         let mut format = self.clone();
-        let text = |control: &Control| control.spelling(Some(name)).to_owned();
-        format.controls =
-            self.controls.iter().map(|control| Control { text: text(control), ..control.clone() }).collect();
+        format.controls = self.controls.iter().map(|control| control.spelled_as(text(control))).collect();
         let mut generation = Generation::clone(&self.generation);
         for stop in &mut generation.stop {
             if let Some(control) = self.controls.iter().find(|control| control.text == *stop) {
-                *stop = text(control);
+                *stop = text(control).to_owned();
             }
         }
         format.generation = Arc::new(generation);

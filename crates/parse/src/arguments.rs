@@ -2,6 +2,7 @@ use crate::Why;
 use crate::literal::Literal;
 use crate::marks::{Found, Here, Input};
 use crate::parser::Shared;
+use crate::progress::Falling;
 use crate::reply::{Between, CDATA, Kind, List};
 use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
 use rolecall_conversation::json;
@@ -78,7 +79,9 @@ impl Arguments {
         is_last: bool,
         out: &mut String,
     ) -> State {
+        let mut progress = Falling::default();
         loop {
+            progress.check((input.text.len() - *at, self.rank()));
             let from = *at;
             let is_value = matches!(self.at, At::Value(_));
             let state = match std::mem::replace(&mut self.at, At::Between) {
@@ -100,6 +103,17 @@ impl Arguments {
             if let Some(state) = state.or_else(|| began.then_some(State::More)) {
                 return state;
             }
+        }
+    }
+
+    /// What reads no byte leads to a place of a lower rank.
+    fn rank(&self) -> u8 {
+        match self.at {
+            At::Pad(..) => 5,
+            At::Value(_) => 4,
+            At::Between => 3,
+            At::Key(_) => 2,
+            At::Middle(_) => 1,
         }
     }
 
@@ -431,11 +445,12 @@ fn how_of(list: &List, kind: &Kind, shared: &Shared, name: &str, key: &str) -> H
 /// Whether what closes a value does so here: a quote does only where another argument or the call's end follows. None, if that is
 /// not known yet.
 fn shows_end(list: &List, shared: &Shared, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
+    // No more is looked at than this, however much there is, so that every chunking shows the same.
+    let ahead = input.up_to(end + AHEAD);
+    let is_cut = ahead.text.len() < input.text.len();
+    let (input, is_last) = (ahead, is_last && !is_cut);
     let rest = &input.text[end..];
-    let open = match rest.len() > AHEAD || is_last {
-        true => Some(false),
-        false => None,
-    };
+    let open = if is_cut || is_last { Some(false) } else { None };
     let behind = |text: &str, literal: &Literal| -> Option<Option<usize>> {
         // Some(Some(n)): it is there; Some(None): it is not; None: that is not known yet.
         let spaces = text.len() - text.trim_start().len();

@@ -4,7 +4,9 @@ use crate::arguments::Arguments;
 use crate::literal::Literal;
 use crate::marks::{Here, Input, Marks};
 use crate::object::{Object, Part};
-use crate::parser::{Shared, View};
+use crate::parser::Shared;
+use crate::pending::View;
+use crate::progress::Falling;
 use crate::reply::{Item, Syntax};
 use crate::values::{Schema, State, ValueReader, check};
 use crate::{Event, Malformed, UnknownNames, Why};
@@ -33,6 +35,8 @@ pub(crate) struct Running {
     is_whole: bool,
     /// Whether it stands in reasoning.
     in_reasoning: bool,
+    /// Whether anything was read of it.
+    has_read: bool,
     /// Its arguments, where they are to be compared with a schema.
     kept: Option<String>,
 }
@@ -75,6 +79,7 @@ impl Running {
             item: 0,
             seen: 0,
             inside: Inside::Nothing,
+            has_read: !mark.is_empty(),
             raw: mark.to_owned(),
             hidden: 0,
             start,
@@ -97,6 +102,11 @@ impl Running {
         }
     }
 
+    /// Whether anything was read of it, its mark included.
+    pub fn has_read(&self) -> bool {
+        self.has_read
+    }
+
     /// White space that stood before it.
     pub fn prefix(&mut self, blank: &str) {
         self.raw.insert_str(0, blank);
@@ -112,7 +122,10 @@ impl Running {
     ) -> Progress {
         let reply = std::sync::Arc::clone(&shared.reply);
         let program = reply.program(self.program);
+        let mut progress = Falling::default();
         loop {
+            let items = program.items.len() - self.item;
+            progress.check((view.text().len() - *at, items, self.index.is_none()));
             let Some(item) = program.items.get(self.item) else {
                 if self.index.is_none()
                     && let Err(why) = self.announce(shared, on)
@@ -124,11 +137,12 @@ impl Running {
             };
             let from = *at;
             // What is not announced yet is kept, and no more of it than the cap.
-            let view = match self.index {
+            let room = match self.index {
                 Some(_) => view,
                 None => view.up_to(*at + (shared.cap() - self.raw.len().min(shared.cap()))),
             };
-            let step = self.item(item, shared, view, at, on);
+            let step = self.item(item, shared, room, at, on);
+            self.has_read |= *at > from;
             if self.index.is_none() {
                 self.raw.push_str(view.shown(from..*at));
             }
@@ -138,10 +152,11 @@ impl Running {
                     self.seen = 0;
                     self.inside = Inside::Nothing;
                 }
-                // It was announced meanwhile, and the cap is for what is not.
-                Step::Wait if view.is_cut() && self.index.is_some() => {}
-                Step::Wait if view.is_cut() => {
-                    return self.fail(shared, Why::TooLong, view.offset(*at), on);
+                Step::Wait if room.is_shorter_than(view) => {
+                    // The cap is for what is not announced.
+                    if self.index.is_none() {
+                        return self.fail(shared, Why::TooLong, view.offset(*at), on);
+                    }
                 }
                 Step::Wait if view.is_last => {
                     // What follows the arguments may be missing at the end of the output.
@@ -250,22 +265,9 @@ impl Running {
                         Syntax::List(_) => return Step::Bad(Why::Unfinished),
                     }));
                 }
-                let input = match until_control(shared, view.input(), *at) {
-                    Ok(input) => input,
-                    Err(why) => return Step::Bad(why),
-                };
-                let Inside::Value(reader) = &mut self.inside else { return Step::Wait };
                 let mut out = std::mem::take(&mut shared.scratch);
                 out.clear();
-                let step = reader.push(input, &mut out);
-                *at += step.used;
-                let state = match step.state {
-                    State::More if is_last && *at == view.text().len() => match reader.end(&mut out) {
-                        State::Done => State::Done,
-                        _ => State::More,
-                    },
-                    state => state,
-                };
+                let state = self.value(shared, view.input(), at, is_last, &mut out);
                 self.give(shared, out, on);
                 self.after_value(state)
             }
@@ -279,6 +281,31 @@ impl Running {
                     }
                 }
                 self.code(closes, shared, view, at, on)
+            }
+        }
+    }
+
+    /// Reads a value as far as it goes.
+    fn value(&mut self, shared: &Shared, input: Input<'_>, at: &mut usize, is_last: bool, out: &mut String) -> State {
+        let Inside::Value(reader) = &mut self.inside else { return State::More };
+        let mut progress = Falling::default();
+        loop {
+            progress.check(input.text.len() - *at);
+            let end = match until_control(shared, input, *at) {
+                Ok(end) => end,
+                Err(why) => return State::Bad(why),
+            };
+            let step = reader.push(&input.text[*at..end], out);
+            *at += step.used;
+            match step.state {
+                State::More if *at < input.text.len() => {}
+                State::More if is_last => {
+                    return match reader.end(out) {
+                        State::Done => State::Done,
+                        _ => State::More,
+                    };
+                }
+                state => return state,
             }
         }
     }
@@ -391,25 +418,30 @@ impl Running {
 
     fn object(&mut self, shared: &mut Shared, view: View<'_>, at: &mut usize, on: &mut dyn FnMut(Event<'_>)) -> Step {
         let mut out = std::mem::take(&mut shared.scratch);
+        // Where the next control token begins.
+        let mut end = *at;
         loop {
             let Inside::Object(object) = &mut self.inside else { return Step::Wait };
             out.clear();
-            let input = match until_control(shared, view.input(), *at) {
-                Ok(input) => input,
-                Err(why) => return Step::Bad(why),
-            };
-            let (used, part) = object.read(input, shared, &mut out);
+            if *at == end {
+                end = match until_control(shared, view.input(), *at) {
+                    Ok(end) => end,
+                    Err(why) => return Step::Bad(why),
+                };
+            }
+            let (used, part) = object.read(&view.text()[*at..end], shared, &mut out);
             *at += used;
             match part {
                 Part::Wait | Part::More => {
                     if self.index.is_some() {
-                        self.give(shared, out, on);
-                    } else if !out.is_empty() {
-                        object.early.push_str(&out);
-                        shared.scratch = out;
+                        self.give_some(shared, &out, on);
                     } else {
-                        shared.scratch = out;
+                        object.early.push_str(&out);
                     }
+                    if *at < view.text().len() {
+                        continue;
+                    }
+                    shared.scratch = out;
                     return Step::Wait;
                 }
                 Part::Name(name) => self.name = Some(name),
@@ -515,7 +547,9 @@ impl Running {
 
     fn give_some(&mut self, shared: &Shared, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         let Some(index) = self.index.filter(|_| !text.is_empty()) else { return };
-        if let Some(kept) = self.kept.as_mut().filter(|kept| kept.len() + text.len() <= shared.cap()) {
+        // More than the cap is not kept, and then there is nothing to compare.
+        self.kept = self.kept.take().filter(|kept| kept.len() + text.len() <= shared.cap());
+        if let Some(kept) = &mut self.kept {
             kept.push_str(text);
         }
         on(Event::Arguments { index, text });
@@ -616,10 +650,10 @@ fn is_id(character: char) -> bool {
     !character.is_whitespace() && !matches!(character, '"' | '\'' | '<' | '{' | '}' | '[' | ']' | '(' | ')' | ',')
 }
 
-/// The text of a value up to the next control token; a control token that closes the call breaks it off.
-fn until_control<'b>(shared: &Shared, input: Input<'b>, at: usize) -> Result<&'b str, Why> {
+/// Where in a value the next control token begins; one that closes the call breaks it off.
+fn until_control(shared: &Shared, input: Input<'_>, at: usize) -> Result<usize, Why> {
     if input.control.is_empty() {
-        return Ok(&input.text[at..]);
+        return Ok(input.text.len());
     }
     if input.is_control(at) && matches!(shared.reply.after_call.at(input, at, true), Here::Mark(..)) {
         return Err(Why::Unfinished);
@@ -630,6 +664,5 @@ fn until_control<'b>(shared: &Shared, input: Input<'b>, at: usize) -> Result<&'b
             && input.text.is_char_boundary(here)
             && (!input.is_control(here - 1) || matches!(shared.reply.after_call.at(input, here, true), Here::Mark(..)))
     };
-    let end = (at + first..input.text.len()).find(|here| breaks(*here)).unwrap_or(input.text.len());
-    Ok(&input.text[at..end])
+    Ok((at + first..input.text.len()).find(|here| breaks(*here)).unwrap_or(input.text.len()))
 }

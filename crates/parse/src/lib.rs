@@ -13,6 +13,8 @@ mod message;
 mod object;
 mod options;
 mod parser;
+mod pending;
+mod progress;
 mod reply;
 mod values;
 

@@ -8,7 +8,16 @@ pub(crate) struct Input<'b> {
     pub control: &'b [bool],
 }
 
-impl Input<'_> {
+impl<'b> Input<'b> {
+    /// No more than so many bytes of it, and no part of a character.
+    pub fn up_to(self, end: usize) -> Input<'b> {
+        let mut end = end.min(self.text.len());
+        while !self.text.is_char_boundary(end) {
+            end -= 1;
+        }
+        Input { text: &self.text[..end], control: &self.control[..end.min(self.control.len())] }
+    }
+
     /// Whether the byte here may stand for a byte of a literal.
     #[inline]
     pub fn fits(&self, at: usize, (byte, needs_control): (u8, bool)) -> bool {

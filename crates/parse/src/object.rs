@@ -1,5 +1,6 @@
 use crate::Why;
 use crate::parser::Shared;
+use crate::progress::Falling;
 use crate::reply::Keys;
 use crate::values::{State, ValueReader};
 use rolecall_conversation::{Json, json};
@@ -89,8 +90,10 @@ impl Object {
     /// Reads up to the next thing worth saying: how many bytes, and what.
     pub fn read(&mut self, text: &str, shared: &Shared, out: &mut String) -> (usize, Part) {
         let mut used = 0;
+        let mut progress = Falling::default();
         loop {
             let rest = &text[used..];
+            progress.check((rest.len(), self.rank()));
             let is_value = matches!(self.at, At::InKey(..) | At::Value(..));
             if !is_value {
                 let skipped = rest.len() - rest.trim_start().len();
@@ -240,6 +243,19 @@ impl Object {
             if let Some(part) = part {
                 return (used, part);
             }
+        }
+    }
+
+    /// What reads no byte leads to a place of a lower rank.
+    fn rank(&self) -> u8 {
+        match self.at {
+            At::Start => 6,
+            At::Key(_) => 5,
+            At::InKey(..) => 4,
+            At::Colon(_) => 3,
+            At::Before(_) => 2,
+            At::Value(..) => 1,
+            At::Behind => 0,
         }
     }
 

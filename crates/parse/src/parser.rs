@@ -3,6 +3,8 @@ use std::sync::Arc;
 use crate::call::{Progress, Running};
 use crate::ids;
 use crate::marks::{Found, Here, Input};
+use crate::pending::{Pending, View};
+use crate::progress::Falling;
 use crate::reply::{Mark, Meaning, Reply};
 use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, Why};
 
@@ -73,13 +75,33 @@ enum State {
     Text { part: Part, blank: Option<String> },
     /// In a call.
     Call(Box<Running>),
-    /// In reasoning, where a call began that counts only if the reasoning is never closed: it is read without a word, and nothing
-    /// of it is given up; how much was looked at.
-    Draft { shadow: Option<Box<Running>>, seen: usize },
+    /// In reasoning, at a call that counts only if the reasoning is never closed. It is read ahead without events.
+    Draft(Draft),
     /// Behind a call, with white space that came since.
     AfterCall { blank: String, is_group: bool },
     /// Behind the turn's end.
     Ended,
+}
+
+/// A call in reasoning, read ahead. Nothing of it is dropped before it is known what it is.
+#[derive(Clone, Debug)]
+struct Draft {
+    /// The call, until it is whole.
+    shadow: Option<Box<Running>>,
+    /// How many bytes were looked at, its mark included.
+    seen: usize,
+    /// How many bytes may be looked at: the cap, and its mark in any case.
+    room: usize,
+}
+
+/// What a draft turns out to be.
+enum Verdict {
+    /// The turn ends behind it, and the reasoning was never closed: a call.
+    Call,
+    /// The reasoning goes on behind it, from there on: reasoning as it stands.
+    Draft(usize),
+    /// Up to there it is no whole call: text, in which the reasoning may be closed.
+    Text(usize),
 }
 
 /// Whose text it is.
@@ -89,22 +111,14 @@ enum Part {
     Reasoning,
 }
 
-/// Output that could not be read yet.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Pending {
-    text: String,
-    control: Vec<bool>,
-    /// Where its first byte stands in the output.
-    start: u64,
-    /// How many of its bytes are the prompt's.
-    hidden: usize,
-}
-
 /// Whether there is more to be done with what is there.
 enum Flow {
     Again,
     Wait,
 }
+
+/// White space behind a call's end that is looked through at most.
+const BEHIND: usize = 256;
 
 /// White space that is kept back at most.
 const BLANK: usize = 4096;
@@ -118,7 +132,8 @@ pub(crate) const CAP: usize = 1 << 20;
 impl OutputParser {
     /// A parser for one turn. The prompt's tail is read first, in silence: what it opened is open.
     pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
-        let tail = tail_of(reply, &options.prompt_tail).to_owned();
+        let tail = reply.respell(&options.prompt_tail);
+        let tail = tail_of(reply, &tail).to_owned();
         let shared = Shared {
             reply: Arc::clone(reply),
             options,
@@ -150,9 +165,7 @@ impl OutputParser {
             parser.state = State::Head { is_fresh: true };
         }
         parser.is_stopped = false;
-        parser.pending.hidden = parser.pending.text.len();
-        parser.pending.start = 0;
-        parser.pending.control.clear();
+        parser.pending.hide();
         if let State::Call(running) = &mut parser.state {
             running.hide();
         }
@@ -211,7 +224,7 @@ impl OutputParser {
                 self.say(&blank, on);
             }
             State::Call(running) => {
-                let end = self.pending.start;
+                let end = self.pending.offset(0);
                 running.abandon(&mut self.shared, Why::Unfinished, end, on);
             }
             _ => {}
@@ -221,7 +234,7 @@ impl OutputParser {
     }
 
     fn not_utf8(&mut self, length: usize, on: &mut impl FnMut(Event<'_>)) {
-        let start = self.pending.offset(self.pending.text.len());
+        let start = self.pending.offset(self.pending.text().len());
         on(Event::Malformed(Malformed { span: start..start + length as u64, why: Why::NotUtf8 }));
         self.push("\u{fffd}", Some(false), on);
     }
@@ -241,12 +254,7 @@ impl OutputParser {
                 end -= 1;
             }
             let (piece, others) = rest.split_at(end);
-            let before = self.pending.text.len();
-            self.pending.text.push_str(piece);
-            if control.is_some() || !self.pending.control.is_empty() {
-                self.pending.control.resize(before, false);
-                self.pending.control.resize(before + piece.len(), control.unwrap_or(false));
-            }
+            self.pending.push(piece, control);
             self.run(false, on);
             rest = others;
         }
@@ -256,12 +264,10 @@ impl OutputParser {
     fn run(&mut self, is_last: bool, on: &mut dyn FnMut(Event<'_>)) {
         let mut pending = std::mem::take(&mut self.pending);
         let mut at = 0;
-        loop {
-            let flow = match self.eat_pad(&pending, &mut at, is_last) {
-                Flow::Again => self.step(&pending, &mut at, is_last, on),
-                wait => wait,
-            };
-            if matches!(flow, Flow::Wait) {
+        let mut progress = Falling::default();
+        while let Flow::Again = self.eat_pad(&pending, &mut at, is_last) {
+            progress.check((pending.text().len() - at, self.rank(&pending, at)));
+            if let Flow::Wait = self.step(&mut pending, &mut at, is_last, on) {
                 break;
             }
         }
@@ -269,11 +275,27 @@ impl OutputParser {
         self.pending = pending;
     }
 
+    /// A step that reads no byte leads to a state of a lower rank.
+    fn rank(&self, pending: &Pending, at: usize) -> u8 {
+        let is_unclosed = self.shared.calls_in_reasoning() == CallsInReasoning::Unclosed;
+        match &self.state {
+            State::Ended => 9,
+            State::Head { .. } => 8,
+            State::Call(running) if running.has_read() => 7,
+            State::AfterCall { is_group: true, .. } => 6,
+            State::Call(_) => 5,
+            State::AfterCall { is_group: false, .. } => 4,
+            State::Text { part: Part::Reasoning, .. } if is_unclosed && !pending.is_tried(at) => 3,
+            State::Draft(_) => 2,
+            State::Text { .. } => 1,
+        }
+    }
+
     fn eat_pad(&mut self, pending: &Pending, at: &mut usize, is_last: bool) -> Flow {
         let (pad, seen) = &mut self.pad;
         // Text behind the end is taken whole or not at all.
         if *seen == 0 && !pad.trim().is_empty() {
-            let rest = &pending.text[*at..];
+            let rest = &pending.text()[*at..];
             if rest.starts_with(&**pad) {
                 *at += pad.len();
             } else if pad.starts_with(rest) && !is_last {
@@ -282,7 +304,7 @@ impl OutputParser {
             *seen = pad.len();
         }
         while let Some(expected) = pad[*seen..].chars().next() {
-            match pending.text[*at..].chars().next() {
+            match pending.text()[*at..].chars().next() {
                 Some(found) if found == expected => {
                     *seen += expected.len_utf8();
                     *at += expected.len_utf8();
@@ -294,8 +316,8 @@ impl OutputParser {
         Flow::Again
     }
 
-    fn step(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
-        if *at == pending.text.len() && !(is_last && matches!(self.state, State::Call(_) | State::Draft { .. })) {
+    fn step(&mut self, pending: &mut Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
+        if *at == pending.text().len() && !(is_last && matches!(self.state, State::Call(_) | State::Draft(_))) {
             return Flow::Wait;
         }
         match &mut self.state {
@@ -312,7 +334,10 @@ impl OutputParser {
                 let progress = running.read(&mut self.shared, pending.view(is_last), at, on);
                 match progress {
                     Progress::Wait => return Flow::Wait,
-                    Progress::Finished => self.state = State::AfterCall { blank: String::new(), is_group: true },
+                    Progress::Finished => {
+                        // Behind a call of no characters there could be as many of them as one likes.
+                        self.state = State::AfterCall { blank: String::new(), is_group: running.has_read() };
+                    }
                     // What was read of it is content now, and what is wrong with it goes on as text.
                     Progress::Text { in_reasoning } => {
                         self.shared.has_spoken = true;
@@ -325,7 +350,7 @@ impl OutputParser {
                 }
                 Flow::Again
             }
-            State::Draft { .. } => self.draft(pending, at, is_last, on),
+            State::Draft(_) => self.draft(pending, at, is_last, on),
             State::Ended => self.ended(pending, at, is_last, on),
         }
     }
@@ -341,7 +366,7 @@ impl OutputParser {
         let reply = Arc::clone(&self.shared.reply);
         match reply.head.at(pending.input(), *at, is_last) {
             Here::Open => return Flow::Wait,
-            Here::Mark(end, action) if is_fresh || !pending.text[*at..end].trim().is_empty() => {
+            Here::Mark(end, action) if is_fresh || !pending.text()[*at..end].trim().is_empty() => {
                 let start = *at;
                 *at = end;
                 self.apply(reply.head.action(action), start..end, pending, on);
@@ -363,7 +388,7 @@ impl OutputParser {
         on: &mut dyn FnMut(Event<'_>),
     ) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
-        let policy = self.shared.options.calls_in_reasoning.unwrap_or(reply.calls_in_reasoning);
+        let policy = self.shared.calls_in_reasoning();
         let marks = match (part, policy) {
             (Part::Content, _) => &reply.content,
             (Part::Reasoning, CallsInReasoning::Draft) => &reply.reasoning,
@@ -374,8 +399,14 @@ impl OutputParser {
             match marks.find(pending.input(), from, is_last) {
                 Found::Mark(start, end, action) => {
                     let mark = marks.action(action);
-                    if mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed {
-                        // Nothing was opened that it could close.
+                    let draft = match (part, mark.meaning, policy) {
+                        (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
+                        _ => None,
+                    };
+                    // Nothing was opened that it could close, or it was tried and is no call.
+                    let closes_nothing =
+                        mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed;
+                    if closes_nothing || (draft.is_some() && pending.is_tried(start)) {
                         from = end;
                         continue;
                     }
@@ -392,12 +423,11 @@ impl OutputParser {
                         Some(false) => {}
                     }
                     self.say(pending.shown(*at..start), on);
-                    if let (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) =
-                        (part, mark.meaning, policy)
-                    {
+                    if let Some(program) = draft {
                         *at = start;
-                        let shadow = Running::new(program, 0, "", true);
-                        self.state = State::Draft { shadow: Some(Box::new(shadow)), seen: end - start };
+                        let seen = end - start;
+                        let shadow = Some(Box::new(Running::new(program, 0, "", true)));
+                        self.state = State::Draft(Draft { shadow, seen, room: seen.max(self.shared.cap()) });
                         return Flow::Again;
                     }
                     *at = end;
@@ -410,7 +440,7 @@ impl OutputParser {
                     return Flow::Wait;
                 }
                 Found::Nothing => {
-                    let end = pending.text.len();
+                    let end = pending.text().len();
                     self.say(pending.shown(*at..end), on);
                     *at = end;
                     return Flow::Wait;
@@ -419,60 +449,24 @@ impl OutputParser {
         }
     }
 
-    /// Reads a call in reasoning without a word, until it is known what it is.
-    fn draft(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
-        let reply = Arc::clone(&self.shared.reply);
-        let State::Draft { shadow, seen } = &mut self.state else { return Flow::Again };
-        let view = pending.view(is_last).up_to(*at + self.shared.cap());
-        let mut here = *at + *seen;
-        // What it is: a draft up to there, or a call.
-        let draft = loop {
-            match shadow {
-                Some(running) => {
-                    let calls = self.shared.calls;
-                    let progress = running.read(&mut self.shared, view, &mut here, &mut |_| {});
-                    self.shared.calls = calls;
-                    match progress {
-                        Progress::Wait => break None,
-                        Progress::Finished => *shadow = None,
-                        Progress::Text { .. } | Progress::Nothing => break Some((here, false)),
-                    }
-                }
-                None => match reply.reasoning.find(view.input(), here, view.is_last) {
-                    Found::Mark(start, _, action) => match reply.reasoning.action(action).meaning {
-                        Meaning::End => break Some((start, self.shared.stop.is_none_or(|stop| stop == Stop::End))),
-                        _ => break Some((start, false)),
-                    },
-                    Found::Open(start) => {
-                        here = start;
-                        break None;
-                    }
-                    Found::Nothing => {
-                        here = view.text().len();
-                        break None;
-                    }
-                },
-            }
-        };
-        let is_over = view.is_last && shadow.is_none() && self.shared.stop == Some(Stop::End);
-        let (end, is_call) = match draft {
-            Some(known) => known,
-            None if view.is_last => (view.text().len(), is_over),
-            None if view.is_cut() => (view.text().len(), false),
-            None => {
-                *seen = here - *at;
-                return Flow::Wait;
-            }
-        };
-        match is_call {
-            true => {
+    /// Reads a call in reasoning ahead, until it is known what it is.
+    fn draft(&mut self, pending: &mut Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
+        let State::Draft(draft) = &mut self.state else { return Flow::Again };
+        match draft.read(&mut self.shared, pending.view(is_last), *at) {
+            None => return Flow::Wait,
+            Some(Verdict::Call) => {
                 self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call);
                 self.state = State::Text { part: Part::Reasoning, blank: None };
             }
-            false => {
+            Some(Verdict::Draft(end)) => {
                 self.state = State::Text { part: Part::Reasoning, blank: None };
                 self.say(pending.shown(*at..end), on);
                 *at = end;
+            }
+            Some(Verdict::Text(end)) => {
+                // The text is read once more, and no call is tried in it again.
+                pending.set_tried(end);
+                self.state = State::Text { part: Part::Reasoning, blank: None };
             }
         }
         Flow::Again
@@ -491,8 +485,8 @@ impl OutputParser {
         if mark.meaning != Meaning::ReasoningClosed || pending.input().is_control(start) {
             return Some(false);
         }
-        let before = pending.text[from..start].chars().next_back().or(self.shared.last);
-        match (before, pending.text.as_bytes().get(end)) {
+        let before = pending.text()[from..start].chars().next_back().or(self.shared.last);
+        match (before, pending.text().as_bytes().get(end)) {
             (Some('`'), Some(b'`')) => Some(true),
             (Some('`'), None) if !is_last => None,
             _ => Some(false),
@@ -501,7 +495,7 @@ impl OutputParser {
 
     fn after_call(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
         let State::AfterCall { blank, is_group } = &mut self.state else { return Flow::Again };
-        let rest = &pending.text[*at..];
+        let rest = &pending.text()[*at..];
         let spaces = rest.len() - rest.trim_start().len();
         if spaces > 0 {
             // The same white space is kept in every chunking.
@@ -548,7 +542,7 @@ impl OutputParser {
     }
 
     fn ended(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
-        let rest = &pending.text[*at..];
+        let rest = &pending.text()[*at..];
         let spaces = rest.len() - rest.trim_start().len();
         *at += spaces;
         if spaces == rest.len() {
@@ -584,6 +578,14 @@ impl OutputParser {
             Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(Part::Content),
             Meaning::Call(program) => return self.start_call(program, span, pending, on),
             Meaning::End => {
+                // White space is an answer where nothing else is.
+                if let State::Text { part: Part::Content, blank: Some(blank) } = &mut self.state
+                    && !self.shared.has_spoken
+                    && self.shared.calls == 0
+                {
+                    let blank = std::mem::take(blank);
+                    self.shared.say(false, &blank, on);
+                }
                 self.stop(Stop::End, on);
                 State::Ended
             }
@@ -641,7 +643,47 @@ impl OutputParser {
     }
 }
 
+impl Draft {
+    /// Reads on from where it begins; none, if it is not known yet what it is.
+    fn read(&mut self, shared: &mut Shared, view: View<'_>, at: usize) -> Option<Verdict> {
+        let reply = Arc::clone(&shared.reply);
+        let room = view.up_to(at + self.room);
+        let mut here = at + self.seen;
+        if let Some(running) = &mut self.shadow {
+            let calls = shared.calls;
+            let progress = running.read(shared, room, &mut here, &mut |_| {});
+            shared.calls = calls;
+            match progress {
+                Progress::Wait => {}
+                Progress::Finished => self.shadow = None,
+                Progress::Text { .. } | Progress::Nothing => return Some(Verdict::Text(here)),
+            }
+        }
+        if self.shadow.is_none() {
+            match reply.reasoning.find(room.input(), here, room.is_last) {
+                Found::Mark(start, _, action) => {
+                    let is_end = reply.reasoning.action(action).meaning == Meaning::End;
+                    let is_over = shared.stop.is_none_or(|stop| stop == Stop::End);
+                    return Some(if is_end && is_over { Verdict::Call } else { Verdict::Draft(start) });
+                }
+                Found::Open(start) => here = start,
+                Found::Nothing => here = room.text().len(),
+            }
+        }
+        self.seen = here - at;
+        if room.is_last && self.shadow.is_none() && shared.stop == Some(Stop::End) {
+            return Some(Verdict::Call);
+        }
+        (room.is_last || room.is_shorter_than(view)).then(|| Verdict::Text(room.text().len()))
+    }
+}
+
 impl Shared {
+    /// What a call inside reasoning is.
+    pub fn calls_in_reasoning(&self) -> CallsInReasoning {
+        self.options.calls_in_reasoning.unwrap_or(self.reply.calls_in_reasoning)
+    }
+
     /// Says text as content or as reasoning.
     pub fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
@@ -658,6 +700,8 @@ impl Shared {
         let rest = &input.text[at..];
         let start = at + rest.len() - rest.trim_start().len();
         match self.reply.after_call.at(input, start, is_last) {
+            // So much white space is not looked through again for each piece of it that comes.
+            _ if start - at > BEHIND => Some(true),
             _ if start == input.text.len() => is_last.then_some(true),
             Here::Mark(..) => Some(true),
             Here::Open => None,
@@ -673,83 +717,6 @@ impl Shared {
     /// The id of the next call, where the model writes none.
     pub fn make_id(&self, name: &str) -> String {
         ids::make(&self.reply.call_ids, self.options.ids, name, self.calls)
-    }
-}
-
-/// Output that may be read now: up to where a cap ends.
-#[derive(Clone, Copy)]
-pub(crate) struct View<'p> {
-    pending: &'p Pending,
-    end: usize,
-    /// Whether nothing comes behind it.
-    pub is_last: bool,
-}
-
-impl<'p> View<'p> {
-    /// No more than so many bytes of it, however much there is, so that a cap ends at the same byte in every chunking.
-    pub fn up_to(self, end: usize) -> View<'p> {
-        if end >= self.end {
-            return self;
-        }
-        let mut end = end;
-        while !self.pending.text.is_char_boundary(end) {
-            end -= 1;
-        }
-        View { end, is_last: false, ..self }
-    }
-
-    /// Whether a cap ends it.
-    pub fn is_cut(self) -> bool {
-        self.end < self.pending.text.len()
-    }
-
-    pub fn text(self) -> &'p str {
-        &self.pending.text[..self.end]
-    }
-
-    pub fn input(self) -> Input<'p> {
-        let control = &self.pending.control;
-        Input { text: self.text(), control: &control[..self.end.min(control.len())] }
-    }
-
-    /// A part of it without what is the prompt's.
-    pub fn shown(self, range: std::ops::Range<usize>) -> &'p str {
-        self.pending.shown(range)
-    }
-
-    /// Where a byte of it stands in the output.
-    pub fn offset(self, at: usize) -> u64 {
-        self.pending.offset(at)
-    }
-}
-
-impl Pending {
-    fn view(&self, is_last: bool) -> View<'_> {
-        View { pending: self, end: self.text.len(), is_last }
-    }
-
-    fn input(&self) -> Input<'_> {
-        Input { text: &self.text, control: &self.control }
-    }
-
-    /// A part of it without what is the prompt's.
-    fn shown(&self, range: std::ops::Range<usize>) -> &str {
-        &self.text[range.start.max(self.hidden).min(range.end)..range.end]
-    }
-
-    /// Where a byte of it stands in the output; what is the prompt's stands before its start.
-    fn offset(&self, at: usize) -> u64 {
-        self.start + at.saturating_sub(self.hidden) as u64
-    }
-
-    fn drop_up_to(&mut self, at: usize) {
-        self.start += (at - self.hidden.min(at)) as u64;
-        self.hidden -= self.hidden.min(at);
-        match at == self.text.len() {
-            true => self.text.clear(),
-            false => drop(self.text.drain(..at)),
-        }
-        self.control.drain(..at.min(self.control.len()));
     }
 }
 

@@ -8,7 +8,7 @@ mod common;
 use std::sync::Arc;
 
 use common::{cpu_time, measure_apart, number_of_attack, peak_kilobytes};
-use rolecall::{Event, OutputParser, ParseOptions, Reply, Stop, load, shared_calls};
+use rolecall::{CallsInReasoning, Event, OutputParser, ParseOptions, Reply, Stop, load, shared_calls};
 
 /// What an attack may take: nanoseconds of the processor for each byte, and megabytes at most.
 const NANOSECONDS_OF_A_BYTE: f64 = if cfg!(debug_assertions) { 20_000.0 } else { 400.0 };
@@ -45,6 +45,28 @@ const PYTHON: &str = "python-list-between-marks";
 const MARKED: &str = "marked-dict-between-marks";
 const IDS: &str = "id-and-json-between-marks";
 const HEADERS: &str = "header-and-json";
+const FENCE: &str = "code-in-fence";
+const THINKER: &str = "reasoning with calls";
+
+/// Layouts that are none of `formats/calls`.
+const OWN: [(&str, &str); 2] = [
+    (
+        THINKER,
+        "part = \"reply\"\nname = \"thinker\"\n[layout]\n\
+         assistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
+         call = \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\"\n\
+         argument = \"<parameter={key}>\\n{value:json}\\n</parameter>\\n\"\n\
+         argument-string = \"<parameter={key}>\\n{value}\\n</parameter>\\n\"\n",
+    ),
+    (
+        FENCE,
+        "part = \"reply\"\nname = \"fence\"\n[layout]\nassistant = \"{content}{calls}\"\n\
+         call-interpreter = \"<code>\\n```python\\n{code}\\n```</code>\"\n",
+    ),
+];
+
+/// What a run may take, whatever it does.
+const MOST: std::time::Duration = std::time::Duration::from_secs(180);
 
 fn attack(
     name: &'static str,
@@ -323,6 +345,34 @@ fn attacks() -> Vec<Attack> {
         attack("characters in turn", BARE, ("", b"{\"[<|'`", ""), LARGE, 1.0),
         attack("two calls' marks in turn", XML, ("", b"<tool_call>\n<function=", ""), LARGE, 0.9),
     ];
+    let whole = "<tool_call>\n<function=f>\n<parameter=x>\ny\n</parameter>\n</function>\n</tool_call>\n";
+    attacks.extend([
+        attack(
+            "a call in reasoning that never ends",
+            THINKER,
+            ("<think>\nab<tool_call>\n<function=f>\n<parameter=x>\n", b"abc ", ""),
+            LARGE,
+            0.99,
+        ),
+        attack("calls in reasoning", THINKER, ("<think>\n", whole.as_bytes(), ""), LARGE, 0.1),
+        attack("calls in reasoning that is closed", THINKER, ("<think>\n", whole.as_bytes(), "</think>x"), LARGE, 0.1),
+        attack(
+            "the mark of a call in reasoning, a million times",
+            THINKER,
+            ("<think>\n", b"<tool_call>", ""),
+            LARGE,
+            0.9,
+        ),
+        attack(
+            "reasoning that is closed inside a call, a million times",
+            THINKER,
+            ("<think>\n", b"<tool_call>\n<function=f>\n<parameter=x>\n</think>\n\n<think>\n", ""),
+            LARGE,
+            0.1,
+        ),
+        attack("white space behind a fence", FENCE, ("<code>\n```python\nx = 1\n```", b"\n", ""), LARGE, 0.0),
+        attack("fences in code", FENCE, ("<code>\n```python\nx = 1\n", b"```\n", ""), LARGE, 0.9),
+    ]);
     for attack in &mut attacks {
         if attack.layout == HEADERS {
             attack.prompt_tail = "<|start|>assistant";
@@ -366,9 +416,15 @@ impl Sum {
 
 /// Reads an attack in pieces of about so many bytes.
 fn run(attack: &Attack, piece: usize) -> Sum {
-    let (_, source) = shared_calls().find(|(name, _)| *name == attack.layout).unwrap();
+    let (_, source) = shared_calls().chain(OWN).find(|(name, _)| *name == attack.layout).unwrap();
     let reply = Arc::new(Reply::new(&load(source).unwrap()));
-    let options = ParseOptions { prompt_tail: attack.prompt_tail.to_owned(), ..ParseOptions::default() };
+    let options = ParseOptions {
+        prompt_tail: attack.prompt_tail.to_owned(),
+        calls_in_reasoning: Some(CallsInReasoning::Unclosed),
+        // Small attacks are to reach it too.
+        cap: (SMALLER > 1).then_some((1 << 20) / SMALLER),
+        ..ParseOptions::default()
+    };
     let mut parser = OutputParser::new(&reply, options);
     let mut sum = Sum::default();
     parser.push_text(attack.start, &mut |event| sum.add(&event));
@@ -404,6 +460,12 @@ fn measure(attack: &Attack) -> String {
 fn every_attack_comes_out_within_bounds() {
     let attacks = attacks();
     if let Some(number) = number_of_attack() {
+        // What hangs is a failure, and no test that never ends.
+        std::thread::spawn(|| {
+            std::thread::sleep(MOST);
+            eprintln!("no end after {MOST:?}");
+            std::process::exit(1);
+        });
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
     let mut wrong = Vec::new();

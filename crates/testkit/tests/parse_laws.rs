@@ -1,7 +1,8 @@
 //! What holds for every reply, of every format here and every layout that is inferred from a real template.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
-use rolecall_testkit::outputs::{self, Effort, Subject, USUAL};
+use rolecall::{ParseOptions, Stop, object, read};
+use rolecall_testkit::outputs::{self, Effort, Said, Subject, USUAL};
 
 /// Replies in all, the subjects in turns. `conform --outputs N` makes as many as one likes.
 const REPLIES: usize = 3_000;
@@ -12,6 +13,7 @@ fn check(subjects: &[Subject]) {
     let failures: Vec<String> = summary.failures.iter().take(10).map(ToString::to_string).collect();
     assert!(summary.is_clean(), "{summary}\n{}", failures.join("\n\n"));
     assert!(summary.read_back * 8 > REPLIES, "too few replies were read back: {summary}");
+    assert!(summary.limited * 8 > REPLIES, "too few replies were read at the limits: {summary}");
     assert!(summary.not_written.is_empty(), "{summary}");
 }
 
@@ -28,6 +30,34 @@ fn every_inferred_layout_reads_what_it_writes_however_it_is_cut_or_damaged() {
         return rolecall_testkit::say_skipped("no layout is inferred from a real template");
     };
     check(&outputs::inferred(&shared.join("templates")).unwrap());
+}
+
+/// Real caps and lengths around their multiples: no output hangs, and none is lost.
+#[test]
+fn a_call_in_reasoning_of_any_length_around_the_cap_is_read_to_its_end() {
+    let subjects: Vec<Subject> = outputs::built_in().into_iter().filter(|subject| subject.places.reasoning).collect();
+    assert!(!subjects.is_empty(), "formats with reasoning");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let summary = outputs::run(&subjects, REPLIES, 1 << 32, threads, USUAL);
+    let failures: Vec<String> = summary.failures.iter().take(10).map(ToString::to_string).collect();
+    assert!(summary.is_clean(), "{summary}\n{}", failures.join("\n\n"));
+}
+
+/// White space is an answer like any other where the turn is over before anything else comes.
+#[test]
+fn an_answer_of_white_space_comes_out() {
+    for subject in outputs::built_in().iter().filter(|subject| subject.places.content) {
+        let message = object! { "role" => "assistant", "content" => "Yes." };
+        let written = subject.write(&Said { message, tools: Vec::new() }).unwrap();
+        let text = written.text();
+        let before = &text[..text.find("Yes.").unwrap()];
+        for blank in [" ", "\n", " \n\t ", "\n\n\n"] {
+            let prompt_tail = format!("{}{before}", written.prompt_tail);
+            let options = ParseOptions { prompt_tail, ..ParseOptions::default() };
+            let reading = read(&subject.reply, options, blank, Stop::End);
+            assert_eq!(reading.content, blank, "{}", subject.label);
+        }
+    }
 }
 
 /// Each law is one that a reader can break.

@@ -1,44 +1,96 @@
 //! Any bytes as what a model writes, by any format that has calls: nothing may panic, events are in order, and the same bytes in other
 //! pieces give the same events.
 //!
-//! The input is a byte that picks the format, one for how the output is cut and whether it comes as bytes of tokens, and the output.
+//! The input is a byte that picks the format, one for how the output is cut and whether it comes as bytes of tokens, two for the cap, one for
+//! the policies, and the output. Each byte 0xFF of tokens begins or ends a control token.
 
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
+use rolecall_conversation::{Json, Tool, object};
 use rolecall_format::{Registry, Slot, load, shared_calls};
-use rolecall_parse::{Event, OutputParser, ParseOptions, Reply, Stop};
+use rolecall_parse::{
+    CallsInReasoning, Event, JsonPolicy, OutputParser, ParseOptions, Reply, Stop, TextAfterCalls, UnknownNames,
+};
+
+/// Layouts with calls inside reasoning.
+const THINKERS: [&str; 2] = [
+    "part = \"reply\"\nname = \"a\"\n[layout]\nassistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
+     call = \"<tool_call>\\n{call:json(name, arguments)}\\n</tool_call>\"\n",
+    "part = \"reply\"\nname = \"b\"\n[layout]\nassistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
+     call = \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\"\n\
+     argument = \"<parameter={key}>\\n{value:json}\\n</parameter>\\n\"\n\
+     argument-string = \"<parameter={key}>\\n{value}\\n</parameter>\\n\"\n",
+];
 
 static REPLIES: LazyLock<Vec<Arc<Reply>>> = LazyLock::new(|| {
     let registry = Registry::builtin();
     let built_in = registry.iter().filter(|format| format.layout(Slot::Call).is_some()).map(Reply::new);
     let shared = shared_calls().map(|(_, source)| Reply::new(&load(source).expect("it comes with the library")));
-    built_in.chain(shared).map(Arc::new).collect()
+    let thinkers = THINKERS.iter().map(|source| Reply::new(&load(source).expect("it is a format")));
+    built_in.chain(shared).chain(thinkers).map(Arc::new).collect()
+});
+
+static TOOLS: LazyLock<Vec<Tool>> = LazyLock::new(|| {
+    let tool = object! { "name" => "f", "parameters" => object! { "type" => "object" } };
+    Tool::from_json(Json::Object(tool)).into_iter().collect()
 });
 
 fuzz_target!(|input: &[u8]| {
-    let [format, cut, output @ ..] = input else { return };
+    let [format, cut, cap, around, policies, output @ ..] = input else { return };
     let reply = &REPLIES[usize::from(*format) % REPLIES.len()];
     let step = usize::from(cut & 0x7f) % 17 + 1;
-    let text = String::from_utf8_lossy(output);
-    let feed = |pieces: Vec<&[u8]>| {
-        read(reply, |parser, on| {
-            for piece in pieces {
+    let options = options(*cap, *around, *policies, output.len());
+    let stop = if policies & 0x80 == 0 { Stop::Length } else { Stop::End };
+    let feed = |pieces: Vec<(&[u8], bool)>| {
+        read(reply, &options, stop, |parser, on| {
+            for (piece, is_control) in pieces {
                 match std::str::from_utf8(piece) {
                     Ok(piece) if cut & 0x80 == 0 => parser.push_text(piece, &mut |event| on(event)),
-                    _ => parser.push_bytes(piece, false, &mut |event| on(event)),
+                    _ => parser.push_bytes(piece, is_control, &mut |event| on(event)),
                 }
             }
         })
     };
+    let text = String::from_utf8_lossy(output);
     let (whole, pieces) = match cut & 0x80 {
-        0 => (feed(vec![text.as_bytes()]), feed(characters(&text, step))),
-        _ => (feed(vec![output]), feed(output.chunks(step).collect())),
+        0 => (
+            feed(vec![(text.as_bytes(), false)]),
+            feed(characters(&text, step).into_iter().map(|piece| (piece, false)).collect()),
+        ),
+        _ => {
+            let tokens = output.split(|byte| *byte == 0xff).enumerate().map(|(at, token)| (token, at % 2 == 1));
+            let cut = tokens.clone().flat_map(|(token, is_control)| {
+                // A control token comes whole.
+                let step = if is_control { token.len().max(1) } else { step };
+                token.chunks(step).map(move |piece| (piece, is_control))
+            });
+            (feed(tokens.collect()), feed(cut.collect()))
+        }
     };
     assert_eq!(whole, pieces, "any split gives the same events");
 });
+
+/// Small caps, caps of which a whole number makes about the output, and every policy.
+fn options(cap: u8, around: u8, policies: u8, length: usize) -> ParseOptions {
+    let calls = [None, Some(CallsInReasoning::Draft), Some(CallsInReasoning::Call), Some(CallsInReasoning::Unclosed)];
+    ParseOptions {
+        cap: match cap {
+            0..=64 => Some(usize::from(cap)),
+            65..=240 => Some((length / (usize::from(cap) % 8 + 1) + usize::from(around) % 16).saturating_sub(8)),
+            _ => None,
+        },
+        calls_in_reasoning: calls[usize::from(policies & 3)],
+        unknown_names: if policies & 4 == 0 { UnknownNames::Pass } else { UnknownNames::Text },
+        text_after_calls: if policies & 8 == 0 { TextAfterCalls::Content } else { TextAfterCalls::Report },
+        json: if policies & 16 == 0 { JsonPolicy::Lenient } else { JsonPolicy::Strict },
+        max_calls: (policies & 32 != 0).then_some(1),
+        tools: if policies & 64 == 0 { Vec::new() } else { TOOLS.clone() },
+        ..ParseOptions::default()
+    }
+}
 
 /// A text in pieces of so many characters.
 fn characters(text: &str, count: usize) -> Vec<&[u8]> {
@@ -54,7 +106,12 @@ fn characters(text: &str, count: usize) -> Vec<&[u8]> {
 }
 
 /// The events, deltas joined: what each is, and its text.
-fn read(reply: &Arc<Reply>, feed: impl FnOnce(&mut OutputParser, &mut dyn FnMut(Event<'_>))) -> Vec<(String, String)> {
+fn read(
+    reply: &Arc<Reply>,
+    options: &ParseOptions,
+    stop: Stop,
+    feed: impl FnOnce(&mut OutputParser, &mut dyn FnMut(Event<'_>)),
+) -> Vec<(String, String)> {
     let mut seen: Vec<(String, String)> = Vec::new();
     let (mut calls, mut open, mut stops) = (0, None, 0);
     let mut on = |event: Event<'_>| {
@@ -87,9 +144,9 @@ fn read(reply: &Arc<Reply>, feed: impl FnOnce(&mut OutputParser, &mut dyn FnMut(
             _ => seen.push((kind, text.to_owned())),
         }
     };
-    let mut parser = OutputParser::new(reply, ParseOptions::default());
+    let mut parser = OutputParser::new(reply, options.clone());
     feed(&mut parser, &mut on);
-    parser.finish(Stop::Length, &mut on);
+    parser.finish(stop, &mut on);
     assert_eq!((open, stops), (None, 1), "all calls end, and there is one stop");
     seen
 }

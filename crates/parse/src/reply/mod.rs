@@ -3,9 +3,10 @@
 mod program;
 mod turns;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use rolecall_format::{CallIds, CallsInReasoning, Format, Slot};
+use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 
 use crate::literal::Literal;
 use crate::marks::Marks;
@@ -50,6 +51,8 @@ pub struct Reply {
     pub(crate) calls_in_reasoning: CallsInReasoning,
     /// How the family's calls are named.
     pub(crate) call_ids: CallIds,
+    /// Where control tokens are read: their other texts, each with the one that is read.
+    spellings: Vec<(String, String)>,
 }
 
 /// What a mark means.
@@ -85,11 +88,10 @@ impl Reply {
     /// The same for output that comes as token ids: what spells one of the tokenizer's added tokens is a mark only where that
     /// token wrote it.
     pub fn with_tokens(format: &Format, tokens: &[String]) -> Reply {
-        let is_known = |text: &str| tokens.iter().any(|token| token == text);
-        let unknown = format.controls.iter().filter(|control| !is_known(&control.text));
-        let other = unknown.flat_map(|control| &control.spelled).find(|(_, text)| is_known(text));
         // The tokenizer may know the same ids by other names.
-        let spelled = other.map(|(spelling, _)| format.spelled(spelling));
+        let is_other = |control: &Control| known_text(control, tokens) != control.text;
+        let spelled =
+            format.controls.iter().any(is_other).then(|| format.spelled_by(|control| known_text(control, tokens)));
         let format = spelled.as_ref().unwrap_or(format);
         let layouts = Layouts { format, tokens };
         let turns = turns_of(layouts);
@@ -106,14 +108,37 @@ impl Reply {
             programs: calls.programs.clone().into(),
             calls_in_reasoning: format.habits.calls_in_reasoning,
             call_ids: format.rules.call_ids.clone(),
+            spellings: Vec::new(),
         };
+        if !tokens.is_empty() {
+            let others = |control: &Control| {
+                control.spelled.iter().map(|(_, other)| (other.clone(), control.text.clone())).collect::<Vec<_>>()
+            };
+            reply.spellings = format.controls.iter().flat_map(others).collect();
+        }
         Builder { reply: &mut reply, turns: &turns, calls: &calls, tokens }.build(format);
         reply
+    }
+
+    /// The end of a prompt, whose control tokens may be in another spelling, in the one that is read.
+    pub(crate) fn respell<'t>(&self, tail: &'t str) -> Cow<'t, str> {
+        let mut tail = Cow::Borrowed(tail);
+        for (other, text) in self.spellings.iter().filter(|(other, _)| !other.is_empty()) {
+            if tail.contains(other) {
+                tail = tail.replace(other, text).into();
+            }
+        }
+        tail
     }
 
     pub(crate) fn program(&self, number: usize) -> &Program {
         &self.programs[number]
     }
+}
+
+/// The text by which a tokenizer that has these tokens knows a control token; its usual one, if it knows none.
+fn known_text<'c>(control: &'c Control, tokens: &[String]) -> &'c str {
+    control.texts().find(|text| tokens.iter().any(|token| token == text)).unwrap_or(&control.text)
 }
 
 /// What the layouts of calls say together.

@@ -3,11 +3,12 @@ use rolecall::json::{self, Object};
 use rolecall::{Arguments, Call, Json, Message};
 use rolecall::{Event, OutputParser, ParseOptions, ParsedCall, Reading, Stop, Why};
 
+use super::limits::{limits, tokens_of};
 use super::log::{Log, Seen};
 use super::message::{Said, Taste, said};
 use super::mutation::{Mutated, mutate};
 use super::splits::{byte_pieces, characters, pieces};
-use super::subject::{Subject, Written};
+use super::subject::Subject;
 
 /// A law that an output breaks.
 #[derive(Clone, Debug)]
@@ -37,7 +38,10 @@ pub const USUAL: Effort = Effort { all_pairs: 60, some_pairs: 6 };
 pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Broken> {
     // Neighbouring seeds give unlike outputs.
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let kind = rng.u8(..4);
+    let kind = rng.u8(..5);
+    if kind == 4 {
+        return check_limits(subject, &mut rng, effort);
+    }
     let taste = if kind == 1 { Taste::Hostile } else { Taste::Honest };
     let said = said(&subject.places, &subject.marks, taste, &mut rng);
     let written = match subject.write(&said) {
@@ -45,7 +49,7 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
         Err(why) => return Ok(Checked::NotWritten(why)),
     };
     let options = subject.options(&said, &written.prompt_tail);
-    let reader = Reader { subject, options, effort };
+    let reader = Reader { subject, options, stop: Stop::Length, effort };
     match kind {
         2 | 3 => {
             let mutated = mutate(&written.text(), &subject.marks, &mut rng);
@@ -59,7 +63,7 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
             let text = written.text();
             let log = reader.splits(&text, &mut rng)?;
             reader.accounts(&text, &log)?;
-            let ids = reader.ids(&written, &mut rng)?;
+            let ids = reader.ids(&written.tokens(), &mut rng)?;
             reader.cut(&text, &mut rng)?;
             if taste == Taste::Hostile {
                 return Ok(Checked::Hostile);
@@ -81,6 +85,26 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
     }
 }
 
+/// An output at the reader's limits: what is a call there is nobody's promise, and every other law holds.
+fn check_limits(subject: &Subject, rng: &mut Rng, effort: Effort) -> Result<Checked, Broken> {
+    let limits = match limits(subject, rng) {
+        Ok(limits) => limits,
+        Err(why) => return Ok(Checked::NotWritten(why)),
+    };
+    let how = format!("{:?}, {:?}", limits.options, limits.stop);
+    let reader = Reader { subject, options: limits.options, stop: limits.stop, effort };
+    let all = |rng: &mut Rng| {
+        let log = reader.splits(&limits.text, rng)?;
+        reader.accounts(&limits.text, &log)?;
+        reader.ids(&tokens_of(&limits.text, &subject.format), rng)?;
+        reader.cut(&limits.text, rng)
+    };
+    match all(rng) {
+        Ok(()) => Ok(Checked::Limited),
+        Err(broken) => Err(Broken { what: format!("{}\n  read with {how}", broken.what), ..broken }),
+    }
+}
+
 /// What became of an output.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Checked {
@@ -92,6 +116,8 @@ pub enum Checked {
     Damaged,
     /// Its format does not promise to read such a message, and it keeps all other laws.
     NotPromised,
+    /// It was read with small caps and other policies, and keeps all other laws.
+    Limited,
     /// The format does not write such a message, and says why.
     NotWritten(String),
 }
@@ -102,6 +128,8 @@ pub struct Reader<'a> {
     pub subject: &'a Subject,
     /// How it is read.
     pub options: ParseOptions,
+    /// Why the output ends.
+    pub stop: Stop,
     /// How much is tried.
     pub effort: Effort,
 }
@@ -133,20 +161,20 @@ impl Reader<'_> {
 
     /// However a text is cut, its events are the same; and they are in order.
     pub fn splits(&self, text: &str, rng: &mut Rng) -> Result<Log, Broken> {
-        let whole = self.read([text], Stop::Length);
+        let whole = self.read([text], self.stop);
         let broken = |how: String, log: &Log| Broken {
             law: "any split gives the same events",
             output: text.to_owned(),
             what: format!("{how}\n  whole: {:?}\n  split: {:?}", whole.seen, log.seen),
         };
         self.in_order(text, &whole)?;
-        let log = self.read(characters(text), Stop::Length);
+        let log = self.read(characters(text), self.stop);
         if log != whole {
             return Err(broken("character by character".to_owned(), &log));
         }
         for most in [3, 12] {
             let pieces = pieces(text, most, rng);
-            let log = self.read(pieces.iter().copied(), Stop::Length);
+            let log = self.read(pieces.iter().copied(), self.stop);
             if log != whole {
                 return Err(broken(format!("in pieces {pieces:?}"), &log));
             }
@@ -157,7 +185,7 @@ impl Reader<'_> {
         for at in 0..count {
             let at = if all { borders[at] } else { borders[rng.usize(..borders.len())] };
             let (one, other) = text.split_at(at);
-            let log = self.read([one, other], Stop::Length);
+            let log = self.read([one, other], self.stop);
             if log != whole {
                 return Err(broken(format!("cut between {one:?} and {other:?}"), &log));
             }
@@ -166,14 +194,13 @@ impl Reader<'_> {
     }
 
     /// However the bytes between two control tokens are cut, the events are the same.
-    pub fn ids(&self, written: &Written, rng: &mut Rng) -> Result<Log, Broken> {
-        let whole = self
-            .read_bytes(written.pieces.iter().map(|(text, is_control)| (text.as_bytes(), *is_control)), Stop::Length);
-        let text = written.text();
+    pub fn ids(&self, written: &[(&str, bool)], rng: &mut Rng) -> Result<Log, Broken> {
+        let whole = self.read_bytes(written.iter().map(|(text, is_control)| (text.as_bytes(), *is_control)), self.stop);
+        let text: String = written.iter().map(|(text, _)| *text).collect();
         self.in_order(&text, &whole)?;
         for most in [1, 4, 9] {
             let mut cut: Vec<(&[u8], bool)> = Vec::new();
-            for (text, is_control) in &written.pieces {
+            for (text, is_control) in written {
                 match is_control {
                     true => cut.push((text.as_bytes(), true)),
                     false => {
@@ -181,7 +208,7 @@ impl Reader<'_> {
                     }
                 }
             }
-            let log = self.read_bytes(cut.iter().copied(), Stop::Length);
+            let log = self.read_bytes(cut.iter().copied(), self.stop);
             if log != whole {
                 return Err(Broken {
                     law: "any split of ids gives the same events",
@@ -200,7 +227,7 @@ impl Reader<'_> {
             return Ok(());
         }
         let cut = &text[..borders[rng.usize(..borders.len())]];
-        let log = self.read([cut], Stop::Length);
+        let log = self.read([cut], self.stop);
         self.in_order(cut, &log)?;
         self.accounts(cut, &log)
     }

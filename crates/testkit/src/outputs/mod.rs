@@ -1,17 +1,20 @@
 //! Replies that formats write, and whether they are read as what they are.
 //! In: formats and seeds. Out: a [`Summary`], with each law that an output breaks.
-//! Between: `message` makes what is said, `subject` writes it, `mutation` damages it, `laws` reads it in many ways and compares.
+//! Between: `message` makes what is said, `subject` writes it, `mutation` damages it, `limits` reaches the reader's limits, `laws` reads it in many ways and compares.
 //! Start reading at [`check`].
 
 mod laws;
+mod limits;
 mod log;
 mod message;
 mod mutation;
 mod run;
 mod splits;
 mod subject;
+mod watch;
 
 pub use laws::{Broken, Checked, Effort, Reader, USUAL, check, difference, same_value};
+pub use limits::{Limits, limits, tokens_of};
 pub use log::{Log, Seen};
 pub use message::{Places, Said, Taste, said};
 pub use mutation::{Mutated, mutate};

@@ -6,6 +6,7 @@ use std::thread;
 
 use super::laws::{Broken, Checked, Effort, check};
 use super::subject::Subject;
+use super::watch::Watch;
 
 /// Outputs that a thread takes at a time.
 const BATCH: usize = 64;
@@ -21,6 +22,8 @@ pub struct Summary {
     pub hostile: usize,
     /// Those that were damaged.
     pub damaged: usize,
+    /// Those that were read with small caps and other policies.
+    pub limited: usize,
     /// Those that nobody promised to read back.
     pub not_promised: usize,
     /// Messages that their format refused, by its reason.
@@ -46,14 +49,29 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { subject, seed, broken } = self;
         writeln!(out, "BROKEN {}: {subject}\n  {:?}\n  {}", broken.law, broken.output, broken.what)?;
-        write!(out, "  again: conform --outputs 1 --seed {seed} --only '{subject}'")
+        write!(out, "  again: {}", again(subject, *seed))
     }
+}
+
+/// What checks an output once more.
+fn again(subject: &str, seed: u64) -> String {
+    format!("conform --outputs 1 --seed {seed} --only '{subject}'")
+}
+
+/// A reader that panics breaks a law, too.
+fn panicked(panic: Box<dyn std::any::Any + Send>) -> Broken {
+    let what = panic.downcast::<String>().map_or_else(
+        |other| other.downcast::<&str>().map_or_else(|_| "it panics".to_owned(), |what| (*what).to_owned()),
+        |what| *what,
+    );
+    Broken { law: "nothing panics", output: String::new(), what }
 }
 
 /// Checks so many outputs, the subjects in turns, on so many threads.
 pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort: Effort) -> Summary {
     let next = AtomicUsize::new(0);
     let total = Mutex::new(Summary::default());
+    let watch = Watch::default();
     let work = || {
         let mut summary = Summary::default();
         loop {
@@ -64,7 +82,9 @@ pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort
             for number in first..(first + BATCH).min(count) {
                 let subject = &subjects[number % subjects.len()];
                 let seed = seed.wrapping_add(number as u64);
-                summary.add(subject, seed, check(subject, seed, effort));
+                let work = || check(subject, seed, effort);
+                let checked = watch.during(|| again(&subject.label, seed), work);
+                summary.add(subject, seed, checked.unwrap_or_else(|panic| Err(panicked(panic))));
             }
         }
         // A thread that panicked has ended the run anyway.
@@ -72,10 +92,13 @@ pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort
     };
     if !subjects.is_empty() {
         thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(work);
-            }
+            let workers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+            scope.spawn(|| watch.run());
             work();
+            for worker in workers {
+                worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            }
+            watch.end();
         });
     }
     let mut summary = total.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -86,7 +109,12 @@ pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort
 impl Summary {
     /// How many outputs were read.
     pub fn outputs(&self) -> usize {
-        self.read_back + self.hostile + self.damaged + self.not_promised + self.broken.values().sum::<usize>()
+        self.read_back
+            + self.hostile
+            + self.damaged
+            + self.limited
+            + self.not_promised
+            + self.broken.values().sum::<usize>()
     }
 
     /// Whether no law was broken.
@@ -99,6 +127,7 @@ impl Summary {
             Ok(Checked::ReadBack) => self.read_back += 1,
             Ok(Checked::Hostile) => self.hostile += 1,
             Ok(Checked::Damaged) => self.damaged += 1,
+            Ok(Checked::Limited) => self.limited += 1,
             Ok(Checked::NotPromised) => self.not_promised += 1,
             Ok(Checked::NotWritten(why)) => {
                 *self.not_written.entry(format!("{}: {why}", subject.label)).or_default() += 1
@@ -116,6 +145,7 @@ impl Summary {
         self.read_back += other.read_back;
         self.hostile += other.hostile;
         self.damaged += other.damaged;
+        self.limited += other.limited;
         self.not_promised += other.not_promised;
         for (why, count) in other.not_written {
             *self.not_written.entry(why).or_default() += count;
@@ -131,12 +161,13 @@ impl fmt::Display for Summary {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "{} outputs: {} read back, {} not promised, {} with hostile texts, {} damaged",
+            "{} outputs: {} read back, {} not promised, {} with hostile texts, {} damaged, {} at the limits",
             self.outputs(),
             self.read_back,
             self.not_promised,
             self.hostile,
-            self.damaged
+            self.damaged,
+            self.limited
         )?;
         for (why, count) in &self.not_written {
             writeln!(out, "  {count} not written: {why}")?;

@@ -67,6 +67,11 @@ impl Written {
     pub fn text(&self) -> String {
         self.pieces.iter().map(|(text, _)| text.as_str()).collect()
     }
+
+    /// Its pieces, and which of them are control tokens.
+    pub fn tokens(&self) -> Vec<(&str, bool)> {
+        self.pieces.iter().map(|(text, is_control)| (text.as_str(), *is_control)).collect()
+    }
 }
 
 impl Subject {

@@ -1,0 +1,103 @@
+use fastrand::Rng;
+use rolecall::{CallsInReasoning, Format, JsonPolicy, ParseOptions, Stop, TextAfterCalls, UnknownNames};
+
+use super::message::{Taste, said};
+use super::mutation::mutate;
+use super::subject::Subject;
+
+/// An output and a way of reading it that reach the reader's limits: calls in reasoning, small caps, every policy.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// The output.
+    pub text: String,
+    /// How it is read.
+    pub options: ParseOptions,
+    /// Why it ends.
+    pub stop: Stop,
+}
+
+/// One of a seed; an error says why its format does not write the message.
+pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
+    let outer = said(&subject.places, &subject.marks, Taste::Honest, rng);
+    let inner = said(&subject.places, &subject.marks, Taste::Honest, rng);
+    let written = subject.write(&outer)?;
+    let call = subject.write(&inner)?.text();
+    // A call inside the reasoning, if there is any: whole, cut off, or several times.
+    let call = match rng.u8(..4) {
+        0 => call[..border(&call, rng)].to_owned(),
+        1 => call.repeat(rng.usize(2..5)),
+        _ => call,
+    };
+    let mut text = written.text();
+    let reasoning = outer.message.get("reasoning_content").and_then(rolecall::Json::as_str).unwrap_or_default();
+    let at = match text.find(reasoning).filter(|_| !reasoning.is_empty()) {
+        Some(start) => start + border(reasoning, rng),
+        None => border(&text, rng),
+    };
+    text.insert_str(at, &call);
+    if rng.bool() {
+        text = mutate(&text, &subject.marks, rng).text;
+    }
+    let mut options = subject.options(&outer, &written.prompt_tail);
+    if rng.bool() {
+        options.tools.extend(inner.tools());
+    }
+    if rng.u8(..4) == 0 {
+        options.tools.clear();
+    }
+    options.cap = cap(&[text.len(), call.len(), text.len().saturating_sub(at)], rng);
+    options.calls_in_reasoning = match rng.u8(..6) {
+        0 => None,
+        1 => Some(CallsInReasoning::Draft),
+        2 => Some(CallsInReasoning::Call),
+        _ => Some(CallsInReasoning::Unclosed),
+    };
+    options.unknown_names = if rng.bool() { UnknownNames::Text } else { UnknownNames::Pass };
+    options.text_after_calls = if rng.bool() { TextAfterCalls::Report } else { TextAfterCalls::Content };
+    options.json = if rng.bool() { JsonPolicy::Strict } else { JsonPolicy::Lenient };
+    options.check_schema = rng.bool();
+    options.max_calls = [None, None, Some(0), Some(1), Some(2)][rng.usize(..5)];
+    let stop = [Stop::End, Stop::End, Stop::Length, Stop::Abort][rng.usize(..4)];
+    Ok(Limits { text, options, stop })
+}
+
+/// A cap: small, or around a length of which a whole number of caps makes one of these.
+fn cap(lengths: &[usize], rng: &mut Rng) -> Option<usize> {
+    match rng.u8(..8) {
+        0 => None,
+        1..=4 => Some(rng.usize(..=64)),
+        _ => {
+            let length = lengths[rng.usize(..lengths.len())] / rng.usize(1..5);
+            Some((length + rng.usize(..7)).saturating_sub(3))
+        }
+    }
+}
+
+/// A text in pieces, and which of them are control tokens of a format.
+pub fn tokens_of<'t>(text: &'t str, format: &Format) -> Vec<(&'t str, bool)> {
+    let mut pieces = Vec::new();
+    let (mut from, mut at) = (0, 0);
+    while let Some(next) = text[at..].chars().next() {
+        let controls = format.controls.iter().map(|control| control.text.as_str()).filter(|mark| !mark.is_empty());
+        let mark = controls.filter(|mark| text[at..].starts_with(mark)).max_by_key(|mark| mark.len());
+        let Some(mark) = mark else {
+            at += next.len_utf8();
+            continue;
+        };
+        pieces.extend([(&text[from..at], false), (&text[at..at + mark.len()], true)]);
+        at += mark.len();
+        from = at;
+    }
+    pieces.push((&text[from..], false));
+    pieces.retain(|(piece, _)| !piece.is_empty());
+    pieces
+}
+
+/// A place between two characters.
+fn border(text: &str, rng: &mut Rng) -> usize {
+    let mut at = rng.usize(..=text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    at
+}
