@@ -112,37 +112,38 @@ impl Replies {
         Ok(match asked.template()? {
             Some(template) => {
                 let content = (template.source().to_owned(), template.tokens().to_vec());
-                find_or_make(&self.by_template, content, || of_template(&template, &self.tokens))
+                find_or_make(&self.by_template, content, || of_template(&template, &self.tokens))?
             }
             None => {
                 let spelling = asked.options.choices.iter().rev().find(|(name, _)| name == "spelling");
                 let spelling = spelling.map(|(_, spelling)| spelling.as_str());
                 let format = spelling.map_or_else(|| asked.format.clone(), |spelling| asked.format.spelled(spelling));
                 let key = format!("{} {}", format.name, spelling.unwrap_or_default());
-                find_or_make(&self.by_format, key, || Reply::with_tokens(&format, &self.tokens))
+                find_or_make(&self.by_format, key, || Ok(Reply::with_tokens(&format, &self.tokens)))?
             }
         })
     }
 }
 
 /// The template's own layouts, and what its family's models are known to write otherwise.
-fn of_template(template: &ChatTemplate, tokens: &[String]) -> Reply {
-    Reply::with_tokens(&infer(template).format.corrected(template.source()).0, tokens)
+fn of_template(template: &ChatTemplate, tokens: &[String]) -> Result<Reply, Refusal> {
+    let inferred = infer(template).complete()?;
+    Ok(Reply::with_tokens(&inferred.format.corrected(template.source()).0, tokens))
 }
 
 fn find_or_make<K: std::hash::Hash + Eq>(
     known: &RwLock<HashMap<K, Arc<Reply>>>,
     key: K,
-    make: impl FnOnce() -> Reply,
-) -> Arc<Reply> {
+    make: impl FnOnce() -> Result<Reply, Refusal>,
+) -> Result<Arc<Reply>, Refusal> {
     if let Some(reply) = known.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Arc::clone(reply);
+        return Ok(Arc::clone(reply));
     }
-    let reply = Arc::new(make());
+    let reply = Arc::new(make()?);
     let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
     if known.len() >= KEPT {
         known.clear();
     }
     known.insert(key, Arc::clone(&reply));
-    reply
+    Ok(reply)
 }

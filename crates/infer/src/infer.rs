@@ -1,7 +1,7 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
 use rolecall_format::{CallIds, Field, Format};
-use rolecall_render::{ChatTemplate, IdForm, TemplateOptions, template_switches};
+use rolecall_render::{ChatTemplate, Error, IdForm, TemplateOptions, template_switches};
 
 use crate::arguments::Arguments;
 use crate::calls::{self, Plain, Variants};
@@ -43,13 +43,39 @@ pub fn infer(template: &ChatTemplate) -> Inferred {
 pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
     let probe = Probe::new(template, limits);
     let mut report = Report::default();
-    let format = match find(&probe, &mut report) {
+    let mut format = match find(&probe, &mut report) {
         Some((found, stages)) => verify::settle(&probe, found, &stages, &mut report),
         None => Format::new("inferred"),
     };
+    if let Err(error) = probe.budget().check() {
+        // What was found until then may lack what was not tried any more.
+        report = Report::of_error(error);
+        format = Format::new("inferred");
+    }
     report.renders = probe.renders();
+    report.steps = probe.budget().spent();
     report.parts.sort_by_key(|(part, _)| *part);
     Inferred { format, report }
+}
+
+impl Inferred {
+    /// The same, or an error where nothing was inferred because trying the template out takes too much.
+    ///
+    /// ```
+    /// use rolecall_infer::{Limits, infer_within};
+    /// use rolecall_render::ChatTemplate;
+    /// let template = ChatTemplate::compile("{% for m in messages %}{{ m.content }}</s>{% endfor %}", Vec::new())?;
+    /// let limits = Limits { steps: 1000, ..Limits::default() };
+    /// let error = infer_within(&template, limits).complete().unwrap_err();
+    /// assert_eq!(error.code(), "limit-probes");
+    /// # Ok::<(), rolecall_render::Error>(())
+    /// ```
+    pub fn complete(self) -> Result<Inferred, Error> {
+        match self.report.error {
+            Some(error) => Err(error),
+            None => Ok(self),
+        }
+    }
 }
 
 /// The surroundings in which things come out.
@@ -74,6 +100,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         Err(refusal) => {
             report.set(Part::Content, Outcome::Missing(refusal.words.clone()));
             report.note(Part::Content, refusal.words, refusal.line);
+            report.error = refusal.limit;
             return None;
         }
     };
@@ -84,7 +111,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
     };
     let mut switches = Object::new();
     let analysis = match with_reasoning(&stage).is_none() && !thinks(probe, &call) {
-        true => template_switches(probe.template(), &TemplateOptions::default()).ok(),
+        true => template_switches(probe.template(), &TemplateOptions::default(), probe.budget()).ok(),
         false => None,
     };
     if let Some((_, known)) = &analysis

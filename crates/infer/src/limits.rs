@@ -1,13 +1,15 @@
-/// How much inference may try. Real templates need a fraction of it.
+use rolecall_render::ProbeBudget;
+
+/// How much inference may try. Real templates need a fraction of it; where one needs more, nothing is inferred.
 ///
 /// ```
 /// use rolecall_infer::Limits;
-/// assert!(Limits::default().renders > 50);
+/// assert!(Limits::default().steps > 1_000_000);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Conversations rendered; behind them nothing more is found out.
-    pub renders: usize,
+    /// Steps of the template over all conversations, as a [`ProbeBudget`] counts them.
+    pub steps: u64,
     /// Steps of the template for each of them: real ones take less than 10,000.
     pub instructions: u64,
     /// Bytes that one of them may come to.
@@ -18,6 +20,6 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { renders: 160, instructions: 30_000, output_bytes: 1 << 18, turn_bytes: 4096 }
+        Limits { steps: ProbeBudget::USUAL, instructions: 30_000, output_bytes: 1 << 18, turn_bytes: 4096 }
     }
 }

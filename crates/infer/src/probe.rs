@@ -8,7 +8,8 @@ use std::rc::Rc;
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json, Message, Tool, object};
 use rolecall_render::{
-    CallForm, ChatTemplate, DateTime, Error, IdForm, Origin, Prompt, TemplateOptions, WantedCalls, render_template,
+    CallForm, ChatTemplate, DateTime, Error, IdForm, Origin, ProbeBudget, Prompt, TemplateOptions, WantedCalls,
+    probe_template,
 };
 
 use crate::Limits;
@@ -17,9 +18,6 @@ use crate::sequence::{Cuts, items};
 
 /// A day without any meaning, for templates that write the date.
 const NOON: DateTime = DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
-
-/// Conversations that may run into a limit; a template of that kind is not asked further.
-const MOST_EXHAUSTED: usize = 8;
 
 /// What stands around the assistant's turn of a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,9 +45,8 @@ pub(crate) struct Probe<'t> {
     template: &'t ChatTemplate,
     options: TemplateOptions,
     limits: Limits,
+    budget: ProbeBudget,
     rendered: Cell<usize>,
-    /// How many of them ran into a limit.
-    exhausted: Cell<usize>,
     pub wanted: WantedCalls,
     before: RefCell<HashMap<String, Result<Rc<String>, Refusal>>>,
 }
@@ -67,6 +64,8 @@ pub(crate) struct Turn {
 pub(crate) struct Refusal {
     pub words: String,
     pub line: Option<u32>,
+    /// The error, where it is no refusal of the template's: a limit was hit.
+    pub limit: Option<Error>,
 }
 
 impl<'t> Probe<'t> {
@@ -74,15 +73,10 @@ impl<'t> Probe<'t> {
         let mut options = TemplateOptions { now: Some(NOON), calls: CallForm::AsWanted, ..TemplateOptions::default() };
         options.limits.instructions = options.limits.instructions.min(limits.instructions);
         options.limits.output_bytes = options.limits.output_bytes.min(limits.output_bytes);
-        Probe {
-            template,
-            options,
-            limits,
-            rendered: Cell::new(0),
-            exhausted: Cell::new(0),
-            wanted: template.wanted_calls(),
-            before: RefCell::default(),
-        }
+        let budget = ProbeBudget::new(limits.steps);
+        // Where this takes too much already, nothing is left for anything else.
+        let wanted = template.wanted_calls_within(&budget).unwrap_or_default();
+        Probe { template, options, limits, budget, rendered: Cell::new(0), wanted, before: RefCell::default() }
     }
 
     pub fn template(&self) -> &ChatTemplate {
@@ -205,9 +199,6 @@ impl<'t> Probe<'t> {
     }
 
     fn render(&self, messages: Vec<Object>, stage: &Stage, opened: bool) -> Result<Prompt, Refusal> {
-        if self.rendered.get() >= self.limits.renders || self.exhausted.get() >= MOST_EXHAUSTED {
-            return Err(Refusal::new("too much was tried"));
-        }
         self.rendered.set(self.rendered.get() + 1);
         let messages: Result<Vec<Message>, _> = messages.into_iter().map(Message::from_object).collect();
         let messages = messages.map_err(|error| Refusal::new(&error.to_string()))?;
@@ -221,15 +212,19 @@ impl<'t> Probe<'t> {
         if stage.tools {
             conversation.tools = Some(NAMES.iter().filter_map(|name| tool(name, &[])).collect());
         }
-        render_template(&conversation, self.template, &self.options).map_err(|error| match error {
-            Error::Template { error, .. } => {
-                if error.kind().code().starts_with("limit-") {
-                    self.exhausted.set(self.exhausted.get() + 1);
-                }
-                Refusal { words: error.message().to_owned(), line: Some(error.place().line) }
-            }
-            error => Refusal::new(&error.to_string()),
+        let prompt = probe_template(&conversation, self.template, &self.options, &self.budget);
+        prompt.map_err(|error| {
+            let (words, line) = match &error {
+                Error::Template { error, .. } => (error.message().to_owned(), Some(error.place().line)),
+                other => (other.to_string(), None),
+            };
+            Refusal { words, line, limit: error.code().starts_with("limit-").then_some(error) }
         })
+    }
+
+    /// What all conversations share.
+    pub fn budget(&self) -> &ProbeBudget {
+        &self.budget
     }
 
     pub fn renders(&self) -> usize {
@@ -239,16 +234,21 @@ impl<'t> Probe<'t> {
 
 impl Refusal {
     pub fn new(words: &str) -> Refusal {
-        Refusal { words: words.to_owned(), line: None }
+        Refusal { words: words.to_owned(), line: None, limit: None }
     }
 }
 
 impl Turn {
     /// Whether what stands here is nothing but the template's own words.
     pub fn is_own(&self, range: &Range<usize>) -> bool {
-        let mut start = 0;
-        for (end, is_own) in &self.own {
-            if *end > range.start && start < range.end && !is_own {
+        // Pieces lie in order: the first that ends behind the range's start, and those that begin before its end.
+        let first = self.own.partition_point(|(end, _)| *end <= range.start);
+        let mut start = first.checked_sub(1).map_or(0, |before| self.own[before].0);
+        for (end, is_own) in &self.own[first..] {
+            if start >= range.end {
+                break;
+            }
+            if !is_own {
                 return false;
             }
             start = *end;

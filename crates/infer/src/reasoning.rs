@@ -195,19 +195,26 @@ fn closing_names(program: &jinja::Analysis) -> Vec<String> {
 }
 
 fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | ':' | '-'))
+    !name.is_empty() && name.chars().all(is_name_character)
+}
+
+fn is_name_character(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | ':' | '-')
 }
 
 /// The last opening mark of a generation prompt, with all that follows it, and its name: `<think>\n` and `think`.
 fn last_mark(opening: &str) -> Option<(&str, &str)> {
+    // A prompt may be long: names share no byte, and its end is trimmed once.
+    let trimmed = opening.trim_end();
     let mut found = None;
-    for (at, _) in opening.match_indices('<') {
-        let rest = opening.get(at + 1..)?;
-        let Some(end) = rest.find('>') else { continue };
-        let name = &rest[..end];
-        let behind = &rest[end + 1..];
-        let closes = behind.trim().is_empty() || behind.trim() == format!("</{name}>");
-        if is_name(name) && closes {
+    for (at, _) in trimmed.match_indices('<') {
+        let rest = &trimmed[at + 1..];
+        let length = rest.find(|c: char| !is_name_character(c)).unwrap_or(rest.len());
+        let name = &rest[..length];
+        let Some(behind) = rest[length..].strip_prefix('>').filter(|_| length > 0) else { continue };
+        let behind = behind.trim_start();
+        let closes = || behind.strip_prefix("</").and_then(|close| close.strip_suffix('>')) == Some(name);
+        if behind.is_empty() || closes() {
             found = Some((&opening[at..], name));
         }
     }

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
 use rolecall_format::Field;
+use rolecall_render::Error;
 
 /// What was found out about a template, part by part.
 ///
@@ -21,6 +22,10 @@ pub struct Report {
     pub notes: Vec<Note>,
     /// Conversations rendered to find it out.
     pub renders: usize,
+    /// Steps that this took, as [`rolecall_render::ProbeBudget`] counts them.
+    pub steps: u64,
+    /// Why nothing was inferred, where a limit was hit: by an answer alone, or by all conversations together.
+    pub error: Option<Error>,
 }
 
 /// A part of what an assistant's turn may hold.
@@ -132,6 +137,12 @@ impl Report {
         }
         let _ = writeln!(row, " {} |", notes.join("; "));
         row
+    }
+
+    /// Of a template that was tried out in part only.
+    pub(crate) fn of_error(error: Error) -> Report {
+        let missing = |part| (part, Outcome::Missing(error.to_string()));
+        Report { parts: Part::ALL.map(missing).into(), error: Some(error.clone()), ..Report::default() }
     }
 
     pub(crate) fn set(&mut self, part: Part, outcome: Outcome) {

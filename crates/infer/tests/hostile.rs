@@ -68,17 +68,38 @@ fn endless_and_huge_ones_end() {
     ];
     for source in cases {
         let inferred = inferred(source);
-        assert!(inferred.report.renders <= Limits::default().renders, "{source}");
+        assert!(inferred.report.steps <= Limits::default().steps, "{source}");
+    }
+}
+
+/// A template that is tried out in part only is not inferred: what is missing would look as if the template did not write it.
+#[test]
+fn a_budget_is_shared_and_nothing_is_inferred_without_enough_of_it() {
+    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}</s>{% endfor %}";
+    let within = |steps| infer_within(&compiled(source), Limits { steps, ..Limits::default() });
+    let whole = infer(&compiled(source));
+    let needed = whole.report.steps;
+    assert!(needed > 1000 && whole.report.error.is_none(), "{needed}");
+    // A little more than was taken is enough: a machine takes its steps some thousand at a time.
+    assert_eq!(within(needed + 5000), whole);
+    for steps in (0..=needed).step_by(needed as usize / 40).chain([needed]) {
+        let inferred = within(steps);
+        assert_eq!(inferred.format.layout(Slot::Assistant), None, "{steps} steps of {needed}");
+        assert_eq!(inferred.report.parts.len(), Part::ALL.len());
+        let is_missing =
+            |(_, outcome): &(Part, Outcome)| matches!(outcome, Outcome::Missing(why) if why.contains("steps"));
+        assert!(inferred.report.parts.iter().all(is_missing), "{:?}", inferred.report);
+        assert_eq!(inferred.report.steps, steps);
+        assert!(matches!(inferred.complete(), Err(error) if error.code() == "limit-probes"));
     }
 }
 
 #[test]
-fn limits_are_kept() {
-    let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}</s>{% endfor %}";
-    for renders in 0..40 {
-        let limits = Limits { renders, ..Limits::default() };
-        assert!(infer_within(&compiled(source), limits).report.renders <= renders);
-    }
+fn an_answer_that_hits_a_limit_is_an_error_and_a_refusal_is_none() {
+    let looping = "{% for i in range(99999) %}{% endfor %}{% for m in messages %}{{ m.content }}{% endfor %}";
+    assert!(matches!(infer(&compiled(looping)).complete(), Err(error) if error.code() == "limit-instructions"));
+    let refusing = infer(&compiled("{{ raise_exception('never') }}")).complete();
+    assert!(matches!(refusing, Ok(inferred) if inferred.format.layout(Slot::Assistant).is_none()));
 }
 
 #[test]

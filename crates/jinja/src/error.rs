@@ -125,12 +125,13 @@ struct Inner {
     place: Place,
     calls: Vec<Call>,
     passes: Vec<Tag>,
+    steps: u64,
 }
 
 impl Error {
     pub(crate) fn new(fault: Fault, place: Place, calls: Vec<Call>) -> Error {
         let Reason { kind, message } = *fault.0;
-        Error(Box::new(Inner { kind, message, place, calls, passes: Vec::new() }))
+        Error(Box::new(Inner { kind, message, place, calls, passes: Vec::new(), steps: 0 }))
     }
 
     /// What kind of error this is.
@@ -152,6 +153,18 @@ impl Error {
     pub(crate) fn during(mut self, passes: Vec<Tag>) -> Error {
         self.0.passes = passes;
         self
+    }
+
+    /// With the steps that were taken before it.
+    pub(crate) fn after(mut self, steps: u64) -> Error {
+        self.0.steps = steps;
+        self
+    }
+
+    /// The steps that a rendering or an analysis took before it failed, as [`crate::Limits::instructions`] counts them; none
+    /// where the template did not compile.
+    pub fn steps(&self) -> u64 {
+        self.0.steps
     }
 
     /// What the caller calls the items of its own that loops were at, the innermost first: which message it was about.

@@ -100,6 +100,11 @@ impl Meter {
         taken
     }
 
+    /// The fuel that nobody has taken.
+    pub(crate) fn fuel_left(&self) -> u64 {
+        self.fuel.get()
+    }
+
     pub(crate) fn take_buffers(&self) -> (String, Vec<Run>) {
         self.buffers.borrow_mut().pop().unwrap_or_default()
     }

@@ -156,9 +156,15 @@ pub struct Output {
     pub(crate) marks: Vec<Mark>,
     pub(crate) generations: Vec<Generation>,
     pub(crate) literals: Arc<Literals>,
+    pub(crate) steps: u64,
 }
 
 impl Output {
+    /// The steps that the rendering took, as [`crate::Limits::instructions`] counts them.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     /// The text alone.
     pub fn text(&self) -> &str {
         &self.text
@@ -200,8 +206,19 @@ impl Output {
 
     /// The same as transformers gives them: in characters of the output.
     pub fn generation_spans(&self) -> Vec<Range<usize>> {
+        let mut starts: Vec<usize> = self.generations.iter().map(|generation| generation.start).collect();
+        starts.sort_unstable();
+        starts.dedup();
+        // One walk over the text gives the characters before each start.
+        let mut characters = Vec::with_capacity(starts.len());
+        let (mut from, mut before) = (0, 0);
+        for start in &starts {
+            before += self.text.get(from..*start).map_or(0, |text| text.chars().count());
+            from = *start;
+            characters.push(before);
+        }
         let span = |generation: &Generation| {
-            let start = self.text.get(..generation.start).map_or(0, |before| before.chars().count());
+            let start = starts.binary_search(&generation.start).map_or(0, |at| characters[at]);
             start..start + generation.characters
         };
         self.generations.iter().map(span).collect()
@@ -229,8 +246,16 @@ pub struct Literal<'t> {
     pub text: &'t str,
     /// Whether it stands between tags (and not in quotes).
     pub is_data: bool,
-    /// Where it begins.
-    pub place: Place,
+    /// The bytes of the source before it.
+    pub offset: usize,
+    source: &'t str,
+}
+
+impl Literal<'_> {
+    /// Where it begins. This reads the source up to there: ask for the places that are shown, not for those of all pieces.
+    pub fn place(&self) -> Place {
+        crate::error::place_of(self.source, self.offset)
+    }
 }
 
 /// All literals of a template.
@@ -285,7 +310,6 @@ impl Literals {
     pub(crate) fn get(&self, id: u32) -> Option<Literal<'_>> {
         let entry = self.entries.get(id as usize)?;
         let text = self.text(id)?;
-        let place = crate::error::place_of(&self.source, entry.offset as usize);
-        Some(Literal { text, is_data: entry.is_data, place })
+        Some(Literal { text, is_data: entry.is_data, offset: entry.offset as usize, source: &self.source })
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::analysis::{self, Analysis};
+use crate::analysis::{self, Analysis, Spot};
 use crate::clock::Clock;
 use crate::compile;
 use crate::compile::program::Program;
@@ -60,8 +60,7 @@ impl Template {
 
     /// What it reads, on what it decides and what it calls, without running it.
     pub fn analyze(&self, limits: &Limits) -> Result<Analysis, Error> {
-        let source = self.source();
-        analysis::analyze(source, limits).map_err(|(fault, at)| Error::new(fault, place_of(source, at), Vec::new()))
+        analysis::analyze(self.source(), limits)
     }
 
     /// Its literals, and which of them may stand beside each other in an output, without running it.
@@ -73,6 +72,12 @@ impl Template {
     /// The text that it was compiled from, with `\n` at the end of each line and none at the end of the last.
     pub fn source(&self) -> &str {
         &self.program.literals.source
+    }
+
+    /// A place of [`Template::source`], by the bytes before it.
+    pub fn spot(&self, offset: usize) -> Spot {
+        let place = place_of(self.source(), offset);
+        Spot { line: place.line, column: place.column, offset: u32::try_from(place.offset).unwrap_or(u32::MAX) }
     }
 
     /// A literal by its number.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use rolecall_jinja::{ErrorKind, LimitKind, Limits, Template};
+use rolecall_jinja::{ErrorKind, LimitKind, Limits, Template, Use};
 
 fn end_of(source: &str, limits: &Limits) -> Option<ErrorKind> {
     let template = Template::compile(source, &Limits::default()).unwrap();
@@ -50,6 +50,59 @@ fn analyze_hostile_templates() {
     for source in &small {
         assert_eq!(end_of(source, &Limits::default()), None, "{}", &source[..source.len().min(100)]);
     }
+    // Many variables and many branches cost what they are long, and what makes ever more of itself ends at the limit.
     let large = names(&|n| format!("{{% set a{n} = [x, y] %}}"), 4000) + &"{% if a %}{% endif %}".repeat(4000);
-    assert_eq!(end_of(&large, &Limits::default()), Some(ErrorKind::Limit(LimitKind::Instructions)));
+    assert_eq!(end_of(&large, &Limits::default()), None);
+    let growing = "{% set x = [x, x] %}".repeat(12_000);
+    assert_eq!(end_of(&growing, &Limits::default()), Some(ErrorKind::Limit(LimitKind::Instructions)));
+}
+
+/// The values that an analysis looks at, by how often a piece of a template is there.
+fn steps_of(piece: &dyn Fn(usize) -> String, count: usize) -> u64 {
+    let source: String = (0..count).map(piece).collect();
+    let analysis = Template::compile(&source, &Limits::default()).unwrap().analyze(&Limits::default());
+    analysis.unwrap_or_else(|error| panic!("{error}: {}", piece(0))).steps
+}
+
+#[test]
+fn the_work_grows_as_the_template_does() {
+    let pieces: [&dyn Fn(usize) -> String; 8] = [
+        &|n| format!("{{% set a{n} = x %}}"),
+        &|n| format!("{{{{ a{n} }}}}"),
+        &|n| format!("{{% if a{n} == 'v{n}' %}}{{% set b{n} = a{n} %}}{{% endif %}}"),
+        &|n| format!("{{% set b = b{n} %}}{{% if a %}}{{% set c = b %}}{{% else %}}{{% set d = c %}}{{% endif %}}"),
+        &|n| format!("{{% macro m{n}(a) %}}{{{{ a }}}}{{% endmacro %}}{{{{ m{n}(b) }}}}"),
+        &|n| format!("{{% if 'x{n}' in messages[0].content %}}y{{% endif %}}"),
+        &|n| format!("{{% for x in y %}}{{% set z{n} = x %}}{{{{ range(1) }}}}{{% endfor %}}"),
+        &|_| "{{ 'a' ~ 'b' }}c".to_owned(),
+    ];
+    for piece in pieces {
+        let (one, two) = (steps_of(piece, 900), steps_of(piece, 1800));
+        assert!(two <= one * 9 / 4, "{}: {one} for 900, {two} for 1800", piece(0));
+    }
+}
+
+#[test]
+fn a_branch_sees_what_was_set_before_it_and_not_what_the_other_set() {
+    let reads = |source: &str| {
+        let analysis = Template::compile(source, &Limits::default()).unwrap().analyze(&Limits::default()).unwrap();
+        let printed = analysis.reads.into_iter().filter(|read| read.uses.iter().any(|(how, _)| *how == Use::Printed));
+        printed.map(|read| read.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(reads("{% set a = x %}{% if t %}{% set a = y %}{% else %}{{ a }}{% endif %}"), ["x"]);
+    assert_eq!(reads("{% set a = x %}{% if t %}{% set a = y %}{% endif %}{{ a }}"), ["x", "y"]);
+    assert_eq!(reads("{% if t %}{% set a = y %}{% else %}{% set a = z %}{% endif %}{{ a }}"), ["y", "z"]);
+    assert_eq!(
+        reads("{% if t %}{% set a = y %}{% elif u %}{% else %}{% set a = z %}{% endif %}{{ a }}"),
+        ["a", "y", "z"]
+    );
+    assert_eq!(reads("{% set a = x %}{% if t %}{% if u %}{% set a = y %}{% endif %}{{ a }}{% endif %}"), ["x", "y"]);
+    // A macro sees the outermost names as they come to be, those that a branch sets too, and no other part's.
+    assert_eq!(reads("{% macro m() %}{{ a }}{% endmacro %}{% if t %}{% set a = x %}{% endif %}{{ m() }}"), ["a", "x"]);
+    assert_eq!(
+        reads(
+            "{% macro m() %}{{ a }}{% endmacro %}{% for i in l %}{% if t %}{% set a = x %}{% endif %}{{ m() }}{% endfor %}"
+        ),
+        ["a"]
+    );
 }

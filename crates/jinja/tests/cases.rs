@@ -100,8 +100,8 @@ fn shown(output: &Output, paths: &HashMap<Tag, String>) -> String {
             let text = json::write(&Json::String(piece.text.to_owned()), &Layout::default());
             let origin = match piece.origin {
                 Origin::Literal { id, offset } => {
-                    let literal = output.literal(id).unwrap();
-                    format!("literal {}:{} at {offset:?}", literal.place.line, literal.place.column)
+                    let place = output.literal(id).unwrap().place();
+                    format!("literal {}:{} at {offset:?}", place.line, place.column)
                 }
                 Origin::Input { tag, offset } => format!("{} at {offset:?}", path(tag)),
                 Origin::Engine => "engine".to_owned(),

@@ -98,6 +98,11 @@ pub enum Error {
         /// The message that the template was at, from 0, if it was at one.
         message: Option<usize>,
     },
+    /// The conversations that are tried out on a chat template, to know what it takes and writes, ask too much together.
+    Probes {
+        /// The steps that there were for all of them.
+        steps: u64,
+    },
     /// Nothing of the conversation carries loss.
     NoLoss,
     /// There is nothing to continue in the last message.
@@ -122,6 +127,7 @@ impl Error {
             Error::Rewritten { .. } => "rewritten",
             Error::Gap { .. } => "gap",
             Error::Template { error, .. } => error.kind().code(),
+            Error::Probes { .. } => "limit-probes",
             Error::NoLoss => "no_loss",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
@@ -139,7 +145,7 @@ impl Error {
             Error::Rewritten { message, .. } | Error::Template { message, .. } => {
                 message.map(|message| Place::message(message, ""))
             }
-            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::NoLoss => None,
+            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::Probes { .. } | Error::NoLoss => None,
         }
     }
 
@@ -158,6 +164,7 @@ impl Error {
             }
             Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
             Error::Template { error, .. } => template_help(error.kind()).to_owned(),
+            Error::Probes { .. } => "use a template that does less for each conversation, or name a format".into(),
             Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
@@ -207,6 +214,9 @@ impl fmt::Display for Error {
             }
             Error::Template { error, message: Some(message) } => write!(f, "message {message}: {error}"),
             Error::Template { error, message: None } => write!(f, "{error}"),
+            Error::Probes { steps } => {
+                write!(f, "trying the template out takes more than {steps} steps over all conversations")
+            }
             Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }

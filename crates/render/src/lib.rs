@@ -28,9 +28,9 @@ pub use origin::Origin;
 pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};
 pub use rolecall_jinja as jinja;
 pub use template::{
-    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits, Support,
-    Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template, render_template,
-    template_switches,
+    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
+    ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
+    analyze_template_within, probe_template, render_template, template_switches,
 };
 pub use trust::{ROLES, Trust};
 

@@ -141,3 +141,53 @@ fn switches_of_the_caller_win_over_the_conversations() {
     let options = TemplateOptions { kwargs: object! { "b" => Json::from(3) }, ..TemplateOptions::default() };
     assert_eq!(render_template(&conversation, &template, &options).expect("it renders").text(), "13");
 }
+
+/// A prompt that is cut keeps of each of the model's own stretches what lies on its side of the cut, and nothing beyond.
+#[test]
+fn a_cut_prompt_has_no_generation_span_beyond_the_cut() {
+    let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b日"},
+        {"role": "user", "content": "c"}, {"role": "assistant", "content": "dd"}]"#;
+    let conversation = conversation(messages, complete());
+    let prompt = rendered(&conversation).expect("it renders");
+    let inside = |at: usize| prompt.generated.iter().any(|span| span.contains(&at));
+    assert_eq!(prompt.generated.len(), 2);
+    for end in 0..=prompt.text().len() {
+        let Some(cut) = prompt.up_to(end) else {
+            assert!(!prompt.text().is_char_boundary(end));
+            continue;
+        };
+        assert_eq!(cut.text(), &prompt.text()[..end]);
+        assert!(
+            cut.generated.iter().all(|span| span.start < span.end && span.end <= end),
+            "{end}: {:?}",
+            cut.generated
+        );
+        assert!(cut.turns().iter().all(|turn| turn.start < end), "{end}: {:?}", cut.turns());
+        for at in 0..end {
+            assert_eq!(cut.generated.iter().any(|span| span.contains(&at)), inside(at), "{end} at {at}");
+            assert_eq!(cut.origin_at(at), prompt.origin_at(at), "{end} at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_prompt_without_its_opening_token_has_its_spans_where_they_then_are() {
+    let messages = r#"[{"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]"#;
+    let conversation = conversation(messages, complete());
+    let prompt = rendered(&conversation).expect("it renders");
+    let without = prompt.clone().without_bos("<s>");
+    let shifted: Vec<_> = prompt.generated.iter().map(|span| span.start - 3..span.end - 3).collect();
+    assert_eq!((without.text(), &without.generated), (&prompt.text()[3..], &shifted));
+    let turns = |prompt: &Prompt, by: usize| -> Vec<_> {
+        prompt.turns().iter().map(|turn| (turn.start.saturating_sub(by), turn.message)).collect()
+    };
+    let expected: Vec<_> = turns(&prompt, 3).into_iter().filter(|(_, message)| message.is_some()).collect();
+    let found: Vec<_> = turns(&without, 0).into_iter().filter(|(_, message)| message.is_some()).collect();
+    assert_eq!(found, expected);
+    for at in 0..without.text().len() {
+        assert_eq!(without.origin_at(at), prompt.origin_at(at + 3), "{at}");
+    }
+    // A text that only begins like it is not cut, and one that a message wrote is not either.
+    assert_eq!(without.clone().without_bos("<s>").text(), without.text());
+    assert_eq!(prompt.clone().without_bos("").text(), prompt.text());
+}

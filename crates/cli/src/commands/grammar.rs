@@ -83,7 +83,7 @@ fn speaking(mut request: rolecall::Request) -> rolecall::Request {
 /// The format's own layouts, or those inferred from the template.
 fn layouts(asked: &Asked<'_>) -> Result<Format, Refusal> {
     Ok(match asked.template()? {
-        Some(template) => infer(&template).format.corrected(template.source()).0,
+        Some(template) => infer(&template).complete()?.format.corrected(template.source()).0,
         None => asked.format.clone(),
     })
 }

@@ -11,7 +11,7 @@ mod record;
 mod statement;
 mod writes;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use known::Known;
@@ -19,7 +19,7 @@ use path::{Paths, WordId};
 use record::Record;
 
 use crate::builtins::functions::Function;
-use crate::error::{Fault, LimitKind};
+use crate::error::{Error, Fault, LimitKind, place_of};
 use crate::limits::Limits;
 use crate::parser::ast::{NameId, Stmt, Tree};
 use crate::parser::{Parsed, parse};
@@ -51,6 +51,8 @@ pub struct Analysis {
     pub calls: Vec<FunctionCall>,
     /// Names that the template gives a value itself, each where it does so first, in the order of the source.
     pub assigned: Vec<(String, Spot)>,
+    /// The values that were looked at, which [`crate::Limits::instructions`] bounds.
+    pub steps: u64,
 }
 
 /// A place in a template, without its line's text.
@@ -115,7 +117,7 @@ pub enum Test {
 }
 
 /// A constant of a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Constant {
     /// `none`
     None,
@@ -184,8 +186,9 @@ impl fmt::Display for Comparison {
 }
 
 /// The analysis of a normalised source.
-pub(crate) fn analyze(source: &str, limits: &Limits) -> Parsed<Analysis> {
-    let tree = parse(source, limits)?;
+pub(crate) fn analyze(source: &str, limits: &Limits) -> Result<Analysis, Error> {
+    let in_source = |(fault, at): (Fault, usize)| Error::new(fault, place_of(source, at), Vec::new());
+    let tree = parse(source, limits).map_err(in_source)?;
     let mut walk = Walk::new(&tree, limits);
     // What a macro is called with, and what a namespace comes to hold, may be found behind the place where it is read. Each
     // pass may only learn more, and is charged.
@@ -193,10 +196,12 @@ pub(crate) fn analyze(source: &str, limits: &Limits) -> Parsed<Analysis> {
         walk.has_learned = false;
         // The last pass, which knows most, is what counts.
         walk.record = Record::default();
-        walk.pass()?;
+        if let Err(failure) = walk.pass() {
+            return Err(in_source(failure).after(walk.work));
+        }
     }
-    let Walk { record, paths, .. } = walk;
-    Ok(record.finish(&paths, source, &tree.literals))
+    let Walk { record, paths, work, .. } = walk;
+    Ok(Analysis { steps: work, ..record.finish(&paths, source, &tree.literals) })
 }
 
 /// What is known of a macro, over all its calls.
@@ -212,10 +217,12 @@ struct Macro {
 #[derive(Default)]
 struct Frame {
     names: Names,
+    /// Whether it is the template itself, or a branch of it that stands in no other part.
+    is_outermost: bool,
 }
 
 /// Variables and what is known of them.
-type Names = Vec<(NameId, Known)>;
+type Names = HashMap<NameId, Known>;
 
 struct Walk<'t> {
     tree: &'t Tree,
@@ -262,7 +269,7 @@ impl<'t> Walk<'t> {
     }
 
     fn pass(&mut self) -> Parsed<()> {
-        self.frames.push(Frame::default());
+        self.frames.push(Frame { is_outermost: true, ..Frame::default() });
         self.body(&self.tree.body)?;
         let names = self.frames.pop().unwrap_or_default().names;
         for (name, known) in names {
@@ -292,12 +299,11 @@ impl<'t> Walk<'t> {
 
     /// What is known of a variable: of this frame or one outside, else a value of the caller's.
     fn lookup(&mut self, name: NameId, at: u32) -> Parsed<Known> {
-        self.charge(at, self.frames.iter().map(|frame| frame.names.len() / 4).sum())?;
-        let frames = self.frames.iter().enumerate().rev();
-        let mut found =
-            frames.filter_map(|(depth, frame)| Some((depth, frame.names.iter().find(|(known, _)| *known == name)?)));
-        let found = found.next().map(|(depth, (_, known))| (depth, known.clone()));
-        let may_be_late = self.in_macro > 0 && found.as_ref().is_none_or(|(depth, _)| *depth == 0);
+        let frames = self.frames.iter().rev();
+        let found = frames.clone().find_map(|frame| Some((frame.is_outermost, frame.names.get(&name)?)));
+        let found = found.map(|(is_outermost, known)| (is_outermost, known.clone()));
+        self.charge(at, self.frames.len() / 16)?;
+        let may_be_late = self.in_macro > 0 && found.as_ref().is_none_or(|(is_outermost, _)| *is_outermost);
         let late = self.late.get(&name).filter(|_| may_be_late).cloned();
         let mut known = match (found, late.is_some()) {
             (Some((_, known)), _) => known,
@@ -316,18 +322,13 @@ impl<'t> Walk<'t> {
     }
 
     fn is_set(&self, name: NameId) -> bool {
-        self.frames.iter().any(|frame| frame.names.iter().any(|(known, _)| *known == name))
-            || self.late.contains_key(&name)
+        self.frames.iter().any(|frame| frame.names.contains_key(&name)) || self.late.contains_key(&name)
     }
 
     fn set(&mut self, name: NameId, known: Known, at: u32) -> Parsed<()> {
         self.charge(at, known.size())?;
-        self.charge(at, self.frames.last().map_or(0, |frame| frame.names.len() / 4))?;
         if let Some(frame) = self.frames.last_mut() {
-            match frame.names.iter_mut().find(|(known, _)| *known == name) {
-                Some(entry) => entry.1 = known,
-                None => frame.names.push((name, known)),
-            }
+            frame.names.insert(name, known);
         }
         Ok(())
     }
@@ -342,35 +343,36 @@ impl<'t> Walk<'t> {
 
     /// Walks parts of which one runs; a variable may then be what any of them made it.
     fn one_of(&mut self, at: u32, parts: impl Iterator<Item = &'t [Stmt]>) -> Parsed<()> {
-        let Some(before) = self.frames.last().map(|frame| frame.names.clone()) else { return Ok(()) };
-        let mut ends: Vec<Names> = Vec::new();
-        for part in parts {
-            self.charge(at, before.iter().map(|(_, known)| known.size()).sum())?;
-            self.reset(before.clone());
-            self.body(part)?;
-            ends.extend(self.reset(Names::new()));
+        let is_outermost = self.frames.last().is_some_and(|frame| frame.is_outermost);
+        // What each part sets, over what was known before.
+        let mut set: BTreeMap<NameId, Vec<(usize, Known)>> = BTreeMap::new();
+        let mut count = 0;
+        for (number, part) in parts.enumerate() {
+            self.frames.push(Frame { is_outermost, ..Frame::default() });
+            let result = self.body(part);
+            let names = self.frames.pop().unwrap_or_default().names;
+            result?;
+            for (name, known) in names {
+                set.entry(name).or_default().push((number, known));
+            }
+            count = number + 1;
         }
-        self.reset(before);
-        let mut set: Vec<NameId> = ends.iter().flatten().map(|(name, _)| *name).collect();
-        set.sort_unstable();
-        set.dedup();
-        for name in set {
+        for (name, parts) in set {
+            let mut unset = (0..count).find(|number| parts.get(*number).is_none_or(|(part, _)| part != number));
             let mut either = Known::default();
-            self.charge(at, ends.iter().map(|names| names.len() / 4).sum())?;
-            for names in &ends {
-                either.join(match names.iter().find(|(known, _)| *known == name) {
-                    Some((_, known)) => known.clone(),
-                    None => self.lookup(name, at)?,
-                });
+            for (number, known) in parts {
+                self.charge(at, known.size())?;
+                if unset.take_if(|unset| *unset < number).is_some() {
+                    either.join(self.lookup(name, at)?);
+                }
+                either.join(known);
+            }
+            if unset.is_some() {
+                either.join(self.lookup(name, at)?);
             }
             self.set(name, either, at)?;
         }
         Ok(())
-    }
-
-    /// Gives the current frame other names, and takes out those that it had.
-    fn reset(&mut self, names: Names) -> Option<Names> {
-        self.frames.last_mut().map(|frame| std::mem::replace(&mut frame.names, names))
     }
 
     /// Walks a part and gives what it writes.

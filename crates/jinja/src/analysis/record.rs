@@ -106,7 +106,7 @@ impl Record {
         let calls = calls.collect();
         let mut assigned: Vec<_> = self.assigned.iter().map(|(name, at)| (word(*name), spot(*at))).collect();
         assigned.sort_by_key(|(_, spot)| spot.offset);
-        Analysis { reads, comparisons, calls, assigned }
+        Analysis { reads, comparisons, calls, assigned, steps: 0 }
     }
 }
 

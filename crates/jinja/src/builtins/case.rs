@@ -16,8 +16,12 @@ pub(crate) fn fold(text: &str) -> String {
         return text.to_ascii_lowercase();
     }
     text.chars()
-        .flat_map(|c| {
-            if c == 'ı' { c.to_string() } else { upper(&c.to_string()).to_lowercase() }.chars().collect::<Vec<_>>()
+        .map(|c| match c {
+            'ı' => c.to_string(),
+            'ẞ' => "ss".to_owned(),
+            // Cherokee folds to its capital letters, which are the older ones.
+            '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}' => upper(&c.to_string()),
+            c => upper(&c.to_string()).to_lowercase(),
         })
         .collect()
 }

@@ -37,7 +37,8 @@ pub(crate) fn render<'a>(
             let (text, runs) = vm.sink.take().into_output();
             usual.note(text.len(), runs.len());
             drop(vm);
-            Ok(Output { text, runs, marks: world.take_marks(), generations, literals: program.literals.clone() })
+            let steps = world.steps();
+            Ok(Output { text, runs, marks: world.take_marks(), generations, literals: program.literals.clone(), steps })
         }
         Err(fault) => {
             let source = &program.literals.source;
@@ -51,7 +52,8 @@ pub(crate) fn render<'a>(
             if calls.len() > 20 {
                 calls.drain(10..calls.len() - 10);
             }
-            Err(Error::new(fault, place(vm.pc.saturating_sub(1)), calls).during(world.current_items()))
+            let error = Error::new(fault, place(vm.pc.saturating_sub(1)), calls);
+            Err(error.during(world.current_items()).after(world.steps()))
         }
     }
 }

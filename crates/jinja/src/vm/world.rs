@@ -136,6 +136,12 @@ impl<'a> World<'a> {
         }
     }
 
+    /// The steps that were taken so far, a started one counted whole.
+    pub(super) fn steps(&self) -> u64 {
+        let left = self.meter.fuel_left().saturating_add(self.chunk.get());
+        self.limits.instructions.saturating_mul(STEP).saturating_sub(left).div_ceil(STEP)
+    }
+
     pub(crate) fn new_namespace(&self, attributes: Dict<'a>) -> Res<Value<'a>> {
         let mut namespaces = self.namespaces.borrow_mut();
         namespaces.push(attributes);

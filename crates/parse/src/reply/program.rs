@@ -328,19 +328,17 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
     const ID: &str = "\u{1}i";
     const ARGUMENTS: &str = "\u{1}a";
     let mut text = String::new();
+    let mut braces = Braces::default();
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
             Piece::Literal(literal) => {
                 let offset = text.len();
                 let from = if at == 0 { start } else { 0 };
                 text.push_str(&literal.text()[from..]);
-                // The object may end anywhere in this piece.
-                let ends = text.match_indices('}').map(|(end, _)| end + 1).filter(|end| *end > offset);
-                for end in ends.collect::<Vec<_>>() {
-                    let Ok(Json::Object(object)) = json::parse(&text[..end].replace('\u{1}', "\\u0001")) else {
-                        continue;
-                    };
-                    let keys = keys_of(&object, (NAME, ID, ARGUMENTS))?;
+                // The object ends where its braces are balanced, or is none.
+                if let Some(end) = braces.balanced(&text) {
+                    let object = json::parse(&text[..end].replace('\u{1}', "\\u0001")).ok()?;
+                    let keys = keys_of(object.as_object()?, (NAME, ID, ARGUMENTS))?;
                     let before = first.up_to(start);
                     let behind = literal.from(from + end - offset);
                     return Some((before, keys, behind, at + 1));
@@ -368,6 +366,39 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
         }
     }
     None
+}
+
+/// How deep inside braces a growing text of JSON is.
+#[derive(Default)]
+struct Braces {
+    /// The bytes that were looked at.
+    read: usize,
+    depth: usize,
+    is_quoted: bool,
+    is_escaped: bool,
+}
+
+impl Braces {
+    /// Reads on, up to the end of the object with which the text begins; none if it does not end in it.
+    fn balanced(&mut self, text: &str) -> Option<usize> {
+        for byte in text.bytes().skip(self.read) {
+            self.read += 1;
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_quoted => self.is_escaped = true,
+                b'"' => self.is_quoted = !self.is_quoted,
+                b'{' if !self.is_quoted => self.depth += 1,
+                b'}' if !self.is_quoted => {
+                    self.depth = self.depth.saturating_sub(1);
+                    if self.depth == 0 {
+                        return Some(self.read);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
 }
 
 fn keys_of(object: &json::Object, words: (&str, &str, &str)) -> Option<Keys> {

@@ -20,8 +20,8 @@ use adapt::{Adapted, adapt_calls};
 use prepare::Inputs;
 
 pub use analysis::{
-    ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, Support, Switch, TemplateAnalysis, WantedCalls,
-    analyze_template, template_switches,
+    ArgumentForm, BosUse, Capability, Finding, FindingKind, IdForm, ProbeBudget, Support, Switch, TemplateAnalysis,
+    WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 
@@ -44,8 +44,8 @@ pub struct ChatTemplate {
     program: Arc<jinja::Template>,
     /// `bos_token`, `eos_token` and others, by name.
     tokens: Vec<(String, String)>,
-    /// The form in which it wants tool calls, once that was asked for.
-    calls: Arc<OnceLock<WantedCalls>>,
+    /// The form in which it wants tool calls, once that was asked for, and the steps that finding it out took.
+    calls: Arc<OnceLock<(Result<WantedCalls, Error>, u64)>>,
     /// Its text, by which prompts say that they are its own.
     identity: Arc<str>,
 }
@@ -106,9 +106,16 @@ impl ChatTemplate {
         self.program.source()
     }
 
-    /// The form in which it wants tool calls.
-    pub fn wanted_calls(&self) -> WantedCalls {
-        *self.calls.get_or_init(|| analysis::wanted_calls(self))
+    /// The form in which it wants tool calls. It is found out once, within a budget of its own.
+    pub fn wanted_calls(&self) -> Result<WantedCalls, Error> {
+        self.wanted_calls_within(&ProbeBudget::default())
+    }
+
+    /// The same; its steps are taken from a budget, whether it was known before or not.
+    pub fn wanted_calls_within(&self, budget: &ProbeBudget) -> Result<WantedCalls, Error> {
+        let (wanted, steps) = self.calls.get_or_init(|| analysis::wanted_calls(self));
+        budget.spend(*steps);
+        wanted.clone()
     }
 
     /// Its text, shared with every prompt that it writes.
@@ -133,13 +140,32 @@ pub fn render_template(
     template: &ChatTemplate,
     options: &TemplateOptions,
 ) -> Result<Prompt, Error> {
+    rendered(conversation, template, options, None)
+}
+
+/// The same for a conversation that is only tried out: its steps come from a budget that it shares with others.
+pub fn probe_template(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+    budget: &ProbeBudget,
+) -> Result<Prompt, Error> {
+    rendered(conversation, template, options, Some(budget))
+}
+
+fn rendered(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+    budget: Option<&ProbeBudget>,
+) -> Result<Prompt, Error> {
     let mut adapted = Adapted::default();
     let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
     if options.calls == CallForm::AsWanted && has_calls() {
-        adapt_calls(conversation, template.wanted_calls(), &mut adapted);
+        adapt_calls(conversation, template.wanted_calls()?, &mut adapted);
     }
     let continued = continuing::mark(conversation, &mut adapted)?;
-    let (inputs, output) = run(conversation, template, options, &adapted)?;
+    let (inputs, output) = run(conversation, template, options, &adapted, budget)?;
     let end = match &continued {
         Some(continued) => continued.cut(&inputs, &output)?,
         None => output.text().len(),
@@ -158,11 +184,26 @@ fn run<'a>(
     template: &'a ChatTemplate,
     options: &'a TemplateOptions,
     adapted: &'a Adapted,
+    budget: Option<&ProbeBudget>,
 ) -> Result<(Inputs<'a>, jinja::Output), Error> {
     let inputs = Inputs::new(conversation, template, options, adapted);
     let clock = options.now.as_ref().map(|now| now as &dyn jinja::Clock);
-    let environment = jinja::Environment { limits: options.limits.clone(), clock, ..jinja::Environment::default() };
+    let mut limits = options.limits.clone();
+    if let Some(budget) = budget {
+        budget.check()?;
+        limits.instructions = limits.instructions.min(budget.left());
+    }
+    let is_lowered = limits.instructions < options.limits.instructions;
+    let environment = jinja::Environment { limits, clock, ..jinja::Environment::default() };
     let output = template.program.render(&inputs.context(), &environment);
+    if let Some(budget) = budget {
+        match &output {
+            // What is left is not enough for this conversation, though some of it may not be used up.
+            Err(error) if is_lowered && error.kind() == OUT_OF_STEPS => budget.spend(u64::MAX),
+            Err(error) => budget.spend_on(error.steps(), template.source().len(), 0),
+            Ok(output) => budget.spend_on(output.steps(), template.source().len(), output.text().len()),
+        }
+    }
     match output {
         Ok(output) => Ok((inputs, output)),
         Err(error) => {
@@ -171,6 +212,9 @@ fn run<'a>(
         }
     }
 }
+
+/// What ends a rendering that takes more steps than it may.
+const OUT_OF_STEPS: jinja::ErrorKind = jinja::ErrorKind::Limit(jinja::LimitKind::Instructions);
 
 /// An error before any message was looked at.
 fn in_template(error: jinja::Error) -> Error {

@@ -22,7 +22,7 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
     let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
     let nothing = Source { name: String::new(), text: String::new() };
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
-    let inferred = infer(&template);
+    let inferred = infer(&template).complete().map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let source = as_source(named);
     let place = || Place::Named(source.name.clone());
     let message = summary(&inferred.report);

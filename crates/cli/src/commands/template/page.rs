@@ -14,6 +14,9 @@ use crate::visible;
 /// Steps into a value that are shown: a tool's schema may be read to any depth.
 const DEEPEST: usize = 5;
 
+/// Findings that are drawn with their lines.
+const MOST_FINDINGS: usize = 50;
+
 /// What it takes, its switches, what it reads and refuses, and what was found.
 pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     let analysis = &analyzed.analysis;
@@ -39,7 +42,7 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     if !analysis.findings.is_empty() {
         out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "findings")));
     }
-    for finding in &analysis.findings {
+    for finding in analysis.findings.iter().take(MOST_FINDINGS) {
         let place = match finding.spot {
             Some(spot) => Place::Span(&analyzed.source, spot.offset as usize..spot.offset as usize + 1),
             None => Place::Named(analyzed.source.name.clone()),
@@ -52,6 +55,9 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
             help: vec![finding.kind.help().to_owned()],
         };
         out.push_str(&format!("\n{}", diagnostic.draw(paint)));
+    }
+    if let Some(more) = analysis.findings.len().checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
+        out.push_str(&format!("\nand {more} more: all of them with --json\n"));
     }
     out
 }

@@ -209,7 +209,7 @@ fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
                 && !now.text.starts_with(&before.text)
             {
                 let same = before.text.bytes().zip(now.text.bytes()).take_while(|(a, b)| a == b).count();
-                let spot = before.spot_at(same);
+                let spot = before.source_at(same).map(|at| probe.spot(at));
                 let message = format!("{what}the first {first} messages are written otherwise once more follow");
                 if !findings.iter().any(|known| known.kind == FindingKind::UnstableHistory && known.spot == spot) {
                     findings.push(Finding { kind: FindingKind::UnstableHistory, spot, message });

@@ -2,6 +2,7 @@
 //! every byte says what became of each text. Nothing is looked for in the template's source.
 
 mod arguments;
+mod budget;
 mod calls;
 mod finding;
 mod probe;
@@ -14,6 +15,7 @@ use super::{ChatTemplate, TemplateOptions};
 use crate::Error;
 
 pub use arguments::ArgumentForm;
+pub use budget::ProbeBudget;
 pub use calls::{IdForm, WantedCalls};
 pub use finding::{Finding, FindingKind};
 pub use support::{Capability, Support};
@@ -21,9 +23,11 @@ pub use switch::Switch;
 
 use probe::Probe;
 
-/// The form in which a template wants tool calls.
-pub(super) fn wanted_calls(template: &ChatTemplate) -> WantedCalls {
-    calls::wanted(&Probe::new(template, &TemplateOptions::default()))
+/// The form in which a template wants tool calls, and the steps that it took to find it out.
+pub(super) fn wanted_calls(template: &ChatTemplate) -> (Result<WantedCalls, Error>, u64) {
+    let budget = ProbeBudget::default();
+    let wanted = calls::wanted(&Probe::new(template, &TemplateOptions::default(), &budget));
+    (budget.check().map(|()| wanted), budget.spent())
 }
 
 /// What a chat template takes and does.
@@ -89,28 +93,51 @@ impl TemplateAnalysis {
 /// What a template's program reads, compares and calls, and the switches among that: what an analysis knows without trying much.
 ///
 /// ```
-/// use rolecall_render::{ChatTemplate, TemplateOptions, template_switches};
+/// use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
 /// let template = ChatTemplate::compile("{% if enable_thinking %}<think>{% endif %}", Vec::new())?;
-/// let (_, switches) = template_switches(&template, &TemplateOptions::default())?;
+/// let (_, switches) = template_switches(&template, &TemplateOptions::default(), &ProbeBudget::default())?;
 /// assert_eq!(switches[0].name, "enable_thinking");
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
 pub fn template_switches(
     template: &ChatTemplate,
     options: &TemplateOptions,
+    budget: &ProbeBudget,
 ) -> Result<(jinja::Analysis, Vec<Switch>), Error> {
-    let program = template.program.analyze(&options.limits).map_err(super::in_template)?;
-    let switches = switch::find(&program, template, &Probe::new(template, options));
+    let program = program(template, options, budget)?;
+    let switches = switch::find(&program, template, &Probe::new(template, options, budget));
+    budget.check()?;
     Ok((program, switches))
 }
 
 /// Analyzes a template. Of the options, limits, the clock and switches are used; without a clock it is given one.
+///
+/// Everything that is tried out shares one [`ProbeBudget`]; a template that asks for more is refused with [`Error::Probes`].
 pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> Result<TemplateAnalysis, Error> {
-    let program = template.program.analyze(&options.limits).map_err(super::in_template)?;
-    let probe = Probe::new(template, options);
+    analyze_template_within(template, options, &ProbeBudget::default())
+}
+
+/// The same within a budget.
+pub fn analyze_template_within(
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+    budget: &ProbeBudget,
+) -> Result<TemplateAnalysis, Error> {
+    let program = program(template, options, budget)?;
+    let probe = Probe::new(template, options, budget);
     let support = support::find(&probe);
     let bos = probe.bos();
     let switches = switch::find(&program, template, &probe);
     let findings = finding::find(&program, &probe, &support);
-    Ok(TemplateAnalysis { calls: calls::wanted(&probe), program, support, switches, bos, findings })
+    let calls = calls::wanted(&probe);
+    // What came out after the budget had run out would be a guess.
+    budget.check()?;
+    Ok(TemplateAnalysis { calls, program, support, switches, bos, findings })
+}
+
+/// What the program reads, compares and calls; looking at it takes steps, too.
+fn program(template: &ChatTemplate, options: &TemplateOptions, budget: &ProbeBudget) -> Result<jinja::Analysis, Error> {
+    let program = template.program.analyze(&options.limits);
+    budget.spend(program.as_ref().map_or_else(jinja::Error::steps, |program| program.steps));
+    program.map_err(super::in_template)
 }

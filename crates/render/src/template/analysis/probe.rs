@@ -9,13 +9,14 @@ use rolecall_jinja as jinja;
 use super::super::adapt::Adapted;
 use super::super::prepare::Inputs;
 use super::super::{ChatTemplate, TemplateOptions};
-use super::BosUse;
+use super::{BosUse, ProbeBudget};
 use crate::{Error, Origin};
 
 /// Runs short conversations through a template, each once.
 pub(super) struct Probe<'t> {
     template: &'t ChatTemplate,
     options: TemplateOptions,
+    budget: &'t ProbeBudget,
     known: RefCell<HashMap<String, Outcome>>,
 }
 
@@ -32,8 +33,8 @@ pub(super) struct Refused {
 
 /// Steps for one conversation of a few words: real templates take a thousandth.
 const MOST_STEPS: u64 = 100_000;
-/// Conversations for one template; behind them nothing comes out.
-const MOST_RUNS: usize = 250;
+/// Bytes that come of it.
+const MOST_BYTES: usize = 1 << 20;
 
 /// What came out.
 pub(super) struct Probed {
@@ -46,8 +47,8 @@ pub(super) struct ProbedPiece {
     pub end: usize,
     /// What of the conversation it is from; none for the template's own.
     pub origin: Option<Origin>,
-    /// Where the template has it.
-    pub spot: Option<jinja::Spot>,
+    /// Where the template has it: so many bytes of its source stand before.
+    pub at: Option<usize>,
 }
 
 /// A day without any meaning, for templates that write the date.
@@ -55,11 +56,11 @@ const NOON: jinja::DateTime =
     jinja::DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
 
 impl<'t> Probe<'t> {
-    pub fn new(template: &'t ChatTemplate, options: &TemplateOptions) -> Probe<'t> {
-        let options = TemplateOptions { now: options.now.or(Some(NOON)), ..options.clone() };
-        let mut options = options;
+    pub fn new(template: &'t ChatTemplate, options: &TemplateOptions, budget: &'t ProbeBudget) -> Probe<'t> {
+        let mut options = TemplateOptions { now: options.now.or(Some(NOON)), ..options.clone() };
         options.limits.instructions = options.limits.instructions.min(MOST_STEPS);
-        Probe { template, options, known: RefCell::default() }
+        options.limits.output_bytes = options.limits.output_bytes.min(MOST_BYTES);
+        Probe { template, options, budget, known: RefCell::default() }
     }
 
     /// Runs a conversation, which is written as JSON: its messages, then what else there is of a request. What refuses it is
@@ -77,10 +78,7 @@ impl<'t> Probe<'t> {
         if let Some(known) = self.known.borrow().get(&request) {
             return known.clone();
         }
-        let outcome = match self.known.borrow().len() {
-            MOST_RUNS.. => Err(Refused { is_own: false, words: "too much was tried".to_owned() }),
-            _ => self.render(&request).map(Rc::new),
-        };
+        let outcome = self.render(&request).map(Rc::new);
         self.known.borrow_mut().insert(request, outcome.clone());
         outcome
     }
@@ -90,7 +88,7 @@ impl<'t> Probe<'t> {
         let request = json::parse(request).map_err(|error| other(error.to_string()))?;
         let conversation = Conversation::from_json(request).map_err(|error| other(error.to_string()))?;
         let adapted = Adapted::default();
-        let ran = super::super::run(&conversation, self.template, &self.options, &adapted);
+        let ran = super::super::run(&conversation, self.template, &self.options, &adapted, Some(self.budget));
         let (inputs, output) = ran.map_err(|error| match error {
             Error::Template { error, .. } => {
                 Refused { is_own: error.kind() == jinja::ErrorKind::Rejected, words: error.message().to_owned() }
@@ -98,6 +96,11 @@ impl<'t> Probe<'t> {
             error => other(error.to_string()),
         })?;
         Ok(Probed::new(&inputs, &output, &self.template.program))
+    }
+
+    /// A place of the template's source, by the bytes before it.
+    pub fn spot(&self, at: usize) -> jinja::Spot {
+        self.template.program.spot(at)
     }
 
     /// What the template does with the token that opens a text.
@@ -120,15 +123,14 @@ impl Probed {
                 jinja::Origin::Input { tag, .. } => inputs.origin(tag),
                 _ => None,
             };
-            let spot = match piece.origin {
+            let at = match piece.origin {
                 jinja::Origin::Literal { id, offset } => program.literal(id).map(|literal| {
                     // In a string with escapes, characters are not where they stand in the source.
-                    let known = offset.get().filter(|_| literal.is_data).unwrap_or(0);
-                    spot_behind(&literal.place, literal.text.get(..known).unwrap_or(""))
+                    literal.offset + offset.get().filter(|_| literal.is_data).unwrap_or(0)
                 }),
                 _ => None,
             };
-            ProbedPiece { start: piece.start, end: piece.start + piece.text.len(), origin, spot }
+            ProbedPiece { start: piece.start, end: piece.start + piece.text.len(), origin, at }
         });
         Probed { pieces: pieces.collect(), text: output.text().to_owned() }
     }
@@ -166,22 +168,15 @@ impl Probed {
         }
     }
 
-    /// Where the template has what stands at a byte: the first literal from there on, else the last one before.
-    pub fn spot_at(&self, at: usize) -> Option<jinja::Spot> {
+    /// Where the template has what stands at a byte, in bytes of its source: the first literal from there on, else the last one
+    /// before.
+    pub fn source_at(&self, at: usize) -> Option<usize> {
         let (before, behind) = self.pieces.split_at(self.pieces.partition_point(|piece| piece.end <= at));
-        behind.iter().chain(before.iter().rev()).find_map(|piece| piece.spot)
+        behind.iter().chain(before.iter().rev()).find_map(|piece| piece.at)
     }
 }
 
 /// Whether a piece is the content of a message.
 fn content_of(message: usize) -> impl Fn(&ProbedPiece) -> bool {
     move |piece| matches!(&piece.origin, Some(Origin::Message { message: of, field }) if *of == message && field.starts_with("content"))
-}
-
-fn spot_behind(place: &jinja::Place, before: &str) -> jinja::Spot {
-    let lines = before.matches('\n').count() as u32;
-    let last = before.rsplit('\n').next().unwrap_or("").chars().count() as u32;
-    let column = if lines > 0 { last + 1 } else { place.column + last };
-    let offset = u32::try_from(place.offset + before.len()).unwrap_or(u32::MAX);
-    jinja::Spot { line: place.line + lines, column, offset }
 }

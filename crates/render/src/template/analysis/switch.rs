@@ -1,3 +1,5 @@
+use std::collections::{HashMap, HashSet};
+
 use rolecall_conversation::{Json, object};
 use rolecall_jinja as jinja;
 
@@ -22,44 +24,48 @@ pub struct Switch {
 const MOST_TRIED: usize = 12;
 
 pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &Probe<'_>) -> Vec<Switch> {
+    let mut assigned: HashMap<&str, u32> = HashMap::new();
+    for (name, spot) in &program.assigned {
+        let first = assigned.entry(name).or_insert(spot.offset);
+        *first = spot.offset.min(*first);
+    }
+    let tokens: HashSet<&str> = template.tokens.iter().map(|(name, _)| name.as_str()).collect();
     let mut switches: Vec<Switch> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
     for read in &program.reads {
-        let name = &read.path.variable;
+        let name = read.path.variable.as_str();
         let Some((_, spot)) = read.uses.iter().min_by_key(|(_, spot)| spot.offset) else { continue };
         // A name that the template sets before it reads it is its own.
-        let assigned = program.assigned.iter().find(|(assigned, _)| assigned == name);
-        let is_own = assigned.is_some_and(|(_, first)| first.offset < spot.offset);
-        let is_token = name.ends_with("_token") || template.tokens.iter().any(|(token, _)| token == name);
-        if is_own || is_token || ChatTemplate::GIVEN.contains(&name.as_str()) {
+        let is_own = assigned.get(name).is_some_and(|first| *first < spot.offset);
+        if is_own || name.ends_with("_token") || tokens.contains(name) || ChatTemplate::GIVEN.contains(&name) {
             continue;
         }
-        match switches.iter_mut().find(|switch| switch.name == *name) {
-            Some(switch) => switch.spot = switch.spot.min(*spot),
-            None => switches.push(Switch { name: name.clone(), spot: *spot, values: Vec::new(), default: None }),
-        }
-    }
-    for (number, switch) in switches.iter_mut().enumerate() {
-        // A parameter of a macro may be many things.
-        let about = program.comparisons.iter().filter(
-            |asked| matches!(asked.paths.as_slice(), [path] if path.variable == switch.name && path.steps.is_empty()),
-        );
-        for asked in about {
-            let named = match &asked.test {
-                jinja::Test::Is(name) if name == "true" || name == "false" => {
-                    Some(jinja::Constant::Bool(name == "true"))
-                }
-                jinja::Test::True => Some(jinja::Constant::Bool(true)),
-                _ => None,
-            };
-            for value in named.into_iter().chain(asked.with.iter().cloned()) {
-                if !switch.values.contains(&value) {
-                    switch.values.push(value);
-                }
+        match places.get(name) {
+            Some(at) => switches[*at].spot = switches[*at].spot.min(*spot),
+            None => {
+                places.insert(name, switches.len());
+                switches.push(Switch { name: name.to_owned(), spot: *spot, values: Vec::new(), default: None });
             }
         }
+    }
+    let mut known: HashSet<(usize, &jinja::Constant)> = HashSet::new();
+    for asked in &program.comparisons {
+        // A parameter of a macro may be many things.
+        let [path] = asked.paths.as_slice() else { continue };
+        let Some(at) = places.get(path.variable.as_str()).filter(|_| path.steps.is_empty()) else { continue };
+        let named = match &asked.test {
+            jinja::Test::Is(name) if name == "false" => Some(&jinja::Constant::Bool(false)),
+            jinja::Test::Is(name) if name == "true" => Some(&jinja::Constant::Bool(true)),
+            jinja::Test::True => Some(&jinja::Constant::Bool(true)),
+            _ => None,
+        };
+        let new = named.into_iter().chain(&asked.with).filter(|value| known.insert((*at, value)));
+        switches[*at].values.extend(new.cloned());
+    }
+    for switch in switches.iter_mut().take(MOST_TRIED) {
         let is_flag =
             switch.values.iter().all(|value| matches!(value, jinja::Constant::Bool(_) | jinja::Constant::None));
-        if is_flag && !switch.values.is_empty() && number < MOST_TRIED {
+        if is_flag && !switch.values.is_empty() {
             switch.default = default_of(&switch.name, probe);
         }
     }

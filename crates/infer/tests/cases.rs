@@ -1,0 +1,52 @@
+//! Every case of `fixtures/inference`: a chat template, the layouts that are inferred of it, and what is reported of each part.
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+#[allow(dead_code, reason = "each test uses its own part")]
+#[path = "../../testkit/src/fixture.rs"]
+mod fixture;
+
+use fixture::Fixture;
+use rolecall_format::write_reply;
+use rolecall_infer::{Inferred, Outcome, infer};
+use rolecall_render::ChatTemplate;
+
+/// The project's root.
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+#[test]
+fn every_case_is_inferred_as_it_says() {
+    Fixture::check_all("inference", |case| {
+        let tokens = vec![("bos_token".to_owned(), "<s>".to_owned()), ("eos_token".to_owned(), "</s>".to_owned())];
+        let template = ChatTemplate::compile(case.needed("template"), tokens).unwrap_or_else(|error| panic!("{error}"));
+        let inferred = infer(&template);
+        case.expect("layouts", write_reply(&inferred.format).trim_end());
+        case.expect("report", told(&inferred).trim_end());
+    });
+}
+
+/// A line for each part and each note.
+fn told(inferred: &Inferred) -> String {
+    let mut text = String::new();
+    for (part, outcome) in &inferred.report.parts {
+        let outcome = match outcome {
+            Outcome::Verified { probes } => format!("verified by {probes}"),
+            Outcome::ReadOnly(why) => format!("read only: {why}"),
+            Outcome::WriteOnly(why) => format!("write only: {why}"),
+            Outcome::Absent => "absent".to_owned(),
+            Outcome::Missing(why) => format!("missing: {why}"),
+            other => format!("{other:?}"),
+        };
+        let _ = writeln!(text, "{}: {outcome}", part.name());
+    }
+    for note in &inferred.report.notes {
+        let line = note.line.map_or(String::new(), |line| format!(" (line {line})"));
+        let _ = writeln!(text, "note on {}{line}: {}", note.part.name(), note.words);
+    }
+    text
+}
