@@ -49,8 +49,18 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
     files::read_text(chat.input.as_deref().unwrap_or(Path::new("-")))
 }
 
-/// Says what is not in the prompt.
+/// Says what is not in the prompt, and which options have an unusual value.
 fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
+    for unusual in &prompt.unusual {
+        let usual: Vec<String> = unusual.usual.iter().map(|value| format!("`{value}`")).collect();
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: "unusual_option",
+            message: format!("`{}` is no usual value of the option `{}`", unusual.value, unusual.option),
+            place: crate::diagnostic::Place::Named(format!("option {}", unusual.option)),
+            help: vec![format!("usual are {}", usual.join(", "))],
+        });
+    }
     for dropped in &prompt.dropped {
         output.show(&Diagnostic {
             severity: Severity::Warning,

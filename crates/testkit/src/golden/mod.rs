@@ -5,6 +5,7 @@ mod chatglm3_reading;
 mod hf_jinja;
 mod ids;
 mod internlm2;
+mod keys;
 mod labels;
 mod lagent;
 mod lagent_reading;
