@@ -210,16 +210,26 @@ pub enum LanguageArg {
     Gbnf,
 }
 
-/// By which layouts output is read.
-#[derive(Debug, clap::Args)]
-pub struct Layouts {
-    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json; a `format` that
-    /// the input names itself wins
-    #[arg(short, long, value_name = "NAME|FILE")]
-    pub format: Option<String>,
+/// Formats beside the built-in ones.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct MoreFormats {
     /// Load more formats: every .toml file of a folder
     #[arg(long, value_name = "DIR")]
     pub formats: Option<PathBuf>,
+    /// Let a format file take the place of the format that already has its name
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// By which layouts output is read.
+#[derive(Debug, clap::Args)]
+pub struct Layouts {
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json or .py; a `format` that
+    /// the input names itself wins
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
+    #[command(flatten)]
+    pub more: MoreFormats,
     /// Read by the layouts of a chat template (Jinja), which are inferred from it: a .jinja file, a tokenizer_config.json, a
     /// GGUF file, or a model's folder
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
@@ -336,15 +346,14 @@ pub struct Explain {
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/formats.txt"))]
 pub struct Formats {
-    /// The format to show: a name, a .toml file, or another framework's template as .json
+    /// The format to show: a name, a .toml file, or another framework's template as .json or .py
     #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
     /// Say which format a model needs, and why: by what its folder holds, else by its name
     #[arg(long, value_name = "NAME|DIR", conflicts_with = "name")]
     pub model: Option<String>,
-    /// Load more formats: every .toml file of a folder
-    #[arg(long, value_name = "DIR")]
-    pub formats: Option<PathBuf>,
+    #[command(flatten)]
+    pub more: MoreFormats,
     /// Answer with one JSON value
     #[arg(long)]
     pub json: bool,
@@ -382,9 +391,8 @@ pub struct Diff {
     /// What becomes of the formats' order rules [default: enforce]
     #[arg(long, value_enum, value_name = "HOW")]
     pub rules: Option<RulesArg>,
-    /// Load more formats: every .toml file of a folder
-    #[arg(long, value_name = "DIR")]
-    pub formats: Option<PathBuf>,
+    #[command(flatten)]
+    pub more: MoreFormats,
     /// Answer with one JSON object
     #[arg(long, conflicts_with = "models")]
     pub json: bool,
@@ -437,12 +445,11 @@ pub struct Tokenizer {
     /// holds one
     #[arg(value_name = "FILE|DIR")]
     pub path: PathBuf,
-    /// The format that it is to be used for: a name, a .toml file, or another framework's template as .json
+    /// The format that it is to be used for: a name, a .toml file, or another framework's template as .json or .py
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
-    /// Load more formats: every .toml file of a folder
-    #[arg(long, value_name = "DIR")]
-    pub formats: Option<PathBuf>,
+    #[command(flatten)]
+    pub more: MoreFormats,
     /// The model's chat template: list the tokens that no text becomes, and why. A .jinja file, a tokenizer_config.json, a GGUF
     /// file or a folder
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "format")]
@@ -472,13 +479,12 @@ pub struct Chat {
     /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json; a `format` that
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json or .py; a `format` that
     /// the input names itself wins
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
-    /// Load more formats: every .toml file of a folder
-    #[arg(long, value_name = "DIR")]
-    pub formats: Option<PathBuf>,
+    #[command(flatten)]
+    pub more: MoreFormats,
     /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; the input's own `options` win
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
     pub options: Vec<(String, String)>,

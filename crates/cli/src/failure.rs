@@ -31,6 +31,8 @@ pub enum Failure {
     NotAChunk { path: String, line: usize, found: String },
     /// A format file has mistakes.
     FormatFile { source: Source, error: LoadError },
+    /// A format file has a name that another format has: a built-in one, if no first file is named.
+    NameClash { path: String, name: String, other: String, first: Option<String> },
     /// The command line names a format that is not there.
     UnknownFormat { name: String, near: Option<String> },
     /// The file is no tokenizer.
@@ -70,6 +72,7 @@ impl Failure {
             | Failure::NotAnId { .. }
             | Failure::NotAChunk { .. }
             | Failure::FormatFile { .. }
+            | Failure::NameClash { .. }
             | Failure::Tokenizer { .. }
             | Failure::ModelFile(_)
             | Failure::TemplateFile(_)
@@ -86,7 +89,7 @@ impl Failure {
         let place = match self {
             Failure::Refused { refusal, source } => place_of_refusal(refusal, source),
             Failure::Misfit { tokenizer, .. } => Place::Named(tokenizer.clone()),
-            Failure::Tokenizer { path, .. } => Place::Named(path.clone()),
+            Failure::Tokenizer { path, .. } | Failure::NameClash { path, .. } => Place::Named(path.clone()),
             Failure::NotAnId { path, line, .. } | Failure::NotAChunk { path, line, .. } => {
                 Place::Named(format!("{path}, line {line}"))
             }
@@ -141,6 +144,7 @@ impl Failure {
             Failure::NotAnId { .. } => "not_an_id",
             Failure::NotAChunk { .. } => "not_a_chunk",
             Failure::FormatFile { .. } => "bad_format",
+            Failure::NameClash { .. } => "name_clash",
             Failure::UnknownFormat { .. } => "unknown_format",
             Failure::Tokenizer { error, .. } => error.code(),
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.code(),
@@ -171,6 +175,15 @@ impl Failure {
             Failure::FormatFile { source, error } => {
                 format!("{} in the format file `{}`", count_of_mistakes(error), source.name)
             }
+            Failure::NameClash { name, first: Some(first), .. } => {
+                format!("`{name}` is already a name of the format in `{first}`")
+            }
+            Failure::NameClash { name, other, first: None, .. } if name == other => {
+                format!("`{name}` is already the name of a built-in format")
+            }
+            Failure::NameClash { name, other, first: None, .. } => {
+                format!("`{name}` is already a name of the built-in format `{other}`")
+            }
             Failure::UnknownFormat { name, .. } => format!("there is no format `{name}`"),
             Failure::Tokenizer { error, .. } => error.to_string(),
             Failure::ModelFile(FileError::Damaged { damage, .. })
@@ -190,6 +203,9 @@ impl Failure {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => error.help().into_iter().collect(),
+            Failure::NameClash { .. } => {
+                vec!["give the file another name, or say `--replace` to use it in place of the other".into()]
+            }
             Failure::NotAnId { .. } => vec!["give ids with blanks, commas or line breaks between them".into()],
             Failure::NotAChunk { .. } => vec!["give one JSON string a line, such as \"Hel\"".into()],
             Failure::UnknownFormat { name, near } => {

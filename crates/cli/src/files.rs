@@ -10,6 +10,7 @@ use rolecall::template::{self, ModelTemplates, NamedTemplate};
 use rolecall::tokenizer::TokenizerFile;
 use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
 
+use crate::args::MoreFormats;
 use crate::failure::Failure;
 use crate::refusal::Refusal;
 use crate::source::Source;
@@ -113,35 +114,65 @@ pub fn format_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
+/// The formats of a run, and the files that some of them are from.
+pub struct Formats {
+    pub registry: Registry,
+    files: Vec<(String, PathBuf)>,
+    replace: bool,
+}
+
 /// The built-in formats, with those of a folder.
-pub fn load_registry(folder: Option<&Path>) -> Result<Registry, Failure> {
-    let mut registry = rolecall::registry();
-    let Some(folder) = folder else { return Ok(registry) };
+pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
+    let mut formats = Formats { registry: rolecall::registry(), files: Vec::new(), replace: more.replace };
+    let Some(folder) = more.formats.as_deref() else { return Ok(formats) };
     let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
     for path in format_files(folder).map_err(unreadable)? {
-        registry.replace(load_format(&path)?);
+        formats.add(&path)?;
     }
-    Ok(registry)
+    Ok(formats)
+}
+
+impl Formats {
+    /// The name of the format that the command line asks for: one that is there, or that of a file, which is added.
+    pub fn choose(&mut self, asked: &str) -> Result<String, Failure> {
+        if self.registry.get(asked).is_some() {
+            return Ok(asked.to_owned());
+        }
+        let path = Path::new(asked);
+        let is_path =
+            path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
+                || asked.contains(std::path::is_separator);
+        if is_path || path.is_file() {
+            return self.add(path);
+        }
+        let near = self.registry.suggest(asked).map(str::to_owned);
+        Err(Failure::UnknownFormat { name: asked.to_owned(), near })
+    }
+
+    /// Adds the format of a file, and gives its name. Another format keeps its names, unless it is to be replaced.
+    fn add(&mut self, path: &Path) -> Result<String, Failure> {
+        let format = load_format(path)?;
+        let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let known = |name: &str| Some((name.to_owned(), self.registry.get(name)?.name.clone()));
+        let is_other =
+            |(_, known): &(String, String)| !self.files.iter().any(|(name, path)| name == known && *path == file);
+        let clash = format.names().filter_map(known).find(is_other);
+        if let (Some((name, other)), false) = (clash, self.replace) {
+            let first = self.files.iter().find(|(known, _)| *known == other).map(|(_, first)| shown(first, path));
+            return Err(Failure::NameClash { path: path.display().to_string(), name, other, first });
+        }
+        let name = format.name.clone();
+        self.files.retain(|(known, _)| *known != name);
+        self.files.push((name.clone(), file));
+        self.registry.replace(format);
+        Ok(name)
+    }
 }
 
 /// The format of a file.
 pub fn load_format(path: &Path) -> Result<Format, Failure> {
     let source = read_text(path)?;
     read_format(&source.name, &source.text).map_err(|error| Failure::FormatFile { source, error })
-}
-
-/// The name of the format that the command line asks for: one that is there, or that of a file, which is added.
-pub fn choose_format(registry: &mut Registry, asked: &str) -> Result<String, Failure> {
-    if registry.get(asked).is_some() {
-        return Ok(asked.to_owned());
-    }
-    let path = Path::new(asked);
-    let is_path = path.extension().is_some_and(|extension| extension == "toml" || extension == "json")
-        || asked.contains(std::path::is_separator);
-    if is_path || path.is_file() {
-        return load_format(path).map(|format| registry.replace(format).name.clone());
-    }
-    Err(Failure::UnknownFormat { name: asked.to_owned(), near: registry.suggest(asked).map(str::to_owned) })
 }
 
 /// The tokens that open and close a text, as the files beside a tokenizer name them; none where they do not.
@@ -241,5 +272,14 @@ fn without_mark(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
         None => text,
+    }
+}
+
+/// A file as it is called beside another one: by its name alone in the same folder.
+fn shown(file: &Path, beside: &Path) -> String {
+    let folder = beside.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
+    match file.file_name() {
+        Some(name) if folder.as_deref() == file.parent() => beside.with_file_name(name).display().to_string(),
+        _ => file.display().to_string(),
     }
 }

@@ -123,8 +123,9 @@ impl Job {
     }
 
     pub fn from_args(chat: &Chat, tokenizer: Option<&Path>) -> Result<Job, Failure> {
-        let mut registry = files::load_registry(chat.formats.as_deref())?;
-        let format = chat.format.as_deref().map(|asked| files::choose_format(&mut registry, asked)).transpose()?;
+        let mut formats = files::load_formats(&chat.more)?;
+        let format = chat.format.as_deref().map(|asked| formats.choose(asked)).transpose()?;
+        let mut registry = formats.registry;
         use_own_tokens(&mut registry, chat, tokenizer);
         let bos = chat.bos.unwrap_or(BosArg::Template);
         Ok(Job {

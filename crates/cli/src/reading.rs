@@ -30,7 +30,7 @@ impl Reader {
     pub fn new(layouts: &Layouts, tokens: Vec<String>) -> Result<Reader, Failure> {
         let chat = Chat {
             format: layouts.format.clone(),
-            formats: layouts.formats.clone(),
+            more: layouts.more.clone(),
             options: layouts.options.clone(),
             bos_tokens: layouts.bos_tokens.clone(),
             eos_token: layouts.eos_token.clone(),

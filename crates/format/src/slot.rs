@@ -102,6 +102,8 @@ slots! {
         Python = "python",
         /// A text with a gap that the model is to fill.
         Infill = "infill",
+        /// The same, where what stands behind the gap comes first.
+        InfillSuffixFirst = "infill-suffix-first",
     }
 }
 
@@ -135,7 +137,7 @@ impl Slot {
             ToolsItem => &[F::Tool, F::Function, F::Index],
             File => &[F::Files],
             PartText | Completion | Python => &[F::Content],
-            Infill => &[F::Prefix, F::Suffix],
+            Infill | InfillSuffixFirst => &[F::Prefix, F::Suffix],
             PartFile => &[F::Path, F::Size],
             Generate => &[F::Round],
         }
@@ -157,6 +159,11 @@ impl Slot {
                 | ArgumentSeparator
                 | Generate
         )
+    }
+
+    /// Whether its layout writes one user text alone, and no conversation.
+    pub fn is_text_alone(self) -> bool {
+        matches!(self, Completion | Python | Infill | InfillSuffixFirst)
     }
 
     /// Whether its layout is a turn: one that a message of the conversation fills.

@@ -81,6 +81,7 @@ fn with_system_templates(mut format: Format, about: &About) -> Format {
         name: "system_template".into(),
         default: "none".into(),
         values: std::iter::once("none".to_owned()).chain(names).collect(),
+        usual: Vec::new(),
         help: "a ready system text, where the conversation has none".into(),
     });
     format
@@ -149,14 +150,11 @@ fn read_builtin(entry: &Fields<'_, '_>) -> Builtin {
         generation.temperature = sampling.number("temperature");
         generation.repetition_penalty = sampling.number("repetition_penalty");
     }
-    let infill = entry.inner("infill").map(|infill| {
-        let mut pieces = infill.texts("pieces").unwrap_or_default().into_iter();
-        let mut next = || pieces.next().unwrap_or_default();
-        Infill {
-            gap: infill.text("gap").unwrap_or_default(),
-            pieces: [next(), next(), next()],
-            stop_words: infill.texts("stop_words").unwrap_or_default(),
-        }
+    let infill = entry.inner("infill").map(|infill| Infill {
+        gap: infill.text("gap").unwrap_or_default(),
+        pieces: three(infill.texts("pieces")),
+        suffix_first: three(infill.texts("suffix_first")),
+        stop_words: infill.texts("stop_words").unwrap_or_default(),
     });
     Builtin {
         aliases: entry.texts("aliases").unwrap_or_default(),
@@ -171,4 +169,9 @@ fn read_builtin(entry: &Fields<'_, '_>) -> Builtin {
         bos: entry.texts("bos").unwrap_or_default(),
         sources: Vec::new(),
     }
+}
+
+fn three(pieces: Option<Vec<String>>) -> [String; 3] {
+    let mut pieces = pieces.unwrap_or_default().into_iter();
+    std::array::from_fn(|_| pieces.next().unwrap_or_default())
 }

@@ -14,6 +14,7 @@ pub mod lmflow;
 mod models;
 mod own;
 mod path_rules;
+mod python;
 mod tokens;
 pub mod xtuner;
 
@@ -41,7 +42,40 @@ use tokens::Tokens;
 /// assert_eq!(prompt.text(), "<s>Q: {input}?\nA:");
 /// # Ok::<(), rolecall_format::LoadError>(())
 /// ```
+///
+/// XTuner's fields may also be a literal of Python, as its document prints them.
+///
+/// ```
+/// let format = rolecall_interop::import("mine = dict(INSTRUCTION='Q: {input}\\nA:', SEP='\\n')", "mine")?;
+/// assert_eq!(format.title, "mine");
+/// # Ok::<(), rolecall_format::LoadError>(())
+/// ```
 pub fn import(text: &str, name: &str) -> Result<Format, LoadError> {
+    match python::is_literal(text) {
+        true => import_python(text, name),
+        false => import_json(text, name),
+    }
+}
+
+/// Whether a text is a literal of Python that calls `dict`: no other kind of file looks like this.
+pub fn is_python(text: &str) -> bool {
+    python::is_literal(text)
+}
+
+/// Reads a template that is a literal of Python, such as `dict(INSTRUCTION='{input}')`. Nothing in it is evaluated.
+pub fn import_python(text: &str, name: &str) -> Result<Format, LoadError> {
+    let literal = python::read(text)?;
+    let mut format = import_json(&literal.json, name).map_err(|error| literal.placed(error))?;
+    if let Some(title) = literal.name.filter(|_| format.title == name) {
+        format.title = title.to_owned();
+        if let Some(training) = &mut format.training {
+            Arc::make_mut(training).title = title.to_owned();
+        }
+    }
+    Ok(format)
+}
+
+fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
     let file = File::parse(text)?;
     let fields = file.fields();
     let tokens = Tokens::usual();

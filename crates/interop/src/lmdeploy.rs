@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use rolecall_conversation::{Json, json, object};
 use rolecall_format::{
     Choice, Codec, Defaults, EndingRule, Field, Format, Generation, LoadError, Op, Own, Rules, Slot, SystemWhen,
 };
@@ -10,30 +9,13 @@ use rolecall_format::{
 use crate::braces::{hole, literal};
 use crate::builtin::LMDEPLOY;
 use crate::dialects;
-use crate::fields::{Fields, File};
+use crate::fields::File;
 use crate::own;
 
-const FIELDS: [&str; 11] = [
-    "model_name",
-    "system",
-    "meta_instruction",
-    "eosys",
-    "user",
-    "eoh",
-    "assistant",
-    "eoa",
-    "separator",
-    "capability",
-    "stop_words",
-];
+mod config;
 
-/// What the model can be asked for.
-const CAPABILITIES: [&str; 4] = ["completion", "infilling", "chat", "python"];
-
-/// Whether a file's fields are a chat template's.
-pub(crate) fn is_template<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
-    keys.any(|key| FIELDS.contains(&key))
-}
+pub use config::Config;
+pub(crate) use config::is_template;
 
 /// A chat template: a part that is not given is empty.
 ///
@@ -69,6 +51,8 @@ pub struct Template {
     pub capability: Option<String>,
     /// Texts to stop at.
     pub stop_words: Option<Vec<String>>,
+    /// Whether a gap's suffix comes before its prefix, if nothing else is said.
+    pub suffix_first: bool,
     /// What the JSON cannot say and the registered templates have.
     pub builtin: Builtin,
 }
@@ -109,18 +93,24 @@ pub enum Kind {
 pub struct Infill {
     /// What marks the gap.
     pub gap: String,
-    /// What stands before the text, around the gap and behind it, in three pieces.
+    /// What stands before the prefix, between it and the suffix, and behind that.
     pub pieces: [String; 3],
+    /// The same where the suffix comes first.
+    pub suffix_first: [String; 3],
     /// Texts to stop at.
     pub stop_words: Vec<String>,
 }
 
-/// Reads a chat template over the built-in one of the same name, if there is one: a field that is null or missing
-/// keeps the built-in value.
-pub fn read(text: &str, builtin: impl Fn(&str) -> Option<Template>) -> Result<Template, LoadError> {
+/// Reads a chat template over the registered one of the same name, if there is one: a field that is null or missing
+/// keeps the registered value.
+pub fn read(text: &str, registered: impl Fn(&str) -> Option<Template>) -> Result<Template, LoadError> {
     let file = File::parse(text)?;
-    let template = read_fields(&file.fields(), builtin);
-    file.finish(template)
+    let fields = file.fields();
+    let config = Config::read(&fields);
+    let registered = registered(&config.model_name);
+    config.check(&fields, registered.as_ref().and_then(|registered| registered.builtin.infill.as_ref()));
+    drop(fields);
+    file.finish(config.over(registered))
 }
 
 /// A registered template by any of its names, the framework's own name before the colon left out.
@@ -142,73 +132,22 @@ pub fn match_path(path: &str) -> Option<&'static str> {
     dialects::lmdeploy_match(path)
 }
 
-fn read_fields(fields: &Fields<'_, '_>, builtin: impl Fn(&str) -> Option<Template>) -> Template {
-    fields.refuse_others(&FIELDS);
-    let name = fields.needed("model_name").map(|written| written.text).unwrap_or_default();
-    let mut template = builtin(&name).unwrap_or_else(|| Template::named(&name));
-    template.model_name = name;
-    let part = |part: &mut String, key| {
-        if let Some(text) = fields.text(key) {
-            *part = text;
-        }
-    };
-    part(&mut template.system, "system");
-    part(&mut template.eosys, "eosys");
-    part(&mut template.user, "user");
-    part(&mut template.eoh, "eoh");
-    part(&mut template.assistant, "assistant");
-    part(&mut template.eoa, "eoa");
-    part(&mut template.separator, "separator");
-    if let Some(text) = fields.text("meta_instruction") {
-        template.meta_instruction = Some(text);
-    }
-    if let Some(capability) = fields.text("capability") {
-        if !CAPABILITIES.contains(&capability.as_str()) {
-            let message = format!("`{capability}` is not a capability");
-            let help = format!("use one of {}", CAPABILITIES.map(|name| format!("`{name}`")).join(", "));
-            fields.report("unknown_name", message, fields.span("capability"), help);
-        }
-        template.capability = Some(capability);
-    }
-    if let Some(words) = fields.texts("stop_words") {
-        template.stop_words = Some(words);
-    } else if let ("infilling", Some(infill)) = (template.capability(), &template.builtin.infill) {
-        template.stop_words = Some(infill.stop_words.clone());
-    }
-    template
-}
-
 impl Template {
     /// A template of which nothing but the name is known.
     pub fn named(name: &str) -> Template {
-        Template { model_name: name.to_owned(), meta_instruction: Some(String::new()), ..Template::default() }
+        // LMDeploy: the length of every template that says no other.
+        let generation = Generation { session_len: Some(2048), ..Generation::default() };
+        Template {
+            model_name: name.to_owned(),
+            meta_instruction: Some(String::new()),
+            builtin: Builtin { generation, ..Builtin::default() },
+            ..Template::default()
+        }
     }
 
     /// What the model is asked for, if nothing else is said.
     pub fn capability(&self) -> &str {
         self.capability.as_deref().unwrap_or("chat")
-    }
-
-    /// The template as the framework writes it to a file.
-    pub fn to_json(&self) -> String {
-        let text = |text: &str| Json::from(text);
-        let optional = |text: &Option<String>| text.as_deref().map_or(Json::Null, Json::from);
-        let stop = self.stop_words.as_ref();
-        let stop = stop.map(|words| Json::Array(words.iter().map(|word| Json::from(word.as_str())).collect()));
-        let object = object! {
-            "model_name" => text(&self.model_name),
-            "system" => text(&self.system),
-            "meta_instruction" => optional(&self.meta_instruction),
-            "eosys" => text(&self.eosys),
-            "user" => text(&self.user),
-            "eoh" => text(&self.eoh),
-            "assistant" => text(&self.assistant),
-            "eoa" => text(&self.eoa),
-            "separator" => text(&self.separator),
-            "capability" => text(self.capability()),
-            "stop_words" => stop.unwrap_or(Json::Null),
-        };
-        json::write(&Json::Object(object), &json::Layout::indented(4))
     }
 
     /// The format that it describes.
@@ -225,6 +164,7 @@ impl Template {
         let others = if self.builtin.kind == Kind::Rounds { passed_over.to_vec() } else { Vec::new() };
         format.roles.push(("tool".into(), others));
         format.choices.push(self.capability_choice());
+        format.choices.extend(self.builtin.infill.is_some().then(|| self.order_choice()));
         format.defaults = Defaults {
             system: self.meta_instruction.clone().filter(|_| self.builtin.kind == Kind::Parts),
             system_when: SystemWhen::NotFirst,
@@ -233,20 +173,36 @@ impl Template {
         };
         format.generation = Arc::new(Generation {
             stop: self.stop_words.clone().unwrap_or_default(),
-            infill_stop: self.builtin.infill.as_ref().map(|infill| infill.stop_words.clone()).unwrap_or_default(),
+            infill_stop: match (&self.stop_words, &self.builtin.infill) {
+                (Some(words), Some(_)) => words.clone(),
+                (None, Some(infill)) => infill.stop_words.clone(),
+                (_, None) => Vec::new(),
+            },
             ..self.builtin.generation.clone()
         });
         format.with_layouts(self.layouts())
     }
 
     fn capability_choice(&self) -> Choice {
+        let known = config::CAPABILITIES.map(str::to_owned).to_vec();
         // The reference takes any word for a chat, but where a gap can be filled.
-        let closed = self.builtin.infill.is_some();
+        let (values, usual) = if self.builtin.infill.is_some() { (known, Vec::new()) } else { (Vec::new(), known) };
         Choice {
             name: "capability".into(),
             default: self.capability().to_owned(),
-            values: if closed { CAPABILITIES.map(str::to_owned).to_vec() } else { Vec::new() },
+            values,
+            usual,
             help: "what the model is asked for: `chat`, `completion`, `infilling` or `python`".into(),
+        }
+    }
+
+    fn order_choice(&self) -> Choice {
+        Choice {
+            name: "suffix_first".into(),
+            default: self.suffix_first.to_string(),
+            values: vec!["false".into(), "true".into()],
+            help: "where a gap is filled: whether the text behind the gap comes before the text in front of it".into(),
+            ..Choice::default()
         }
     }
 
@@ -287,20 +243,26 @@ impl Template {
                 (Slot::Generate, literal(&self.assistant).into_iter().collect()),
             ]),
         }
-        if let Some(Infill { pieces: [before, around, behind], .. }) = &self.builtin.infill {
-            let ops = [
-                Some(Op::Own(Own::Bos)),
-                literal(before),
-                Some(hole(Field::Prefix)),
-                literal(around),
-                Some(hole(Field::Suffix)),
-                literal(behind),
-            ];
+        if let Some(infill) = &self.builtin.infill {
             layouts.push((Slot::Python, vec![Op::Own(Own::Bos), content()]));
-            layouts.push((Slot::Infill, ops.into_iter().flatten().collect()));
+            layouts.push((Slot::Infill, gap(&infill.pieces, Field::Prefix, Field::Suffix)));
+            layouts.push((Slot::InfillSuffixFirst, gap(&infill.suffix_first, Field::Suffix, Field::Prefix)));
         }
         layouts
     }
+}
+
+/// Two texts between three pieces.
+fn gap([before, between, behind]: &[String; 3], first: Field, second: Field) -> Vec<Op> {
+    let ops = [
+        Some(Op::Own(Own::Bos)),
+        literal(before),
+        Some(hole(first)),
+        literal(between),
+        Some(hole(second)),
+        literal(behind),
+    ];
+    ops.into_iter().flatten().collect()
 }
 
 fn round_mark() -> Vec<Op> {

@@ -11,7 +11,7 @@ use crate::builtin::LMFLOW;
 use crate::fields::{Fields, File, Written};
 use crate::own;
 
-const FIELDS: [&str; 15] = [
+const FIELDS: [&str; 16] = [
     "template_name",
     "system",
     "user",
@@ -27,6 +27,7 @@ const FIELDS: [&str; 15] = [
     "system_default",
     "class",
     "roles",
+    "generate",
 ];
 
 /// The constructor's own names of the same fields.
@@ -104,6 +105,8 @@ struct Template {
     last_separator: Option<String>,
     force_system: bool,
     system_default: Option<String>,
+    /// What ends a prompt where the model is to speak, if it is not all that stands before an answer's text.
+    generate: Option<Vec<Op>>,
 }
 
 struct Reader {
@@ -138,6 +141,9 @@ impl Reader {
             last_separator: separator.filter(|_| fields.boolean("remove_last_sep")),
             force_system: fields.boolean("force_system"),
             system_default: fields.text("system_default"),
+            generate: fields
+                .list("generate")
+                .map(|components| components.iter().flat_map(|component| self.component(component, false)).collect()),
         }
     }
 
@@ -307,7 +313,7 @@ impl Template {
         let mut layouts = vec![
             (Slot::Begin, self.starter.clone()),
             (Slot::Assistant, self.assistant.clone()),
-            (Slot::Generate, before_content(&self.assistant)),
+            (Slot::Generate, self.generate.clone().unwrap_or_else(|| before_content(&self.assistant))),
         ];
         match (&self.system, self.class) {
             (Some(system), Class::Folded) => {

@@ -75,7 +75,7 @@ impl Template {
         format.controls = own.into();
         format.generation = Arc::new(Generation { stop: self.stop_words.clone(), ..Generation::default() });
         let help = "what the assistant is called".to_owned();
-        format.choices.push(Choice { name: "bot_name".into(), default: "BOT".into(), values: Vec::new(), help });
+        format.choices.push(Choice { name: "bot_name".into(), default: "BOT".into(), help, ..Choice::default() });
         // The reference knows no other roles.
         format.roles.push(("tool".into(), Vec::new()));
         let training = self.training(format.clone());

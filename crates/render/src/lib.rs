@@ -25,7 +25,7 @@ pub use extend::{extend, new_turn};
 pub use loss::{LossPolicy, loss_spans};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
-pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn};
+pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,

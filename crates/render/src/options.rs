@@ -1,7 +1,7 @@
 use rolecall_conversation::{Conversation, Json};
 use rolecall_format::Format;
 
-use crate::Error;
+use crate::{Error, Unusual};
 
 /// How a conversation is rendered.
 ///
@@ -102,6 +102,18 @@ impl Chosen<'_> {
     /// The value of an option that the format has.
     pub fn value(&self, format: &Format, name: &str) -> Option<&str> {
         self.entry(format, name).map(|(value, _)| value)
+    }
+
+    /// The options whose value is none of those that they are meant for.
+    pub fn unusual(&self, format: &Format) -> Vec<Unusual> {
+        let each = format.choices.iter().zip(&self.values);
+        let odd = each.filter(|(choice, (value, _))| !choice.usual.is_empty() && !choice.usual.contains(value));
+        odd.map(|(choice, (value, _))| Unusual {
+            option: choice.name.clone(),
+            value: value.clone(),
+            usual: choice.usual.clone(),
+        })
+        .collect()
     }
 
     /// The value of an option that the format has, and whether the caller gave it.

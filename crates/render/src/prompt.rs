@@ -37,6 +37,8 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// What the format has no place for and left out, as its maker's code does.
     pub dropped: Vec<Dropped>,
+    /// Options whose value is none of those that they are meant for.
+    pub unusual: Vec<Unusual>,
     /// Whether the model is to go on with it: it ends with a generation prompt, or inside a message.
     pub open: bool,
     /// What a template marks as the model's own words, in bytes; a format marks none.
@@ -68,6 +70,17 @@ pub struct Dropped {
     pub place: Place,
     /// Why it is not there.
     pub why: &'static str,
+}
+
+/// An option whose value is taken, although it is none of those that the option is meant for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusual {
+    /// The option.
+    pub option: String,
+    /// Its value.
+    pub value: String,
+    /// The values that it is meant for.
+    pub usual: Vec<String>,
 }
 
 /// A run of prompt text with one origin.

@@ -68,6 +68,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         controls: Arc::clone(&format.controls),
         generation,
         dropped: plan.dropped,
+        unusual: chosen.unusual(format),
         open: plan.open,
         generated: Vec::new(),
     }

@@ -152,7 +152,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
     std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }
 
-/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "dropped"?}`
+/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "dropped"?, "unusual"?}`
 ///
 /// ```
 /// use rolecall::{Conversation, Message, Options, Registry, answer, json, render};
@@ -349,6 +349,14 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("generation", of_generation(&prompt.generation));
     if !prompt.dropped.is_empty() {
         answer.insert("dropped", Json::Array(prompt.dropped.iter().map(of_dropped).collect()));
+    }
+    if !prompt.unusual.is_empty() {
+        let unusual = prompt.unusual.iter().map(|unusual| {
+            let usual = unusual.usual.iter().map(|value| Json::from(value.as_str())).collect();
+            let (option, value) = (unusual.option.as_str(), unusual.value.as_str());
+            Json::Object(object! { "option" => option, "value" => value, "usual" => Json::Array(usual) })
+        });
+        answer.insert("unusual", Json::Array(unusual.collect()));
     }
 }
 

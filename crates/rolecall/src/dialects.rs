@@ -15,7 +15,7 @@ pub fn registry() -> Registry {
 }
 
 /// Reads a user's own format file: this project's own by default, another framework's template where the file's name ends
-/// in `.json`. Such a template is called as its file is.
+/// in `.json` or `.py`, or where the text is a call of Python's `dict`. Such a template is called as its file is.
 ///
 /// ```
 /// let format = rolecall::read_format("folder/mine.json", r#"{"INSTRUCTION": "Q: {input}\nA:"}"#)?;
@@ -24,8 +24,12 @@ pub fn registry() -> Registry {
 /// ```
 pub fn read_format(file: &str, text: &str) -> Result<Format, LoadError> {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
-    match name.strip_suffix(".json") {
-        Some(stem) => rolecall_interop::import(text, stem),
-        None => load(text),
+    match name.rsplit_once('.') {
+        Some((stem, "json")) => rolecall_interop::import(text, stem),
+        Some((stem, "py")) => rolecall_interop::import_python(text, stem),
+        stem if rolecall_interop::is_python(text) => {
+            rolecall_interop::import_python(text, stem.map_or(name, |(stem, _)| stem))
+        }
+        _ => load(text),
     }
 }

@@ -61,7 +61,7 @@ pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{
     ArgumentForm, Bos, BosUse, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm,
     Limits, LossPolicy, Options, Origin, ProbeBudget, Prompt, RuleMode, Run, Segment, Support, Switch,
-    TemplateAnalysis, TemplateError, TemplateOptions, Trust, Turn, WantedCalls, analyze_template,
+    TemplateAnalysis, TemplateError, TemplateOptions, Trust, Turn, Unusual, WantedCalls, analyze_template,
     analyze_template_within, extend, jinja, loss_spans, new_turn, render, render_template,
 };
 pub use rolecall_text::{Source, Text};

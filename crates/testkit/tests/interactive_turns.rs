@@ -146,9 +146,8 @@ fn why(parting: &Parting) -> String {
     let Parting { format, before, seen, now, offset, .. } = parting;
     let last = before.turns().last().map(|turn| (turn.slot, turn.start));
     let answered = seen.last().is_some_and(|message| *message.role() == Role::Assistant);
-    let alone = [Slot::Completion, Slot::Python, Slot::Infill];
     match last {
-        Some((slot, _)) if alone.contains(&slot) => {
+        Some((slot, _)) if slot.is_text_alone() => {
             "one user message is a text to go on with (option `capability`), and nothing opens the prompt".into()
         }
         Some((Slot::End, start)) if start <= *offset => {

@@ -413,8 +413,7 @@ fn a_generation_prompt_is_put_behind_what_is_there_without_it() {
 
 /// Whether the prompt is one text that the option `capability` asked for.
 fn is_text_alone(prompt: &Prompt) -> bool {
-    let alone = [Slot::Completion, Slot::Python, Slot::Infill];
-    prompt.turns().first().is_some_and(|turn| alone.contains(&turn.slot))
+    prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone())
 }
 
 /// A layout without holes.

@@ -13,21 +13,22 @@ use crate::output::Output;
 use crate::source::Source;
 
 pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
-    let mut registry = files::load_registry(args.formats.as_deref())?;
+    let mut formats = files::load_formats(&args.more)?;
     let options = Options {
         bos: args.bos.map_or(Bos::default(), |bos| bos.bos()),
         rules: args.rules.map_or(RuleMode::default(), |rules| rules.mode()),
         choices: Vec::new(),
     };
     if let Some(model) = &args.model {
-        return compare_for_model(&registry, model, &options, args.json, output);
+        return compare_for_model(&formats.registry, model, &options, args.json, output);
     }
     if let Some(path) = &args.models {
-        return write_document(&registry, path, &options, output);
+        return write_document(&formats.registry, path, &options, output);
     }
     // Both are there: the command line asks for them where no model is named.
     let asked = [args.a.as_deref().unwrap_or_default(), args.b.as_deref().unwrap_or_default()];
-    let [a, b] = [files::choose_format(&mut registry, asked[0])?, files::choose_format(&mut registry, asked[1])?];
+    let [a, b] = [formats.choose(asked[0])?, formats.choose(asked[1])?];
+    let registry = formats.registry;
     let found =
         |name: &str| registry.get(name).ok_or_else(|| Failure::UnknownFormat { name: name.to_owned(), near: None });
     let given = args.input.as_deref().map(files::read_text).transpose()?;

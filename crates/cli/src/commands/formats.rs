@@ -14,20 +14,20 @@ use crate::files;
 use crate::output::Output;
 
 pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
-    let mut registry = files::load_registry(args.formats.as_deref())?;
+    let mut formats = files::load_formats(&args.more)?;
     if let Some(model) = &args.model {
-        return show_fit(&registry, model, args.json, output);
+        return show_fit(&formats.registry, model, args.json, output);
     }
     if let Some(asked) = &args.name {
-        let name = files::choose_format(&mut registry, asked)?;
-        match registry.get(&name) {
+        let name = formats.choose(asked)?;
+        match formats.registry.get(&name) {
             Some(format) if args.json => output.write_json(&facts::of_one(format))?,
             Some(format) => output.write(&card::draw(format, output.paint, output.width))?,
             None => {}
         }
         return Ok(Exit::Good);
     }
-    let mut formats: Vec<&Format> = registry.iter().collect();
+    let mut formats: Vec<&Format> = formats.registry.iter().collect();
     formats.sort_by(|a, b| a.name.cmp(&b.name));
     match args.json {
         true => output.write_json(&Json::Array(formats.into_iter().map(facts::in_short).collect()))?,

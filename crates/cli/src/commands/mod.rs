@@ -52,8 +52,19 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
 /// So many of the things that are not in the prompt are drawn one by one.
 const DRAWN: usize = 20;
 
-/// Says what is not in the prompt: the first things with their places, and of the rest how many there are.
+/// Says which options have an unusual value, and what is not in the prompt: the first things with their places, and of the
+/// rest how many there are.
 fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
+    for unusual in &prompt.unusual {
+        let usual: Vec<String> = unusual.usual.iter().map(|value| format!("`{value}`")).collect();
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: "unusual_option",
+            message: format!("`{}` is no usual value of the option `{}`", unusual.value, unusual.option),
+            place: crate::diagnostic::Place::Named(format!("option {}", unusual.option)),
+            help: vec![format!("usual are {}", usual.join(", "))],
+        });
+    }
     let rest = prompt.dropped.len().saturating_sub(DRAWN);
     for dropped in prompt.dropped.iter().take(DRAWN) {
         output.show(&Diagnostic {

@@ -16,10 +16,11 @@ pub(super) fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> 
         let choice = Choice {
             default: entry.text("default", mistakes).unwrap_or_default(),
             values: entry.texts("values", mistakes),
+            usual: entry.texts("usual", mistakes),
             help: entry.text("help", mistakes).unwrap_or_default(),
             name,
         };
-        entry.finish(&["default", "values", "help"], mistakes);
+        entry.finish(&["default", "values", "usual", "help"], mistakes);
         if !choice.values.is_empty() && !choice.values.contains(&choice.default) {
             mistakes.push(Diagnostic {
                 code: "bad_default",

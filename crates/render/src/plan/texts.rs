@@ -18,6 +18,7 @@ impl<'a> Planner<'a> {
         let slot = match capability {
             "completion" => Slot::Completion,
             "python" => Slot::Python,
+            "infilling" if chosen.value(self.format, "suffix_first") == Some("true") => Slot::InfillSuffixFirst,
             "infilling" => Slot::Infill,
             _ => return Ok(false),
         };
@@ -26,9 +27,9 @@ impl<'a> Planner<'a> {
         let (Role::User, Content::Text(text)) = (self.speakers.of(0, message), message.content()) else {
             return self.refuse_conversation(given);
         };
-        let content = if slot == Slot::Infill { Field::Prefix } else { Field::Content };
-        self.check_layout(layout, content, 0, message)?;
-        if slot != Slot::Infill {
+        let infills = matches!(slot, Slot::Infill | Slot::InfillSuffixFirst);
+        self.check_layout(layout, if infills { Field::Prefix } else { Field::Content }, 0, message)?;
+        if !infills {
             self.turn(slot, slot, What::Message(0, message, None), text.len());
             return Ok(true);
         }

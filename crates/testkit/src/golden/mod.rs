@@ -6,6 +6,7 @@ mod harmony;
 mod hf_jinja;
 mod ids;
 mod internlm2;
+mod keys;
 mod labels;
 mod lagent;
 mod lagent_reading;

@@ -57,9 +57,9 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
 
 fn load_format(args: &args::Tokenizer) -> Result<Option<Format>, Failure> {
     let Some(asked) = &args.format else { return Ok(None) };
-    let mut registry = files::load_registry(args.formats.as_deref())?;
-    let name = files::choose_format(&mut registry, asked)?;
-    Ok(registry.get(&name).cloned())
+    let mut formats = files::load_formats(&args.more)?;
+    let name = formats.choose(asked)?;
+    Ok(formats.registry.get(&name).cloned())
 }
 
 /// What the chat templates beside a tokenizer write.

@@ -1,0 +1,145 @@
+//! A template as a literal of Python: `dict(SYSTEM='..', STOP_WORDS=['..'])` or `{'SYSTEM': '..'}`, with or without a name
+//! before it. Nothing is evaluated: the literal becomes JSON, whose bytes know where they are written.
+
+mod reader;
+mod text;
+
+use std::ops::Range;
+
+use rolecall_format::{Diagnostic, LoadError};
+
+use reader::{Kind, Node, read_file};
+
+/// A literal as JSON.
+pub(crate) struct Literal<'t> {
+    pub json: String,
+    /// The name that it is given, if it is given one.
+    pub name: Option<&'t str>,
+    source: &'t str,
+    /// For each byte of the JSON, the byte of the file.
+    places: Vec<usize>,
+}
+
+/// Whether a text is written as a call of `dict`, or in braces with single quotes: no other kind of file is.
+pub(crate) fn is_literal(text: &str) -> bool {
+    let rest = behind_space(text);
+    match rest.strip_prefix('{') {
+        Some(rest) => behind_space(rest).starts_with('\''),
+        None => {
+            let rest = match rest.split_once('=') {
+                Some((name, rest)) if is_name(name.trim_end()) => behind_space(rest),
+                _ => rest,
+            };
+            let call = rest.split_once('(').map(|(name, _)| name.trim_end());
+            call.is_some_and(|name| reader::CALLS.contains(&name))
+        }
+    }
+}
+
+/// Reads a file that holds one template.
+pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
+    let (mut name, mut root) = read_file(source)?;
+    // A table of templates by their names.
+    if let Kind::Dict(entries) = &mut root.kind
+        && !entries.is_empty()
+        && entries.iter().all(|(_, value)| matches!(value.kind, Kind::Dict(_)))
+    {
+        if let [(_, first), (second, _), ..] = entries.as_slice() {
+            let message = format!("expected one template, found {}", entries.len());
+            let span = second.start..second.end.max(first.start);
+            return Err(mistake("several_templates", message, span, "keep the one that you want in this file"));
+        }
+        if let Some((key, value)) = entries.pop() {
+            name = source.get(key.start..key.end).filter(|name| is_name(name));
+            root = value;
+        }
+    }
+    let mut literal = Literal { json: String::new(), name, source, places: Vec::new() };
+    literal.write(&root);
+    Ok(literal)
+}
+
+impl Literal<'_> {
+    /// Mistakes of the JSON, where they are written in the file.
+    pub fn placed(&self, mut error: LoadError) -> LoadError {
+        for diagnostic in &mut error.diagnostics {
+            diagnostic.span = self.span(diagnostic.span.clone());
+        }
+        error
+    }
+
+    fn span(&self, span: Range<usize>) -> Range<usize> {
+        let place = |at: usize| self.places.get(at).copied().unwrap_or(self.source.len());
+        let start = place(span.start);
+        let last = place(span.end.max(span.start + 1) - 1);
+        let width = self.source.get(last..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        start..(last + width).max(start)
+    }
+
+    fn push(&mut self, text: &str, place: usize) {
+        self.json.push_str(text);
+        self.places.resize(self.json.len(), place);
+    }
+
+    fn write(&mut self, node: &Node) {
+        match &node.kind {
+            Kind::Text(characters) => self.write_text(node, characters),
+            Kind::Word(word) => self.push(word, node.start),
+            Kind::List(items) => {
+                self.push("[", node.start);
+                for (at, item) in items.iter().enumerate() {
+                    self.push(if at > 0 { "," } else { "" }, item.start);
+                    self.write(item);
+                }
+                self.push("]", node.end.saturating_sub(1));
+            }
+            Kind::Dict(entries) => {
+                self.push("{", node.start);
+                for (at, (key, value)) in entries.iter().enumerate() {
+                    self.push(if at > 0 { "," } else { "" }, key.start);
+                    self.write(key);
+                    self.push(":", value.start);
+                    self.write(value);
+                }
+                self.push("}", node.end.saturating_sub(1));
+            }
+        }
+    }
+
+    fn write_text(&mut self, node: &Node, characters: &[(usize, char)]) {
+        self.push("\"", node.start);
+        for &(place, character) in characters {
+            match character {
+                '"' => self.push("\\\"", place),
+                '\\' => self.push("\\\\", place),
+                '\0'..='\u{1f}' => self.push(&format!("\\u{:04x}", u32::from(character)), place),
+                other => self.push(other.encode_utf8(&mut [0; 4]), place),
+            }
+        }
+        self.push("\"", node.end.saturating_sub(1));
+    }
+}
+
+/// What stands behind white space, continued lines and comments.
+fn behind_space(text: &str) -> &str {
+    let mut rest = text;
+    loop {
+        rest = rest.trim_start();
+        if let Some(comment) = rest.strip_prefix('#') {
+            rest = comment.find(['\n', '\r']).map_or("", |end| &comment[end..]);
+        } else if let Some(next) = rest.strip_prefix("\\\n").or_else(|| rest.strip_prefix("\\\r\n")) {
+            rest = next;
+        } else {
+            return rest;
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    let begins = text.chars().next().is_some_and(|first| first.is_alphabetic() || first == '_');
+    begins && text.chars().all(|character| character.is_alphanumeric() || character == '_')
+}
+
+fn mistake(code: &'static str, message: String, span: Range<usize>, help: &str) -> LoadError {
+    LoadError { diagnostics: vec![Diagnostic { code, message, span, help: Some(help.to_owned()) }] }
+}

@@ -1,0 +1,251 @@
+use rolecall_format::LoadError;
+
+use super::{behind_space, is_name, mistake, text};
+
+/// The calls that write a dictionary.
+pub(super) const CALLS: [&str; 2] = ["dict", "ConfigDict"];
+
+/// How deep lists, dictionaries and parentheses may stand in each other.
+const DEPTH: usize = 32;
+
+const LITERALS: &str =
+    "only literals are read: strings, True, False, None, numbers, lists and dict(..); nothing is evaluated";
+
+/// A value and where it is written.
+pub(super) struct Node {
+    pub start: usize,
+    pub end: usize,
+    pub kind: Kind,
+}
+
+pub(super) enum Kind {
+    /// Characters, each with its place.
+    Text(Vec<(usize, char)>),
+    /// A number, or a word of JSON.
+    Word(String),
+    List(Vec<Node>),
+    /// Keys, which are texts, and values.
+    Dict(Vec<(Node, Node)>),
+}
+
+/// The one value of a file, and the name before it.
+pub(super) fn read_file(source: &str) -> Result<(Option<&str>, Node), LoadError> {
+    let mut reader = Reader { source, at: 0 };
+    reader.skip_space();
+    let start = reader.at;
+    let word = reader.word();
+    reader.skip_space();
+    let name = (is_name(word) && reader.takes('=')).then_some(word);
+    if name.is_none() {
+        reader.at = start;
+    }
+    let value = reader.value(0)?;
+    reader.skip_space();
+    reader.takes(',');
+    reader.skip_space();
+    match (&value.kind, reader.rest()) {
+        (Kind::Dict(_), "") => Ok((name, value)),
+        (Kind::Dict(_), _) => Err(reader.unexpected("the end of the file")),
+        _ => Err(mistake(
+            "wrong_type",
+            "expected a template's fields in `dict(..)` or `{..}`".into(),
+            value.start..value.end,
+            "write for example dict(INSTRUCTION='{input}')",
+        )),
+    }
+}
+
+struct Reader<'t> {
+    source: &'t str,
+    at: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn rest(&self) -> &'t str {
+        self.source.get(self.at..).unwrap_or_default()
+    }
+
+    fn skip_space(&mut self) {
+        self.at = self.source.len() - behind_space(self.rest()).len();
+    }
+
+    fn takes(&mut self, mark: char) -> bool {
+        let takes = self.rest().starts_with(mark);
+        self.at += if takes { mark.len_utf8() } else { 0 };
+        takes
+    }
+
+    /// The letters, digits and underscores here.
+    fn word(&mut self) -> &'t str {
+        let rest = self.rest();
+        let end = rest.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(rest.len());
+        self.at += end;
+        &rest[..end]
+    }
+
+    fn unexpected(&self, expected: &str) -> LoadError {
+        let found = match self.rest().chars().next() {
+            Some(found) => format!("`{}`", found.escape_debug()),
+            None => "the end of the file".into(),
+        };
+        let width = self.rest().chars().next().map_or(0, char::len_utf8);
+        let message = format!("expected {expected}, found {found}");
+        mistake("not_a_literal", message, self.at..self.at + width, LITERALS)
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, LoadError> {
+        self.skip_space();
+        let start = self.at;
+        if depth > DEPTH {
+            let message = format!("expected at most {DEPTH} levels of brackets");
+            return Err(mistake("too_deep", message, start..start, "a template has few levels"));
+        }
+        let kind = match self.rest().chars().next() {
+            Some('(') => {
+                self.at += 1;
+                let inner = self.value(depth + 1)?;
+                self.closes(')')?;
+                inner.kind
+            }
+            Some('[') => {
+                self.at += 1;
+                let mut items = Vec::new();
+                while !self.ends(']') {
+                    items.push(self.value(depth + 1)?);
+                    self.separates(']')?;
+                }
+                Kind::List(items)
+            }
+            Some('{') => {
+                self.at += 1;
+                Kind::Dict(self.entries('}', depth)?)
+            }
+            Some('\'' | '"') => self.text()?,
+            Some('0'..='9' | '-') => Kind::Word(self.number()?),
+            Some(first) if first.is_alphabetic() || first == '_' => self.named(depth)?,
+            _ => return Err(self.unexpected("a value")),
+        };
+        Ok(Node { start, end: self.at, kind })
+    }
+
+    /// A word: a constant, a call of `dict`, or what stands before a string.
+    fn named(&mut self, depth: usize) -> Result<Kind, LoadError> {
+        let start = self.at;
+        let word = self.word();
+        let constant = match word {
+            "True" => Some("true"),
+            "False" => Some("false"),
+            "None" => Some("null"),
+            _ => None,
+        };
+        if let Some(constant) = constant {
+            return Ok(Kind::Word(constant.to_owned()));
+        }
+        if self.rest().starts_with(['\'', '"']) {
+            self.at = start;
+            return self.text();
+        }
+        self.skip_space();
+        if CALLS.contains(&word) && self.takes('(') {
+            return Ok(Kind::Dict(self.entries(')', depth)?));
+        }
+        let message = format!("`{word}` is no literal");
+        Err(mistake("not_a_literal", message, start..start + word.len(), LITERALS))
+    }
+
+    /// The entries of a dictionary up to its closing bracket: `KEY=value` in a call, `'KEY': value` in braces.
+    fn entries(&mut self, closing: char, depth: usize) -> Result<Vec<(Node, Node)>, LoadError> {
+        let mut entries: Vec<(Node, Node)> = Vec::new();
+        while !self.ends(closing) {
+            let start = self.at;
+            let (key, between) = if closing == ')' {
+                let word = self.word();
+                if !is_name(word) {
+                    self.at = start;
+                    return Err(self.unexpected("a field's name"));
+                }
+                let characters = word.char_indices().map(|(at, character)| (start + at, character)).collect();
+                (Node { start, end: self.at, kind: Kind::Text(characters) }, '=')
+            } else {
+                let key = self.value(depth + 1)?;
+                if !matches!(key.kind, Kind::Text(_)) {
+                    self.at = start;
+                    return Err(self.unexpected("a field's name in quotes"));
+                }
+                (key, ':')
+            };
+            self.skip_space();
+            if !self.takes(between) {
+                return Err(self.unexpected(&format!("`{between}`")));
+            }
+            if entries.iter().any(|(known, _)| spelled(known).eq(spelled(&key))) {
+                let message = format!("the field `{}` is there twice", spelled(&key).collect::<String>());
+                return Err(mistake("duplicate_key", message, key.start..key.end, "keep one of the two"));
+            }
+            entries.push((key, self.value(depth + 1)?));
+            self.separates(closing)?;
+        }
+        Ok(entries)
+    }
+
+    /// Strings that follow each other are one.
+    fn text(&mut self) -> Result<Kind, LoadError> {
+        let mut characters = Vec::new();
+        self.at = text::read(self.source, self.at, &mut characters)?;
+        self.more_text(&mut characters)?;
+        Ok(Kind::Text(characters))
+    }
+
+    fn more_text(&mut self, characters: &mut Vec<(usize, char)>) -> Result<(), LoadError> {
+        loop {
+            let end = self.at;
+            self.skip_space();
+            if text::begins(self.rest()) {
+                self.at = text::read(self.source, self.at, characters)?;
+                continue;
+            }
+            self.at = end;
+            return Ok(());
+        }
+    }
+
+    fn number(&mut self) -> Result<String, LoadError> {
+        let start = self.at;
+        let rest = self.rest();
+        let is_part = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '+' | '.' | '_');
+        let length = rest.find(|character| !is_part(character)).unwrap_or(rest.len());
+        let number = &rest[..length];
+        if rolecall_conversation::json::parse(number).is_err() {
+            let message = format!("expected a plain number, found `{number}`");
+            return Err(mistake("not_a_literal", message, start..start + length, LITERALS));
+        }
+        self.at += length;
+        Ok(number.to_owned())
+    }
+
+    fn ends(&mut self, closing: char) -> bool {
+        self.skip_space();
+        self.takes(closing)
+    }
+
+    fn closes(&mut self, closing: char) -> Result<(), LoadError> {
+        if self.ends(closing) { Ok(()) } else { Err(self.unexpected(&format!("`{closing}`"))) }
+    }
+
+    /// The comma behind an item, or the closing bracket that follows it.
+    fn separates(&mut self, closing: char) -> Result<(), LoadError> {
+        self.skip_space();
+        match self.takes(',') || self.rest().starts_with(closing) {
+            true => Ok(()),
+            false => Err(self.unexpected(&format!("`,` or `{closing}`"))),
+        }
+    }
+}
+
+fn spelled(key: &Node) -> impl Iterator<Item = char> + '_ {
+    let characters: &[(usize, char)] = match &key.kind {
+        Kind::Text(characters) => characters,
+        _ => &[],
+    };
+    characters.iter().map(|(_, character)| *character)
+}

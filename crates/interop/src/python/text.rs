@@ -1,0 +1,115 @@
+//! Strings as Python writes them.
+
+use rolecall_format::LoadError;
+
+use super::mistake;
+
+/// Whether a string begins here.
+pub(super) fn begins(rest: &str) -> bool {
+    let prefix = rest.trim_start_matches(|character: char| character.is_ascii_alphabetic());
+    rest.len() - prefix.len() <= 2 && prefix.starts_with(['\'', '"'])
+}
+
+/// Reads one string, adds its characters with their places, and gives the place behind it.
+pub(super) fn read(source: &str, start: usize, characters: &mut Vec<(usize, char)>) -> Result<usize, LoadError> {
+    let quote_at = start + source[start..].find(['\'', '"']).unwrap_or(0);
+    let raw = match source[start..quote_at].to_ascii_lowercase().as_str() {
+        "" | "u" => false,
+        "r" => true,
+        prefix => {
+            let message = format!("strings with `{prefix}` before them are not read");
+            return Err(mistake("not_a_literal", message, start..quote_at + 1, "write a plain string"));
+        }
+    };
+    let quote = &source[quote_at..quote_at + 1];
+    let triple = quote.repeat(3);
+    let closing = if source[quote_at..].starts_with(&triple) { triple.as_str() } else { quote };
+    let mut at = quote_at + closing.len();
+    loop {
+        let rest = &source[at..];
+        if rest.starts_with(closing) {
+            return Ok(at + closing.len());
+        }
+        let Some(first) = rest.chars().next().filter(|first| closing.len() == 3 || !matches!(first, '\n' | '\r'))
+        else {
+            let message = format!("expected {closing} at the end of this string");
+            return Err(mistake("open_string", message, start..at, "close it, or write `\\n` for a line break"));
+        };
+        match first {
+            '\\' if raw => {
+                // A quote behind a backslash does not close a raw string, and the backslash stays.
+                characters.push((at, '\\'));
+                at += 1;
+                if let Some(next) = source[at..].chars().next().filter(|next| !matches!(next, '\n' | '\r')) {
+                    characters.push((at, next));
+                    at += next.len_utf8();
+                }
+            }
+            '\\' => at = escape(source, at, characters)?,
+            // Python reads every line break of a file as one `\n`.
+            '\r' => {
+                characters.push((at, '\n'));
+                at += if rest.starts_with("\r\n") { 2 } else { 1 };
+            }
+            other => {
+                characters.push((at, other));
+                at += other.len_utf8();
+            }
+        }
+    }
+}
+
+/// Reads an escape, and gives the place behind it.
+fn escape(source: &str, at: usize, characters: &mut Vec<(usize, char)>) -> Result<usize, LoadError> {
+    let rest = &source[at + 1..];
+    let Some(first) = rest.chars().next() else {
+        return Err(mistake("open_string", "the string has no end".into(), at..at + 1, "close it"));
+    };
+    let plain = match first {
+        'n' => Some('\n'),
+        't' => Some('\t'),
+        'r' => Some('\r'),
+        'a' => Some('\u{7}'),
+        'b' => Some('\u{8}'),
+        'f' => Some('\u{c}'),
+        'v' => Some('\u{b}'),
+        '\\' | '\'' | '"' => Some(first),
+        _ => None,
+    };
+    if let Some(plain) = plain {
+        characters.push((at, plain));
+        return Ok(at + 2);
+    }
+    let number = match first {
+        // The line goes on.
+        '\r' if rest.starts_with("\r\n") => return Ok(at + 3),
+        '\n' | '\r' => return Ok(at + 2),
+        'x' => Some((1, 2, 16)),
+        'u' => Some((1, 4, 16)),
+        'U' => Some((1, 8, 16)),
+        '0'..='7' => Some((0, rest.chars().take(3).take_while(|digit| digit.is_digit(8)).count(), 8)),
+        _ => None,
+    };
+    let Some((skipped, digits, radix)) = number else {
+        if first == 'N' {
+            let message = "characters by their names are not read".to_owned();
+            return Err(mistake("bad_escape", message, at..at + 2, "write the character itself"));
+        }
+        // Python: an escape that it does not know stands for itself.
+        characters.push((at, '\\'));
+        return Ok(at + 1);
+    };
+    let written =
+        rest.get(skipped..skipped + digits).filter(|digits| digits.chars().all(|digit| digit.is_digit(radix)));
+    let code = written.and_then(|digits| u32::from_str_radix(digits, radix).ok());
+    match code.and_then(char::from_u32) {
+        Some(character) => {
+            characters.push((at, character));
+            Ok(at + 1 + skipped + digits)
+        }
+        None => {
+            let message = "this escape stands for no character".to_owned();
+            Err(mistake("bad_escape", message, at..at + 1 + first.len_utf8(), "write the character itself"))
+        }
+    }
+}
