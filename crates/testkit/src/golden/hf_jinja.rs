@@ -87,7 +87,7 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
         Err(verdict) => verdict,
         Ok(prompt) => refusal(
             &expected,
-            prompt.map(|(prompt, uncut)| {
+            prompt.map(|Rendered { prompt, uncut, .. }| {
                 let wanted = row.get("generation_spans");
                 match uncut {
                     None => compare(&prompt, text(row, "output"), wanted),
@@ -102,8 +102,13 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
     }
 }
 
-/// A prompt, and for one that goes on with its last message the rendering that the reference cuts.
-type Rendered = (Prompt, Option<Prompt>);
+/// A row's prompt.
+pub(super) struct Rendered {
+    pub template: ChatTemplate,
+    pub prompt: Prompt,
+    /// Of a prompt that goes on with its last message, the rendering that the reference cuts.
+    pub uncut: Option<Prompt>,
+}
 
 impl Shared {
     /// The prompt of a row's conversation by its template, or the verdict on a row that has none.
@@ -121,7 +126,10 @@ impl Shared {
             let options = TemplateOptions { now, ..TemplateOptions::default() };
             Ok(render_template(&conversation(case)?, template, &options)?)
         };
-        Ok(write(&case).and_then(|prompt| Ok((prompt, tagged(&case).map(|tagged| write(&tagged)).transpose()?))))
+        Ok(write(&case).and_then(|prompt| {
+            let uncut = tagged(&case).map(|tagged| write(&tagged)).transpose()?;
+            Ok(Rendered { template: template.clone(), prompt, uncut })
+        }))
     }
 }
 

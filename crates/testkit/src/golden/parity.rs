@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use rolecall::json::{Layout, Object};
-use rolecall::{Encoder, Json, Prompt, TemplateOptions, Tokenizer, json, object, render_template};
+use rolecall::{
+    ChatTemplate, Encoder, Json, Prompt, Protection, TemplateOptions, Tokenizer, json, object, render_template,
+};
 
 use super::{Context, text};
 use crate::Verdict;
@@ -30,11 +32,11 @@ pub(super) fn same_ids(
         return Verdict::cannot_run("a row that names no template");
     }
     for template in templates.iter().filter_map(Json::as_str) {
-        let prompt = match render(template, &tokens, conversation, context) {
-            Ok(prompt) => prompt,
-            Err(why) => return Verdict::Failed { expected: format!("a prompt by {template}"), found: why },
+        let (template, prompt) = match render(template, &tokens, conversation, context) {
+            Ok(both) => both,
+            Err(why) => return Verdict::Failed { expected: "a prompt by every template".into(), found: why },
         };
-        let found = match ids_of(&prompt, &tokenizer) {
+        let found = match ids_of(&prompt, &template, &tokenizer) {
             Ok(found) => found,
             Err(why) => return Verdict::Failed { expected: "ids".into(), found: why },
         };
@@ -57,18 +59,20 @@ fn render(
     tokens: &[(String, String)],
     conversation: &Object,
     context: &mut Context,
-) -> Result<Prompt, String> {
+) -> Result<(Arc<ChatTemplate>, Prompt), String> {
     let folder = context.folders.templates.clone().ok_or("no templates were given (--templates)")?;
     let now = context.jinja.now();
     let template = context.jinja.template_with(&folder, template, tokens)?;
     let conversation = super::read(conversation.clone()).map_err(|error| error.to_string())?;
     let options = TemplateOptions { now, ..TemplateOptions::default() };
-    render_template(&conversation, &template, &options).map_err(|error| error.to_string())
+    let prompt = render_template(&conversation, &template, &options).map_err(|error| error.to_string())?;
+    Ok((template, prompt))
 }
 
-/// The ids of a prompt as the reference encodes it, which the safe encoding of an honest prompt must equal.
-fn ids_of(prompt: &Prompt, tokenizer: &Arc<dyn Tokenizer>) -> Result<Vec<Json>, String> {
-    let encoder = Encoder::new(Arc::from([]), Arc::clone(tokenizer)).map_err(|error| error.to_string())?;
+/// The ids of a prompt as the reference encodes it.
+fn ids_of(prompt: &Prompt, template: &ChatTemplate, tokenizer: &Arc<dyn Tokenizer>) -> Result<Vec<Json>, String> {
+    let protection = Protection::of_template("template", template);
+    let encoder = Encoder::new(&protection, Arc::clone(tokenizer)).map_err(|error| error.to_string())?;
     let reference = encoder.encode_reference(prompt).map_err(|error| error.to_string())?;
     Ok(reference.ids().into_iter().map(|id| Json::from(i64::from(id))).collect())
 }

@@ -1,10 +1,9 @@
 //! The ids of a rendered template, and which of them the reference's mask of generation blocks covers.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rolecall::json::{Layout, Object};
-use rolecall::{EncodedToken, Encoder, Json, Prompt, json};
+use rolecall::{EncodedToken, Encoder, Json, Prompt, Protection, json};
 
 use super::Context;
 use crate::Verdict;
@@ -30,13 +29,13 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(tokenizer) = context.tokenizer(TOKENIZER) else {
         return Verdict::cannot_run("its tokenizer is not there (--tokenizers DIR)");
     };
-    let prompt = match context.jinja.render(row, context.folders.templates.as_deref()) {
-        Ok(Ok((prompt, _))) => prompt,
+    let (template, prompt) = match context.jinja.render(row, context.folders.templates.as_deref()) {
+        Ok(Ok(rendered)) => (rendered.template, rendered.prompt),
         Ok(Err(error)) => return Verdict::Failed { expected: "a prompt".into(), found: error.to_string() },
         Err(verdict) => return verdict,
     };
-    let encoded = Encoder::new(Arc::from([]), tokenizer).and_then(|encoder| encoder.encode_reference(&prompt));
-    match encoded {
+    let encoder = Encoder::new(&Protection::of_template("template", &template), tokenizer);
+    match encoder.and_then(|encoder| encoder.encode_reference(&prompt)) {
         Ok(encoded) => {
             let count = Json::from(encoded.tokens.len() as i64);
             let found = Json::Array(runs(&prompt, &encoded.tokens));
