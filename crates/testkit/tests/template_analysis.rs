@@ -98,8 +98,8 @@ fn arguments_in_the_wanted_form_come_out_alike() {
     for (file, tokens) in templates(&shared) {
         let source = fs::read_to_string(shared.join("templates").join(&file)).expect("the index names files");
         let template = ChatTemplate::compile(&source, tokens).expect("a real template compiles");
-        let wanted = template.wanted_calls().expect("a real template is within the budget");
-        let Some(form) = wanted.arguments else { continue };
+        let calls = template.wanted_calls().expect("a real template is within the budget");
+        let Some(form) = calls.arguments else { continue };
         for content in ["\"\"", "null", "\"I look.\""] {
             let render = |arguments: &str, calls| {
                 let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
