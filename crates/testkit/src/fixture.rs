@@ -140,11 +140,15 @@ impl Fixture {
 }
 
 /// The source that a text names for a section: the first line `NAME, NAME: KIND: WHAT` whose names have it; `*` is every name.
+/// A line without names is for all sections: `reviewed by hand`, or else the name of a reference.
 fn source_in(text: &str, name: &str) -> Option<Result<Source, String>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     for line in lines {
         let Some((names, rest)) = line.split_once(": ") else {
-            return Some(Err(format!("expected `NAME: KIND: WHAT`, found {line:?}")));
+            return Some(Ok(match line {
+                "reviewed by hand" => Source::ByHand(String::new()),
+                reference => Source::Reference(reference.to_owned()),
+            }));
         };
         // `ids *` is `ids` of anything.
         let fits = |known: &str| known == name || known.strip_suffix('*').is_some_and(|start| name.starts_with(start));
@@ -155,7 +159,7 @@ fn source_in(text: &str, name: &str) -> Option<Result<Source, String>> {
         return Some(match (kind, what) {
             ("reference", "") => Err(format!("expected a reference and its revision in {line:?}")),
             ("reference", what) => Ok(Source::Reference(what.to_owned())),
-            ("by hand", what) => Ok(Source::ByHand(what.to_owned())),
+            ("by hand" | "reviewed by hand", what) => Ok(Source::ByHand(what.to_owned())),
             ("our own output", what) => Ok(Source::Own(what.to_owned())),
             _ => Err(format!("expected `reference`, `by hand` or `our own output` in {line:?}")),
         });
@@ -186,6 +190,8 @@ mod tests {
         assert_eq!(source_in(text, "ids small"), Some(Ok(Source::Reference("system 1.2".to_owned()))));
         assert_eq!(source_in(text, "segments"), Some(Ok(Source::Own(String::new()))));
         assert_eq!(source_in("prompt: by hand: read", "error"), None);
+        assert_eq!(source_in("reviewed by hand", "error"), Some(Ok(Source::ByHand(String::new()))));
+        assert_eq!(source_in("system 1.2", "error"), Some(Ok(Source::Reference("system 1.2".to_owned()))));
         assert!(source_in("*: reference", "error").is_some_and(|found| found.is_err()));
         assert!(source_in("*: somebody", "error").is_some_and(|found| found.is_err()));
     }

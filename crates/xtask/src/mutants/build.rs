@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::Options;
 use super::instrument::{Instrumented, instrument};
-use super::plan::{Drawn, Plan, Random, draw, write_file};
+use super::plan::{Drawn, Plan, Random, draw, rust_files, write_file};
 use super::site::Site;
 use super::trial::{Test, trace};
 
@@ -68,9 +68,9 @@ pub fn prepare(options: &Options) -> Result<Workspace, String> {
             return Ok(Workspace { plan, tree, tests });
         }
         eprintln!("the bugs stay; the tests are compiled anew");
-        copy_workspace(&root, &tree)?;
+        copy_workspace(&root, &tree, options)?;
         let numbered: Vec<(u32, &Site)> = plan.sites.iter().enumerate().map(|(id, site)| (id as u32, site)).collect();
-        write_sources(&tree, options, &plan.sources, &numbered)?;
+        write_sources(&root, &tree, options, &plan.sources, &numbered)?;
         let tests = compiled(options, &tree)?;
         return Ok(Workspace { plan, tree, tests });
     }
@@ -78,7 +78,7 @@ pub fn prepare(options: &Options) -> Result<Workspace, String> {
         let _ = fs::remove_file(folder.join(stale));
     }
     let drawn = draw(&root, options)?;
-    copy_workspace(&root, &tree)?;
+    copy_workspace(&root, &tree, options)?;
     let sites = those_that_compile(options, &tree, &drawn)?;
     let plan = Plan { sites, sources: drawn.sources };
     plan.write(&folder)?;
@@ -98,7 +98,8 @@ fn compiled(options: &Options, tree: &Path) -> Result<Vec<Test>, String> {
 }
 
 /// Copies what git knows and what it would add.
-fn copy_workspace(root: &Path, tree: &Path) -> Result<(), String> {
+/// The sources of the mutated crates are written later, so that what did not change is not compiled again.
+fn copy_workspace(root: &Path, tree: &Path, options: &Options) -> Result<(), String> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -120,6 +121,10 @@ fn copy_workspace(root: &Path, tree: &Path) -> Result<(), String> {
                 .map_or(Ok(()), fs::create_dir_all)
                 .and_then(|()| std::os::unix::fs::symlink(target, &to))
                 .map_err(|error| format!("{}: {error}", to.display()))?;
+            continue;
+        }
+        let is_mutated = |of: &String| name.starts_with(&format!("crates/{of}/src/")) && name.ends_with(".rs");
+        if options.crates.iter().any(is_mutated) && to.exists() {
             continue;
         }
         let Ok(bytes) = fs::read(&from) else { continue };
@@ -160,7 +165,7 @@ fn those_that_compile(options: &Options, tree: &Path, drawn: &Drawn) -> Result<V
         Random(options.seed).shuffle(&mut chosen);
         let sites: Vec<&Site> = chosen.iter().map(|(of, number)| &drawn.by_crate[*of].1[*number]).collect();
         let numbered: Vec<(u32, &Site)> = sites.iter().enumerate().map(|(id, site)| (id as u32, *site)).collect();
-        let written = write_sources(tree, options, &drawn.sources, &numbered)?;
+        let written = write_sources(&crate::root(), tree, options, &drawn.sources, &numbered)?;
         let errors = check(options, tree)?;
         let refuted: usize = refused.iter().map(BTreeSet::len).sum();
         eprintln!("round {round}: {} bugs, {refuted} left out, {} errors", sites.len(), errors.len());
@@ -186,29 +191,36 @@ fn those_that_compile(options: &Options, tree: &Path, drawn: &Drawn) -> Result<V
 
 /// Writes the sources of the crates with their mutations. Returns what was written for each file.
 fn write_sources(
+    root: &Path,
     tree: &Path,
     options: &Options,
     sources: &BTreeMap<String, String>,
     numbered: &[(u32, &Site)],
 ) -> Result<BTreeMap<String, Instrumented>, String> {
     let switch = SWITCH.replace("MOST", &options.count.to_string());
-    let mut libraries: BTreeSet<String> =
-        options.crates.iter().map(|name| format!("crates/{name}/src/lib.rs")).collect();
+    let libraries: BTreeSet<String> = options.crates.iter().map(|name| format!("crates/{name}/src/lib.rs")).collect();
     let mut written = BTreeMap::new();
     for (file, source) in sources {
         let own = numbered.iter().filter(|(_, site)| site.file == *file).copied().collect();
         let mut instrumented = instrument(source, own);
-        if libraries.remove(file) {
+        if libraries.contains(file) {
             instrumented.text.push_str(&switch);
         }
         write_file(&tree.join(file), &instrumented.text)?;
         written.insert(file.clone(), instrumented);
     }
-    // A kept plan has only the files with mutations in them; the others are as they were copied.
-    for file in libraries {
-        let path = tree.join(file);
-        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        write_file(&path, &(source + &switch))?;
+    // A kept plan has only the files with mutations in them.
+    let mut others = BTreeSet::new();
+    for name in &options.crates {
+        rust_files(&root.join("crates").join(name).join("src"), &mut others)?;
+    }
+    for path in others {
+        let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        if !written.contains_key(&file) {
+            let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            let end = if libraries.contains(&file) { switch.as_str() } else { "" };
+            write_file(&tree.join(file), &(source + end))?;
+        }
     }
     Ok(written)
 }

@@ -36,7 +36,7 @@ Plants bugs in a copy of the workspace and checks that a test catches each.
     --list          prints the bugs of the last run and what became of them
 
 Everything is kept in target/mutants/SEED-COUNT: the copy (tree), the bugs (plan), how each ended (results). A run that was
-interrupted goes on where it stopped, if the source is what it was. ../shared is out of reach of the copy: only what is in
+interrupted goes on where it stopped, if the source is what it was; remove the folder to begin anew. ../shared is out of reach of the copy: only what is in
 this repository can catch a bug. Documentation tests are not run. The bugs are tried in the order of their numbers, which
 is random, so that a part of a run is a fair sample. The environment variable CARGO names another cargo. The exit code is
 0 if every bug was caught and 1 if one survived.

@@ -78,7 +78,8 @@ pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
     let mut lines = Vec::new();
     for (number, name) in options.crates.iter().enumerate() {
         let mut paths = BTreeSet::new();
-        source_files(&root.join("crates").join(name).join("src"), &mut paths)?;
+        rust_files(&root.join("crates").join(name).join("src"), &mut paths)?;
+        paths.retain(|path| !is_for_tests(path.strip_prefix(root).unwrap_or(path)));
         let (mut all, mut count) = (Vec::new(), 0);
         for path in paths {
             let file = path.strip_prefix(root).unwrap_or(&path).display().to_string();
@@ -104,13 +105,12 @@ pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
     Ok(Drawn { by_crate: wanted.into_iter().zip(by_crate).collect(), sources })
 }
 
-fn source_files(folder: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
+/// All Rust files below a folder.
+pub fn rust_files(folder: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
-        let is_tests = path.file_stem().is_some_and(|name| name == "tests");
         match path.is_dir() {
-            _ if is_tests => {}
-            true => source_files(&path, paths)?,
+            true => rust_files(&path, paths)?,
             false if path.extension().is_some_and(|ending| ending == "rs") => {
                 paths.insert(path);
             }
@@ -118,6 +118,11 @@ fn source_files(folder: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), Stri
         }
     }
     Ok(())
+}
+
+/// `tests.rs`, and what is in a folder `tests`.
+fn is_for_tests(path: &Path) -> bool {
+    path.with_extension("").components().any(|part| part.as_os_str() == "tests")
 }
 
 pub fn write_file(path: &Path, text: &str) -> Result<(), String> {
