@@ -278,6 +278,72 @@ mod tests {
     }
 
     #[test]
+    fn the_pieces_of_every_range_are_those_of_its_bytes() {
+        let text = sample();
+        for start in 0..=text.len() {
+            for end in start..=text.len() {
+                let Some(within) = text.plain().get(start..end) else { continue };
+                let pieces: Vec<Piece<'_>> =
+                    text.pieces_in(start..end).filter(|piece| !piece.text.is_empty()).collect();
+                assert_eq!(pieces.iter().map(|piece| piece.text).collect::<String>(), within, "{start}..{end}");
+                let mut at = start;
+                for piece in pieces {
+                    assert_eq!(piece.start, at, "{start}..{end}");
+                    for offset in piece.start..piece.start + piece.text.len() {
+                        assert_eq!(Some(piece.source), text.source_at(offset), "{start}..{end} at {offset}");
+                    }
+                    at += piece.text.len();
+                }
+            }
+            if text.plain().is_char_boundary(start) {
+                let rest: Vec<(&str, usize)> = text.pieces_from(start).map(|piece| (piece.text, piece.start)).collect();
+                assert_eq!(rest.iter().map(|(text, _)| *text).collect::<String>(), text.plain()[start..]);
+                assert!(rest.iter().all(|(text, at)| sample().plain()[*at..].starts_with(text)), "{start}: {rest:?}");
+            }
+        }
+        // An empty piece right before a byte is left out, one at the very start is not.
+        assert_eq!(text.pieces_from(7).map(|piece| piece.source.0).collect::<Vec<_>>(), [3, 3]);
+        assert_eq!(text.pieces_from(0).len(), 5);
+        assert_eq!(text.source_at(text.len()), None);
+    }
+
+    #[test]
+    fn texts_are_joined_as_they_are_or_where_they_meet() {
+        let (one, mut two) = (sample(), sample());
+        two.append(&one);
+        assert_eq!(two.plain(), one.plain().repeat(2));
+        assert_eq!(two.pieces().len(), 10);
+        for offset in 0..one.len() {
+            assert_eq!(two.source_at(offset + one.len()), one.source_at(offset), "{offset}");
+        }
+        let text = |characters: &str, source: u32| {
+            let mut text = Text::new();
+            text.push(characters, Source(source));
+            text
+        };
+        let joined = |mut first: Text, second: &Text| {
+            first.append_joining(second, Source(1));
+            first.pieces().map(|piece| (piece.text.to_owned(), piece.source.0)).collect::<Vec<_>>()
+        };
+        assert_eq!(joined(text("a", 1), &text("b", 1)), [("ab".to_owned(), 1)]);
+        // Only in the source that is named, and only where both have it.
+        assert_eq!(joined(text("a", 2), &text("b", 2)).len(), 2);
+        assert_eq!(joined(text("a", 1), &text("b", 2)).len(), 2);
+        assert_eq!(joined(text("a", 2), &text("b", 1)).len(), 2);
+    }
+
+    #[test]
+    fn ends_that_do_not_fit_the_text_are_refused() {
+        let from = |ends: &[usize]| {
+            let ends = ends.iter().map(|end| (*end, Source(1))).collect();
+            Text::from_ends("aé".to_owned(), ends).is_some()
+        };
+        assert!(from(&[3]) && from(&[1, 3]) && from(&[0, 1, 1, 3]));
+        assert!(!from(&[2, 3]) && !from(&[3, 1]) && !from(&[1]) && !from(&[4]) && !from(&[]));
+        assert!(Text::from_ends(String::new(), Vec::new()).is_some());
+    }
+
+    #[test]
     fn trimming_reaches_through_pieces() {
         let mut text = Text::new();
         text.push(" ", Source(1));
