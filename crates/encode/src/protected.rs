@@ -1,6 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use rolecall_render::jinja::Written;
+
 use crate::binding::find;
 use crate::protection::{By, Protect, Protection};
 use crate::spelled::spelled;
@@ -116,9 +118,9 @@ impl Protected {
                 for token in candidates.iter().filter(|token| listed.contains(&token.text)) {
                     protected.add(token.id, &token.text, Reason::Listed);
                 }
-                protected.add_literals(protection, &candidates, |by| matches!(by, By::Reply(_)));
+                protected.add_literals(protection, tokenizer, &candidates, |by| matches!(by, By::Reply(_)))?;
             }
-            None => protected.add_literals(protection, &candidates, |_| true),
+            None => protected.add_literals(protection, tokenizer, &candidates, |_| true)?,
         }
         protected.add_named(protection, tokenizer);
         if let Some(id) = tokenizer.unknown() {
@@ -147,7 +149,15 @@ impl Protected {
         self.tokens.entry(id).or_insert_with(token).reasons.insert(reason);
     }
 
-    fn add_literals(&mut self, protection: &Protection, candidates: &[&AddedToken], counts: impl Fn(&By) -> bool) {
+    fn add_literals(
+        &mut self,
+        protection: &Protection,
+        tokenizer: &dyn Tokenizer,
+        candidates: &[&AddedToken],
+        counts: impl Fn(&By) -> bool,
+    ) -> Result<(), Error> {
+        // What a literal spells once it is normalized, only the tokenizer knows.
+        let is_normalized = tokenizer.normalizes() && candidates.iter().any(|token| token.normalized);
         let texts: Vec<&str> = candidates.iter().map(|token| token.text.as_str()).collect();
         let value =
             |name: &str| protection.tokens.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
@@ -164,7 +174,22 @@ impl Protected {
                     }
                 }
             }
+            let texts = writer.writes.nodes.iter().filter_map(|node| match &node.written {
+                Written::Text(text) => Some(text),
+                _ => None,
+            });
+            // Variables put their texts in again and again.
+            let texts: BTreeSet<&str> = texts.filter(|_| is_normalized).map(AsRef::as_ref).collect();
+            let mut found = Vec::new();
+            for text in texts {
+                tokenizer.find_added(text, &mut found)?;
+            }
+            let ids: BTreeSet<u32> = found.iter().map(|token| token.id).collect();
+            for token in candidates.iter().filter(|token| ids.contains(&token.id)) {
+                self.add(token.id, &token.text, Reason::Literal(writer.by.clone()));
+            }
         }
+        Ok(())
     }
 
     fn add_named(&mut self, protection: &Protection, tokenizer: &dyn Tokenizer) {

@@ -148,6 +148,6 @@ mod tests {
         // A role that is printed alone is no literal.
         assert!(found("{{ m.role }}", &["user"]).is_empty());
         assert_eq!(found("{{ m.role }}:", &["user:"]), ["user:"]);
-        assert_eq!(found("{{ eos_token }}\n", &["</s>", "</s>\n"]), ["</s>\n"]);
+        assert_eq!(found("{{ eos_token }}\nx", &["</s>", "</s>\n"]), ["</s>\n"]);
     }
 }

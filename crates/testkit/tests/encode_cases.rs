@@ -191,10 +191,14 @@ fn the_real_tokenizer_is_not_forged() {
         assert!(contains(&encoded.ids(), &pieces), "{:?}", encoded.ids());
     }
 
-    // HARD_CASES 4: tokens that are added and not special are text in content, and one id in the format's text.
-    let (_, encoded) = real.said("<think>a</think><tool_call><tool_response>");
+    // HARD_CASES 4: tokens of the format that are added and not special are text in content, and one id in the format's text.
+    let (_, encoded) = real.said("<tool_call>a</tool_call><tool_response>");
     assert_eq!(encoded.control_ids(), control_ids);
     assert!(encoded.ids().iter().filter(|id| **id >= 151_643).count() == control_ids.len(), "{:?}", encoded.ids());
+    // Those that the format knows nothing of are vocabulary, as in the reference.
+    let (prompt, encoded) = real.said("<think>a</think>");
+    assert_eq!(encoded.control_ids(), control_ids);
+    assert_eq!(encoded.ids(), real.encoder.encode_reference(&prompt).unwrap().ids());
     let call = rolecall::object! { "name" => "f", "arguments" => "{}" };
     let mut calls = Message::assistant("").as_object().clone();
     calls.insert("tool_calls", vec![Json::Object(call)].into());

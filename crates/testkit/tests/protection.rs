@@ -102,7 +102,7 @@ fn a_token_that_the_config_alone_names_is_control() {
     // Longer words that merges build through it stay whole; what text needs, and white space, is no control token.
     let config = r#"{"eos_token": "the", "pad_token": "!", "bos_token": " "}"#;
     let tokenizer = load(&file(&["there"], &[], |_, _| {}), Some(config));
-    assert_eq!(tokens(&tokenizer, PLAIN, "there ! the"), ["there", " ", "!", " ", "t", "he"].map(str::to_owned));
+    assert_eq!(tokens(&tokenizer, PLAIN, "there ! the"), ["there", " ", "!", " ", "t", "h", "e"].map(str::to_owned));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn control_is_what_the_model_controls_with() {
     let strict = Encoder::new(&protection.protecting(Protect::AllAdded), Arc::clone(&tokenizer)).unwrap();
     assert_eq!(shown(&strict, &prompt).len(), text.len());
     // White space is never control.
-    assert_eq!(tokens(&tokenizer, "\n{{ messages[0].content }}\n\n", "a\nb"), ["\n", "a", "\n", "b", "\n", "\n"]);
+    assert_eq!(tokens(&tokenizer, "\n{{ messages[0].content }}\n\n", "a\nb"), ["\n", "a", "\n", "b", "\n"]);
     // A list takes the place of the template's literals.
     let listed = load(&file(&[], &added, |_, _| {}), Some(r#"{"chat_control_tokens": ["<b>"]}"#));
     let source = "{{ messages[0].content }}<think>";

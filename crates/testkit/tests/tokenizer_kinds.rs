@@ -193,7 +193,7 @@ fn ranks_give_the_ids_of_the_tokenizer_that_they_are() {
     let original = tokenizer::load(&folder).unwrap();
     let ranks = Parts::of(&folder).ranks();
     let config = fs::read(folder.join("tokenizer_config.json")).unwrap();
-    let with_config = HuggingFace::from_tiktoken(ranks.as_bytes(), Some(config.as_slice())).unwrap();
+    let with_config = HuggingFace::from_tiktoken(ranks.as_bytes(), Some(&config[..])).unwrap();
     let texts = texts(&shared, "llama3");
     assert_same("ranks", &*original, &with_config, &texts);
     assert_eq!(with_config.added_tokens(), original.added_tokens());

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::named::{Beside, Named, of_tokens};
 use super::{AddedToken, Error};
@@ -58,8 +59,8 @@ impl Config {
             added,
             add_bos: file.add_bos_token,
             add_eos: file.add_eos_token,
-            bos: file.bos_token.map(Spelled::into_text),
-            eos: file.eos_token.map(Spelled::into_text),
+            bos: file.bos_token.and_then(Spelled::into_text),
+            eos: file.eos_token.and_then(Spelled::into_text),
             add_prefix_space: file.add_prefix_space,
             legacy: file.legacy,
             named: of_tokens(FILE, &object),
@@ -100,13 +101,18 @@ struct Entry {
 #[serde(untagged)]
 enum Spelled {
     Text(String),
-    Object { content: String },
+    Object {
+        content: String,
+    },
+    /// Several, of which none is the one.
+    Other(IgnoredAny),
 }
 
 impl Spelled {
-    fn into_text(self) -> String {
+    fn into_text(self) -> Option<String> {
         match self {
-            Self::Text(text) | Self::Object { content: text } => text,
+            Self::Text(text) | Self::Object { content: text } => Some(text),
+            Self::Other(_) => None,
         }
     }
 }
