@@ -46,8 +46,8 @@ pub use option::Choice;
 pub use pattern::Pattern;
 pub use registry::{Fit, NameClash, Registry, Unresolved};
 pub use rules::{
-    AnswersRule, AssistantRule, BlankSystem, EndingRule, LossRule, RolesRule, Rules, SystemRule, SystemWithTools,
-    ToolRule, ToolsPlace, TurnsRule, UsersRule,
+    AnswersRule, AssistantRule, BlankSystem, EndingRule, HeaderRule, LossRule, RolesRule, Rules, SystemRule,
+    SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
 pub use shared_calls::shared_calls;
 pub use slot::Slot;

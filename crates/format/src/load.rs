@@ -14,8 +14,8 @@ use controls::{read_controls, read_names};
 use habits::read_habits;
 use identity::read_identity;
 pub(crate) use layouts::holes_of;
-use layouts::read_layouts;
-use settings::{read_choices, read_defaults, read_generation, read_rules};
+use layouts::{read_layout, read_layouts};
+use settings::{read_choices, read_defaults, read_generation, read_loss, read_rules};
 
 use rolecall_conversation::Role;
 use table::Table;
@@ -161,6 +161,9 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         format.layouts = read_layouts(layouts, shared.as_ref(), &format, source, mistakes);
         format.mark_emitted();
     }
+    if let Some(table) = file.table("training", mistakes) {
+        format.training = Some(read_training(table, &format, source, mistakes).into());
+    }
     file.finish(
         &[
             "part",
@@ -183,10 +186,25 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
             "generation",
             "reading",
             "layout",
+            "training",
         ],
         mistakes,
     );
     format
+}
+
+/// The same format as its maker's training code writes it.
+fn read_training(table: Table<'_>, format: &Format, source: &str, mistakes: &mut Vec<Diagnostic>) -> Format {
+    let mut training = format.clone();
+    training.rules.loss = read_loss(&table, mistakes);
+    training.rules.learned = true;
+    let end = read_layout(Slot::End, &table, format, source, mistakes);
+    if let (Some(end), Some(place)) = (end, training.layouts.get_mut(Slot::End as usize)) {
+        *place = Some(end);
+    }
+    table.finish(&["end", "loss"], mistakes);
+    training.mark_emitted();
+    training
 }
 
 /// Whether a format's name may have this letter.

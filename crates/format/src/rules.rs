@@ -29,6 +29,12 @@ pub struct Rules {
     pub ending: EndingRule,
     /// `loss`
     pub loss: LossRule,
+    /// Whether it is how training writes a conversation: an answer that is not there is not opened.
+    pub learned: bool,
+    /// `header`
+    pub header: HeaderRule,
+    /// `interpreter-field`: all that a field of the family's own may say where only the code interpreter is there to call.
+    pub interpreter_field: Option<String>,
     /// `call-ids`
     pub call_ids: CallIds,
 }
@@ -191,5 +197,16 @@ rule! {
         Reply = "reply",
         /// All that the layout `assistant` writes.
         Turn = "turn",
+        /// Of each assistant message and each result of a call, all but its first token, and the token that follows.
+        Shifted = "shifted",
+    }
+}
+rule! {
+    /// What may stand in a message's header: in the fields of the family's own, and as the name of a call.
+    HeaderRule {
+        /// Any text.
+        Any = "any",
+        /// No line break.
+        OneLine = "one-line",
     }
 }

@@ -3,7 +3,7 @@
 use rolecall_conversation::Conversation;
 use rolecall_format::{Format, LossRule};
 
-use crate::loss::written_by_model;
+use crate::loss::{shifted, written_by_model};
 use crate::{Error, Options, Prompt, Turn, render};
 
 /// Renders what a conversation adds to a prompt that was rendered before, of its first messages and with the same
@@ -62,6 +62,7 @@ pub fn new_turn(prompt: &Prompt, format: &Format) -> Prompt {
     let written = match format.rules.loss {
         LossRule::Turn => turn,
         LossRule::Reply => written_by_model(prompt, format, turn),
+        LossRule::Shifted => shifted(prompt, turn),
     };
     prompt.clone().behind(written.end)
 }

@@ -63,6 +63,10 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
     let mut spans: Vec<Range<usize>> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
         let learned = match policy {
+            // A shifted mask leaves out nothing but what others say.
+            LossPolicy::Assistant if format.rules.loss == LossRule::Shifted => {
+                turn.is_reply() || turn.slot == Slot::Tool
+            }
             LossPolicy::Assistant => turn.is_reply(),
             LossPolicy::Last => Some(at) == last,
             LossPolicy::All => true,
@@ -73,12 +77,15 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
         let whole = prompt.turn_span(at);
         let span = match policy {
             LossPolicy::All => whole,
-            _ if format.rules.loss == LossRule::Turn => whole,
-            _ => written_by_model(prompt, format, whole),
+            _ => match format.rules.loss {
+                LossRule::Turn => whole,
+                LossRule::Reply => written_by_model(prompt, format, whole),
+                LossRule::Shifted => shifted(prompt, whole),
+            },
         };
         match spans.last_mut() {
             _ if span.is_empty() => {}
-            Some(before) if before.end == span.start => before.end = span.end,
+            Some(before) if before.end >= span.start => before.end = span.end,
             _ => spans.push(span),
         }
     }
@@ -133,6 +140,17 @@ pub(crate) fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usi
     let next = prompt.segments_in(turn.end..prompt.text().len()).next();
     let closing = next.filter(|next| matches!(next.origin, Origin::Control(id) if format.control(id).ends_turn));
     start..closing.map_or(turn.end, |closing| closing.start + closing.text.len())
+}
+
+/// A turn without its first control token, and with the control token that follows it.
+pub(crate) fn shifted(prompt: &Prompt, turn: Range<usize>) -> Range<usize> {
+    let control = |range: Range<usize>| {
+        let first = prompt.segments_in(range).next();
+        first.filter(|first| matches!(first.origin, Origin::Control(_))).map(|first| first.text.len())
+    };
+    let start = turn.start + control(turn.clone()).unwrap_or_default();
+    let end = turn.end + control(turn.end..prompt.text().len()).unwrap_or_default();
+    start..end
 }
 
 /// How many bytes of an assistant's turn the generation prompt gives. A turn that makes calls may open otherwise than

@@ -1,7 +1,7 @@
 //! The rules of a format: who may follow whom.
 
-use rolecall_conversation::{Conversation, Message, Role};
-use rolecall_format::{AnswersRule, AssistantRule, Format, SystemRule, ToolRule, TurnsRule, UsersRule};
+use rolecall_conversation::{Call, Conversation, Message, Role, Tool};
+use rolecall_format::{AnswersRule, AssistantRule, Format, HeaderRule, SystemRule, ToolRule, TurnsRule, UsersRule};
 
 use crate::role::{Speakers, is_blank, role_of};
 use crate::{Error, RuleMode};
@@ -9,8 +9,15 @@ use crate::{Error, RuleMode};
 /// Refuses roles that the format does not know and, where rules are enforced, an order that it does not allow.
 pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode) -> Result<(), Error> {
     let speakers = Speakers::new(conversation, format, mode);
-    let mut state =
-        State { format, seen_user: false, leading: true, previous: None, unanswered: None, users_turn: true };
+    let mut state = State {
+        format,
+        interprets: interprets(conversation, format),
+        seen_user: false,
+        leading: true,
+        previous: None,
+        unanswered: None,
+        users_turn: true,
+    };
     for (index, message) in conversation.messages.iter().enumerate() {
         if !speakers.are_by_place() {
             check_role(index, message, format, mode)?;
@@ -53,6 +60,8 @@ pub(crate) fn refuse_system(index: usize, format: &Format) -> Error {
 
 struct State<'a> {
     format: &'a Format,
+    /// What the family's own fields may say, where the code interpreter is all that there is to call.
+    interprets: Option<&'a str>,
     seen_user: bool,
     /// Nothing but system messages so far.
     leading: bool,
@@ -68,6 +77,7 @@ impl<'a> State<'a> {
         if *role_of(message, self.format) != Role::Tool {
             self.need_answers(Some(index))?;
         }
+        self.header(index, message)?;
         match role_of(message, self.format) {
             // One without text counts as none.
             Role::System if is_blank(message, self.format) => {}
@@ -82,6 +92,39 @@ impl<'a> State<'a> {
         self.leading &= *role_of(message, self.format) == Role::System;
         self.previous = Some(message);
         Ok(())
+    }
+
+    /// What stands in the message's header: the family's own fields, and the names of calls.
+    fn header(&self, index: usize, message: &Message) -> Result<(), Error> {
+        let breaks = |text: &str| text.contains(['\n', '\r']);
+        if self.format.rules.header == HeaderRule::OneLine {
+            let mut fields = self.format.fields.iter().map(|(name, _)| name);
+            if let Some(name) = fields.find(|name| message.text_field(name).is_some_and(breaks)) {
+                let what = format!("a line break in `{name}`, which is part of the header line");
+                return Err(self.broken(index, "header", &what, "put text behind the first line into the content"));
+            }
+            if names(message).any(breaks) {
+                let what = "a line break in the name of a call, which is part of the header line";
+                return Err(self.broken(index, "header", what, "name the function as it is offered"));
+            }
+        }
+        let Some(only) = self.interprets.filter(|_| *role_of(message, self.format) == Role::Assistant) else {
+            return Ok(());
+        };
+        let odd = |(name, _): &&(String, String)| {
+            message.text_field(name).is_some_and(|text| !text.is_empty() && text != only)
+        };
+        let what = match (self.format.fields.iter().find(odd), names(message).next()) {
+            (Some((name, _)), _) => format!("`{name}` is not `{only}`, where only the code interpreter is offered"),
+            (None, Some(name)) => format!("a call of `{name}`, where only the code interpreter is offered"),
+            (None, None) => return Ok(()),
+        };
+        Err(self.broken(
+            index,
+            "interpreter-field",
+            &what,
+            "offer the function as a tool, or send the code to the interpreter",
+        ))
     }
 
     fn system(&self, index: usize) -> Result<(), Error> {
@@ -182,6 +225,30 @@ impl<'a> State<'a> {
     fn broken(&self, message: usize, rule: &'static str, what: &str, help: &str) -> Error {
         Error::Rule { message, rule, what: what.to_owned(), help: help.to_owned() }
     }
+}
+
+/// The names of the functions that a message calls.
+fn names(message: &Message) -> impl Iterator<Item = &str> {
+    message.calls().filter_map(|call| match call {
+        Call::Function { name, .. } => Some(name),
+        Call::CodeInterpreter { .. } => None,
+    })
+}
+
+/// What the family's own fields may say in a conversation that has the code interpreter and nothing else to call: it is
+/// offered, or the system text is the one that announces it.
+fn interprets<'a>(conversation: &Conversation, format: &'a Format) -> Option<&'a str> {
+    let only = format.rules.interpreter_field.as_deref()?;
+    let offered = conversation.tools.iter().flatten();
+    let own = conversation.messages.iter().filter_map(Message::tools).flatten();
+    let tools: Vec<&Tool> = offered.chain(own).collect();
+    let announced = || {
+        let text = format.defaults.interpreter.as_deref();
+        let first = conversation.messages.first().filter(|first| *role_of(first, format) == Role::System);
+        text.is_some() && first.and_then(Message::text).as_deref() == text
+    };
+    let is_all = if tools.is_empty() { announced() } else { tools.iter().all(|tool| **tool == Tool::CodeInterpreter) };
+    is_all.then_some(only)
 }
 
 fn alternates(format: &Format) -> bool {

@@ -73,7 +73,8 @@ impl<'f> Speakers<'f> {
     /// Whether a generation prompt ends the prompt.
     pub fn generates(&self, conversation: &Conversation) -> bool {
         // What is learned from opens no answer that is not there.
-        let learned = matches!(self.format.rules.turns, TurnsRule::Answered | TurnsRule::Paired);
+        let rules = &self.format.rules;
+        let learned = rules.learned || matches!(rules.turns, TurnsRule::Answered | TurnsRule::Paired);
         let reopened = self.format.rules.ending == EndingRule::Reopened;
         let usual = !learned && (reopened || !self.ends_with_assistant(conversation));
         conversation.add_generation_prompt.unwrap_or(usual) && !conversation.continue_final_message

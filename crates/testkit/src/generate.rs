@@ -76,6 +76,7 @@ pub fn variants(registry: &Registry) -> Vec<&Format> {
 pub fn label(format: &Format) -> String {
     match format.rules.turns.key() {
         "answered" | "paired" => format!("{} (training)", format.name),
+        _ if format.rules.learned => format!("{} (training)", format.name),
         _ => format.name.clone(),
     }
 }
@@ -471,11 +472,20 @@ impl Maker<'_> {
         for at in 0..self.format.fields.len() {
             if self.chance(3) {
                 let name = self.format.fields[at].0.clone();
-                let text = self.in_message(&name, false);
+                let text = self.in_header(&name);
                 message.insert(name, text.into());
             }
         }
         message
+    }
+
+    /// A text of a message's header, in one line where the format's rules say so.
+    fn in_header(&mut self, field: &str) -> String {
+        let text = self.in_message(field, false);
+        match self.rules == RuleMode::Enforce && self.format.rules.header.key() == "one-line" {
+            true => text.replace(['\n', '\r'], " "),
+            false => text,
+        }
     }
 
     /// Whether the maker's own code calls another role so.
@@ -543,7 +553,7 @@ impl Maker<'_> {
             call.insert("code_interpreter", object! { "input" => code }.into());
             return call.into();
         }
-        let mut function = object! { "name" => self.in_message(&format!("tool_calls[{at}].function.name"), false) };
+        let mut function = object! { "name" => self.in_header(&format!("tool_calls[{at}].function.name")) };
         match self.rng.u8(..8) {
             0 => {}
             1 => function.insert("arguments", Json::Null),
@@ -618,6 +628,11 @@ impl Maker<'_> {
             self.offered = true;
         }
         if (self.format.defaults.interpreter.is_some() || free) && self.chance(3) {
+            // Alone it may be all that is called: then nothing here may call a function.
+            if tools.is_empty() && !free && self.format.rules.interpreter_field.is_some() {
+                tools.push(self.tool(&Origin::Tool { tool: 0 }));
+                self.offered = true;
+            }
             tools.push(object! { "type" => "code_interpreter" }.into());
         }
         if !tools.is_empty() || self.chance(8) {

@@ -16,24 +16,13 @@ pub(super) fn read_layouts(
     let controls = format.spelled_controls();
     let mut layouts = vec![None; Slot::ALL.len()];
     for key in table.keys() {
-        let span = table.span_of(&key);
         let Some(slot) = Slot::from_key(&key) else {
             mistakes.push(unknown("layout", &key, Slot::ALL.map(Slot::key), table.key_span(&key)));
             continue;
         };
-        let Some(text) = table.text(&key, mistakes) else { continue };
-        let holes = holes_of(slot, format);
-        let vocabulary = Vocabulary { controls: &controls, plain_marks: &format.plain_marks, holes: &holes };
-        let (ops, faults) = parse(&text, &vocabulary);
-        let places = source::offsets(&source[span.clone()]);
-        let in_file = |at: usize| span.start + places.get(at).copied().unwrap_or(span.len().saturating_sub(1));
-        mistakes.extend(faults.into_iter().map(|fault| Diagnostic {
-            code: fault.code,
-            message: fault.message,
-            span: in_file(fault.span.start)..in_file(fault.span.end),
-            help: fault.help,
-        }));
-        layouts[slot as usize] = Some(Layout::new(as_own(move_spans(ops, in_file), format), &format.controls));
+        if let Some(layout) = layout_of(slot, &key, &table, format, &controls, source, mistakes) {
+            layouts[slot as usize] = Some(layout);
+        }
     }
     if let Some(shared) = shared {
         add_shared(shared, &controls, format, &mut layouts, mistakes);
@@ -62,6 +51,43 @@ pub(super) fn read_layouts(
         });
     }
     layouts
+}
+
+/// The layout of one slot, if the table has it.
+pub(super) fn read_layout(
+    slot: Slot,
+    table: &Table<'_>,
+    format: &Format,
+    source: &str,
+    mistakes: &mut Vec<Diagnostic>,
+) -> Option<Layout> {
+    let has = table.has(slot.key());
+    has.then(|| layout_of(slot, slot.key(), table, format, &format.spelled_controls(), source, mistakes)).flatten()
+}
+
+fn layout_of(
+    slot: Slot,
+    key: &str,
+    table: &Table<'_>,
+    format: &Format,
+    controls: &[(String, ControlId)],
+    source: &str,
+    mistakes: &mut Vec<Diagnostic>,
+) -> Option<Layout> {
+    let span = table.span_of(key);
+    let text = table.text(key, mistakes)?;
+    let holes = holes_of(slot, format);
+    let vocabulary = Vocabulary { controls, plain_marks: &format.plain_marks, holes: &holes };
+    let (ops, faults) = parse(&text, &vocabulary);
+    let places = source::offsets(&source[span.clone()]);
+    let in_file = |at: usize| span.start + places.get(at).copied().unwrap_or(span.len().saturating_sub(1));
+    mistakes.extend(faults.into_iter().map(|fault| Diagnostic {
+        code: fault.code,
+        message: fault.message,
+        span: in_file(fault.span.start)..in_file(fault.span.end),
+        help: fault.help,
+    }));
+    Some(Layout::new(as_own(move_spans(ops, in_file), format), &format.controls))
 }
 
 /// Adds the layouts of a shared file that the format has not got itself. What is wrong with one is said where the format

@@ -4,7 +4,8 @@ use super::table::Table;
 use super::{reserved, unknown};
 use crate::{
     AnswersRule, AssistantRule, BlankSystem, CallIds, Choice, Defaults, Diagnostic, EndingRule, Field, Generation,
-    LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
+    HeaderRule, LossRule, RolesRule, Rules, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule,
+    UsersRule,
 };
 use rolecall_conversation::spelling::nearest;
 
@@ -38,6 +39,11 @@ pub(super) fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> 
     choices
 }
 
+/// The rule `loss` of a table.
+pub(super) fn read_loss(table: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> LossRule {
+    choose(table, "loss", LossRule::KEYS, LossRule::from_key, mistakes)
+}
+
 pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Rules {
     let rules = Rules {
         system: choose(&table, "system", SystemRule::KEYS, SystemRule::from_key, mistakes),
@@ -58,7 +64,10 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
         blank_system: choose(&table, "blank-system", BlankSystem::KEYS, BlankSystem::from_key, mistakes),
         roles: choose(&table, "roles", RolesRule::KEYS, RolesRule::from_key, mistakes),
         ending: choose(&table, "ending", EndingRule::KEYS, EndingRule::from_key, mistakes),
-        loss: choose(&table, "loss", LossRule::KEYS, LossRule::from_key, mistakes),
+        loss: read_loss(&table, mistakes),
+        learned: false,
+        header: choose(&table, "header", HeaderRule::KEYS, HeaderRule::from_key, mistakes),
+        interpreter_field: table.text("interpreter-field", mistakes),
         call_ids: read_call_ids(&table, mistakes),
     };
     table.finish(
@@ -76,6 +85,8 @@ pub(super) fn read_rules(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Ru
             "roles",
             "ending",
             "loss",
+            "header",
+            "interpreter-field",
             "call-ids",
         ],
         mistakes,

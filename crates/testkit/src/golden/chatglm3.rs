@@ -1,7 +1,13 @@
-use rolecall::json::Object;
-use rolecall::{Bos, Conversation, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
+use std::fs;
+use std::path::Path;
 
-use super::{Context, chatglm3_reading, conversation, refusal, runs, text};
+use rolecall::json::{self, Layout, Object};
+use rolecall::{
+    Bos, ChatTemplate, Control, Conversation, Error, Format, Json, LossPolicy, Options, Origin, Prompt, RenderError,
+    RuleMode, Split, TemplateOptions, loss_spans, object, render, render_template,
+};
+
+use super::{Context, chatglm3_reading, conversation, keys, labels, refusal, runs, text, xtuner};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
@@ -9,6 +15,10 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::cannot_run("the vector expects nothing");
     };
+    let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
+    if let Some(failure) = keys::unread(&options, looked_at(op)) {
+        return failure;
+    }
     match op {
         "build_single_message" => refusal(expected, build_single_message(row, expected, format)),
         "process_chatglm_messages then build_chat_input" => {
@@ -17,15 +27,130 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
             refusal(expected, build_chat_input(row, expected, format, choices))
         }
         "tokenizer.tokenize(text)" => tokenize(row, expected, format),
-        _ if op == "build_chat_input" || op.starts_with("document printed example") => {
+        "build_chat_input" => {
+            refusal(expected, build_chat_input(&with_query(row, &options), expected, format, Vec::new()))
+        }
+        _ if op.starts_with("document printed example") => {
             refusal(expected, build_chat_input(row, expected, format, Vec::new()))
         }
         _ if op.starts_with("SPTokenizer.encode") => refusal(expected, encode_content(row, expected, format)),
         _ if op.starts_with("parse model output") => chatglm3_reading::run(row, expected, format),
-        _ if op.starts_with("finetune") => Verdict::Pending("training labels are not there yet"),
-        _ if op.contains("jinja") => Verdict::Pending("the template engine is not there yet"),
+        _ if op.starts_with("finetune") => finetune(row, expected, format.for_training()),
+        _ if op.contains("jinja") => {
+            refusal(expected, chat_template(row, expected, &options, context.folders.facts.as_deref()))
+        }
         _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },
     }
+}
+
+/// The keys of the options that an operation looks at, or that only say where the vector is from.
+fn looked_at(op: &str) -> &'static [&'static str] {
+    match op {
+        "build_chat_input" => &["op", "note", "query", "role"],
+        "tokenizer.tokenize(text)" => &["op", "tokenizer", "text"],
+        _ if op.starts_with("SPTokenizer.encode") => &["op", "text"],
+        _ if op.starts_with("parse model output") => &["op", "output"],
+        _ if op.contains("jinja") => &["op", "add_generation_prompt"],
+        _ if op.starts_with("document printed example") => &["op", "printed"],
+        _ => &["op"],
+    }
+}
+
+/// The history with the query as its last message: one that the options name, or the last of the conversation. The call takes
+/// its text and its role, and nothing else of it.
+fn with_query(row: &Object, options: &Object) -> Object {
+    let mut row = row.clone();
+    let Some(Json::Array(messages)) = row.get_mut("conversation") else { return row };
+    if let Some(query) = options.get("query").and_then(Json::as_str) {
+        let role = options.get("role").and_then(Json::as_str).unwrap_or("user");
+        messages.push(Json::Object(object! { "role" => role, "content" => query }));
+    } else if let Some(Json::Object(query)) = messages.last_mut() {
+        query.remove("metadata");
+        query.remove("tools");
+    }
+    row
+}
+
+/// The template of the facts, which is the one of the maker's `tokenizer_config.json`.
+fn chat_template(row: &Object, expected: &Object, options: &Object, facts: Option<&Path>) -> Result<Verdict, Error> {
+    let facts = facts.and_then(|folder| fs::read_to_string(folder.join("chatglm3_special_tokens.json")).ok());
+    let facts = facts.and_then(|facts| json::parse(&facts).ok());
+    let Some(source) = facts.as_ref().and_then(|facts| facts.as_object()?.get("chat_template")?.as_str()) else {
+        return Ok(Verdict::Failed { expected: "a template in the facts".into(), found: "there is none".into() });
+    };
+    let opens = options.get("add_generation_prompt").and_then(Json::as_bool).unwrap_or(false);
+    let conversation = conversation(row, object! { "add_generation_prompt" => opens })?;
+    let template = ChatTemplate::compile(source, Vec::new())?;
+    let prompt = render_template(&conversation, &template, &TemplateOptions::default())?;
+    Ok(Verdict::compare(text(expected, "text"), prompt.text()))
+}
+
+/// The text and the labels of the fine-tuning code. It writes no header lines, and no tools.
+fn finetune(row: &Object, expected: &Object, format: &Format) -> Verdict {
+    let written = |row: &Object| -> Result<(Prompt, String), Error> {
+        let mut more = object! { "add_generation_prompt" => false };
+        if let Some(tools) = row.get("tools") {
+            more.insert("tools", tools.clone());
+        }
+        let conversation = conversation(row, more)?;
+        let prompt = render_native(&conversation, format, Bos::Write, Vec::new())?;
+        let loss = match loss_spans(&prompt, &conversation, format, LossPolicy::Assistant) {
+            Err(RenderError::NoLoss) => Vec::new(),
+            loss => loss?,
+        };
+        let special = |control: &Control| ("special", control.text.clone());
+        let found = Json::Array(labels::of_prompt(&prompt, &loss, special));
+        Ok((prompt, json::write(&found, &Layout::compact())))
+    };
+    let found = written(row);
+    if text(expected, "error") == "NotImplementedError" {
+        return match found {
+            Ok((prompt, _)) if prompt.segments().any(|part| matches!(part.origin, Origin::Tool { .. })) => {
+                Verdict::Excused("the maker's fine-tuning code does not write tools yet")
+            }
+            found => refusal(expected, found.map(|_| Verdict::Passed)),
+        };
+    }
+    let wanted = match without_ids(expected.get("segments"), format) {
+        Ok(wanted) => json::write(&xtuner::merged(Some(&wanted)), &Layout::compact()),
+        Err(id) => return Verdict::Failed { expected: format!("the id {id}"), found: "another one".into() },
+    };
+    let verdict = refusal(expected, found.map(|(_, found)| Verdict::compare(&wanted, &found)));
+    let bare = without_headers(row);
+    let leaves_out = bare != *row && written(&bare).is_ok_and(|(_, found)| found == wanted);
+    match verdict {
+        Verdict::Failed { .. } if leaves_out => {
+            Verdict::Excused("the maker's fine-tuning code leaves the header line out")
+        }
+        verdict => verdict,
+    }
+}
+
+/// The segments without the ids of control tokens, which must be those of the format.
+fn without_ids(segments: Option<&Json>, format: &Format) -> Result<Json, String> {
+    let mut segments = segments.and_then(Json::as_array).unwrap_or_default().to_vec();
+    for segment in &mut segments {
+        let Json::Object(segment) = segment else { continue };
+        let Some(id) = segment.remove("id") else { continue };
+        let control = format.controls.iter().find(|control| control.text == text(segment, "special"));
+        let known = control.and_then(|control| control.id).map(|id| Json::from(i64::from(id)));
+        if known.as_ref() != Some(&id) {
+            return Err(json::write(&id, &Layout::compact()));
+        }
+    }
+    Ok(Json::Array(segments))
+}
+
+fn without_headers(row: &Object) -> Object {
+    let mut row = row.clone();
+    if let Some(Json::Array(messages)) = row.get_mut("conversation") {
+        for message in messages {
+            if let Json::Object(message) = message {
+                message.remove("metadata");
+            }
+        }
+    }
+    row
 }
 
 fn build_chat_input(

@@ -23,24 +23,32 @@ pub(super) fn run(row: &Object, expected: &Object, format: &Format) -> Verdict {
         Ok(read) => read,
         Err(verdict) => return verdict,
     };
-    let before = row.get("conversation").and_then(Json::as_array).map_or(0, <[Json]>::len);
-    let parts = expected.get("history").and_then(Json::as_array).and_then(|history| history.get(before..));
-    let parts: Vec<&Object> = parts.unwrap_or_default().iter().filter_map(Json::as_object).collect();
+    let said = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
+    let history = expected.get("history").and_then(Json::as_array).unwrap_or_default();
+    let parts: Vec<&Object> = history.iter().skip(said.len()).filter_map(Json::as_object).collect();
     let excuse = if expected.get("error").is_some() {
         Some("the reference evaluates calls as Python and raises on what is no call of keyword arguments")
-    } else if parts.iter().any(|part| !is_blank(part) && call_of(part).is_none()) {
+    } else if parts
+        .iter()
+        .any(|part| !is_blank(part) && call_of(text(part, "metadata"), text(part, "content")).is_none())
+    {
         Some("where no tools are offered, the reference gives unread text that is no call of literals")
     } else {
         None
     };
-    if excuse.is_none() && means(expected, &parts, &read) {
-        return Verdict::Passed;
-    }
-    match excuse {
-        Some(excuse) if is_all_there(output, &read.reading, format) && has_whole_calls(&read.reading) => {
-            Verdict::Excused(excuse)
+    let right = match excuse {
+        None => keeps(said, history) && means(expected, &parts, &read),
+        Some(_) => {
+            is_all_there(output, &read.reading, format)
+                && has_whole_calls(&read.reading)
+                && is_read_by_the_book(output, &read.reading)
+                && (expected.get("error").is_some() || (keeps(said, history) && returns(expected, &parts)))
         }
-        _ => {
+    };
+    match (right, excuse) {
+        (true, None) => Verdict::Passed,
+        (true, Some(excuse)) => Verdict::Excused(excuse),
+        (false, _) => {
             let written = |object: &Object| json::write(&Json::Object(object.clone()), &json::Layout::default());
             let mut wanted = expected.clone();
             wanted.insert("history", Json::Array(parts.iter().map(|part| Json::Object((*part).clone())).collect()));
@@ -50,12 +58,90 @@ pub(super) fn run(row: &Object, expected: &Object, format: &Format) -> Verdict {
     }
 }
 
+/// Whether a history goes on from the messages that were there, by messages of the assistant alone.
+fn keeps(said: &[Json], history: &[Json]) -> bool {
+    let added = history.get(said.len()..).unwrap_or_default();
+    let is_the_assistants = |part: &Json| part.as_object().is_some_and(|part| text(part, "role") == "assistant");
+    history.starts_with(said) && !added.is_empty() && added.iter().all(is_the_assistants)
+}
+
+/// Whether what the reference returns is the last part of the history, which is compared with what was read: a reply with the
+/// reference's own replacement, a call by its name with its arguments, or with its text where no tools are offered.
+fn returns(expected: &Object, parts: &[&Object]) -> bool {
+    let Some(last) = parts.last() else { return false };
+    let (metadata, content) = (text(last, "metadata"), text(last, "content"));
+    match expected.get("content") {
+        Some(Json::String(returned)) => is_blank(last) && *returned == content.replace("[[训练时间]]", "2023年"),
+        Some(Json::Object(returned)) => {
+            let arguments = match (returned.get("parameters"), call_of(metadata, content)) {
+                (Some(parameters), Some(Call::Function(said))) => same_json(parameters, &Json::Object(said)),
+                (None, _) => text(returned, "content") == content,
+                _ => false,
+            };
+            !is_blank(last) && text(returned, "name") == metadata.trim() && arguments && returned.len() == 2
+        }
+        _ => false,
+    }
+}
+
+/// Whether each part of an output is read as what it is: code and calls of literals as calls, whole if their fence is closed,
+/// any other fenced text as no whole call, and reported. The parts are taken from the output, not from the reading.
+fn is_read_by_the_book(output: &str, reading: &Reading) -> bool {
+    let mut calls = reading.calls.iter().peekable();
+    let mut faults = 0;
+    for part in output.split("<|assistant|>") {
+        let (metadata, content) = part.split_once('\n').unwrap_or(("", part));
+        if metadata.trim().is_empty() {
+            continue;
+        }
+        let opened = content.trim_start().strip_prefix("```python\n");
+        let closed = call_of(metadata, content);
+        let open = opened.filter(|_| closed.is_none()).and_then(|code| match metadata {
+            "interpreter" => Some(Call::Code(code.to_owned())),
+            _ => arguments_of(code).map(Call::Function),
+        });
+        let is_closed = closed.is_some();
+        match (closed.or(open), opened) {
+            (Some(call), _) => {
+                let is_right =
+                    |read: &ParsedCall| is_same(metadata, &call, read) && (!is_closed || is_whole_call(read));
+                if !calls.next().is_some_and(is_right) {
+                    return false;
+                }
+            }
+            (None, Some(_)) => {
+                faults += 1;
+                calls.next_if(|call| !is_whole_call(call));
+            }
+            // A header line that no fence follows is text.
+            (None, None) => {}
+        }
+    }
+    calls.next().is_none() && reading.malformed.len() >= faults
+}
+
+fn is_whole_call(call: &ParsedCall) -> bool {
+    match call {
+        ParsedCall::Function { whole, .. } | ParsedCall::Code { whole, .. } => *whole,
+    }
+}
+
+fn is_same(metadata: &str, said: &Call, read: &ParsedCall) -> bool {
+    match (said, read) {
+        (Call::Code(said), ParsedCall::Code { code, .. }) => said == code,
+        (Call::Function(said), ParsedCall::Function { name, arguments, .. }) => {
+            let found = json::parse(arguments).unwrap_or(Json::Null);
+            metadata == name && same_json(&Json::Object(said.clone()), &found)
+        }
+        _ => false,
+    }
+}
+
 fn is_blank(part: &Object) -> bool {
     text(part, "metadata").trim().is_empty()
 }
 
-/// Whether the parts are what was read: the replies' texts are the content, every other part is a call. What the reference
-/// returns of the last one is compared, too.
+/// Whether the parts are what was read: the replies' texts are the content, every other part is a call.
 fn means(expected: &Object, parts: &[&Object], read: &Read) -> bool {
     let replies: Vec<&str> =
         parts.iter().filter(|part| is_blank(part)).map(|part| text(part, "content").trim()).collect();
@@ -64,24 +150,12 @@ fn means(expected: &Object, parts: &[&Object], read: &Read) -> bool {
         several => squeeze(&read.reading.content) == squeeze(&several.concat()),
     };
     let calls: Vec<&&Object> = parts.iter().filter(|part| !is_blank(part)).collect();
-    let same_call = |(part, call): (&&&Object, &ParsedCall)| match (call_of(part), call) {
-        (Some(Call::Code(said)), ParsedCall::Code { code, .. }) => said == *code,
-        (Some(Call::Function(said)), ParsedCall::Function { name, arguments, .. }) => {
-            let found = json::parse(arguments).unwrap_or(Json::Null);
-            text(part, "metadata") == name && same_json(&Json::Object(said), &found)
-        }
-        _ => false,
-    };
-    let returned = expected.get("content").and_then(Json::as_object).and_then(|content| content.get("parameters"));
-    let returned = match (returned, read.reading.calls.last()) {
-        (Some(said), Some(ParsedCall::Function { arguments, .. })) => {
-            json::parse(arguments).is_ok_and(|found| same_json(said, &found))
-        }
-        (Some(_), _) => false,
-        (None, _) => true,
+    let same_call = |(part, call): (&&&Object, &ParsedCall)| {
+        let said = call_of(text(part, "metadata"), text(part, "content"));
+        said.is_some_and(|said| is_same(text(part, "metadata"), &said, call))
     };
     content
-        && returned
+        && returns(expected, parts)
         && calls.len() == read.reading.calls.len()
         && calls.iter().zip(&read.reading.calls).all(same_call)
 }
@@ -92,14 +166,17 @@ enum Call {
 }
 
 /// The call of a part, if it is one: code of the interpreter, or literal keyword arguments between the first line and the last.
-fn call_of(part: &Object) -> Option<Call> {
-    let raw = text(part, "content").trim();
-    let inner = raw.strip_prefix("```python\n")?.strip_suffix("\n```")?;
-    if text(part, "metadata") == "interpreter" {
-        return Some(Call::Code(inner.to_owned()));
+fn call_of(metadata: &str, content: &str) -> Option<Call> {
+    let inner = content.trim().strip_prefix("```python\n")?.strip_suffix("\n```")?;
+    match metadata {
+        "interpreter" => Some(Call::Code(inner.to_owned())),
+        _ => arguments_of(inner).map(Call::Function),
     }
-    let arguments = inner.strip_prefix("tool_call(")?.strip_suffix(')')?;
-    codec::python::read(arguments).ok().map(Call::Function)
+}
+
+/// The arguments of a call of literals.
+fn arguments_of(code: &str) -> Option<Object> {
+    codec::python::read(code.strip_prefix("tool_call(")?.strip_suffix(')')?).ok()
 }
 
 /// Whether each call that is said to be whole has an object of arguments.

@@ -1,7 +1,7 @@
 use rolecall::json::Object;
 use rolecall::{Bos, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
 
-use super::{Context, conversation, lagent, lagent_reading, refusal, runs, text};
+use super::{Context, conversation, keys, lagent, lagent_reading, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
@@ -9,8 +9,12 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
         return Verdict::cannot_run("the vector expects nothing");
     };
+    let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
+    if let Some(failure) = keys::unread(&options, looked_at(op)) {
+        return failure;
+    }
     match op {
-        "build_inputs" => refusal(expected, build_inputs(row, expected, format)),
+        "build_inputs" => refusal(expected, build_inputs(&with_query(row, &options), expected, format)),
         "document printed example" => refusal(expected, printed_example(row, expected, format)),
         "special-token splitting of message text" => split_message(row, expected, format),
         "Internlm2Protocol.parse" => lagent_reading::run(row, expected, context),
@@ -18,6 +22,33 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         _ if op.starts_with("lmdeploy") => with_tools(row, expected, context),
         _ => Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") },
     }
+}
+
+/// The keys of the options that an operation looks at, or that only say where the vector is from.
+fn looked_at(op: &str) -> &'static [&'static str] {
+    match op {
+        "build_inputs" => &["op", "note", "spelling", "tokenizer.add_bos_token", "meta_instruction", "query"],
+        "special-token splitting of message text" => &["op", "added_tokens"],
+        "Internlm2Protocol.parse" => &["op", "version", "output"],
+        _ if op.starts_with("Internlm2Protocol.format") => &["op", "version", "prompts", "interpreter"],
+        _ if op.starts_with("lmdeploy") => &["op", "sequence_start", "meta_instruction"],
+        _ => &["op", "note"],
+    }
+}
+
+/// The history between the system text and the query, where the options name these.
+fn with_query(row: &Object, options: &Object) -> Object {
+    let mut row = row.clone();
+    let Some(Json::Array(messages)) = row.get_mut("conversation") else { return row };
+    let message = |role: &str, content: &str| Json::Object(object! { "role" => role, "content" => content });
+    // The reference takes an empty text for none.
+    if let Some(system) = options.get("meta_instruction").and_then(Json::as_str).filter(|text| !text.is_empty()) {
+        messages.insert(0, message("system", system));
+    }
+    if let Some(query) = options.get("query").and_then(Json::as_str) {
+        messages.push(message("user", query));
+    }
+    row
 }
 
 fn build_inputs(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {

@@ -1,7 +1,9 @@
 //! lagent's own messages: an agent's steps of language and tools, which together are one assistant message.
 
 use rolecall::json::{Layout, Object};
-use rolecall::{Bos, Conversation, Error, Json, Options, RuleMode, Split, json, object, render};
+use rolecall::{
+    Bos, Conversation, Error, Json, Options, Origin, Prompt, RuleMode, Segment, Slot, Split, json, object, render,
+};
 
 use super::{Context, refusal, runs, text};
 use crate::Verdict;
@@ -40,6 +42,10 @@ pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict
             let wanted = expected.get("segments").cloned().unwrap_or(Json::Null);
             Verdict::compare(text(expected, "prompt"), prompt.text())
                 .and(|| Verdict::compare(&runs::written(&wanted), &runs::written(&found)))
+                .and(|| match expected.get("dialog") {
+                    Some(wanted) => Verdict::compare(&named(wanted), &named(&dialog(&prompt))),
+                    None => Verdict::Passed,
+                })
         }),
     )
 }
@@ -75,6 +81,45 @@ fn steps_as_messages(row: &Object) -> Option<Vec<Json>> {
     }
     messages.extend(step.map(Json::Object));
     Some(messages)
+}
+
+/// Messages with their keys in one order.
+fn named(messages: &Json) -> String {
+    let messages = messages.as_array().unwrap_or_default().iter().map(|message| {
+        let mut keys: Vec<(String, Json)> = message
+            .as_object()
+            .map(|message| message.iter().map(|(key, value)| (key.to_owned(), value.clone())).collect())
+            .unwrap_or_default();
+        keys.sort_by(|a, b| a.0.cmp(&b.0));
+        Json::Object(keys.into_iter().collect())
+    });
+    runs::written(&Json::Array(messages.collect()))
+}
+
+/// The turns of a prompt as messages, as the protocol has them before its meta template writes them.
+fn dialog(prompt: &Prompt) -> Json {
+    let mut messages = Vec::new();
+    for (at, turn) in prompt.turns().iter().enumerate() {
+        let segments: Vec<_> = prompt.segments_in(prompt.turn_span(at)).collect();
+        let is_control = |segment: &Segment<'_>| matches!(segment.origin, Origin::Control(_));
+        let (Some(first), Some(end)) = (segments.first(), segments.iter().rposition(is_control)) else { continue };
+        if !is_control(first) || turn.slot == Slot::Generate {
+            continue;
+        }
+        let inside = &segments[1..end.max(1)];
+        let whole: String = inside.iter().map(|segment| segment.text).collect();
+        let (header, content) = whole.split_once('\n').unwrap_or((&whole, ""));
+        let (role, name) = header.split_once(" name=").unwrap_or((header, ""));
+        let mut message = object! { "role" => role };
+        if !name.is_empty() {
+            // A name that is a control token is written between its marks.
+            let bare = name.strip_prefix("<|").and_then(|name| name.strip_suffix("|>")).unwrap_or(name);
+            message.insert("name", Json::from(bare));
+        }
+        message.insert("content", Json::from(content));
+        messages.push(Json::Object(message));
+    }
+    Json::Array(messages)
 }
 
 fn push_call(message: &mut Object, call: Json) {

@@ -21,7 +21,9 @@ pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict
         return Verdict::Passed;
     }
     match excuse(expected, &read.reading) {
-        Some(excuse) if is_all_there(output, &read.reading, format) => Verdict::Excused(excuse),
+        Some(excuse) if is_all_there(output, &read.reading, format) && is_read_by_the_book(output, &read.reading) => {
+            Verdict::Excused(excuse)
+        }
         _ => {
             let found = object! { "language" => read.before.as_str(), "events" => read.transcript.to_string() };
             let written = |object: &Object| json::write(&Json::Object(object.clone()), &json::Layout::default());
@@ -65,4 +67,51 @@ fn excuse(expected: &Object, reading: &Reading) -> Option<&'static str> {
         ("", None) => Some("the protocol drops an opening mark that nothing follows"),
         _ => None,
     }
+}
+
+/// Whether each call of an output is read as what it is, and in its order: code as code, an object of a name and parameters as a
+/// function, any other text behind a plugin's mark as no call, and reported. The calls are taken from the output, not from the
+/// reading; without one, all of the output is the content.
+fn is_read_by_the_book(output: &str, reading: &Reading) -> bool {
+    const MARKS: [&str; 2] = ["<|plugin|>", "<|interpreter|>"];
+    let mut calls = reading.calls.iter();
+    let mut faults = 0;
+    let mut rest = output;
+    let next = |rest: &str| {
+        let found = MARKS.iter().filter_map(|mark| Some((rest.find(mark)?, *mark)));
+        found.min_by_key(|(at, _)| *at)
+    };
+    if next(rest).is_none() {
+        return reading.calls.is_empty() && reading.content == output;
+    }
+    while let Some((at, mark)) = next(rest) {
+        rest = &rest[at + mark.len()..];
+        let length = rest.find("<|action_end|>").unwrap_or(rest.len());
+        let said = rest[..length].trim();
+        rest = &rest[length..];
+        if mark == MARKS[1] {
+            let same = |call: &ParsedCall| matches!(call, ParsedCall::Code { code, .. } if code.trim() == said);
+            if !calls.next().is_some_and(same) {
+                return false;
+            }
+            continue;
+        }
+        let object = json::parse(said).ok().and_then(|said| said.as_object().cloned());
+        let call = object.filter(|object| !text(object, "name").is_empty() && object.get("parameters").is_some());
+        let Some(call) = call else {
+            faults += 1;
+            continue;
+        };
+        let same = |read: &ParsedCall| match read {
+            ParsedCall::Function { name, arguments, .. } => {
+                let found = json::parse(arguments).unwrap_or(Json::Null);
+                name == text(&call, "name") && call.get("parameters").is_some_and(|said| same_json(said, &found))
+            }
+            ParsedCall::Code { .. } => false,
+        };
+        if !calls.next().is_some_and(same) {
+            return false;
+        }
+    }
+    calls.next().is_none() && reading.malformed.len() >= faults
 }

@@ -4,7 +4,7 @@ use rolecall::{
     loss_spans, object, render,
 };
 
-use super::{Context, labels, refusal, text};
+use super::{Context, keys, labels, refusal, text};
 use crate::Verdict;
 
 const OPEN: &str = "the reference takes messages in pairs by index and runs past the end";
@@ -18,6 +18,14 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     else {
         return Verdict::cannot_run("the vector expects nothing");
     };
+    let looked_at: &[&str] = match op {
+        "document printed example" => &["op", "bos_token", "eos_token"],
+        "conversation_tokenize_function" => &["op", "version", "system_passed", "train_on_prompt"],
+        _ => &["op", "version", "system_passed"],
+    };
+    if let Some(failure) = keys::unread(options, looked_at) {
+        return failure;
+    }
     if op == "document printed example" {
         return printed(row, expected, options, context);
     }
@@ -33,6 +41,9 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let error = text(expected, "error");
     let accident = error == "IndexError" || text(expected, "message").contains("to unpack");
     match (result, accident) {
+        (Ok(_), true) if !says_everything(row, op, options, format) => {
+            Verdict::Failed { expected: "every message in the prompt".into(), found: "one is not there".into() }
+        }
         (Ok(_), true) => Verdict::Excused(if text(expected, "message").contains("list index") { OPEN } else { TUPLES }),
         (Err(Error::Render(rolecall::RenderError::UnknownRole { .. })), false)
             if error.is_empty() && cuts_roles(format) =>
@@ -45,6 +56,19 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         (Err(error), true) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
         (result, false) => refusal(expected, result),
     }
+}
+
+/// Whether each message's text stands in the prompt as its own, or the message is noted as left out.
+fn says_everything(row: &Object, op: &str, options: &Object, format: &Format) -> bool {
+    let format = if op == "conversation_tokenize_function" { format.for_training() } else { format };
+    let Ok(conversation) = read(row, options, false) else { return false };
+    let Ok(prompt) = render(&conversation, format, &reference()) else { return false };
+    conversation.messages.iter().enumerate().all(|(index, message)| {
+        let own = prompt.segments().filter(|segment| segment.origin.message() == Some(index));
+        let own: String = own.map(|segment| segment.text).collect();
+        let left_out = prompt.dropped.iter().any(|dropped| dropped.place.message == Some(index));
+        left_out || own.contains(&*message.text().unwrap_or_default())
+    })
 }
 
 fn read(row: &Object, options: &Object, generation: bool) -> Result<Conversation, Error> {

@@ -157,7 +157,7 @@ fn special(control: &Control) -> (&'static str, String) {
 }
 
 /// The vectors leave neighbouring texts apart where the code encodes them apart.
-fn merged(segments: Option<&Json>) -> Json {
+pub(super) fn merged(segments: Option<&Json>) -> Json {
     let mut out: Vec<Json> = Vec::new();
     for segment in segments.and_then(Json::as_array).unwrap_or_default() {
         if let (Json::Object(next), Some(Json::Object(last))) = (segment, out.last_mut())

@@ -85,7 +85,11 @@ pub fn rules_of(format: &Format) -> Vec<(&'static str, String)> {
         ("roles", rules.roles.key().to_owned()),
         ("ending", rules.ending.key().to_owned()),
         ("loss", rules.loss.key().to_owned()),
+        ("header", rules.header.key().to_owned()),
     ];
+    if let Some(field) = &rules.interpreter_field {
+        named.push(("interpreter-field", field.clone()));
+    }
     if let Some(max) = rules.max_calls {
         named.push(("max-calls", max.to_string()));
     }
