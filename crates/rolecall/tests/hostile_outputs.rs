@@ -52,7 +52,7 @@ const THINKER: &str = "reasoning with calls";
 const OWN: [(&str, &str); 2] = [
     (
         THINKER,
-        "part = \"reply\"\nname = \"thinker\"\n[layout]\n\
+        "part = \"reply\"\nname = \"thinker\"\n[layout]\ngenerate = \"ASSISTANT: \"\n\
          assistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
          call = \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\"\n\
          argument = \"<parameter={key}>\\n{value:json}\\n</parameter>\\n\"\n\
@@ -60,7 +60,7 @@ const OWN: [(&str, &str); 2] = [
     ),
     (
         FENCE,
-        "part = \"reply\"\nname = \"fence\"\n[layout]\nassistant = \"{content}{calls}\"\n\
+        "part = \"reply\"\nname = \"fence\"\n[layout]\ngenerate = \"ASSISTANT: \"\nassistant = \"{content}{calls}\"\n\
          call-interpreter = \"<code>\\n```python\\n{code}\\n```</code>\"\n",
     ),
 ];
