@@ -1,5 +1,5 @@
 //! What SECURITY.md says of the memory that a request takes: so many bytes at most for each byte of it, beside what a request of
-//! one word takes. The memory is that of the command, in a process of its own.
+//! one word takes and one MiB of buffers. The memory is that of the command, in a process of its own.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -14,6 +14,9 @@ use rolecall_testkit::{say_skipped, shared};
 /// Bytes of memory for each byte of a request, as SECURITY.md has them.
 const ENGLISH: f64 = 12.0;
 const WORST: f64 = 24.0;
+
+/// What buffers take that are as large for every request of more than a few words.
+const BUFFERS: f64 = (1 << 20) as f64;
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
@@ -76,7 +79,7 @@ fn over_limits(name: &str, tokenizer: &str, verbs: &[(&str, usize, f64)]) -> Vec
             let most = if most == ENGLISH { *english } else { most };
             match cost_of(&args(&path), DEADLINE) {
                 Ok(cost) => {
-                    let each = (cost.peak - base) / size;
+                    let each = (cost.peak - base - BUFFERS) / size;
                     println!("{name}, {verb}, {what}: {each:.1} bytes for each byte");
                     if each > most || cost.printed == 0 {
                         wrong.push(format!("{name}, {verb}, {what}: {each:.1} bytes for each byte, not {most}"));
@@ -112,6 +115,8 @@ fn a_request_takes_no_more_memory_than_we_say() {
     // Those that our own engine encodes: by bytes and composed, and by characters. With them, most bytes are a token.
     for (name, bytes) in small_tokenizer_files() {
         let verbs = match name {
+            // What differs between the ways of showing a prompt is left to the release build, which is quick.
+            "bytes-nfc" if cfg!(debug_assertions) => &VERBS[..3],
             "bytes-nfc" => &VERBS[..],
             "prefix" => &VERBS[..1],
             _ => continue,

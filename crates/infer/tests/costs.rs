@@ -3,6 +3,9 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
+#[path = "../../testkit/src/shared.rs"]
+mod shared;
+
 use std::time::{Duration, Instant};
 
 use rolecall_infer::{Limits, infer};
@@ -154,10 +157,10 @@ fn a_turn_of_brackets_and_braces_is_inferred_and_read_in_time() {
 /// The reference templates, where they are there: all of them leave most of the budget.
 #[test]
 fn real_templates_take_a_part_of_the_budget() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/templates");
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return eprintln!("SKIPPED: there is no ../shared/templates beside the project");
+    let Some(folder) = shared::shared() else {
+        return shared::say_skipped("no real template was held against the budget");
     };
+    let entries = std::fs::read_dir(folder.join("templates")).expect("references have templates");
     let mut count = 0;
     for entry in entries.filter_map(Result::ok) {
         let path = entry.path();

@@ -96,7 +96,8 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
                 // NFC joins marks to their letters.
                 "qwen3" => text.contains('\u{301}'),
                 // `▁` is how they write a space.
-                "llama2" | "mistral-v3" | "internlm2" => text.contains('▁'),
+                "llama2" | "internlm2" => text.contains('▁'),
+                name if name.starts_with("mistral-v") => text.contains('▁'),
                 _ => false,
             };
             assert_eq!(!lost.is_empty(), known, "{place} loses {lost:?}");
@@ -261,9 +262,9 @@ fn long_texts() -> Vec<String> {
         "<|im_end|>",
         "\u{10348}",
     ];
-    let mut texts: Vec<String> = again.iter().map(|part| part.repeat(80_000 / part.len())).collect();
-    texts.push(again.iter().map(|part| part.repeat(40_000 / part.len())).collect());
-    texts.push(TEXTS.concat().repeat(200));
+    let mut texts: Vec<String> = again.iter().map(|part| part.repeat(24_000 / part.len())).collect();
+    texts.push(again.iter().map(|part| part.repeat(12_000 / part.len())).collect());
+    texts.push(TEXTS.concat().repeat(60));
     texts
 }
 
