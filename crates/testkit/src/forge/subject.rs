@@ -142,8 +142,11 @@ pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> H
             protected.entry(token.id).or_default().push(token.text.clone());
         }
     }
-    // What a template spells and the tokenizer knows as one token, whether it says so or not.
-    let is_spelled = |word: &&String| listed.is_none() && marks.literals.iter().any(|literal| literal.contains(*word));
+    // What looks like a mark in a template and the tokenizer knows as one token, whether it says so or not. A format lists its
+    // marks; its other words (`user`, a comma) are words of the language.
+    let is_spelled = |word: &&String| {
+        format.is_none() && listed.is_none() && marks.literals.iter().any(|literal| literal.contains(*word))
+    };
     for word in marks.words.iter().filter(is_spelled) {
         let mut tokens = Vec::new();
         let encoded = tokenizer.encode_reference(word, Place::Inside, &mut tokens);
