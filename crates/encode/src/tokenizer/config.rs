@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde_json::Value;
 
-use super::named::{Beside, Named, of_tokens};
+use super::named::{Beside, Named, of_tokens, text_of};
 use super::{AddedToken, Error};
 
 /// What `tokenizer_config.json` says beside the tokenizer's own file.
@@ -59,8 +59,8 @@ impl Config {
             added,
             add_bos: file.add_bos_token,
             add_eos: file.add_eos_token,
-            bos: file.bos_token.and_then(Spelled::into_text),
-            eos: file.eos_token.and_then(Spelled::into_text),
+            bos: file.bos_token.as_ref().and_then(text_of).map(str::to_owned),
+            eos: file.eos_token.as_ref().and_then(text_of).map(str::to_owned),
             add_prefix_space: file.add_prefix_space,
             legacy: file.legacy,
             named: of_tokens(FILE, &object),
@@ -75,8 +75,8 @@ struct File {
     added_tokens_decoder: BTreeMap<String, Entry>,
     add_bos_token: Option<bool>,
     add_eos_token: Option<bool>,
-    bos_token: Option<Spelled>,
-    eos_token: Option<Spelled>,
+    bos_token: Option<Value>,
+    eos_token: Option<Value>,
     add_prefix_space: Option<bool>,
     legacy: Option<bool>,
     chat_control_tokens: Option<Vec<String>>,
@@ -94,25 +94,4 @@ struct Entry {
     rstrip: bool,
     #[serde(default)]
     single_word: bool,
-}
-
-/// A token named by its text, or by an object that holds it.
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Spelled {
-    Text(String),
-    Object {
-        content: String,
-    },
-    /// Several, of which none is the one.
-    Other(IgnoredAny),
-}
-
-impl Spelled {
-    fn into_text(self) -> Option<String> {
-        match self {
-            Self::Text(text) | Self::Object { content: text } => Some(text),
-            Self::Other(_) => None,
-        }
-    }
 }

@@ -119,7 +119,7 @@ fn of_ids(file: &str, object: &Map<String, Value>) -> Vec<Named> {
 }
 
 /// A token as tokenizer files write it: a text, or an object with its `content`.
-fn text_of(value: &Value) -> Option<&str> {
+pub(super) fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => Some(text),
         Value::Object(object) => object.get("content")?.as_str(),
