@@ -351,13 +351,14 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
         answer.insert("dropped", Json::Array(prompt.dropped.iter().map(of_dropped).collect()));
     }
     if !prompt.unusual.is_empty() {
-        let unusual = prompt.unusual.iter().map(|unusual| {
-            let usual = unusual.usual.iter().map(|value| Json::from(value.as_str())).collect();
-            let (option, value) = (unusual.option.as_str(), unusual.value.as_str());
-            Json::Object(object! { "option" => option, "value" => value, "usual" => Json::Array(usual) })
-        });
-        answer.insert("unusual", Json::Array(unusual.collect()));
+        answer.insert("unusual", Json::Array(prompt.unusual.iter().map(of_unusual).collect()));
     }
+}
+
+fn of_unusual(unusual: &Unusual) -> Json {
+    let usual = unusual.usual.iter().map(|value| Json::from(value.as_str())).collect();
+    let (option, value) = (unusual.option.as_str(), unusual.value.as_str());
+    Json::Object(object! { "option" => option, "value" => value, "usual" => Json::Array(usual) })
 }
 
 fn of_dropped(dropped: &Dropped) -> Json {
