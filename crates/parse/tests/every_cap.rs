@@ -261,3 +261,28 @@ fn white_space_behind_a_quote_or_a_fence_counts_the_same_in_every_chunking() {
         }
     }
 }
+
+#[test]
+fn a_call_in_reasoning_that_breaks_off_stays_reasoning() {
+    let output = "<think>\nI try <tool_call>\nno.\n</think>\n\nDone.";
+    for calls_in_reasoning in [CallsInReasoning::Call, CallsInReasoning::Draft, CallsInReasoning::Unclosed] {
+        let options = ParseOptions { calls_in_reasoning: Some(calls_in_reasoning), ..ParseOptions::default() };
+        let reading = read(&thinker(JSON), &options, std::iter::once(output), Stop::End);
+        let reasoning = reading.reasoning.as_deref().unwrap_or_default();
+        assert_eq!((visible(reasoning).as_str(), reading.content.as_str()), ("Itry<tool_call>no.", "Done."));
+    }
+}
+
+#[test]
+fn a_call_in_reasoning_that_the_prompt_began_is_read_from_ids() {
+    let tokens = ["<tool_call>", "</tool_call>", "<|im_end|>", "<think>", "</think>"].map(str::to_owned);
+    let prompt_tail = "<|im_start|>assistant\n<think>\nHm.<tool_call>\n".to_owned();
+    let mut parser = OutputParser::new(&thinker_of(JSON, &tokens), ParseOptions { prompt_tail, ..unclosed(None) });
+    let mut reading = Reading::default();
+    for part in ["{\"name\": \"f\", \"arguments\": {}}\n", "</tool_call>", "<|im_end|>"] {
+        let is_control = tokens.iter().any(|token| token == part);
+        parser.push_bytes(part.as_bytes(), is_control, &mut |event: Event<'_>| reading.add(&event));
+    }
+    parser.finish(Stop::End, &mut |event: Event<'_>| reading.add(&event));
+    assert_eq!((reading.calls.len(), reading.malformed.len()), (1, 0), "{reading:?}");
+}

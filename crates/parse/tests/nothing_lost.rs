@@ -106,3 +106,20 @@ fn what_the_prompt_began_of_an_argument_is_not_said_again() {
     assert_eq!(read_behind("A:<call>f\n<arg=a>[1, ", "2, 3"), "2, 3");
     assert_eq!(read_behind("A:<call>f\n<arg=a>[1, ", "2]</arg>\n<arg=b>[3"), "<arg=b>[3");
 }
+
+#[test]
+fn white_space_beside_a_call_is_dropped_up_to_a_length_and_comes_out_beyond_it() {
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+    for count in [1, 4095, 4096, 4097, 4098, 9000] {
+        let blank = " ".repeat(count);
+        for (output, calls) in [(format!("{blank}{call}"), 1), (format!("{call}{blank}{call}"), 2)] {
+            let reading = read("json-in-tags", &output);
+            assert_eq!(reading.calls.len(), calls, "{count}");
+            assert!(reading.content == if count > 4096 { blank.as_str() } else { "" }, "{count}");
+        }
+        // Text after it brings it out at any length.
+        for output in [format!("{blank}x"), format!("{call}{blank}x")] {
+            assert!(read("json-in-tags", &output).content == format!("{blank}x"), "{count}");
+        }
+    }
+}

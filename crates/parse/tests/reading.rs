@@ -385,3 +385,54 @@ fn a_list_of_calls_without_a_mark_is_told_by_a_tools_name() {
         }
     }
 }
+
+#[test]
+fn a_backtick_before_another_mark_quotes_nothing() {
+    let reading = read(&thinker(), ParseOptions::default(), "`<think></think>`b", Stop::End);
+    assert_eq!((reading.content.as_str(), reading.reasoning.as_deref().unwrap_or_default()), ("``b", ""));
+    // A control token closes reasoning in backticks too.
+    let tokens = ["<think>", "</think>"].map(str::to_owned);
+    let reply = Arc::new(Reply::with_tokens(&format(THINKER), &tokens));
+    let mut reading = Reading::default();
+    let mut parser = OutputParser::new(&reply, ParseOptions::default());
+    for (piece, is_control) in [("<think>", true), ("a `", false), ("</think>", true), ("`b", false)] {
+        parser.push_bytes(piece.as_bytes(), is_control, &mut |event| reading.add(&event));
+    }
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
+    assert_eq!((reading.content.as_str(), reading.reasoning.as_deref()), ("`b", Some("a `")));
+}
+
+#[test]
+fn a_mark_that_closes_calls_does_so_once() {
+    let source = rolecall_format::shared_calls().find(|(name, _)| *name == "id-and-json-between-marks").unwrap().1;
+    let call = "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>";
+    let close = "<|tool_calls_section_end|>";
+    let output = format!("<|tool_calls_section_begin|>{call}{close}a{close}b");
+    let reading = read(&Arc::new(Reply::new(&format(source))), ParseOptions::default(), &output, Stop::End);
+    assert_eq!((reading.calls.len(), reading.content), (1, format!("a{close}b")));
+}
+
+#[test]
+fn without_tools_an_object_is_a_call_only_where_nothing_was_said() {
+    let call = "{\"name\": \"f\", \"parameters\": {}}";
+    for (output, calls) in [(call.to_owned(), 1), (format!("See: {call}"), 0)] {
+        let reading = read(&builtin("llama3.1"), ParseOptions::default(), &output, Stop::End);
+        assert_eq!(reading.calls.len(), calls, "{output}");
+        assert_eq!(reading.content, if calls == 0 { output.as_str() } else { "" });
+    }
+}
+
+#[test]
+fn a_turn_that_the_prompt_closed_is_gone_on_with() {
+    let options =
+        ParseOptions { prompt_tail: "<|im_start|>assistant\nYes.<|im_end|>".into(), ..ParseOptions::default() };
+    let reading = read(&thinker(), options, "No.<|im_end|>", Stop::Length);
+    assert_eq!((reading.content.as_str(), reading.stop, reading.malformed.len()), ("No.", Some(Stop::End), 0));
+}
+
+#[test]
+fn text_behind_the_end_is_reported_where_it_begins() {
+    let reading = read(&thinker(), ParseOptions::default(), "Hi.<|im_end|> \n more", Stop::End);
+    assert_eq!(reading.content, "Hi.more");
+    assert_eq!(reading.malformed, [rolecall_parse::Malformed { span: 16..16, why: Why::AfterEnd }]);
+}

@@ -10,7 +10,7 @@ use rolecall_conversation::json::{Layout, Number, Object, write_into, write_stri
 use rolecall_conversation::{Json, object};
 use rolecall_encode::{Encoded, EncodedToken, Note};
 use rolecall_format::Generation;
-use rolecall_render::{Dropped, Origin, Prompt};
+use rolecall_render::{Dropped, Origin, Prompt, Unusual};
 
 pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};

@@ -52,16 +52,16 @@ const THINKER: &str = "reasoning with calls";
 const OWN: [(&str, &str); 2] = [
     (
         THINKER,
-        "part = \"reply\"\nname = \"thinker\"\n[layout]\ngenerate = \"ASSISTANT: \"\n\
+        "part = \"reply\"\nname = \"thinker\"\n[layout]\n\
          assistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
          call = \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\"\n\
          argument = \"<parameter={key}>\\n{value:json}\\n</parameter>\\n\"\n\
-         argument-string = \"<parameter={key}>\\n{value}\\n</parameter>\\n\"\n",
+         argument-string = \"<parameter={key}>\\n{value}\\n</parameter>\\n\"\ngenerate = \"\"\n",
     ),
     (
         FENCE,
-        "part = \"reply\"\nname = \"fence\"\n[layout]\ngenerate = \"ASSISTANT: \"\nassistant = \"{content}{calls}\"\n\
-         call-interpreter = \"<code>\\n```python\\n{code}\\n```</code>\"\n",
+        "part = \"reply\"\nname = \"fence\"\n[layout]\nassistant = \"{content}{calls}\"\n\
+         call-interpreter = \"<code>\\n```python\\n{code}\\n```</code>\"\ngenerate = \"\"\n",
     ),
 ];
 
@@ -418,11 +418,12 @@ impl Sum {
 fn run(attack: &Attack, piece: usize) -> Sum {
     let (_, source) = shared_calls().chain(OWN).find(|(name, _)| *name == attack.layout).unwrap();
     let reply = Arc::new(Reply::new(&load(source).unwrap()));
+    let is_own = OWN.iter().any(|(name, _)| *name == attack.layout);
     let options = ParseOptions {
         prompt_tail: attack.prompt_tail.to_owned(),
-        calls_in_reasoning: Some(CallsInReasoning::Unclosed),
+        calls_in_reasoning: is_own.then_some(CallsInReasoning::Unclosed),
         // Small attacks are to reach it too.
-        cap: (SMALLER > 1).then_some((1 << 20) / SMALLER),
+        cap: (is_own && SMALLER > 1).then_some((1 << 20) / SMALLER),
         ..ParseOptions::default()
     };
     let mut parser = OutputParser::new(&reply, options);

@@ -18,11 +18,11 @@ use rolecall_parse::{
 /// Layouts with calls inside reasoning.
 const THINKERS: [&str; 2] = [
     "part = \"reply\"\nname = \"a\"\n[layout]\nassistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
-     call = \"<tool_call>\\n{call:json(name, arguments)}\\n</tool_call>\"\n",
+     call = \"<tool_call>\\n{call:json(name, arguments)}\\n</tool_call>\"\ngenerate = \"\"\n",
     "part = \"reply\"\nname = \"b\"\n[layout]\nassistant = \"[[<think>\\n{reasoning}\\n</think>\\n\\n]]{content}{calls}\"\n\
      call = \"<tool_call>\\n<function={name}>\\n{arguments}</function>\\n</tool_call>\"\n\
      argument = \"<parameter={key}>\\n{value:json}\\n</parameter>\\n\"\n\
-     argument-string = \"<parameter={key}>\\n{value}\\n</parameter>\\n\"\n",
+     argument-string = \"<parameter={key}>\\n{value}\\n</parameter>\\n\"\ngenerate = \"\"\n",
 ];
 
 static REPLIES: LazyLock<Vec<Arc<Reply>>> = LazyLock::new(|| {

@@ -1,0 +1,86 @@
+//! Ids that a model writes, read by tokenizers that know its control tokens by one spelling or another, at any cap.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
+
+use std::sync::Arc;
+
+use rolecall::tokenizer::{Place, load_file};
+use rolecall::{
+    CallsInReasoning, Conversation, Decoder, Format, IdParser, Message, Options, OutputParser, ParseOptions, Reading,
+    Reply, Stop, Tokenizer, render,
+};
+use rolecall_testkit::Toy;
+
+/// Reads ids with a prompt of a format; the prompt's control tokens are spelled as the format says.
+fn read(format: &Format, tokenizer: &Arc<dyn Tokenizer>, ids: &[u32], options: ParseOptions) -> Reading {
+    let decoder = Arc::new(Decoder::new(Arc::clone(tokenizer)));
+    let prompt = render(&Conversation::new(vec![Message::user("Hi")]), format, &Options::default()).unwrap();
+    let options = ParseOptions { prompt_tail: prompt.text().to_owned(), ..options };
+    let reply = Arc::new(Reply::with_tokens(format, &decoder.markers()));
+    let mut parser = IdParser::new(OutputParser::new(&reply, options), decoder);
+    let mut reading = Reading::default();
+    for id in ids {
+        parser.push(*id, &mut |event| reading.add(&event)).unwrap();
+    }
+    parser.finish(Stop::End, &mut |event| reading.add(&event));
+    reading
+}
+
+/// The ids of a call, its control tokens in a format's own spelling.
+fn ids_of_a_call(format: &Format, usual: &Format, tokenizer: &dyn Tokenizer) -> Vec<u32> {
+    let output = "Hi.<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"x\": 1}}<|action_end|><|im_end|>";
+    let spelled = usual
+        .controls
+        .iter()
+        .zip(format.controls.iter())
+        .fold(output.to_owned(), |text, (from, to)| text.replace(&from.text, &to.text));
+    let mut tokens = Vec::new();
+    tokenizer.encode_reference(&spelled, Place::Inside, &mut tokens).unwrap();
+    tokens.iter().map(|token| token.id).collect()
+}
+
+#[test]
+fn a_control_tokens_id_is_read_whatever_its_spelling() {
+    let registry = rolecall::registry();
+    let mut count = 0;
+    for usual in registry.iter().filter(|format| !format.spellings().is_empty()) {
+        let others = usual.spellings().into_iter().map(|name| usual.spelled(name));
+        let spellings: Vec<Format> = std::iter::once(usual.clone()).chain(others).collect();
+        let toys = spellings.iter().map(|known| (Arc::new(Toy::of(known)) as Arc<dyn Tokenizer>, known));
+        let mut tokenizers: Vec<_> = toys.collect();
+        match rolecall_testkit::shared().map(|shared| shared.join("tokenizers").join(&usual.name)) {
+            Some(folder) if folder.is_dir() => tokenizers.push((Arc::from(load_file(&folder).unwrap().1), usual)),
+            Some(_) => {}
+            None => rolecall_testkit::say_skipped("no ids of a real tokenizer are read in another spelling"),
+        }
+        for (tokenizer, known) in &tokenizers {
+            let ids = ids_of_a_call(known, usual, &**tokenizer);
+            for asked in &spellings {
+                let reading = read(asked, tokenizer, &ids, ParseOptions::default());
+                assert_eq!((reading.content.as_str(), reading.calls.len()), ("Hi.", 1), "{reading:?}");
+                assert_eq!(reading.malformed, []);
+                count += 1;
+            }
+        }
+    }
+    assert!(count >= 4, "formats of several spellings");
+}
+
+#[test]
+fn no_cap_makes_ids_panic_or_get_lost() {
+    let registry = rolecall::registry();
+    for format in registry.iter() {
+        let tokenizer: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
+        let output: String =
+            format.controls.iter().map(|control| format!("{} <think>\n{{\"name\": ", control.text)).collect();
+        let mut tokens = Vec::new();
+        tokenizer.encode_reference(&output, Place::Inside, &mut tokens).unwrap();
+        let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
+        for cap in (0..=64).chain([output.len().saturating_sub(1), output.len(), output.len() + 1]) {
+            let calls_in_reasoning = Some(CallsInReasoning::Unclosed);
+            let options = ParseOptions { cap: Some(cap), calls_in_reasoning, ..ParseOptions::default() };
+            let reading = read(format, &tokenizer, &ids, options);
+            let said = reading.content.len() + reading.reasoning.map_or(0, |text| text.len());
+            assert!(said > 0 || !reading.calls.is_empty() || output.trim().is_empty(), "{}", format.name);
+        }
+    }
+}
