@@ -27,7 +27,7 @@ const SHAPES: [Shape; 33] = [
         messages(n, |i| [USER, thought][i % 2].into())
     }),
     ("weights", |n| messages(n, |i| format!(r#"{{"role":"assistant","content":"b","weight":{}}}"#, i % 2))),
-    ("results without calls", |n| messages(n, |i| result(i))),
+    ("results without calls", |n| messages(n, result)),
     ("calls", |n| request(&[USER.into(), calls(n, |i| call(&format!("c{i}"), &format!("f{i}"))), all(n, result)])),
     ("calls of one id", |n| request(&[USER.into(), calls(n, |_| call("c", "f")), all(n, |_| result(0))])),
     ("calls whose ids are taken", |n| {

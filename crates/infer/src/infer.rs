@@ -100,7 +100,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         Err(refusal) => {
             report.set(Part::Content, Outcome::Missing(refusal.words.clone()));
             report.note(Part::Content, refusal.words, refusal.line);
-            report.error = refusal.limit;
+            report.error = refusal.limit.map(|error| *error);
             return None;
         }
     };

@@ -65,7 +65,7 @@ pub(crate) struct Refusal {
     pub words: String,
     pub line: Option<u32>,
     /// The error, where it is no refusal of the template's: a limit was hit.
-    pub limit: Option<Error>,
+    pub limit: Option<Box<Error>>,
 }
 
 impl<'t> Probe<'t> {
@@ -218,7 +218,7 @@ impl<'t> Probe<'t> {
                 Error::Template { error, .. } => (error.message().to_owned(), Some(error.place().line)),
                 other => (other.to_string(), None),
             };
-            Refusal { words, line, limit: error.code().starts_with("limit-").then_some(error) }
+            Refusal { words, line, limit: error.code().starts_with("limit-").then(|| Box::new(error)) }
         })
     }
 

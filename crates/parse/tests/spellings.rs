@@ -47,8 +47,8 @@ fn ids_are_read_whatever_the_prompt_and_the_tokenizer_call_them() {
                 while !rest.is_empty() {
                     let marks = tokens.iter().filter_map(|token| Some((rest.find(token.as_str())?, token.len())));
                     let (start, length) = marks.min().unwrap_or((rest.len(), 0));
-                    parser.push_bytes(rest[..start].as_bytes(), false, &mut |event| reading.add(&event));
-                    parser.push_bytes(rest[start..start + length].as_bytes(), true, &mut |event| reading.add(&event));
+                    parser.push_bytes(&rest.as_bytes()[..start], false, &mut |event| reading.add(&event));
+                    parser.push_bytes(&rest.as_bytes()[start..start + length], true, &mut |event| reading.add(&event));
                     rest = &rest[start + length..];
                 }
                 parser.finish(Stop::End, &mut |event| reading.add(&event));

@@ -115,7 +115,8 @@ fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
 /// The tokens that the other files of a model name.
 fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
     let mut named = Vec::new();
-    let readers: [(&str, fn(&str, &[u8]) -> Result<Vec<Named>, Error>); 3] = [
+    type Reader = fn(&str, &[u8]) -> Result<Vec<Named>, Error>;
+    let readers: [(&str, Reader); 3] = [
         ("special_tokens_map.json", Named::in_tokens),
         ("generation_config.json", Named::in_ids),
         ("config.json", Named::in_ids),

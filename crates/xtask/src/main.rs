@@ -5,7 +5,7 @@
 
 mod fuzz;
 mod mutants;
-mod tests;
+mod suite;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -21,7 +21,7 @@ Commands for people who work on rolecall.
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let result = match arguments.first().map(String::as_str) {
-        Some("test") => tests::run(&arguments[1..]),
+        Some("test") => suite::run(&arguments[1..]),
         Some("mutants") => mutants::run(&arguments[1..]),
         Some("fuzz") => fuzz::run(&arguments[1..]),
         Some("--help" | "-h" | "help") => {

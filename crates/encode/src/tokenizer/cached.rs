@@ -67,9 +67,11 @@ struct Shard {
 #[derive(Default)]
 struct Generation {
     /// By tokenizer and place, and then by text.
-    runs: HashMap<(u64, Place), HashMap<Box<str>, Arc<[Token]>, RandomState>, RandomState>,
+    runs: HashMap<(u64, Place), Runs, RandomState>,
     bytes: usize,
 }
+
+type Runs = HashMap<Box<str>, Arc<[Token]>, RandomState>;
 
 const SHARDS: usize = 16;
 

@@ -92,8 +92,11 @@ pub(super) struct Out<'a> {
     first: usize,
     /// Whether some of the text may be in no token's span.
     may_have_gaps: bool,
-    take: Option<&'a mut dyn FnMut(&[Token])>,
+    take: Option<Take<'a>>,
 }
+
+/// What takes tokens that are handed over.
+type Take<'a> = &'a mut dyn FnMut(&[Token]);
 
 impl<'a> Out<'a> {
     /// All tokens stay behind those that are there.

@@ -127,8 +127,8 @@ mod tests {
         let numbered = sites.iter().enumerate().map(|(number, site)| (number as u32, site)).collect();
         let written = instrument(source, numbered);
         syn::parse_file(&written.text).unwrap();
-        for number in 0..sites.len() {
-            assert!(written.text.contains(&format!("is_on({number})")), "{number}: {:?}", sites[number]);
+        for (number, site) in sites.iter().enumerate() {
+            assert!(written.text.contains(&format!("is_on({number})")), "{number}: {site:?}");
         }
         assert_eq!(written.text.lines().next(), source.lines().next().map(|_| {
             "fn f(a: usize, mut b: usize) -> usize { if crate::mutant_switch::is_on(0) { return 0; } if crate::mutant_switch::is_on(1) { return 1; }"
