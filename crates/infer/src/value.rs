@@ -101,3 +101,19 @@ pub(crate) fn same(a: &Json, b: &Json) -> bool {
         _ => a == b,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::object_around;
+
+    #[test]
+    fn an_object_is_found_by_a_place_in_it() {
+        let text = r#"a {x {"k": {"s": "}\"}"}, "n": 1} b}"#;
+        let (range, object) = object_around(text, text.find("\"k\"").unwrap()).unwrap();
+        assert_eq!(&text[range], r#"{"k": {"s": "}\"}"}, "n": 1}"#);
+        assert_eq!(object.iter().map(|(key, _)| key).collect::<Vec<_>>(), ["k", "n"]);
+        assert!(object_around(text, 1).is_none());
+        assert!(object_around("a {x} b", 4).is_none());
+        assert!(object_around("a {\"x\": 1", 6).is_none());
+    }
+}

@@ -75,3 +75,17 @@ fn common_prefix(one: &str, other: &str) -> usize {
     }
     same
 }
+
+#[cfg(test)]
+mod tests {
+    use super::common_prefix;
+
+    #[test]
+    fn what_is_shared_ends_between_characters() {
+        assert_eq!(common_prefix("aéx", "aèx"), 1);
+        assert_eq!(common_prefix("éa", "éb"), 2);
+        assert_eq!(common_prefix("é", "é"), 2);
+        assert_eq!(common_prefix("日本", "日曜"), 3);
+        assert_eq!(common_prefix("", "a"), 0);
+    }
+}

@@ -123,3 +123,29 @@ impl Origins {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Origin, Origins};
+
+    #[test]
+    fn every_field_keeps_its_own_name() {
+        let mut origins = Origins::default();
+        let names = ["name", "tool_calls.0.id", "x", "reasoning"];
+        let numbers: Vec<usize> = names
+            .iter()
+            .enumerate()
+            .map(|(message, name)| {
+                let (number, found) = origins.add_field(|names| {
+                    names.push_str(name);
+                    message
+                });
+                assert_eq!(found, message);
+                number
+            })
+            .collect();
+        for (message, (name, number)) in names.iter().zip(numbers).enumerate() {
+            assert_eq!(origins.get(number), Some(Origin::Message { message, field: (*name).into() }));
+        }
+    }
+}

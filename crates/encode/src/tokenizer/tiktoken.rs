@@ -111,3 +111,21 @@ fn read_line(line: &str) -> Option<(&str, Vec<u8>, u32)> {
     let rank = rank.bytes().all(|byte| byte.is_ascii_digit()).then(|| rank.parse().ok())??;
     Some((token, decode_base64(token)?, rank))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::added_tokens;
+
+    #[test]
+    fn neither_a_text_nor_an_id_is_added_twice() {
+        let named = |text: &str, id| (text.to_owned(), id);
+        let added = added_tokens(
+            &[named("word", 1)],
+            Vec::new(),
+            vec![named("<a>", 1), named("<a>", 2), named("<a>", 3)],
+            vec![named("<b>", 2), named("<b>", 4), named("<a>", 5)],
+        );
+        let found: Vec<(&str, u32)> = added.iter().map(|token| (token.text.as_str(), token.id)).collect();
+        assert_eq!(found, [("<a>", 2), ("<b>", 4)]);
+    }
+}

@@ -55,6 +55,14 @@ mod tests {
     use super::offsets;
 
     #[test]
+    fn every_byte_of_an_escaped_character_stands_where_the_escape_does() {
+        assert_eq!(offsets(r#""\U0001F600x""#), [1, 1, 1, 1, 11, 12]);
+        assert_eq!(offsets(r#""\u00e9x""#), [1, 1, 7, 8]);
+        assert_eq!(offsets(r#""a\x41b""#), [1, 2, 6, 7]);
+        assert_eq!(offsets("XXX\nabXXX".replace('X', "'").as_str()), [4, 5, 6]);
+    }
+
+    #[test]
     fn every_character_is_found_behind_escapes() {
         let cases = [
             (r#""a\nb""#, "a\nb"),

@@ -98,3 +98,51 @@ fn label(unit: u32) -> u32 {
 fn offset(unit: u32) -> usize {
     ((unit >> 10) << ((unit & 1 << 9) >> 6)) as usize
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Charsmap;
+
+    /// A table that makes `b` of `a` and `cd` of `ab`, packed as darts-clone does.
+    fn table() -> Vec<u8> {
+        const LEAF: u32 = 1 << 31;
+        let unit =
+            |label: u8, leaf: bool, offset: usize| u32::from(label) | u32::from(leaf) << 8 | (offset as u32) << 10;
+        let mut units = vec![0_u32; 4096];
+        units[0] = unit(0, false, 256);
+        let a = 256 ^ usize::from(b'a');
+        units[a] = unit(b'a', true, 512);
+        units[a ^ 512] = LEAF;
+        let ab = a ^ 512 ^ usize::from(b'b');
+        units[ab] = unit(b'b', true, 1024);
+        units[ab ^ 1024] = LEAF | 2;
+        let mut bytes = ((units.len() * 4) as u32).to_le_bytes().to_vec();
+        bytes.extend(units.iter().flat_map(|unit| unit.to_le_bytes()));
+        bytes.extend(b"b\0cd\0");
+        bytes
+    }
+
+    #[test]
+    fn the_longest_sequence_is_replaced_and_no_other() {
+        let map = Charsmap::from_bytes(&table()).unwrap();
+        assert_eq!(map.longest_prefix("abc"), Some((2, "cd")));
+        assert_eq!(map.longest_prefix("axc"), Some((1, "b")));
+        assert_eq!(map.longest_prefix("xab"), None);
+        assert_eq!(map.longest_prefix("`b"), None);
+        assert_eq!(map.longest_prefix(""), None);
+    }
+
+    #[test]
+    fn a_damaged_table_is_refused() {
+        let whole = table();
+        assert!(Charsmap::from_bytes(&whole[..3]).is_err());
+        let mut short = whole.clone();
+        short[0] = 1;
+        assert!(Charsmap::from_bytes(&short).is_err());
+        // The leaf of `a` points behind the replacements.
+        let mut far = whole;
+        let leaf = 4 + 4 * (256 ^ usize::from(b'a') ^ 512);
+        far[leaf] = 200;
+        assert!(Charsmap::from_bytes(&far).is_err());
+    }
+}

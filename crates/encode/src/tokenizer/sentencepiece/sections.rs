@@ -76,3 +76,31 @@ fn starts_with_word(text: &str) -> bool {
 fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{AddedToken, Section, Sections};
+
+    #[test]
+    fn a_token_takes_the_white_space_on_the_sides_that_it_says() {
+        let mut token = AddedToken::special("<t>".to_owned(), 7);
+        let split = |token: &AddedToken| Sections::new(vec![token.clone()]).split("a  <t>  b");
+        let text = |start, end| Section::Text { start, end };
+        assert_eq!(split(&token), [text(0, 3), Section::Token { id: 7, start: 3, end: 6 }, text(6, 9)]);
+        token.rstrip = true;
+        assert_eq!(split(&token), [text(0, 3), Section::Token { id: 7, start: 3, end: 8 }, text(8, 9)]);
+        token.lstrip = true;
+        assert_eq!(split(&token), [text(0, 1), Section::Token { id: 7, start: 1, end: 8 }, text(8, 9)]);
+    }
+
+    #[test]
+    fn a_single_word_is_not_found_inside_a_word() {
+        let mut token = AddedToken::special("<t>".to_owned(), 7);
+        token.single_word = true;
+        let found = |text: &str| {
+            let sections = Sections::new(vec![token.clone()]).split(text);
+            sections.iter().filter(|section| matches!(section, Section::Token { .. })).count()
+        };
+        assert_eq!([" <t> ", "a<t>", "<t>b", "_<t>", "é<t>", "-<t>-"].map(found), [1, 0, 0, 0, 0, 1]);
+    }
+}

@@ -1,0 +1,120 @@
+//! Small things at the edges, each of which a planted bug changed without a test that noticed (`cargo xtask mutants`).
+
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+use std::sync::Arc;
+
+use rolecall::tokenizer::HuggingFace;
+use rolecall::{
+    AddSpecial, ChatTemplate, Conversation, Encoder, Format, Json, Message, Options, Origin, RenderError,
+    TemplateOptions, json, load, render, render_template, write_reply,
+};
+
+const TINY: &str = r#"
+name  = "tiny"
+title = "Tiny"
+
+[sources]
+layout = "made for this test"
+
+[control]
+"<|im|>" = {}
+"</s>"   = { ends_turn = true }
+
+[layout]
+system    = "<|im|>system\n{content}</s>\n"
+user      = "<|im|>user\n{content}</s>\n"
+assistant = "<|im|>assistant\n{content}</s>\n"
+tool      = "<|im|>tool\n{content}</s>\n"
+generate  = "<|im|>assistant\n"
+"#;
+
+fn tiny(from: &str, to: &str) -> Format {
+    let text = TINY.replace(from, to);
+    load(&text).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+fn message(text: &str) -> Message {
+    let Json::Object(object) = json::parse(text).unwrap() else { panic!("not an object: {text}") };
+    Message::from_object(object).unwrap()
+}
+
+#[test]
+fn a_tools_result_follows_a_call_or_a_field_that_stands_for_one() {
+    let rules = "[fields]\nmetadata = \"what is called\"\n\n[rules]\ntool = \"after-call\"\n\n[layout]\n";
+    let format = tiny("[layout]\n", rules);
+    let refusal = |assistant: &str| {
+        let messages = [r#"{"role": "user", "content": "Hi"}"#, assistant, r#"{"role": "tool", "content": "1"}"#];
+        let conversation = Conversation::new(messages.into_iter().map(message).collect());
+        match render(&conversation, &format, &Options::default()) {
+            Ok(_) => None,
+            Err(RenderError::Rule { message, rule, .. }) => Some((message, rule)),
+            Err(other) => Some((usize::MAX, other.code())),
+        }
+    };
+    assert_eq!(refusal(r#"{"role": "assistant", "content": "a"}"#), Some((2, "tool")));
+    assert_eq!(refusal(r#"{"role": "assistant", "content": "a", "metadata": ""}"#), Some((2, "tool")));
+    assert_ne!(refusal(r#"{"role": "assistant", "content": "a", "metadata": "get"}"#), Some((2, "tool")));
+}
+
+#[test]
+fn folded_text_needs_both_of_its_parts() {
+    let folding = |folded: &str| {
+        let text = TINY
+            .replace("system    = \"<|im|>system\\n{content}</s>\\n\"\n", &format!("folded = \"{folded}\"\n"))
+            .replace("user\\n{content}", "user\\n{folded}")
+            .replace("[layout]", "[rules]\nsystem = \"fold\"\n\n[layout]");
+        load(&text).err().map(|error| error.to_string())
+    };
+    assert_eq!(folding("[[{system}\\n\\n]]{content}"), None);
+    for folded in ["{content}", "[[{system}\\n\\n]]"] {
+        assert!(folding(folded).is_some_and(|error| error.contains("needs both")), "{folded}");
+    }
+}
+
+#[test]
+fn an_option_without_values_is_written_without_them() {
+    let options = "[options]\ndate = { default = \"now\", help = \"the date\" }\nway = { default = \"a\", values = [\"a\", \"b\"], help = \"the way\" }\n\n[layout]\n";
+    let format = load(&TINY.replace("[layout]\n", options).replace("system\\n", "system {date}\\n")).unwrap();
+    let written = write_reply(&format);
+    assert!(written.contains("date = { default = \"now\", help = \"the date\" }"), "{written}");
+    assert!(written.contains("way = { default = \"a\", values = [\"a\", \"b\"], help = \"the way\" }"), "{written}");
+}
+
+#[test]
+fn the_tokens_around_a_text_cover_none_of_it() {
+    let file = r#"{"added_tokens": [
+        {"id": 2, "content": "<s>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false},
+        {"id": 3, "content": "</s>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
+      "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}], "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [2], "tokens": ["<s>"]}, "</s>": {"id": "</s>", "ids": [3], "tokens": ["</s>"]}}},
+      "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}"#;
+    let tokenizer = Arc::new(HuggingFace::from_bytes(file.as_bytes(), None).unwrap());
+    let encoder = Encoder::new(Arc::from([]), tokenizer).unwrap().adding(AddSpecial::Missing);
+    let template = ChatTemplate::compile("{{ messages[0].content }}", Vec::new()).unwrap();
+    let mut conversation = Conversation::new(vec![Message::user("aa")]);
+    conversation.add_generation_prompt = Some(false);
+    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+    let encoded = encoder.encode(&prompt).unwrap();
+    let spans: Vec<(u32, usize, usize)> =
+        encoded.tokens.iter().map(|token| (token.id, token.start, token.end)).collect();
+    assert_eq!(spans, [(2, 0, 0), (0, 0, 1), (0, 1, 2), (3, 2, 2)]);
+}
+
+#[test]
+fn reasoning_that_a_template_reads_by_another_name_keeps_its_own() {
+    let template = ChatTemplate::compile("{{ messages[0].reasoning_content }}|", Vec::new()).unwrap();
+    let message = message(r#"{"role": "assistant", "content": "a", "reasoning": "why"}"#);
+    let mut conversation = Conversation::new(vec![message]);
+    conversation.add_generation_prompt = Some(false);
+    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+    assert_eq!(prompt.text(), "why|");
+    assert_eq!(prompt.origin_at(0), Some(Origin::Message { message: 0, field: "reasoning".into() }));
+}
+
+#[test]
+fn mistakes_of_a_file_are_joined_and_nothing_stands_before_the_first() {
+    let error = load(&TINY.replace("title", "titel").replace("user ", "usr ")).unwrap_err();
+    assert!(error.diagnostics.len() > 1);
+    let messages: Vec<&str> = error.diagnostics.iter().map(|mistake| mistake.message.as_str()).collect();
+    assert_eq!(error.to_string(), messages.join("; "));
+}
