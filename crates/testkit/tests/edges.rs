@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rolecall::tokenizer::HuggingFace;
 use rolecall::{
-    AddSpecial, ChatTemplate, Conversation, Encoder, Format, Json, Message, Options, Origin, RenderError,
+    AddSpecial, ChatTemplate, Conversation, Encoder, Format, Json, Message, Options, Origin, Protection, RenderError,
     TemplateOptions, json, load, render, render_template, write_reply,
 };
 
@@ -84,20 +84,21 @@ fn an_option_without_values_is_written_without_them() {
 #[test]
 fn the_tokens_around_a_text_cover_none_of_it() {
     let file = r#"{"added_tokens": [
-        {"id": 2, "content": "<s>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false},
-        {"id": 3, "content": "</s>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
-      "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}], "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [2], "tokens": ["<s>"]}, "</s>": {"id": "</s>", "ids": [3], "tokens": ["</s>"]}}},
+        {"id": 1, "content": "<s>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false},
+        {"id": 2, "content": "</s>", "special": true, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
+      "post_processor": {"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}], "pair": [], "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}, "</s>": {"id": "</s>", "ids": [2], "tokens": ["</s>"]}}},
       "model": {"type": "BPE", "vocab": {"a": 0}, "merges": []}}"#;
     let tokenizer = Arc::new(HuggingFace::from_bytes(file.as_bytes(), None).unwrap());
-    let encoder = Encoder::new(Arc::from([]), tokenizer).unwrap().adding(AddSpecial::Missing);
     let template = ChatTemplate::compile("{{ messages[0].content }}", Vec::new()).unwrap();
+    let protection = Protection::of_template("default", &template);
+    let encoder = Encoder::new(&protection, tokenizer).unwrap().adding(AddSpecial::Missing);
     let mut conversation = Conversation::new(vec![Message::user("aa")]);
     conversation.add_generation_prompt = Some(false);
     let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
     let encoded = encoder.encode(&prompt).unwrap();
     let spans: Vec<(u32, usize, usize)> =
         encoded.tokens.iter().map(|token| (token.id, token.start, token.end)).collect();
-    assert_eq!(spans, [(2, 0, 0), (0, 0, 1), (0, 1, 2), (3, 2, 2)]);
+    assert_eq!(spans, [(1, 0, 0), (0, 0, 1), (0, 1, 2), (2, 2, 2)]);
 }
 
 #[test]
