@@ -142,7 +142,7 @@ impl Check<'_> {
         };
         let options = ParseOptions { tools: tools_of(said), prompt_tail: tail, ..ParseOptions::default() };
         let reading = read(&self.reply, options, output, Stop::End);
-        match misread(&reading, said) {
+        match misread(&reading, said, &turn.text) {
             None => tally.read += 1,
             Some(words) => {
                 tally.first.get_or_insert(words);
@@ -208,9 +208,12 @@ fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
     (words, &template[common..])
 }
 
-/// What is wrong with a reading. Content and reasoning that a template drops are not missed.
-fn misread(reading: &Reading, said: &Said) -> Option<String> {
-    let is = |read: &str, said: Option<&str>| read.trim() == said.unwrap_or_default().trim() || read.trim().is_empty();
+/// What is wrong with a reading of what a template wrote. Content and reasoning that the template drops are not missed.
+fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
+    let is = |read: &str, said: Option<&str>| {
+        let (read, said) = (read.trim(), said.unwrap_or_default().trim());
+        read == said || (read.is_empty() && !written.contains(said))
+    };
     if !is(&reading.content, said.content.as_deref()) {
         return Some(format!("the content is read as {:?}", short(&reading.content)));
     }

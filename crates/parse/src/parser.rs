@@ -606,6 +606,8 @@ impl OutputParser {
         let is_answer = is_bare && shared.options.tools.is_empty() && shared.has_spoken;
         if is_over || is_answer {
             let blank = match &mut self.state {
+                // It stays reasoning, which ends where its own mark is.
+                State::Text { part: Part::Reasoning, .. } => return self.say(pending.shown(mark), on),
                 State::Text { blank, .. } => blank.take(),
                 State::AfterCall { blank, .. } => Some(std::mem::take(blank)),
                 _ => None,
