@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rolecall_format::{Control, Format, Op, Slot};
+use rolecall_format::{Control, Format, Op, Slot, corrections};
 use rolecall_render::ChatTemplate;
 use rolecall_render::jinja::{Writes, WritesNode, Written};
 
@@ -95,7 +95,9 @@ impl Protection {
                 self.tokens.push(token.clone());
             }
         }
-        self
+        // Layouts that are inferred from it read what it writes; corrections read more.
+        let fitting = corrections().iter().filter(|correction| correction.identity.fits_template(template.source()));
+        fitting.fold(self, |protection, correction| protection.with_replies(correction))
     }
 
     /// Together with a template of the model that cannot be compiled: all of its text counts.
@@ -139,7 +141,8 @@ fn writes_of(format: &Format) -> Writes {
     let defaults = &format.defaults;
     let said = [&defaults.system, &defaults.system_with_tools, &defaults.interpreter, &defaults.gap];
     let texts = said.into_iter().flatten().chain(&format.plain_marks);
-    let texts = texts.chain(&format.generation.stop).chain(&format.generation.infill_stop);
+    let texts =
+        texts.chain(&format.habits.call_marks).chain(&format.generation.stop).chain(&format.generation.infill_stop);
     let texts = texts.chain(format.choices.iter().map(|choice| &choice.default));
     let texts = texts.chain(format.roles.iter().flat_map(|(_, own)| own));
     let texts: Vec<WritesNode> = texts.map(|text| node(Written::Text(text.as_str().into()))).collect();

@@ -47,7 +47,7 @@ pub use rolecall_encode::{
 pub use rolecall_format::{
     CallIds, Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, FormatPart, Generation,
     Identity, Layout, LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved,
-    codec, load, shared_calls, write_reply,
+    codec, corrections, load, shared_calls, write_reply,
 };
 pub use rolecall_grammar as grammar;
 pub use rolecall_infer::infer;

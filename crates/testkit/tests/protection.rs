@@ -235,6 +235,15 @@ fn control_is_what_the_model_controls_with() {
     )]);
     let encoder = Encoder::new(&protection.clone().with_replies(&replies), Arc::clone(&tokenizer)).unwrap();
     assert!(!shown(&encoder, &prompt).contains(&"<think>".to_owned()));
+    // What a correction of the template's family reads, which the template never writes.
+    for correction in rolecall::corrections() {
+        for mark in correction.habits.call_marks.iter().chain(&correction.generation.stop) {
+            let tokenizer = load(&file(&[], &[(mark, false)], |_, _| {}), None);
+            let family = format!("{PLAIN}{{# {} #}}", correction.identity.template.join(" "));
+            assert!(!tokens(&tokenizer, &family, mark).contains(mark), "{mark} of {}", correction.name);
+            assert!(tokens(&tokenizer, PLAIN, mark).contains(mark), "{mark} is no literal");
+        }
+    }
     // All added tokens, where the caller wants that.
     let strict = Encoder::new(&protection.protecting(Protect::AllAdded), Arc::clone(&tokenizer)).unwrap();
     assert_eq!(shown(&strict, &prompt).len(), text.len());
