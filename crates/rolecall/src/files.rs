@@ -63,7 +63,8 @@ fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
     }
     let mut templates = folder.templates;
     templates.templates.iter_mut().for_each(|template| template.file = path.to_path_buf());
-    Ok(templates)
+    let folder = if beside.as_os_str().is_empty() { Path::new(".") } else { beside };
+    Ok(templates.beside(&read_files(folder, &ModelFile::OF_TEMPLATES)?.templates))
 }
 
 fn templates_of_text(path: &Path) -> Result<ModelTemplates, FileError> {
@@ -73,10 +74,11 @@ fn templates_of_text(path: &Path) -> Result<ModelTemplates, FileError> {
     let is_named = parent.file_name().is_some_and(|name| name == NAMED_TEMPLATES);
     let folder = if is_named { parent.parent().unwrap_or(Path::new("")) } else { parent };
     let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let mut templates = read_files(folder, &[ModelFile::TokenizerConfig, ModelFile::SpecialTokens])?.templates;
+    let mut templates = read_files(folder, &ModelFile::OF_TEMPLATES)?.templates;
+    let whole = templates.clone();
     templates.templates.clear();
     templates.take_file(NamedTemplate::of_file(DEFAULT, source, path));
-    Ok(templates)
+    Ok(templates.beside(&whole))
 }
 
 fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
@@ -152,4 +154,27 @@ fn read_text(path: &Path) -> Result<String, FileError> {
     let text = String::from_utf8(bytes).map_err(|error| damaged(Damage::NotText(error.utf8_error().valid_up_to())))?;
     // Some editors put a byte order mark before a text.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+
+    use super::*;
+
+    #[test]
+    fn one_template_of_a_folder_keeps_the_others_protected() {
+        let folder = std::env::temp_dir().join(format!("rolecall-templates-{}", std::process::id()));
+        fs::create_dir_all(folder.join(NAMED_TEMPLATES)).unwrap();
+        let (main, tool) = (folder.join("chat_template.jinja"), folder.join(NAMED_TEMPLATES).join("tool_use.jinja"));
+        fs::write(&main, "<|u|>{{ messages[0].content }}").unwrap();
+        fs::write(&tool, "<|tool|>{{ messages[0].content }}").unwrap();
+        let loaded = [&main, &tool].map(|path| load_templates(path).unwrap());
+        fs::remove_dir_all(&folder).unwrap();
+        for templates in loaded {
+            assert_eq!(templates.templates.len(), 1);
+            let protection = format!("{:?}", templates.protection(None));
+            assert!(protection.contains("<|tool|>") && protection.contains("<|u|>"), "{protection}");
+        }
+    }
 }

@@ -49,6 +49,8 @@ pub struct ModelTemplates {
     /// Whether the tokenizer writes the token that opens a text, where the file of the template says so.
     pub adds_bos: Option<bool>,
     config: tokens::Config,
+    /// The model's other templates: never rendered, but what they write is protected as well.
+    others: Vec<NamedTemplate>,
 }
 
 /// A chat template of a model.
@@ -88,15 +90,28 @@ impl ModelTemplates {
         Ok(templates)
     }
 
-    /// What its templates write, for an [`Encoder`](crate::Encoder); with a format, what that one writes too.
+    /// What all templates of the model write, for an [`Encoder`](crate::Encoder); with a format, what that one writes too.
+    ///
+    /// These are more than `templates` where those were loaded from one file of several.
     pub fn protection(&self, format: Option<&Format>) -> Protection {
         let protection = format.map(Protection::of_format).unwrap_or_default();
-        self.templates.iter().fold(protection, |protection, named| {
+        self.templates.iter().chain(&self.others).fold(protection, |protection, named| {
             match ChatTemplate::compile(&named.source, self.tokens.clone()) {
                 Ok(template) => protection.with_template(&named.name, &template),
                 Err(_) => protection.with_source(&named.name, &named.source),
             }
         })
+    }
+
+    /// Adds the templates of another place, such as the tokenizer's folder, to those that are protected and not rendered.
+    #[must_use]
+    pub fn beside(mut self, place: &ModelTemplates) -> ModelTemplates {
+        for other in place.templates.iter().chain(&place.others) {
+            if !self.templates.iter().chain(&self.others).any(|known| known.source == other.source) {
+                self.others.push(other.clone());
+            }
+        }
+        self
     }
 
     /// A special token's text.
