@@ -14,6 +14,9 @@ const LINE_WIDTH: usize = 100;
 /// Columns that stay before the caret where a line is cut.
 const LEAD: usize = 30;
 
+/// So many things of one kind are drawn one by one; the rest is counted.
+pub const DRAWN: usize = 20;
+
 /// Something to say about an input.
 #[derive(Debug)]
 pub struct Diagnostic<'a> {

@@ -9,11 +9,11 @@ use rolecall::template::NoChoice;
 use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
 
 use crate::batch::Problem;
-use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::locate::locate;
 use crate::refusal::Refusal;
-use crate::source::Source;
+use crate::source::{Source, Spot};
 
 #[derive(Debug)]
 pub enum Failure {
@@ -226,22 +226,32 @@ impl Failure {
     }
 }
 
-/// Every mistake of a format file, each with its place.
+/// The mistakes of a format file: the first ones with their places, and of the rest how many there are.
 pub fn diagnostics_of_format<'a>(source: &'a Source, error: &'a LoadError) -> Vec<Diagnostic<'a>> {
-    let each = error.diagnostics.iter().map(|mistake| Diagnostic {
+    let each = error.diagnostics.iter().take(DRAWN).map(|mistake| Diagnostic {
         severity: Severity::Error,
         code: mistake.code,
         message: mistake.message.clone(),
         place: Place::Span(source, mistake.span.clone()),
         help: mistake.help.iter().cloned().collect(),
     });
-    each.collect()
+    let rest = error.diagnostics.len().saturating_sub(DRAWN);
+    let counted = (rest > 0).then(|| Diagnostic {
+        severity: Severity::Error,
+        code: "bad_format",
+        message: format!("{rest} more mistakes are not shown"),
+        place: Place::Nowhere,
+        help: vec!["`--json` lists all of them as `mistakes`".into()],
+    });
+    each.chain(counted).collect()
 }
 
 /// `[{"code", "message", "line", "column", "help"?}, ..]`
 pub fn json_of_mistakes(source: &Source, error: &LoadError) -> Json {
+    let mut known = Spot::default();
     let each = error.diagnostics.iter().map(|mistake| {
-        let (line, column) = source.line_and_column(mistake.span.start);
+        known = source.spot_from(known, mistake.span.start);
+        let Spot { line, column, .. } = known;
         let mut object = object! {
             "code" => mistake.code, "message" => mistake.message.as_str(), "line" => line as i64, "column" => column as i64,
         };
@@ -347,4 +357,29 @@ fn json_of_candidates(unidentified: &Unidentified) -> Json {
         Json::Object(object! { "format" => candidate.format.as_str(), "evidence" => evidence })
     });
     Json::Array(each.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_mistakes_are_drawn_and_the_rest_is_counted() {
+        let text = "é = 1\n".repeat(1000);
+        let source = Source { name: "a.toml".into(), text };
+        let mistake = |line: usize| rolecall::Diagnostic {
+            code: "unknown_key",
+            message: String::new(),
+            span: line * 7 + 2..line * 7 + 3,
+            help: None,
+        };
+        let error = LoadError { diagnostics: [5, 3].into_iter().chain(6..1000).map(mistake).collect() };
+        let drawn = diagnostics_of_format(&source, &error);
+        assert_eq!(drawn.len(), DRAWN + 1);
+        assert_eq!(drawn[DRAWN].message, "976 more mistakes are not shown");
+        let json = json_of_mistakes(&source, &error);
+        let json = json::write(&json, &json::Layout::compact());
+        assert!(json.contains("\"line\":6,\"column\":2") && json.contains("\"line\":4,\"column\":2"), "{json}");
+        assert!(json.contains("\"line\":1000,\"column\":2"), "{json}");
+    }
 }

@@ -82,23 +82,9 @@ fn stdin_metadata() -> Option<fs::Metadata> {
     None
 }
 
-/// The files that a tokenizer is read from, and those beside it that say more of it.
+/// The files that a tokenizer's ids depend on; none where it cannot be found, which is said where it is loaded.
 pub fn tokenizer_files(path: &Path) -> Vec<PathBuf> {
-    let (folder, file) = match path.is_dir() {
-        true => (path, None),
-        false => (path.parent().unwrap_or(Path::new("")), Some(path.to_path_buf())),
-    };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let speaks_of_it = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let begins = ["tokenizer", "special_tokens", "added_tokens", "vocab", "merges", "spiece", "sentencepiece"];
-        path.is_file() && begins.iter().any(|begin| name.starts_with(begin))
-    };
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(speaks_of_it).chain(file).collect();
-    paths.sort();
-    paths.dedup();
-    paths
+    tokenizer::files_read(path).unwrap_or_default()
 }
 
 /// The .toml files of a folder.

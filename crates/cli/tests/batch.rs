@@ -226,6 +226,23 @@ fn a_run_does_not_go_on_with_something_else() {
     fs::write(folder.path("tokenizer.json"), other).unwrap();
     refused(&resume, "other_arguments");
     fs::write(folder.path("tokenizer.json"), tokenizer).unwrap();
+    // So is one with other files beside it: they say which tokens text never becomes.
+    fs::create_dir(folder.path("additional_chat_templates")).unwrap();
+    let beside = [
+        ("chat_template.jinja", "{{ messages }}"),
+        ("chat_template.json", "{}"),
+        ("additional_chat_templates/tool_use.jinja", "{{ tools }}"),
+        ("tokenizer_config.json", "{}"),
+        ("special_tokens_map.json", "{}"),
+        ("added_tokens.json", "{}"),
+        ("config.json", "{}"),
+        ("generation_config.json", "{}"),
+    ];
+    for (file, text) in beside {
+        fs::write(folder.path(file), text).unwrap();
+        refused(&resume, "other_arguments");
+        fs::remove_file(folder.path(file)).unwrap();
+    }
     fs::remove_file(&journal).unwrap();
     refused(&resume, "no_journal");
     refused(&["in.jsonl", "--output", "out.jsonl"], "interrupted_run");

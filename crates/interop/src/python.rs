@@ -143,3 +143,42 @@ fn is_name(text: &str) -> bool {
 fn mistake(code: &'static str, message: String, span: Range<usize>, help: &str) -> LoadError {
     LoadError { diagnostics: vec![Diagnostic { code, message, span, help: Some(help.to_owned()) }] }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn json_of(source: &str) -> Option<String> {
+        read(source).ok().map(|literal| literal.json)
+    }
+
+    #[test]
+    fn a_tuple_is_a_list_and_parentheses_alone_are_nothing() {
+        let cases = [
+            ("dict(A=('a', 'b'))", Some(r#"{"A":["a","b"]}"#)),
+            ("dict(A=('a', 'b',))", Some(r#"{"A":["a","b"]}"#)),
+            ("dict(A=('a',))", Some(r#"{"A":["a"]}"#)),
+            ("dict(A=())", Some(r#"{"A":[]}"#)),
+            ("dict(A=('a'))", Some(r#"{"A":"a"}"#)),
+            ("dict(A=('a' 'b'))", Some(r#"{"A":"ab"}"#)),
+            ("dict(A=(['a']))", Some(r#"{"A":["a"]}"#)),
+            ("dict(A=('a' 1))", None),
+            ("dict(A=('a',,))", None),
+            ("dict(A=(,))", None),
+        ];
+        for (source, json) in cases {
+            assert_eq!(json_of(source).as_deref(), json, "{source}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_compared_with_no_other() {
+        let entries: Vec<String> = (0..200_000).map(|number| format!("k{number}=1")).collect();
+        let source = format!("dict({})", entries.join(","));
+        let start = std::time::Instant::now();
+        assert!(json_of(&source).is_some());
+        // Comparing all with all takes minutes.
+        assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
+        assert!(json_of("dict(a=1, b=2, a=3)").is_none());
+    }
+}

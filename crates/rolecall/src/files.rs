@@ -143,6 +143,16 @@ fn read_files(path: &Path, files: &[ModelFile]) -> Result<ModelFolder, FileError
     Ok(folder)
 }
 
+/// The files that [`read_folder`] and [`load_templates`] read in a folder, those that are there.
+pub(crate) fn model_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> = ModelFile::ALL.iter().map(|file| folder.join(file.name())).collect();
+    let named = folder.join(NAMED_TEMPLATES);
+    // What is wrong with the folder is said where it is read.
+    files.extend(files_of(&named, "jinja").unwrap_or_default().into_iter().map(|file| named.join(file)));
+    files.retain(|file| file.is_file());
+    files
+}
+
 fn read_text(path: &Path) -> Result<String, FileError> {
     let damaged = |damage| FileError::Damaged { path: path.to_path_buf(), damage };
     let mut bytes = Vec::new();

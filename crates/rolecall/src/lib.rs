@@ -71,7 +71,7 @@ pub mod tokenizer {
     pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
     pub use rolecall_encode::tokenizer::*;
 
-    pub use crate::tokenizer_file::{FileKind, TokenizerFile, load, load_bytes, load_file};
+    pub use crate::tokenizer_file::{FileKind, TokenizerFile, files_read, load, load_bytes, load_file};
 }
 
 /// A chat template's layouts, read off the origins of what it writes.

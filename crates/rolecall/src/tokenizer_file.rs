@@ -17,6 +17,14 @@ const NAMES: &[&str] =
 /// Endings of files that hold a tokenizer, where none of the names is there and one file has the ending.
 const ENDINGS: [&str; 2] = ["tiktoken", "gguf"];
 
+type NamedReader = fn(&str, &[u8]) -> Result<Vec<Named>, Error>;
+/// Files beside a tokenizer that name tokens.
+const TELLING_TOKENS: [(&str, NamedReader); 3] = [
+    ("special_tokens_map.json", Named::in_tokens),
+    ("generation_config.json", Named::in_ids),
+    ("config.json", Named::in_ids),
+];
+
 /// A file that holds a tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenizerFile {
@@ -85,6 +93,19 @@ pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Err
     Ok((TokenizerFile { path, kind }, tokenizer))
 }
 
+/// The files that a tokenizer's ids depend on, those that are there: its own, and those of its folder that say which tokens are
+/// protected, which are what [`load_file`] and the model's chat templates are read from.
+pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let own = find_file(path)?;
+    let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut files = crate::files::model_files(folder);
+    files.extend(TELLING_TOKENS.iter().map(|(name, _)| folder.join(name)).filter(|file| file.is_file()));
+    files.push(folder.join(own.file_name().unwrap_or_default()));
+    files.sort();
+    files.dedup();
+    Ok(files)
+}
+
 /// The same of a file's bytes and what lies beside it: the bytes of a `tokenizer_config.json`, and tokens that other files name.
 pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
     let beside = beside.into();
@@ -115,13 +136,7 @@ fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
 /// The tokens that the other files of a model name.
 fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
     let mut named = Vec::new();
-    type Reader = fn(&str, &[u8]) -> Result<Vec<Named>, Error>;
-    let readers: [(&str, Reader); 3] = [
-        ("special_tokens_map.json", Named::in_tokens),
-        ("generation_config.json", Named::in_ids),
-        ("config.json", Named::in_ids),
-    ];
-    for (name, reader) in readers {
+    for (name, reader) in TELLING_TOKENS {
         if let Some(bytes) = read_beside(path, name)? {
             named.extend(reader(name, &bytes)?);
         }

@@ -15,7 +15,7 @@ mod rows;
 mod tally;
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::thread;
@@ -293,17 +293,27 @@ pub fn kind_of(path: &Path) -> Option<Kind> {
     }
 }
 
+/// Bytes of a file that its digest is made of. No file that is read whole is longer, and what is read of a GGUF file, whose
+/// weights may have any length, stands at its beginning.
+const DIGESTED: u64 = 512 << 20;
+
 /// A digest of files by their names, for what answers depend on.
 pub fn digest_of(files: &[impl AsRef<Path>]) -> String {
     use std::hash::Hasher;
     let mut hasher = twox_hash::XxHash64::with_seed(0);
     for path in files {
         // What cannot be read is said where it is what was asked for.
-        let Ok(bytes) = fs::read(path) else { continue };
+        let Ok(file) = fs::File::open(path) else { continue };
         let name = path.as_ref().file_name().unwrap_or_default().as_encoded_bytes();
-        for part in [name, &bytes] {
-            hasher.write_u64(part.len() as u64);
-            hasher.write(part);
+        let length = file.metadata().map_or(0, |metadata| metadata.len());
+        hasher.write_u64(name.len() as u64);
+        hasher.write(name);
+        hasher.write_u64(length);
+        let mut reader = BufReader::with_capacity(1 << 16, file.take(DIGESTED));
+        while let Ok(bytes @ [_, ..]) = reader.fill_buf() {
+            hasher.write(bytes);
+            let length = bytes.len();
+            reader.consume(length);
         }
     }
     format!("{:016x}", hasher.finish())

@@ -19,7 +19,7 @@ use std::path::Path;
 use rolecall::{Note, Prompt};
 
 use crate::args::{Chat, Verb};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{self, Diagnostic, Severity};
 use crate::exit::Exit;
 use crate::failure::{Failure, place_in_input};
 use crate::files;
@@ -49,9 +49,6 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
     files::read_text(chat.input.as_deref().unwrap_or(Path::new("-")))
 }
 
-/// So many of the things that are not in the prompt are drawn one by one.
-const DRAWN: usize = 20;
-
 /// Says which options have an unusual value, and what is not in the prompt: the first things with their places, and of the
 /// rest how many there are.
 fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
@@ -65,8 +62,8 @@ fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
             help: vec![format!("usual are {}", usual.join(", "))],
         });
     }
-    let rest = prompt.dropped.len().saturating_sub(DRAWN);
-    for dropped in prompt.dropped.iter().take(DRAWN) {
+    let rest = prompt.dropped.len().saturating_sub(diagnostic::DRAWN);
+    for dropped in prompt.dropped.iter().take(diagnostic::DRAWN) {
         output.show(&Diagnostic {
             severity: Severity::Warning,
             code: "left_out",

@@ -9,7 +9,7 @@ mod write;
 
 pub use object::Object;
 pub use parse::{ParseError, parse};
-pub use place::{Step, key_span, span};
+pub use place::{Step, child_spans, key_span, span};
 pub use spellings::spellings;
 pub use write::{Layout, escape_into, write, write_at, write_into, write_string};
 

@@ -30,6 +30,16 @@ pub fn key_span(text: &str, path: &[Step<'_>], key: &str) -> Option<Range<usize>
     Some(Scan { text }.child(&parent, &Step::Key(key))?.0)
 }
 
+/// Where the children of a list or an object stand, in their order, found in one pass: each key and its value, or each item
+/// twice.
+pub fn child_spans(text: &str, path: &[Step<'_>]) -> Vec<(Range<usize>, Range<usize>)> {
+    let mut spans = Vec::new();
+    if let Some(parent) = span(text, path) {
+        Scan { text }.each_child(&parent, &mut spans);
+    }
+    spans
+}
+
 struct Scan<'a> {
     text: &'a str,
 }
@@ -63,6 +73,28 @@ impl Scan<'_> {
             }
         }
         found
+    }
+
+    /// All children up to the first that cannot be read.
+    fn each_child(&self, parent: &Range<usize>, spans: &mut Vec<(Range<usize>, Range<usize>)>) -> Option<()> {
+        let bytes = self.text.as_bytes();
+        let open = *bytes.get(parent.start)?;
+        let mut at = self.skip_space(parent.start + 1);
+        while at < parent.end && !matches!(bytes[at], b']' | b'}') {
+            let first = self.value_at(at)?;
+            at = self.skip_space(first.end);
+            let value = match open {
+                b'[' => first.clone(),
+                b'{' => self.value_at(self.skip_space(at + 1))?,
+                _ => return None,
+            };
+            at = self.skip_space(value.end);
+            spans.push((first, value));
+            if bytes.get(at) == Some(&b',') {
+                at = self.skip_space(at + 1);
+            }
+        }
+        Some(())
     }
 
     /// The value that begins here, without a look at what is in it.

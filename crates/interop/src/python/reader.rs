@@ -1,3 +1,5 @@
+use std::collections::HashSet;
+
 use rolecall_format::LoadError;
 
 use super::{behind_space, is_name, mistake, text};
@@ -103,9 +105,7 @@ impl<'t> Reader<'t> {
         let kind = match self.rest().chars().next() {
             Some('(') => {
                 self.at += 1;
-                let inner = self.value(depth + 1)?;
-                self.closes(')')?;
-                inner.kind
+                self.parenthesized(depth)?
             }
             Some('[') => {
                 self.at += 1;
@@ -126,6 +126,32 @@ impl<'t> Reader<'t> {
             _ => return Err(self.unexpected("a value")),
         };
         Ok(Node { start, end: self.at, kind })
+    }
+
+    /// A value in parentheses, or a tuple, which is read as a list.
+    fn parenthesized(&mut self, depth: usize) -> Result<Kind, LoadError> {
+        let mut items = Vec::new();
+        let mut is_tuple = true;
+        while !self.ends(')') {
+            items.push(self.value(depth + 1)?);
+            self.skip_space();
+            // Python: it is the comma that makes a tuple.
+            is_tuple = items.len() > 1 || self.rest().starts_with(',');
+            match is_tuple {
+                true => self.separates(')')?,
+                false => {
+                    self.closes(')')?;
+                    break;
+                }
+            }
+        }
+        match items.pop() {
+            Some(only) if !is_tuple => Ok(only.kind),
+            last => {
+                items.extend(last);
+                Ok(Kind::List(items))
+            }
+        }
     }
 
     /// A word: a constant, a call of `dict`, or what stands before a string.
@@ -156,6 +182,7 @@ impl<'t> Reader<'t> {
     /// The entries of a dictionary up to its closing bracket: `KEY=value` in a call, `'KEY': value` in braces.
     fn entries(&mut self, closing: char, depth: usize) -> Result<Vec<(Node, Node)>, LoadError> {
         let mut entries: Vec<(Node, Node)> = Vec::new();
+        let mut known = HashSet::new();
         while !self.ends(closing) {
             let start = self.at;
             let (key, between) = if closing == ')' {
@@ -178,7 +205,7 @@ impl<'t> Reader<'t> {
             if !self.takes(between) {
                 return Err(self.unexpected(&format!("`{between}`")));
             }
-            if entries.iter().any(|(known, _)| spelled(known).eq(spelled(&key))) {
+            if !known.insert(spelled(&key).collect::<String>()) {
                 let message = format!("the field `{}` is there twice", spelled(&key).collect::<String>());
                 return Err(mistake("duplicate_key", message, key.start..key.end, "keep one of the two"));
             }

@@ -2,6 +2,9 @@ use std::fmt;
 
 use super::{DEFAULT, ModelTemplates, NamedTemplate, TOOL_USE};
 
+/// So many names are listed; the rest is counted.
+const LISTED: usize = 20;
+
 /// None of a model's templates is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -60,8 +63,12 @@ impl NoChoice {
             [] => "give at least one".into(),
             [only] => format!("the only one is called `{only}`"),
             several => {
-                let names: Vec<String> = several.iter().map(|name| format!("`{name}`")).collect();
-                format!("choose one by name: {}", names.join(", "))
+                let names: Vec<String> = several.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+                let rest = match several.len().saturating_sub(LISTED) {
+                    0 => String::new(),
+                    rest => format!(" and {rest} more"),
+                };
+                format!("choose one by name: {}{rest}", names.join(", "))
             }
         }
     }
@@ -80,3 +87,17 @@ impl fmt::Display for NoChoice {
 }
 
 impl std::error::Error for NoChoice {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_of_names_is_cut_and_counted() {
+        let known: Vec<String> = (0..100_000).map(|number| format!("t{number}")).collect();
+        let help = NoChoice::NoDefault { known }.help();
+        assert!(help.len() < 300 && help.ends_with("`t19` and 99980 more"), "{help}");
+        let known = vec!["a".into(), "b".into()];
+        assert_eq!(NoChoice::NoDefault { known }.help(), "choose one by name: `a`, `b`");
+    }
+}
