@@ -382,7 +382,7 @@ impl Encoders {
             return Ok(encoder);
         }
         let protection = match &asked.templates {
-            Some((templates, _)) => templates.protection(),
+            Some((templates, _)) => templates.protection(&self.beside),
             None => self.beside.protection(Some(asked.format)),
         };
         let protection = protection.protecting(self.protect);

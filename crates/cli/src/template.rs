@@ -137,15 +137,15 @@ impl Templates {
         self.choose(name, request.conversation.tools.is_some())
     }
 
-    /// What its templates write.
-    pub fn protection(&self) -> Protection {
-        self.model.protection(None)
+    /// What its templates write, and those beside the tokenizer.
+    pub fn protection(&self, beside: &ModelTemplates) -> Protection {
+        self.model.clone().beside(beside).protection(None)
     }
 
     /// A number of their texts and tokens, the same wherever they are the same.
     pub fn number(&self) -> u64 {
         static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-        *self.number.get_or_init(|| STATE.hash_one((self.made_of(), ())))
+        *self.number.get_or_init(|| STATE.hash_one((self.made_of(), format!("{:?}", self.model))))
     }
 
     /// All that its prompts depend on, in one text.

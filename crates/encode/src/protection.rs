@@ -95,9 +95,7 @@ impl Protection {
                 self.tokens.push(token.clone());
             }
         }
-        // Layouts that are inferred from it read what it writes; corrections read more.
-        let fitting = corrections().iter().filter(|correction| correction.identity.fits_template(template.source()));
-        fitting.fold(self, |protection, correction| protection.with_replies(correction))
+        self.with_corrections(template.source())
     }
 
     /// Together with a template of the model that cannot be compiled: all of its text counts.
@@ -106,7 +104,13 @@ impl Protection {
         let nodes = vec![node(Written::Text(source.into()))];
         let writes = Writes { nodes, is_complete: true };
         self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
-        self
+        self.with_corrections(source)
+    }
+
+    /// Layouts that are inferred from a template read what it writes; the corrections of its family read more.
+    fn with_corrections(self, template: &str) -> Protection {
+        let fitting = corrections().iter().filter(|correction| correction.identity.fits_template(template));
+        fitting.fold(self, Protection::with_replies)
     }
 
     /// Together with the layouts that the model's replies are read by.

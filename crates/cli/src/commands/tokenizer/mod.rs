@@ -39,7 +39,10 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     }
     let protected = match &args.template {
         Some(path) => {
-            let protection = files::load_templates(path)?.protection(None).protecting(args.protect.mode());
+            let protection = files::load_templates(path)?
+                .beside(&files::templates_beside(&file))
+                .protection(None)
+                .protecting(args.protect.mode());
             let path = args.path.display().to_string();
             let misfit = |error: rolecall_encode::Error| Failure::Misfit { tokenizer: path, error: error.into() };
             Some(Protected::new(&protection, &*tokenizer).map_err(misfit)?)
