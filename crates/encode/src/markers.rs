@@ -185,12 +185,13 @@ impl Markers {
                 self.find_in(prompt.text(), &(first.start..last.end), tokenizer, &mut found)?;
             }
         }
-        found.retain(|marker| self.markers.contains(&marker.id));
         let is_built = |marker: &&Marker| {
             let first = stretches.partition_point(|(stretch, _)| stretch.end <= marker.span.start);
             let under = stretches[first..].iter().take_while(|(stretch, _)| stretch.start < marker.span.end);
             let is_known = written.binary_search_by_key(&marker.span.start, |known| known.span.start).is_ok();
-            !is_known && under.into_iter().any(|(_, trust)| *trust == Trust::Built)
+            let is_control = self.markers.contains(&marker.id)
+                || self.foreign.contains(&marker.id) && is_composed(prompt, &marker.span);
+            !is_known && is_control && under.into_iter().any(|(_, trust)| *trust == Trust::Built)
         };
         match found.iter().find(is_built) {
             None => Ok(()),
@@ -220,6 +221,12 @@ impl Pass {
             }
         }
     }
+}
+
+/// Whether a text is more than a role alone, a number or a word: these stand for themselves.
+fn is_composed(prompt: &Prompt, span: &Range<usize>) -> bool {
+    let is_word = prompt.text()[span.clone()].chars().all(char::is_alphanumeric);
+    !is_word && prompt.segments_in(span.clone()).any(|part| part.origin.is_format())
 }
 
 /// Whether no word goes on before or behind a span.

@@ -10,6 +10,8 @@ use rolecall_render::jinja::{Writes, Written};
 
 /// Bytes that are read to find the tokens of one template; the largest known takes a hundredth.
 const MOST_WORK: usize = 1 << 25;
+/// What a place with a state of the search costs, in such bytes: it is remembered.
+const PAIR: usize = 16;
 
 /// The texts that some output holds, by their places in the list; none where what may be written is not known whole.
 pub(crate) fn spelled<'v>(
@@ -31,6 +33,7 @@ pub(crate) fn spelled<'v>(
     let mut open: Vec<(u32, StateID)> = (0..writes.nodes.len() as u32).map(|node| (node, start)).collect();
     let mut seen: HashSet<(u32, StateID)> = open.iter().copied().collect();
     while let Some((at, state)) = open.pop() {
+        search.spend(PAIR)?;
         let node = &writes.nodes[at as usize];
         let ends = match &node.written {
             Written::Nothing => vec![state],
@@ -49,6 +52,7 @@ pub(crate) fn spelled<'v>(
             },
         };
         for end in ends.into_iter().filter(|end| *end != start) {
+            search.spend(node.next.len())?;
             for next in &node.next {
                 if seen.insert((*next, end)) {
                     open.push((*next, end));
@@ -66,12 +70,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
+    fn spend(&mut self, work: usize) -> Option<()> {
+        self.work += work;
+        (self.work <= MOST_WORK).then_some(())
+    }
+
     /// Reads a text from a state on. Without `alone`, only what began before the text counts.
     fn read(&mut self, mut state: StateID, text: &str, alone: bool) -> Option<StateID> {
-        self.work += text.len() + 1;
-        if self.work > MOST_WORK {
-            return None;
-        }
+        self.spend(text.len())?;
         for (at, byte) in text.bytes().enumerate() {
             state = self.automaton.next_state(Anchored::No, state, byte);
             if self.automaton.is_match(state) {
@@ -133,6 +139,33 @@ mod tests {
             ("{% set r = m.role %}<|{{ r }}|>", "<|user|>"),
             // A value of the caller's may be empty, and what is beside it is then joined.
             ("<|{{ x }}end|>", "<|end|>"),
+            // What is added to itself, a piece at a time.
+            ("{% set e = '<|' %}{% for x in y %}{% set e = e ~ 'end' %}{% endfor %}{{ e ~ '|>' }}", "<|end|>"),
+            (
+                "{% set n = namespace(e='<') %}{% for x in '|d' %}{% set n.e = n.e ~ 'b' ~ '>' %}{% endfor %}{{ n.e }}",
+                "<b>",
+            ),
+            // Lists, dicts and what is taken out of them.
+            ("<|{{ ['end', 'x'] | first }}|>", "<|end|>"),
+            ("{% set l = ['x'] + ['end'] %}<|{{ l | last }}|>", "<|end|>"),
+            ("{% set d = {'a': {'b': 'end'}} %}<|{{ d['a']['b'] }}|>", "<|end|>"),
+            ("{% set d = {'a': ['end']} %}<|{{ d.a[0] }}|>", "<|end|>"),
+            ("{% set d = dict(a='end') %}<|{{ d.a }}|>", "<|end|>"),
+            ("{% for k, v in {'a': 'end'}.items() %}<|{{ v }}|>{% endfor %}", "<|end|>"),
+            ("{% for k, v in [('a', 'end')] %}<|{{ v }}|>{% endfor %}", "<|end|>"),
+            ("{% set a, b = x or ('<|', 'end|>') %}{{ a ~ b }}", "<|end|>"),
+            ("<|{{ x.get('a', 'end') }}|>", "<|end|>"),
+            // Format strings and macros.
+            ("{% set f = '<|%s|>' %}{{ f % 'end' }}", "<|end|>"),
+            ("{% set f = '<|{}|>' %}{{ f.format('end') }}", "<|end|>"),
+            ("{{ m('end') }}{% macro m(e) %}<|{{ e }}|>{% endmacro %}", "<|end|>"),
+            (
+                "{% macro m(e) %}{{ n(e) }}{% endmacro %}{% macro n(e) %}<|{{ e }}|>{% endmacro %}{{ m('end') }}",
+                "<|end|>",
+            ),
+            ("{% macro m() %}<|{{ caller() }}|>{% endmacro %}{% call m() %}end{% endcall %}", "<|end|>"),
+            ("<|{{ messages[0][key] }}|>", "<|user|>"),
+            ("<|{{ 'xx'.replace('x', 'end') }}|>", "<|end|>"),
             ("<|{{ x }}|>", ""),
             ("<{{ x }}>", ""),
             ("<|{{ x }} end|>", ""),

@@ -256,6 +256,28 @@ fn control_is_what_the_model_controls_with() {
 }
 
 #[test]
+fn a_token_that_a_template_puts_together_is_no_vocabulary() {
+    let added = [("<e>", false), ("<1>", false), ("--", false), ("12", false)];
+    let tokenizer = load(&file(&[], &added, |_, _| {}), None);
+    let code = |source: &str, role: &str| {
+        let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+        let message = Message::from_object(object! { "role" => role, "content" => "<e>--12" }).unwrap();
+        let options = TemplateOptions::default();
+        let prompt = render_template(&Conversation::new(vec![message]), &template, &options).unwrap();
+        let encoder = Encoder::new(&Protection::of_template("default", &template), Arc::clone(&tokenizer)).unwrap();
+        encoder.encode(&prompt).map(|_| ()).map_err(|error| error.code())
+    };
+    // None of its literals shows the token, so that a message may write it: what the template writes is refused.
+    for source in ["<{{ messages[0].role }}>", "{{ '<E>' | lower }}", "{{ '<' ~ 1 ~ '>' }}", "{{ '-' * 2 }}"] {
+        assert_eq!(code(source, "e"), Err("built_control_token"), "{source}");
+    }
+    // What stands for itself is text, as is all that a message says.
+    for (source, role) in [("{{ messages[0].role }}", "<e>"), ("{{ 12 }}", "e"), ("{{ messages[0].content }}", "e")] {
+        assert_eq!(code(source, role), Ok(()), "{source}");
+    }
+}
+
+#[test]
 fn reasons_are_told() {
     let tokenizer = load(&file(&["<e>"], &[("<s>", true), ("<t>", false)], |_, _| {}), Some(r#"{"eos_token": "<e>"}"#));
     let (protection, _) = said("<t>", "");

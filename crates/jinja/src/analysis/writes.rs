@@ -3,7 +3,7 @@
 //! Every literal is in it, printed or only compared. A value that is not the template's own may be anything, nothing too, so that
 //! it is an empty node; what stands before it and behind it may then meet.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::limits::Limits;
 use crate::parser::ast::{Args, BinaryOp, Expr, ExprKind, NameId, Stmt, StmtKind, Target, Tree};
@@ -11,6 +11,8 @@ use crate::parser::{Parsed, parse};
 
 /// Nodes of one graph; the largest known template has a twentieth.
 const MOST_NODES: usize = 1 << 17;
+/// Format strings that one expression may be.
+const MOST_STRINGS: usize = 64;
 /// Variables that are put in for each other.
 const DEEPEST: usize = 24;
 
@@ -61,6 +63,7 @@ pub(crate) fn writes(source: &str, limits: &Limits) -> Parsed<Writes> {
     for text in tree.literals.texts() {
         builder.text(text);
     }
+    builder.find_macros(&tree.body);
     builder.learn(&tree.body);
     builder.body(&tree.body);
     for chain in std::mem::take(&mut builder.chains) {
@@ -78,6 +81,8 @@ enum Value<'t> {
     Of(&'t Expr),
     /// An item of a list or a value of a dict.
     In(&'t Expr),
+    /// Any text in it, however deep.
+    Within(&'t Expr),
     Block(&'t [Stmt]),
 }
 
@@ -95,8 +100,16 @@ struct Builder<'t> {
     macros: HashMap<NameId, (&'t [NameId], &'t [Stmt])>,
     /// Texts that are put together somewhere.
     chains: Vec<&'t Expr>,
-    /// What is being put in.
-    open: Vec<Name>,
+    /// What is being put in, whole or an item of it, and where.
+    open: Vec<(Name, Use, Part)>,
+    /// The bodies of `call` blocks, which `caller()` writes.
+    bodies: Vec<&'t [Stmt]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Whole,
+    Item,
 }
 
 impl<'t> Builder<'t> {
@@ -108,6 +121,7 @@ impl<'t> Builder<'t> {
             macros: HashMap::new(),
             chains: Vec::new(),
             open: Vec::new(),
+            bodies: Vec::new(),
         }
     }
 
@@ -265,27 +279,30 @@ impl<'t> Builder<'t> {
             },
             ExprKind::Item(node, index) => match index.kind {
                 ExprKind::Str(id) if self.tree.literals.text(id) == Some("role") => self.one(Written::Role),
-                _ => self.items(node),
+                _ if matches!(index.kind, ExprKind::Str(_) | ExprKind::Int(_)) || self.is_own(node) => self.items(node),
+                // Of a message, a key that is put together may be any key.
+                _ => {
+                    let parts = vec![self.items(node), self.one(Written::Role)];
+                    self.either(parts)
+                }
             },
             ExprKind::Slice(node, _) => self.value(node),
-            ExprKind::Binary(BinaryOp::Mod, left, right) => match left.kind {
-                ExprKind::Str(id) => {
-                    let values = self.values_of(right);
-                    self.filled(id, '%', &values)
-                }
-                _ => self.nothing(),
-            },
+            ExprKind::Binary(BinaryOp::Mod, left, right) => {
+                let values = self.values_of(right);
+                self.filled_all(left, '%', &values)
+            }
             ExprKind::Filter(Some(subject), name, args) => match (self.name(*name), &subject.kind) {
                 ("join", _) => self.joined(subject, args.positional.first()),
-                ("format", ExprKind::Str(id)) => {
+                ("format", _) => {
                     let values: Vec<&Expr> = args.expressions().collect();
-                    self.filled(*id, '%', &values)
+                    self.filled_all(subject, '%', &values)
                 }
                 ("default" | "d", _) => {
                     let mut parts = vec![self.value(subject)];
                     parts.extend(args.positional.first().map(|other| self.value(other)));
                     self.either(parts)
                 }
+                ("first" | "last" | "random" | "min" | "max", _) => self.items(subject),
                 _ => self.value(subject),
             },
             ExprKind::Call(callee, args) => self.call(callee, args),
@@ -310,7 +327,12 @@ impl<'t> Builder<'t> {
     fn call(&mut self, callee: &'t Expr, args: &'t Args) -> Part {
         match &callee.kind {
             ExprKind::Name(name) => match self.macros.get(name).copied() {
-                Some((_, body)) => self.inside(Name::Variable(*name), |builder| builder.body(body)),
+                Some((_, body)) => self.inside(Name::Variable(*name), Use::Whole, |builder| builder.body(body)),
+                None if self.name(*name) == "caller" => self.inside(Name::Variable(*name), Use::Whole, |builder| {
+                    let bodies = builder.bodies.clone();
+                    let parts = bodies.into_iter().map(|body| builder.body(body)).collect();
+                    builder.either(parts)
+                }),
                 None => self.nothing(),
             },
             ExprKind::Attribute(node, method) => match (self.name(*method), &node.kind) {
@@ -318,11 +340,21 @@ impl<'t> Builder<'t> {
                     Some(list) => self.joined(list, Some(node)),
                     None => self.nothing(),
                 },
-                ("format", ExprKind::Str(id)) => {
+                ("format", _) => {
                     let values: Vec<&Expr> = args.expressions().collect();
-                    self.filled(*id, '{', &values)
+                    self.filled_all(node, '{', &values)
                 }
-                ("get", _) => self.items(node),
+                ("get" | "pop", _) => {
+                    let mut parts = vec![self.items(node)];
+                    parts.extend(args.positional.iter().skip(1).map(|other| self.value(other)));
+                    self.either(parts)
+                }
+                ("replace", _) => {
+                    let mut parts = vec![self.value(node)];
+                    parts.extend(args.positional.iter().skip(1).map(|by| self.value(by)));
+                    let either = self.either(parts);
+                    self.repeated(either)
+                }
                 _ => self.value(node),
             },
             _ => self.nothing(),
@@ -337,12 +369,13 @@ impl<'t> Builder<'t> {
                 Name::Attribute(..) => self.nothing(),
             };
         };
-        self.inside(name, |builder| {
+        self.inside(name, Use::Whole, |builder| {
             let parts = values
                 .iter()
                 .map(|value| match value {
                     Value::Of(expr) => builder.value(expr),
                     Value::In(expr) => builder.items(expr),
+                    Value::Within(expr) => builder.within(expr),
                     Value::Block(body) => builder.body(body),
                 })
                 .collect();
@@ -350,36 +383,109 @@ impl<'t> Builder<'t> {
         })
     }
 
-    fn inside(&mut self, name: Name, part: impl FnOnce(&mut Self) -> Part) -> Part {
-        if self.open.contains(&name) || self.open.len() >= DEEPEST {
+    /// Puts something in, which may hold itself: a variable that a text is added to again and again.
+    fn inside(&mut self, name: Name, way: Use, part: impl FnOnce(&mut Self) -> Part) -> Part {
+        if let Some((.., whole)) = self.open.iter().find(|(open, same, _)| *open == name && *same == way) {
+            return *whole;
+        }
+        if self.open.len() >= DEEPEST {
             return self.nothing();
         }
-        self.open.push(name);
+        let (first, last) = (self.add(Written::Nothing), self.add(Written::Nothing));
+        self.open.push((name, way, (first, last)));
         let part = part(self);
         self.open.pop();
-        part
+        self.link(first, part.0);
+        self.link(part.1, last);
+        (first, last)
+    }
+
+    /// Whether it is a list or a dict that the template writes.
+    fn is_own(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Dict(_) => true,
+            ExprKind::Name(name) => self.values.get(&Name::Variable(*name)).is_some_and(|values| {
+                let is_own = |value: &Value<'_>| match value {
+                    Value::Of(expr) => matches!(expr.kind, ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Dict(_)),
+                    _ => false,
+                };
+                values.iter().all(is_own)
+            }),
+            _ => false,
+        }
     }
 
     /// What an item of a list, or a value of a dict, may be.
     fn items(&mut self, expr: &'t Expr) -> Part {
-        let parts: Vec<Part> = match &expr.kind {
-            ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().map(|item| self.value(item)).collect(),
-            ExprKind::Dict(entries) => entries.iter().map(|(_, value)| self.value(value)).collect(),
-            ExprKind::Name(name) => {
-                let name = Name::Variable(*name);
-                let Some(values) = self.values.get(&name).cloned() else { return self.nothing() };
-                return self.inside(name, |builder| {
-                    let mut parts = Vec::new();
-                    for value in &values {
-                        if let Value::Of(expr) = value {
-                            parts.push(builder.items(expr));
-                        }
-                    }
-                    builder.either(parts)
-                });
+        let ExprKind::Name(name) = &expr.kind else { return self.items_of(vec![Value::Of(expr)]) };
+        let name = Name::Variable(*name);
+        match self.values.get(&name).cloned() {
+            Some(values) => self.inside(name, Use::Item, |builder| builder.items_of(values)),
+            None => self.nothing(),
+        }
+    }
+
+    fn items_of(&mut self, values: Vec<Value<'t>>) -> Part {
+        let mut parts = Vec::new();
+        for value in values {
+            match value {
+                Value::Of(Expr { kind: ExprKind::List(items) | ExprKind::Tuple(items), .. }) => {
+                    parts.extend(items.iter().map(|item| self.value(item)));
+                }
+                Value::Of(Expr { kind: ExprKind::Dict(entries), .. }) => {
+                    parts.extend(entries.iter().map(|(_, value)| self.value(value)));
+                }
+                Value::Of(expr) | Value::In(expr) | Value::Within(expr) => parts.push(self.within(expr)),
+                Value::Block(_) => {}
             }
-            _ => return self.nothing(),
-        };
+        }
+        self.either(parts)
+    }
+
+    /// Any text in a list, a dict or what makes one, however deep.
+    fn within(&mut self, expr: &'t Expr) -> Part {
+        let (mut texts, mut seen) = (Vec::new(), HashSet::new());
+        let mut open = vec![expr];
+        while let Some(expr) = open.pop() {
+            let mut variable = |name: Name, open: &mut Vec<&'t Expr>| {
+                if seen.insert(name) {
+                    open.extend(self.values.get(&name).into_iter().flatten().filter_map(|value| match value {
+                        Value::Of(expr) | Value::In(expr) | Value::Within(expr) => Some(*expr),
+                        Value::Block(_) => None,
+                    }));
+                }
+            };
+            match &expr.kind {
+                ExprKind::Str(id) => texts.push(*id),
+                ExprKind::List(items)
+                | ExprKind::Tuple(items)
+                | ExprKind::Sum(items)
+                | ExprKind::Concat(items)
+                | ExprKind::And(items)
+                | ExprKind::Or(items) => open.extend(items),
+                ExprKind::Dict(entries) => open.extend(entries.iter().flat_map(|(key, value)| [key, value])),
+                ExprKind::Conditional(parts) => open.extend([Some(&parts.1), parts.2.as_ref()].into_iter().flatten()),
+                ExprKind::Attribute(node, name) => {
+                    open.push(node);
+                    if let ExprKind::Name(space) = &node.kind {
+                        variable(Name::Attribute(*space, *name), &mut open);
+                    }
+                }
+                ExprKind::Item(node, _) | ExprKind::Slice(node, _) | ExprKind::Filter(Some(node), ..) => {
+                    open.push(node)
+                }
+                ExprKind::Call(callee, args) => match &callee.kind {
+                    ExprKind::Name(name) if self.name(*name) == "dict" => open.extend(args.expressions()),
+                    ExprKind::Attribute(node, _) => open.push(node),
+                    _ => {}
+                },
+                ExprKind::Name(name) => variable(Name::Variable(*name), &mut open),
+                _ => {}
+            }
+        }
+        texts.sort_unstable();
+        texts.dedup();
+        let parts = texts.into_iter().map(|id| self.literal(id)).collect();
         self.either(parts)
     }
 
@@ -417,6 +523,32 @@ impl<'t> Builder<'t> {
         }
     }
 
+    /// A format string with values put into its holes, wherever the string is set.
+    fn filled_all(&mut self, string: &'t Expr, sign: char, values: &[&'t Expr]) -> Part {
+        let mut strings = Vec::new();
+        self.strings_of(string, 0, &mut strings);
+        let parts = strings.into_iter().map(|id| self.filled(id, sign, values)).collect();
+        self.either(parts)
+    }
+
+    fn strings_of(&self, expr: &'t Expr, depth: usize, found: &mut Vec<u32>) {
+        match &expr.kind {
+            ExprKind::Str(id) => found.push(*id),
+            ExprKind::Name(name) if depth < DEEPEST && found.len() < MOST_STRINGS => {
+                for value in self.values.get(&Name::Variable(*name)).into_iter().flatten() {
+                    if let Value::Of(expr) | Value::In(expr) | Value::Within(expr) = value {
+                        self.strings_of(expr, depth + 1, found);
+                    }
+                }
+            }
+            // What a format string is made of is taken as it is.
+            _ if depth < DEEPEST && found.len() < MOST_STRINGS => {
+                expr.kind.for_each_child(&mut |child| self.strings_of(child, depth + 1, found));
+            }
+            _ => {}
+        }
+    }
+
     /// A literal with values put into its holes, which `%s` or `{}` are.
     fn filled(&mut self, id: u32, sign: char, values: &[&'t Expr]) -> Part {
         let text = self.tree.literals.text(id).unwrap_or_default();
@@ -441,7 +573,38 @@ impl<'t> Builder<'t> {
         self.row(row)
     }
 
-    /// Reads what variables and macros are, all over the template.
+    /// Reads which macros there are: one may be called above the place where it is written.
+    fn find_macros(&mut self, body: &'t [Stmt]) {
+        for stmt in body {
+            match &stmt.kind {
+                StmtKind::Macro { name, signature, body } => {
+                    self.macros.insert(*name, (&signature.params, body));
+                    self.find_macros(body);
+                }
+                StmtKind::If { branches, otherwise } => {
+                    branches.iter().for_each(|(_, body)| self.find_macros(body));
+                    self.find_macros(otherwise);
+                }
+                StmtKind::For(parts) => {
+                    self.find_macros(&parts.body);
+                    self.find_macros(&parts.otherwise);
+                }
+                StmtKind::CallBlock { body, .. } => {
+                    self.bodies.push(body);
+                    self.find_macros(body);
+                }
+                StmtKind::SetBlock { body, .. }
+                | StmtKind::FilterBlock { body, .. }
+                | StmtKind::With { body, .. }
+                | StmtKind::Generation(body)
+                | StmtKind::Block { body, .. }
+                | StmtKind::Scope(body) => self.find_macros(body),
+                _ => {}
+            }
+        }
+    }
+
+    /// Reads what variables are, all over the template.
     fn learn(&mut self, body: &'t [Stmt]) {
         for stmt in body {
             match &stmt.kind {
@@ -469,8 +632,7 @@ impl<'t> Builder<'t> {
                     self.assign(target, Value::Block(body));
                     self.learn(body);
                 }
-                StmtKind::Macro { name, signature, body } => {
-                    self.macros.insert(*name, (&signature.params, body));
+                StmtKind::Macro { signature, body, .. } => {
                     let defaults = signature.params.iter().rev().zip(signature.defaults.iter().rev());
                     for (param, value) in defaults {
                         self.values.entry(Name::Variable(*param)).or_default().push(Value::Of(value));
@@ -539,10 +701,9 @@ impl<'t> Builder<'t> {
                         self.assign(target, Value::Of(value));
                     }
                 } else {
+                    let (Value::Of(expr) | Value::In(expr) | Value::Within(expr)) = value else { return };
                     for target in targets {
-                        if let Target::Name(name, _) = target {
-                            self.values.entry(Name::Variable(*name)).or_default();
-                        }
+                        self.assign(target, Value::Within(expr));
                     }
                 }
             }
