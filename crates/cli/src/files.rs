@@ -180,10 +180,11 @@ pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
         templates.templates.push(NamedTemplate::of_file("default", source.text, source.name));
         return Ok(templates);
     }
-    template::load(path).map_err(|error| match unreadable(error) {
-        Ok(failure) => failure,
-        Err(error) => Failure::TemplateFile(error),
-    })
+    template::load(path).map_err(in_template)
+}
+
+fn in_template(error: FileError) -> Failure {
+    unreadable(error).unwrap_or_else(Failure::TemplateFile)
 }
 
 /// The tokenizer of a file or folder.
@@ -204,11 +205,15 @@ pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokeni
     })
 }
 
-/// The chat templates of a tokenizer's model; none where there are none. What is wrong with them `rolecall template` says.
-pub fn templates_beside(file: &TokenizerFile) -> ModelTemplates {
+/// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged
+/// files are an error.
+pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, Failure> {
     let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let is_gguf = file.kind == tokenizer::FileKind::Gguf;
-    template::load(if is_gguf { &file.path } else { folder }).unwrap_or_default()
+    match template::load(if is_gguf { &file.path } else { folder }) {
+        Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
+        loaded => loaded.map_err(in_template),
+    }
 }
 
 /// The model of a name or a folder, with what the folder's files say.

@@ -326,7 +326,7 @@ impl Encoders {
         max_length: Option<usize>,
     ) -> Result<Encoders, Failure> {
         let (file, tokenizer) = files::load_tokenizer_file(path)?;
-        let beside = files::templates_beside(&file);
+        let beside = files::templates_beside(&file)?;
         let path = path.display().to_string();
         let tokenizer = Arc::from(tokenizer);
         Ok(Encoders { path, tokenizer, reference, protect, beside, max_length, encoders: RwLock::default() })

@@ -40,7 +40,7 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     let protected = match &args.template {
         Some(path) => {
             let protection = files::load_templates(path)?
-                .beside(&files::templates_beside(&file))
+                .beside(&files::templates_beside(&file)?)
                 .protection(None)
                 .protecting(args.protect.mode());
             let path = args.path.display().to_string();
@@ -73,7 +73,7 @@ struct Beside {
 
 /// None where there are none; what is wrong with them `rolecall template` says.
 fn templates_beside(file: &TokenizerFile) -> Option<Beside> {
-    let model = files::templates_beside(file);
+    let model = files::templates_beside(file).unwrap_or_default();
     if model.templates.is_empty() {
         return None;
     }
