@@ -103,6 +103,13 @@ pub enum Error {
         /// The steps that there were for all of them.
         steps: u64,
     },
+    /// The format prints JSON in indented lines, and what is nested so deep would be spaces for the most part.
+    Indentation {
+        /// What is too much, with all that is printed before it.
+        place: Place,
+        /// The bytes of line breaks and spaces that a prompt may have for it.
+        most: usize,
+    },
     /// Nothing of the conversation carries loss.
     NoLoss,
     /// There is nothing to continue in the last message.
@@ -128,6 +135,7 @@ impl Error {
             Error::Gap { .. } => "gap",
             Error::Template { error, .. } => error.kind().code(),
             Error::Probes { .. } => "limit-probes",
+            Error::Indentation { .. } => "too_much_indentation",
             Error::NoLoss => "no_loss",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
@@ -138,7 +146,7 @@ impl Error {
         match self {
             Error::UnknownRole { message, .. } => Some(Place::message(*message, "role")),
             Error::Rule { message, .. } => Some(Place::message(*message, "")),
-            Error::NoPlace { place, .. } => Some(place.clone()),
+            Error::NoPlace { place, .. } | Error::Indentation { place, .. } => Some(place.clone()),
             Error::BadRawOutput { message, .. }
             | Error::NothingToContinue { message, .. }
             | Error::Gap { message, .. } => Some(Place::message(*message, "content")),
@@ -165,6 +173,7 @@ impl Error {
             Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
             Error::Template { error, .. } => template_help(error.kind()).to_owned(),
             Error::Probes { .. } => "use a template that does less for each conversation, or name a format".into(),
+            Error::Indentation { .. } => "nest the schema or the arguments less deep".into(),
             Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
@@ -216,6 +225,9 @@ impl fmt::Display for Error {
             Error::Template { error, message: None } => write!(f, "{error}"),
             Error::Probes { steps } => {
                 write!(f, "trying the template out takes more than {steps} steps over all conversations")
+            }
+            Error::Indentation { place, most } => {
+                write!(f, "{place}: indenting it takes more than {most} bytes of spaces and line breaks in one prompt")
             }
             Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),

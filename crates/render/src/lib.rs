@@ -52,5 +52,5 @@ pub fn render(conversation: &Conversation, format: &Format, options: &Options) -
     let chosen = options::choose(conversation, format, options)?;
     order::check(conversation, format, options.rules)?;
     let plan = plan::plan_turns(conversation, format, options.rules, &chosen)?;
-    Ok(write::write_prompt(plan, format, options.bos, &chosen))
+    write::write_prompt(plan, format, options.bos, &chosen)
 }

@@ -106,6 +106,13 @@ pub(crate) struct Offer<'a> {
     pub message: Option<usize>,
 }
 
+impl Offer<'_> {
+    /// Where one of the tools stands.
+    pub fn place(&self, tool: usize) -> Place {
+        Place { message: self.message, field: format!("tools[{tool}]") }
+    }
+}
+
 pub(crate) fn plan_turns<'a>(
     conversation: &'a Conversation,
     format: &'a Format,

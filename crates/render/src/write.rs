@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use rolecall_conversation::{Call, Content, Message, Part, json};
-use rolecall_format::codec::is_python_space;
+use rolecall_conversation::{Call, Content, Json, Message, Part, Place, json};
+use rolecall_format::codec::{JsonStyle, is_python_space};
 use rolecall_format::{Codec, ControlId, Field, Format, Generation, Op, Slot, Step, sources};
 use rolecall_text::{Source, Text};
 
@@ -21,9 +21,13 @@ use crate::call_ids::Renamed;
 use crate::options::Chosen;
 use crate::origin::Origins;
 use crate::plan::{Offer, Plan, Turn, What};
-use crate::{Bos, Origin, Prompt, prompt};
+use crate::{Bos, Error, Origin, Prompt, prompt};
 
-pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Prompt {
+/// Bytes of line breaks and spaces that indent the JSON of one prompt. Lists inside lists, 200 deep, take a thousand for each
+/// byte of theirs.
+const MOST_INDENTATION: usize = 16 << 20;
+
+pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Result<Prompt, Error> {
     let mut writer = Writer {
         format,
         bos,
@@ -37,6 +41,8 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         asked: &plan.asked,
         renamed: Renamed::of(plan.messages, &format.rules.call_ids),
         turns: Vec::with_capacity(plan.turns.len()),
+        indentation: 0,
+        refused: None,
     };
     let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
     for turn in &plan.turns {
@@ -49,6 +55,9 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
             break;
         }
     }
+    if let Some(error) = writer.refused {
+        return Err(error);
+    }
     let length = text.len();
     let generation = match plan.infills {
         true => Arc::new(Generation { stop: format.generation.infill_stop.clone(), ..(*format.generation).clone() }),
@@ -60,7 +69,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
     turns.reverse();
     turns.retain(|turn| std::mem::replace(&mut next, turn.start) > turn.start || turn.is_reply());
     turns.reverse();
-    Prompt {
+    Ok(Prompt {
         template: None,
         turns,
         text,
@@ -71,7 +80,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         unusual: chosen.unusual(format),
         open: plan.open,
         generated: Vec::new(),
-    }
+    })
 }
 
 struct Writer<'a> {
@@ -91,9 +100,23 @@ struct Writer<'a> {
     /// Ids of calls that are not as the format wants them.
     renamed: Renamed,
     turns: Vec<prompt::Turn>,
+    /// Bytes that have indented JSON so far.
+    indentation: usize,
+    /// What cannot be printed.
+    refused: Option<Error>,
 }
 
 impl<'a> Writer<'a> {
+    /// Whether a value may be printed: it is not, if all that was printed has been indented too far.
+    fn may_indent(&mut self, style: &JsonStyle, value: &Json, levels: usize, place: impl FnOnce() -> Place) -> bool {
+        self.indentation = self.indentation.saturating_add(style.indentation(value, levels));
+        let may = self.indentation <= MOST_INDENTATION;
+        if !may && self.refused.is_none() {
+            self.refused = Some(Error::Indentation { place: place(), most: MOST_INDENTATION });
+        }
+        may
+    }
+
     #[inline]
     fn begin(&mut self, slot: Slot, message: Option<usize>, out: &Text) {
         self.turns.push(prompt::Turn { start: out.len(), slot, message });

@@ -119,3 +119,40 @@ fn mistakes_of_a_file_are_joined_and_nothing_stands_before_the_first() {
     let messages: Vec<&str> = error.diagnostics.iter().map(|mistake| mistake.message.as_str()).collect();
     assert_eq!(error.to_string(), messages.join("; "));
 }
+
+#[test]
+fn indentation_has_an_end() {
+    let tools = r#"tools = "<|im|>tools\n{functions:json(indent=4)}</s>\n""#;
+    let calls = r#"call = "{name}({arguments:json(indent=4)})""#;
+    let source = TINY.replace("tool      =", &format!("{tools}\n{calls}\ntool      ="));
+    let source = source.replace("im|>assistant\\n{content}</s>", "im|>assistant\\n{content}<call>{calls}</s>");
+    let format = load(&source).unwrap_or_else(|error| panic!("{source}\n{error}"));
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    let deep = nested(180);
+    let render_json = |text: &str| {
+        render(&Conversation::from_json(json::parse(text).unwrap()).unwrap(), &format, &Options::default())
+    };
+    let with_tools = |count: usize| {
+        let tool = format!(r#"{{"type":"function","function":{{"name":"f","parameters":{{"x":{deep}}}}}}}"#);
+        let tools = vec![tool; count].join(",");
+        render_json(&format!(r#"{{"messages":[{{"role":"user","content":"x"}}],"tools":[{tools}]}}"#))
+    };
+    let with_calls = |count: usize, as_text: bool| {
+        let arguments = format!(r#"{{"x":{deep}}}"#);
+        let arguments = if as_text { format!("\"{}\"", arguments.replace('"', "\\\"")) } else { arguments };
+        let call = format!(r#"{{"type":"function","function":{{"name":"f","arguments":{arguments}}}}}"#);
+        let calls = vec![call; count].join(",");
+        let user = r#"{"role":"user","content":"x"}"#;
+        render_json(&format!(r#"{{"messages":[{user},{{"role":"assistant","content":"","tool_calls":[{calls}]}}]}}"#))
+    };
+    assert!(with_tools(100).unwrap().text().len() > 10 << 20);
+    let error = with_tools(200).unwrap_err();
+    assert_eq!(error.code(), "too_much_indentation");
+    assert!(error.place().is_some_and(|place| place.field.starts_with("tools[1")), "{error}");
+    for as_text in [true, false] {
+        assert!(with_calls(100, as_text).unwrap().text().len() > 10 << 20);
+        let error = with_calls(200, as_text).unwrap_err();
+        assert_eq!(error.code(), "too_much_indentation");
+        assert!(error.to_string().starts_with("message 1, tool_calls[1"), "{error}");
+    }
+}

@@ -46,6 +46,33 @@ pub fn write_at(value: &Json, layout: &Layout, level: usize) -> String {
     text
 }
 
+/// The bytes of line breaks and spaces that an indented text of the value has, so many levels deep: of lists inside lists
+/// these can be most of it.
+///
+/// ```
+/// use rolecall_conversation::json::{Layout, indentation, parse, write, write_at};
+/// let value = parse(r#"[[1, 2], {"a": []}]"#)?;
+/// let (indented, plain) = (write_at(&value, &Layout::indented(4), 1), write(&value, &Layout::default()));
+/// // The plain text has a space behind each comma, which stands before a line break in the other.
+/// assert_eq!(indentation(&value, &Layout::indented(4), 1), indented.len() - plain.len() + 2);
+/// # Ok::<(), rolecall_conversation::json::ParseError>(())
+/// ```
+pub fn indentation(value: &Json, layout: &Layout, level: usize) -> usize {
+    let Some(spaces) = layout.indent else { return 0 };
+    // A line for each item, and one for what closes them.
+    let lines = |count: usize| count * (1 + spaces * (level + 1)) + 1 + spaces * level;
+    match value {
+        Json::Array(items) if !items.is_empty() => {
+            lines(items.len()) + items.iter().map(|item| indentation(item, layout, level + 1)).sum::<usize>()
+        }
+        Json::Object(object) if !object.is_empty() => {
+            let inner = object.iter().map(|(_, item)| indentation(item, layout, level + 1));
+            lines(object.len()) + inner.sum::<usize>()
+        }
+        _ => 0,
+    }
+}
+
 /// Writes the value behind a text.
 ///
 /// ```

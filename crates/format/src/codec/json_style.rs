@@ -80,6 +80,11 @@ impl JsonStyle {
         json::write_at(sorted.as_ref().unwrap_or(value), &self.layout(), self.level + levels)
     }
 
+    /// The bytes of line breaks and spaces that [`JsonStyle::print_deeper`] would print to indent the value.
+    pub fn indentation(&self, value: &Json, levels: usize) -> usize {
+        json::indentation(value, &self.layout(), self.level + levels)
+    }
+
     /// A call's arguments as text. In the plain style those that came as text stay that very text.
     pub fn print_arguments(&self, arguments: Arguments<'_>) -> String {
         match arguments {

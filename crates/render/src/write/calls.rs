@@ -51,6 +51,12 @@ impl Writer<'_> {
         }
         let source = self.call_source(scene, at, "function.arguments");
         match codec {
+            Codec::Json(style) if style.indent.is_some() => {
+                let value = Json::Object(object_of(arguments).into_owned());
+                if self.may_indent(style, &value, 0, || scene.arguments_place(at)) {
+                    out.push(&style.print(&value), source);
+                }
+            }
             Codec::Json(style) => out.push(&style.print_arguments(arguments), source),
             Codec::JsonString => {
                 let mut quoted = String::new();
@@ -89,7 +95,11 @@ impl Writer<'_> {
         let (Some((at, _)), Some((key, value))) = (scene.call, scene.argument) else { return };
         let source = self.call_source(scene, at, &format!("function.arguments.{key}"));
         match codec {
-            Codec::Json(style) => out.push(&style.print(value), source),
+            Codec::Json(style) => {
+                if self.may_indent(style, value, 0, || scene.arguments_place(at)) {
+                    out.push(&style.print(value), source);
+                }
+            }
             Codec::Python => out.push(&literal::repr(value), source),
             Codec::Mixed => out.push(&literal::print_mixed(value), source),
             Codec::Objects => out.push(&literal::print_objects(value), source),

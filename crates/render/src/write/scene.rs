@@ -1,4 +1,4 @@
-use rolecall_conversation::{Call, Json, Message, Part, Tool};
+use rolecall_conversation::{Call, Json, Message, Part, Place, Tool};
 
 use crate::plan::{Offer, SystemText, Turn, What};
 
@@ -43,6 +43,12 @@ impl<'a> Scene<'a> {
             What::Message(_, _, folded) => folded,
             _ => None,
         }
+    }
+
+    /// Where the arguments of a call stand.
+    pub fn arguments_place(&self, call: usize) -> Place {
+        let message = self.message().map_or(0, |(index, _)| index);
+        Place::message(message, format!("tool_calls[{call}].function.arguments"))
     }
 
     pub fn offer(&self) -> Option<Offer<'a>> {

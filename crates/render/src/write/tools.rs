@@ -34,6 +34,9 @@ impl Writer<'_> {
             out.push(if written == 0 { &open } else { &between }, sources::FORMAT);
             let source = self.tool_source(offer, at);
             let value = self.described(tool_value(field == Field::Tools, tool), scene);
+            if !self.may_indent(style, &value, 1, || offer.place(at)) {
+                return;
+            }
             out.push(&style.print_deeper(&value, 1), source);
             written += 1;
         }
@@ -44,7 +47,9 @@ impl Writer<'_> {
         if let (Some((at, tool)), Some(offer), Codec::Json(style)) = (scene.tool, scene.offer(), codec) {
             let source = self.tool_source(offer, at);
             let value = self.described(tool_value(field == Field::Tool, tool), scene);
-            out.push(&style.print(&value), source);
+            if self.may_indent(style, &value, 0, || offer.place(at)) {
+                out.push(&style.print(&value), source);
+            }
         }
     }
 
