@@ -156,3 +156,15 @@ fn indentation_has_an_end() {
         assert!(error.to_string().starts_with("message 1, tool_calls[1"), "{error}");
     }
 }
+
+#[test]
+fn what_is_cut_off_was_not_generated() {
+    let source = "u{% generation %}abcdef{% endgeneration %}z{% generation %}gh{% endgeneration %}";
+    let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+    let conversation = Conversation::new(vec![Message::user("x")]);
+    let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
+    assert_eq!(prompt.generated, [1..7, 8..10]);
+    for (end, left) in [(10, vec![1..7, 8..10]), (8, vec![1..7]), (4, std::iter::once(1..4).collect()), (1, vec![])] {
+        assert_eq!(prompt.up_to(end).unwrap().generated, left, "{end}");
+    }
+}
