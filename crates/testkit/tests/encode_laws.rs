@@ -308,7 +308,9 @@ fn the_opening_token_is_there_once() {
         let prompt = render_template(&conversation, &template, &TemplateOptions::default()).unwrap();
         let encoded = encoder.encode(&prompt).unwrap();
         let notes: Vec<&str> = encoded.notes.iter().map(Note::code).collect();
-        assert_eq!(encoder.encode_reference(&prompt).unwrap().ids(), encoded.ids(), "{source}");
+        let reference = encoder.encode_reference(&prompt).unwrap();
+        assert_eq!(reference.ids(), encoded.ids(), "{source}");
+        assert_eq!(reference.notes.iter().map(Note::code).collect::<Vec<_>>(), notes, "{source}");
         (encoded.ids(), notes)
     };
     let (never, missing) = (AddSpecial::Never, AddSpecial::Missing);
@@ -319,6 +321,8 @@ fn the_opening_token_is_there_once() {
     assert_eq!(ids(body, true, never, true), (vec![0], vec!["no_bos"]));
     assert_eq!(ids(body, true, missing, true), (vec![2, 0], vec![]));
     assert_eq!(ids(body, false, missing, true), (vec![0], vec![]));
+    // A prompt of nothing is opened, too.
+    assert_eq!(ids("", true, missing, true), (vec![2], vec![]));
     // White space before it does not hide it.
     assert_eq!(ids(&format!("{{{{ '\\n' }}}}{with}"), true, missing, true), (vec![1, 2, 0], vec![]));
     assert_eq!(ids(&format!("<s>{with}"), true, missing, true), (vec![2, 2, 0], vec!["two_bos"]));

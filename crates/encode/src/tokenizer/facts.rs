@@ -161,6 +161,13 @@ mod tests {
         let unique: std::collections::HashSet<_> = names.iter().collect();
         assert!(names.len() > 50 && unique.len() == names.len());
         assert!(facts.list("ranks").all(|entry| text(entry, "source").is_some()));
+        for entry in facts.list("ranks") {
+            let (Some(count), Some(last)) = (number(entry, "count"), text(entry, "last")) else { continue };
+            assert!(
+                known_ranks(count as usize, last, None).is_some()
+                    && known_ranks(count as usize + 1, last, None).is_none()
+            );
+        }
         let known = known_ranks(0, "", Some("TikTokenTokenizer")).unwrap_or_default();
         assert_eq!(known.numbered.last(), Some(&("<|reserved_token_163839|>".to_owned(), 163_839)));
         let models = facts.0.get("models").and_then(|models| models.get_ref().as_table());

@@ -1,6 +1,9 @@
 use serde_json::{Value, json};
 
-use super::{Error, HuggingFace, Kind, Place, SentencePiece, Token, Tokenizer};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::{Cached, Error, HuggingFace, Kind, Place, SentencePiece, Token, Tokenizer};
 
 fn added(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "special": special,
@@ -253,6 +256,83 @@ fn the_dummy_prefix_and_extra_spaces_follow_the_model() {
     assert_eq!(ids(&tokens), [12, 9, 13]);
     assert_eq!(spans(&tokens), [(2, 3), (2, 3), (3, 6)]);
     assert!(ordinary(&tokenizer, "   ").is_empty());
+}
+
+#[test]
+fn white_space_stands_behind_words_where_the_model_says_so() {
+    // The dummy prefix becomes a suffix: `treat_whitespace_as_suffix`.
+    let tokenizer = sentencepiece(&[0x18, 2, 0xC0, 0x01, 1], &[]);
+    for place in [Place::Start, Place::Inside] {
+        assert_eq!(ids(&ordinary_tokens(&tokenizer, "b", place)), [9, 12], "{place:?}");
+    }
+    assert_eq!(reference(&tokenizer, "b"), [9, 12]);
+}
+
+#[test]
+fn a_lone_user_defined_piece_of_one_byte_is_found() {
+    let pieces = [("<unk>", 0.0, UNKNOWN), ("a", -9.0, NORMAL), ("x", 0.0, USER_DEFINED), ("ax", -1.0, NORMAL)];
+    let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE, PLAIN), None).unwrap();
+    assert_eq!(reference(&tokenizer, "axa"), [1, 2, 1]);
+}
+
+#[test]
+fn a_piece_whose_characters_are_no_pieces_is_still_merged() {
+    for (kind, expected) in [(NORMAL, 2), (USER_DEFINED, 2)] {
+        let pieces = [("<unk>", 0.0, UNKNOWN), ("a", -9.0, NORMAL), ("ab", -1.0, kind)];
+        let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE, PLAIN), None).unwrap();
+        assert_eq!(reference(&tokenizer, "ab"), [expected], "{kind}");
+        assert_eq!(reference(&tokenizer, "aba"), [expected, 1], "{kind}");
+    }
+}
+
+#[test]
+fn an_id_far_beyond_the_others_comes_out_whole() {
+    let file = json!({
+        "added_tokens": [],
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 3_000_000}, "merges": ["a b"]}
+    });
+    assert_eq!(ordinary(&hugging_face(&file), "abba"), [3_000_000, 1, 0]);
+}
+
+#[test]
+fn a_group_of_a_pattern_is_a_group() {
+    let file = json!({
+        "added_tokens": [],
+        "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|b)+|."}, "behavior": "Isolated", "invert": false},
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "bc": 4}, "merges": ["a b", "b c"]}
+    });
+    assert_eq!(ordinary(&hugging_face(&file), "abbcab"), [2, 1, 3, 2]);
+}
+
+#[test]
+fn an_added_token_that_is_half_in_the_alphabet_of_bytes_is_its_own_text() {
+    let mut file = bpe();
+    file["added_tokens"][1]["content"] = json!("ab｜");
+    file["decoder"] = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
+    let tokenizer = hugging_face(&file);
+    let mut bytes = b"before ".to_vec();
+    assert!(tokenizer.token_bytes(12, &mut bytes));
+    assert_eq!(String::from_utf8_lossy(&bytes), "before ab｜");
+}
+
+#[test]
+fn a_token_over_nothing_covers_the_character_beside_it() {
+    for (text, at, span) in [("a", 1, (0, 1)), ("a", 0, (0, 1)), ("é", 2, (0, 2)), ("éa", 1, (0, 2)), ("", 0, (0, 0))]
+    {
+        let token = Token::covering(7, (at, at), text);
+        assert_eq!((token.start, token.end), span, "{text:?} at {at}");
+    }
+}
+
+#[test]
+fn a_cache_keeps_apart_what_different_tokens_are_kept_out_of() {
+    let cached = Cached::new(Arc::new(hugging_face(&bpe())), 1 << 20);
+    // By itself it keeps out all added tokens, and this one none of those that are text.
+    let open = cached.keeping_out(&BTreeSet::from([0])).unwrap();
+    let both = |text: &str| (ordinary(&cached, text), ordinary(&*open, text));
+    for _ in 0..2 {
+        assert_eq!(both("<t>"), (vec![2, 9, 4], vec![12]));
+    }
 }
 
 #[test]
