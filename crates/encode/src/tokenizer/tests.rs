@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cached, Error, HuggingFace, Kind, Place, SentencePiece, Token, Tokenizer};
+use super::{Cached, Engine, Error, HuggingFace, Kind, Place, SentencePiece, Token, Tokenizer};
 
 fn added(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "special": special,
@@ -277,21 +277,22 @@ fn a_lone_user_defined_piece_of_one_byte_is_found() {
 
 #[test]
 fn a_piece_whose_characters_are_no_pieces_is_still_merged() {
-    for (kind, expected) in [(NORMAL, 2), (USER_DEFINED, 2)] {
-        let pieces = [("<unk>", 0.0, UNKNOWN), ("a", -9.0, NORMAL), ("ab", -1.0, kind)];
-        let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE, PLAIN), None).unwrap();
-        assert_eq!(reference(&tokenizer, "ab"), [expected], "{kind}");
-        assert_eq!(reference(&tokenizer, "aba"), [expected, 1], "{kind}");
-    }
+    let names: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
+    let mut pieces = vec![("<unk>", 0.0, UNKNOWN), ("a", -9.0, NORMAL), ("ab", -1.0, NORMAL)];
+    pieces.extend(names.iter().map(|name| (name.as_str(), 0.0, BYTE)));
+    let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
+    assert_eq!(reference(&tokenizer, "aba"), [2, 1]);
+    assert_eq!(ordinary(&tokenizer, "aba"), [2, 1]);
 }
 
 #[test]
-fn an_id_far_beyond_the_others_comes_out_whole() {
+fn an_id_far_beyond_the_others_is_no_other() {
+    let far = (1 << 22) + 1;
     let file = json!({
         "added_tokens": [],
-        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 3_000_000}, "merges": ["a b"]}
+        "model": {"type": "BPE", "vocab": {"a": far, "b": 5, "c": 1, "ab": 3}, "merges": ["a b"]}
     });
-    assert_eq!(ordinary(&hugging_face(&file), "abba"), [3_000_000, 1, 0]);
+    assert_eq!(ordinary(&hugging_face(&file), "abcba"), [3, 1, 5, far]);
 }
 
 #[test]
@@ -299,19 +300,23 @@ fn a_group_of_a_pattern_is_a_group() {
     let file = json!({
         "added_tokens": [],
         "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|b)+|."}, "behavior": "Isolated", "invert": false},
-        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "bc": 4}, "merges": ["a b", "b c"]}
+        "model": {"type": "BPE", "unk_token": "c", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "bc": 4}, "merges": ["a b", "b c"]}
     });
-    assert_eq!(ordinary(&hugging_face(&file), "abbcab"), [2, 1, 3, 2]);
+    let tokenizer = hugging_face(&file);
+    assert_eq!(tokenizer.engine(), Engine::Own);
+    assert_eq!(ordinary(&tokenizer, "abbcab"), [2, 1, 3, 2]);
 }
 
 #[test]
-fn an_added_token_that_is_half_in_the_alphabet_of_bytes_is_its_own_text() {
+fn a_token_that_is_half_in_the_alphabet_of_bytes_is_its_own_text() {
     let mut file = bpe();
-    file["added_tokens"][1]["content"] = json!("ab｜");
+    let vocabulary = file["model"]["vocab"].as_object_mut().unwrap();
+    vocabulary.remove("\u{2581}");
+    vocabulary.insert("ab｜".to_owned(), json!(11));
     file["decoder"] = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
     let tokenizer = hugging_face(&file);
     let mut bytes = b"before ".to_vec();
-    assert!(tokenizer.token_bytes(12, &mut bytes));
+    assert!(tokenizer.token_bytes(11, &mut bytes));
     assert_eq!(String::from_utf8_lossy(&bytes), "before ab｜");
 }
 
