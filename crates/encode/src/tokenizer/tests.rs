@@ -300,7 +300,7 @@ fn a_group_of_a_pattern_is_a_group() {
     let file = json!({
         "added_tokens": [],
         "pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a|b)+|."}, "behavior": "Isolated", "invert": false},
-        "model": {"type": "BPE", "unk_token": "c", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "bc": 4}, "merges": ["a b", "b c"]}
+        "model": {"type": "BPE", "unk_token": "?", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "bc": 4, "?": 5}, "merges": ["a b", "b c"]}
     });
     let tokenizer = hugging_face(&file);
     assert_eq!(tokenizer.engine(), Engine::Own);
