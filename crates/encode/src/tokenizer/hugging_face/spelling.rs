@@ -92,3 +92,17 @@ static BYTES: LazyLock<[Option<u8>; 0x180]> = LazyLock::new(|| {
     }
     bytes
 });
+
+#[cfg(test)]
+mod tests {
+    use super::Spelling;
+
+    #[test]
+    fn a_token_that_is_half_in_the_alphabet_of_bytes_is_its_own_text() {
+        for (token, expected) in [("ab", "before ab"), ("ab｜", "before ab｜"), ("aĠb", "before a b")] {
+            let mut bytes = b"before ".to_vec();
+            assert!(Spelling::ByteLevel.write(token, &mut bytes));
+            assert_eq!(String::from_utf8_lossy(&bytes), expected);
+        }
+    }
+}
