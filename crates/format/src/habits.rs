@@ -38,3 +38,15 @@ impl CallsInReasoning {
         CallsInReasoning::ALL.iter().find(|(_, value)| *value == self).map_or("", |(key, _)| key)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::CallsInReasoning;
+
+    #[test]
+    fn every_value_has_a_name_of_its_own() {
+        for (key, value) in CallsInReasoning::ALL {
+            assert_eq!((value.key(), CallsInReasoning::from_key(key)), (key, Some(value)));
+        }
+    }
+}

@@ -123,3 +123,25 @@ fn white_space_beside_a_call_is_dropped_up_to_a_length_and_comes_out_beyond_it()
         }
     }
 }
+
+#[test]
+fn wide_white_space_beside_a_call_is_white_space() {
+    let call = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+    for blank in ["\u{3000}", "\u{2028} \u{a0}", "\n\u{85}"] {
+        let reading = read("json-in-tags", &format!("{call}{blank}{call}{blank}"));
+        assert_eq!((reading.calls.len(), reading.content.as_str()), (2, ""));
+        assert_eq!(read("json-in-tags", &format!("{call}{blank}x")).content, format!("{blank}x"));
+    }
+}
+
+#[test]
+fn a_second_name_of_a_call_is_none() {
+    for output in [
+        "<tool_call>\n{\"name\": \"f\", \"arguments\": {}, \"function\": \"g\"}\n</tool_call>",
+        "<tool_call>\n{\"function\": \"f\", \"arguments\": {}, \"name\": \"g\"}\n</tool_call>",
+    ] {
+        let reading = read("json-in-tags", output);
+        let ParsedCall::Function { name, .. } = &reading.calls[0] else { panic!("{reading:?}") };
+        assert_eq!(name, "f", "{output}");
+    }
+}

@@ -6,9 +6,11 @@ use std::sync::Arc;
 
 use rolecall::tokenizer::HuggingFace;
 use rolecall::{
-    AddSpecial, ChatTemplate, Conversation, Encoder, Format, Json, Message, Options, Origin, Protection, RenderError,
-    TemplateOptions, json, load, render, render_template, write_reply,
+    AddSpecial, Capability, ChatTemplate, Conversation, Encoder, Format, Growing, Json, Message, Options, Origin,
+    Protection, RenderError, Support, TemplateOptions, analyze_template, json, load, render, render_template,
+    write_reply,
 };
+use rolecall_testkit::Toy;
 
 const TINY: &str = r#"
 name  = "tiny"
@@ -167,4 +169,82 @@ fn what_is_cut_off_was_not_generated() {
     for (end, left) in [(10, vec![1..7, 8..10]), (8, vec![1..7]), (4, std::iter::once(1..4).collect()), (1, vec![])] {
         assert_eq!(prompt.up_to(end).unwrap().generated, left, "{end}");
     }
+}
+
+#[test]
+fn a_rule_against_system_messages_and_a_layout_for_them_contradict_each_other() {
+    let error = load(&TINY.replace("[layout]", "[rules]\nsystem = \"none\"\n\n[layout]")).unwrap_err();
+    assert!(error.to_string().contains("contradict each other"), "{error}");
+}
+
+#[test]
+fn what_has_no_place_is_refused_wherever_it_stands() {
+    let calls = r#"call = "{name}({arguments:json})""#;
+    let source = TINY.replace("im|>assistant\\n{content}</s>", "im|>assistant\\n{content}<call>{calls}</s>");
+    let source =
+        source.replace("tool      =", &format!("{calls}\ntool-group = \"<|im|>tools\\n{{results}}</s>\"\ntool      ="));
+    let format = load(&source).unwrap_or_else(|error| panic!("{source}\n{error}"));
+    let asked = |last: &str| {
+        let user = message(r#"{"role": "user", "content": "x"}"#);
+        let call = message(
+            r#"{"role": "assistant", "content": "", "tool_calls": [{"type": "function", "function": {"name": "f", "arguments": {}}}]}"#,
+        );
+        let conversation = Conversation::new(vec![user, call, message(last)]);
+        render(&conversation, &format, &Options::default())
+            .map_err(|error| (error.code(), error.place().unwrap().field))
+    };
+    assert!(asked(r#"{"role": "tool", "content": "y"}"#).is_ok());
+    let image = r#"{"role": "tool", "content": [{"type": "image_url", "image_url": {"url": "z"}}]}"#;
+    assert_eq!(asked(image).unwrap_err(), ("no_place", "content[0]".to_owned()));
+    let code = r#"{"role": "assistant", "content": "", "tool_calls": [{"type": "code_interpreter", "code_interpreter": {"input": "1"}}]}"#;
+    let conversation = Conversation::new(vec![message(r#"{"role": "user", "content": "x"}"#), message(code)]);
+    let error = render(&conversation, &format, &Options::default()).unwrap_err();
+    assert_eq!((error.code(), error.place().unwrap().field), ("no_place", "tool_calls[0]".to_owned()));
+}
+
+#[test]
+fn an_option_that_takes_any_text_says_so() {
+    let error = |known: Vec<String>| RenderError::BadOption { name: "n".into(), value: "1".into(), known }.help();
+    assert_eq!(error(Vec::new()), "give a text");
+    assert_eq!(error(vec!["a".into(), "b".into()]), "use one of `a`, `b`");
+}
+
+#[test]
+fn a_template_that_prints_the_first_call_alone_takes_no_parallel_calls() {
+    let support = |calls: &str| {
+        let source = format!("{{% for m in messages %}}{{{{ m.role }}}}:{{{{ m.content }}}}{calls}\n{{% endfor %}}");
+        let template = ChatTemplate::compile(&source, Vec::new()).unwrap();
+        let analysis = analyze_template(&template, &TemplateOptions::default()).unwrap();
+        let of =
+            |wanted| analysis.support.iter().find(|(known, _)| *known == wanted).map(|(_, support)| support.clone());
+        (of(Capability::ToolCalls).unwrap(), of(Capability::ParallelToolCalls).unwrap())
+    };
+    let each = "{% for c in m.tool_calls or [] %}{{ c.function.name }}{{ c.function.arguments }}{% endfor %}";
+    let first =
+        "{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}{{ m.tool_calls[0].function.arguments }}{% endif %}";
+    assert_eq!(support(each), (Support::Yes, Support::Yes));
+    assert_eq!(support(first), (Support::Yes, Support::No));
+}
+
+#[test]
+fn a_switch_of_words_has_no_default_that_is_a_flag() {
+    let source = "{{ messages[0].content }}{% if effort == 'high' %}!{% endif %}{% if loud is true %}?{% endif %}";
+    let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+    let analysis = analyze_template(&template, &TemplateOptions::default()).unwrap();
+    let found: Vec<_> =
+        analysis.switches.iter().map(|switch| (switch.name.as_str(), switch.default.is_some())).collect();
+    assert_eq!(found, [("effort", false), ("loud", true)]);
+}
+
+#[test]
+fn runs_that_are_put_together_have_the_spans_of_their_texts() {
+    let format = tiny("", "");
+    let tokenizer = Arc::new(Toy::of(&format));
+    let encoder = Encoder::new(&Protection::of_format(&format), tokenizer).unwrap();
+    let prompt = render(&Conversation::new(vec![Message::user("é")]), &format, &Options::default()).unwrap();
+    let (encoded, again) = (encoder.encode(&prompt).unwrap(), encoder.encode_runs(prompt.runs()).unwrap());
+    assert_eq!(again.tokens, encoded.tokens);
+    let first = &encoded.tokens[0];
+    assert_eq!((&prompt.text()[first.start..first.end], first.control), ("<|im|>", true));
+    assert_eq!(Growing::new(Arc::new(encoder)).kept(), 0);
 }

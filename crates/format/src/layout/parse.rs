@@ -312,3 +312,24 @@ pub(crate) fn looks_like_control(text: &str) -> Option<Range<usize>> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::looks_like_control;
+
+    #[test]
+    fn a_short_name_between_bars_looks_like_a_control_token() {
+        let long = "x".repeat(41);
+        for (text, expected) in [
+            ("a<|im_end|>b", Some("<|im_end|>")),
+            ("a<｜end｜>b", Some("<｜end｜>")),
+            ("a</s>", Some("</s>")),
+            ("a <|b c|> d", None),
+            ("<||>", None),
+            (&format!("<|{long}|>"), None),
+            ("<|x", None),
+        ] {
+            assert_eq!(looks_like_control(text).map(|span| &text[span]), expected, "{text}");
+        }
+    }
+}

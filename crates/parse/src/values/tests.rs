@@ -358,6 +358,7 @@ fn arguments_are_written_as_python_writes_json() {
         ("a={1: 2, None: 3, 1.50: 4, -1: 5})", r#"{"a": {"1": 2, "null": 3, "1.50": 4, "-1": 5}}"#),
         ("a=true, b=null, class='x', a-b=\"\\/\")", r#"{"a": true, "b": null, "class": "x", "a-b": "\\/"}"#),
         ("a='l1\nl2')", r#"{"a": "l1\nl2"}"#),
+        (r"a='x'  r'\y' u'z'  , b=('x' R'y' , 1), c=3)", r#"{"a": "x\\yz", "b": ["xy", 1], "c": 3}"#),
     ];
     let mut rng = Rng::with_seed(7);
     for (text, json) in cases {
