@@ -50,3 +50,15 @@ fn told(inferred: &Inferred) -> String {
     }
     text
 }
+
+#[test]
+fn a_row_of_the_table_tells_what_is_not_so() {
+    let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content | replace('a', '|') }}<|end|>{% endfor %}\
+                  {% if add_generation_prompt %}<|assistant|>{% endif %}";
+    let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+    let row = infer(&template).report.markdown_row("t.jinja");
+    let row = row.trim_end();
+    assert!(row.starts_with("| t.jinja |") && row.ends_with(" |") && !row.contains('\n'), "{row}");
+    let words = row.split(" | ").last().unwrap();
+    assert!(words.len() > 20 && words.contains("content: "), "{row}");
+}

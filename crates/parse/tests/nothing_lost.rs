@@ -139,6 +139,7 @@ fn a_second_name_of_a_call_is_none() {
     for output in [
         "<tool_call>\n{\"name\": \"f\", \"arguments\": {}, \"function\": \"g\"}\n</tool_call>",
         "<tool_call>\n{\"function\": \"f\", \"arguments\": {}, \"name\": \"g\"}\n</tool_call>",
+        "<tool_call>\n{\"function\": 5, \"name\": \"f\", \"arguments\": {}}\n</tool_call>",
     ] {
         let reading = read("json-in-tags", output);
         let ParsedCall::Function { name, .. } = &reading.calls[0] else { panic!("{reading:?}") };

@@ -228,7 +228,7 @@ fn a_template_that_prints_the_first_call_alone_takes_no_parallel_calls() {
 
 #[test]
 fn a_switch_of_words_has_no_default_that_is_a_flag() {
-    let source = "{{ messages[0].content }}{% if effort == 'high' %}!{% endif %}{% if loud is true %}?{% endif %}";
+    let source = "{{ messages[0].content }}{% if effort == 'high' %}!{% endif %}{% if effort %}.{% endif %}{% if loud is true %}?{% endif %}";
     let template = ChatTemplate::compile(source, Vec::new()).unwrap();
     let analysis = analyze_template(&template, &TemplateOptions::default()).unwrap();
     let found: Vec<_> =
@@ -247,4 +247,18 @@ fn runs_that_are_put_together_have_the_spans_of_their_texts() {
     let first = &encoded.tokens[0];
     assert_eq!((&prompt.text()[first.start..first.end], first.control), ("<|im|>", true));
     assert_eq!(Growing::new(Arc::new(encoder)).kept(), 0);
+}
+
+#[test]
+fn the_first_user_message_alone_is_written_as_the_first() {
+    let source = TINY.replace("[layout]", "[rules]\nturns = \"answered\"\n\n[layout]");
+    let source = source.replace("user      =", "user-first = \"<|im|>first\\n{content}</s>\\n\"\nuser      =");
+    let format = load(&source).unwrap_or_else(|error| panic!("{source}\n{error}"));
+    let turns = [Message::user("a"), Message::assistant("b"), Message::user("c"), Message::assistant("d")];
+    let prompt = render(&Conversation::new(turns.to_vec()), &format, &Options::default()).unwrap();
+    assert!(
+        prompt.text().starts_with("<|im|>first\na</s>\n<|im|>assistant\nb</s>\n<|im|>user\nc</s>\n"),
+        "{}",
+        prompt.text()
+    );
 }
