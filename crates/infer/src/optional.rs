@@ -28,11 +28,11 @@ pub(crate) fn presence(full: &Sequence, field: Field, without: &Sequence, prefer
     }
     if without.len() < full.len() {
         let removed = full.len() - without.len();
-        // The group begins at `at`: everything before and behind it is the same in both.
+        // The group begins at `at`: everything before and behind it is the same in both, and the hole is in it.
         let first = (without.len().saturating_sub(end)).max((hole + 1).saturating_sub(removed));
         let last = start.min(hole);
         let cuts = Cuts::of(full);
-        let possible = (first..=last).filter(|at| at + removed > hole && at + removed <= full.len());
+        let possible = (first..=last).filter(|at| at + removed <= full.len());
         let preferred =
             (!full[..preferred.min(full.len())].iter().any(|item| matches!(item, Item::Hole(_)))).then_some(preferred);
         let best = possible.max_by_key(|at| {

@@ -142,3 +142,21 @@ impl Literal {
         tight
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Literal;
+
+    #[test]
+    fn a_first_mark_is_a_token_or_what_stands_in_brackets() {
+        let first = |text: &str, tokens: &[&str]| {
+            let mut literal = Literal::of(text);
+            literal.mark_tokens(&tokens.iter().map(|token| (*token).to_owned()).collect::<Vec<_>>());
+            text[..literal.first_mark()].to_owned()
+        };
+        assert_eq!(first("⟦call⟧{", &["⟦call⟧"]), "⟦call⟧");
+        assert_eq!(first("<a b>c", &[]), "<a b>");
+        assert_eq!(first("[T]c", &[]), "[T]");
+        assert_eq!(first("call:{", &[]), "call:{");
+    }
+}

@@ -245,6 +245,15 @@ fn arguments_longer_than_the_cap_are_not_compared_with_a_schema() {
             assert_eq!(whole, read(&thinker(JSON), &options, characters(output, size), Stop::End), "cap {cap}");
         }
     }
+    // Arguments as long as the cap are compared.
+    let number = "1234567890".repeat(20);
+    let (wrong, length) = (output.replace("\"long enough\"", &number), number.len() + "{\"x\": }".len());
+    for (cap, compared) in [(length - 1, 0), (length, 1), (length + 1, 1)] {
+        let options =
+            ParseOptions { tools: tools.clone(), check_schema: true, cap: Some(cap), ..ParseOptions::default() };
+        let reading = read(&thinker(JSON), &options, std::iter::once(wrong.as_str()), Stop::End);
+        assert_eq!(reading.malformed.len(), compared, "{cap}: {reading:?}");
+    }
 }
 
 #[test]

@@ -416,6 +416,29 @@ fn what_a_gguf_file_says_of_its_tokens_is_done() {
 }
 
 #[test]
+fn a_gguf_file_without_merges_is_read_by_its_ids_where_these_are_ranks() {
+    let changes = object! { "tokenizer.ggml.pre" => "kimi-k2", "tokenizer.ggml.merges" => Json::Null };
+    let tokenizer = of_gguf(&small_gguf(changes)).unwrap();
+    let ids: Vec<u32> = ordinary(&*tokenizer, "hellohe", Place::Start).iter().map(|token| token.id).collect();
+    assert_eq!(ids, [259, 256]);
+}
+
+#[test]
+fn the_type_of_a_piece_says_which_is_unknown_before_an_id_does() {
+    let metadata = object! {
+        "tokenizer.ggml.model" => "llama",
+        "tokenizer.ggml.tokens" => vec![Json::from("<unk>"), Json::from("a")],
+        "tokenizer.ggml.token_type" => vec![Json::from(2), Json::from(1)],
+        "tokenizer.ggml.scores" => json::parse("[0.0, -1.0]").unwrap(),
+        "tokenizer.ggml.unknown_token_id" => 1,
+        "tokenizer.ggml.add_space_prefix" => false,
+    };
+    let tokenizer = of_gguf(&write_gguf(&metadata)).unwrap();
+    let ids: Vec<u32> = ordinary(&*tokenizer, "ab", Place::Start).iter().map(|token| token.id).collect();
+    assert_eq!(ids, [1, 0]);
+}
+
+#[test]
 fn what_a_gguf_file_says_and_cannot_be_names_its_key() {
     let error = |changes: Object| of_gguf(&small_gguf(changes)).map(|_| ()).unwrap_err().to_string();
     let cases = [
