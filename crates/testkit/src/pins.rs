@@ -1,13 +1,15 @@
-//! How many vectors of each golden file may be pending or excused: exact counts, so that a regression cannot hide in them.
+//! How many vectors of each golden file pass, are pending or are excused: exact counts, so that a regression cannot hide in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
-/// Why a vector was not compared.
+/// What came of a vector that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
+    /// It was compared, and is as expected.
+    Passed,
     /// Its operation is not implemented yet.
     Pending,
     /// A named reason makes the reference's answer not ours.
@@ -17,18 +19,22 @@ pub enum Kind {
 impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Kind::Passed => "passed",
             Kind::Pending => "pending",
             Kind::Excused => "excused",
         })
     }
 }
 
-/// Counts by kind and name: pending vectors by `SYSTEM · OPERATION`, excused ones by their reason.
+/// Counts by kind and name: passed and pending vectors by `SYSTEM · OPERATION`, excused ones by their reason.
 type Counts = BTreeMap<(Kind, String), usize>;
 
 /// The pinned counts, by the golden file's name.
 ///
 /// ```toml
+/// [passed."lmdeploy.jsonl"]
+/// "lmdeploy · get_prompt" = 272
+///
 /// [pending."stability.jsonl"]
 /// "stability · stability" = 892
 ///
@@ -45,9 +51,10 @@ impl Pins {
         let mut pins = Pins::default();
         for (kind, files) in &table {
             let known = match kind.get_ref().as_ref() {
+                "passed" => Kind::Passed,
                 "pending" => Kind::Pending,
                 "excused" => Kind::Excused,
-                other => return Err(format!("expected `pending` or `excused`, found `{other}`")),
+                other => return Err(format!("expected `passed`, `pending` or `excused`, found `{other}`")),
             };
             for (file, counts) in entries(files.get_ref(), kind.get_ref())? {
                 for (name, count) in entries(counts, &file)? {
@@ -63,8 +70,8 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Where the found counts are not the pinned ones. A smaller count is a difference too: the pin must follow it down,
-    /// or the next regression would hide below the old one.
+    /// Where the found counts are not the pinned ones. One that is better is a difference too: the pin must follow it, or the
+    /// next regression would hide behind the old one.
     pub(crate) fn differences(&self, found: &BTreeMap<String, Counts>) -> Vec<(String, String)> {
         let mut differences = Vec::new();
         let none = Counts::new();
@@ -79,7 +86,14 @@ impl Pins {
             for name in names {
                 let [pinned, found] = [pinned, found].map(|counts| counts.get(name).copied().unwrap_or_default());
                 let (kind, name) = name;
-                if found > pinned {
+                if *kind == Kind::Passed && found != pinned {
+                    let why = match found < pinned {
+                        true => "some are not compared any more, or fail".to_owned(),
+                        false => format!("raise the pin to {found}"),
+                    };
+                    differences
+                        .push((format!("{file}: {name}"), format!("{found} passed, and {pinned} are pinned: {why}")));
+                } else if found > pinned {
                     let why = format!("{found} {kind}, and {pinned} are pinned: these vectors were compared before");
                     differences.push((format!("{file}: {name}"), why));
                 } else if found < pinned {
@@ -106,12 +120,15 @@ mod tests {
     use super::Pins;
     use crate::{Report, Verdict};
 
-    const PINS: &str = "[pending.\"a.jsonl\"]\n\"s · op\" = 2\n[excused.\"a.jsonl\"]\n\"it crashes\" = 1\n";
+    const PINS: &str = "[passed.\"a.jsonl\"]\n\"s · op\" = 3\n[pending.\"a.jsonl\"]\n\"s · op\" = 2\n[excused.\"a.jsonl\"]\n\"it crashes\" = 1\n";
 
     /// A report of one file with so many verdicts of each kind.
-    fn report(pending: usize, excused: usize) -> Report {
+    fn report(passed: usize, pending: usize, excused: usize) -> Report {
         let mut report = Report::new();
         report.begin_file("a.jsonl");
+        for _ in 0..passed {
+            report.add("s", "m", "op", "id", Verdict::Passed);
+        }
         for _ in 0..pending {
             report.add("s", "", "op", "id", Verdict::Pending("waits"));
         }
@@ -124,25 +141,32 @@ mod tests {
 
     #[test]
     fn exact_counts_pass() {
-        assert_eq!(report(2, 1).totals(), (0, 0, 2));
+        assert_eq!(report(3, 2, 1).totals(), (3, 0, 2));
     }
 
     #[test]
     fn more_than_pinned_fails() {
-        assert_eq!(report(3, 1).totals().1, 1);
-        assert_eq!(report(2, 2).totals().1, 1);
+        assert_eq!(report(3, 3, 1).totals().1, 1);
+        assert_eq!(report(3, 2, 2).totals().1, 1);
     }
 
     #[test]
     fn fewer_than_pinned_fails_until_the_pin_is_lowered() {
-        let report = report(1, 0);
+        let report = report(3, 1, 0);
         assert_eq!(report.totals().1, 2);
         assert!(report.print(5).contains("lower the pin to 1"), "{}", report.print(5));
     }
 
     #[test]
+    fn another_number_that_passes_fails() {
+        let (fewer, more) = (report(2, 2, 1), report(4, 2, 1));
+        assert_eq!((fewer.totals().1, more.totals().1), (1, 1));
+        assert!(fewer.print(5).contains("not compared any more") && more.print(5).contains("raise the pin to 4"));
+    }
+
+    #[test]
     fn a_reason_that_no_pin_names_fails() {
-        let mut report = report(2, 1);
+        let mut report = report(3, 2, 1);
         report.add("s", "m", "op", "id", Verdict::Excused("another reason"));
         report.hold_against(&Pins::read(PINS).unwrap());
         assert_eq!(report.totals().1, 1);

@@ -70,8 +70,8 @@ pub struct Report {
     groups: BTreeMap<String, Count>,
     /// The file whose vectors are being counted.
     file: String,
-    /// By file, kind and name: pending vectors by their operation, excused ones by their reason.
-    uncompared: BTreeMap<String, BTreeMap<(Kind, String), usize>>,
+    /// By file, kind and name: passed and pending vectors by their operation, excused ones by their reason.
+    counted: BTreeMap<String, BTreeMap<(Kind, String), usize>>,
     /// Ids, and what is wrong with them.
     failures: Vec<(String, String)>,
 }
@@ -85,16 +85,19 @@ impl Report {
     /// Verdicts from here on are those of a file, by its name without folders.
     pub fn begin_file(&mut self, name: &str) {
         name.clone_into(&mut self.file);
-        self.uncompared.entry(name.to_owned()).or_default();
+        self.counted.entry(name.to_owned()).or_default();
     }
 
     /// Counts the verdict on a vector of a system's operation; `model` is its template, format or family.
     pub fn add(&mut self, system: &str, model: &str, op: &str, id: &str, verdict: Verdict) {
         let group = if model.is_empty() { format!("{system} · {op}") } else { format!("{system} · {model} · {op}") };
         let count = self.groups.entry(group).or_default();
-        let uncompared = self.uncompared.entry(self.file.clone()).or_default();
+        let counted = self.counted.entry(self.file.clone()).or_default();
         match verdict {
-            Verdict::Passed => count.passed += 1,
+            Verdict::Passed => {
+                count.passed += 1;
+                *counted.entry((Kind::Passed, format!("{system} · {op}"))).or_default() += 1;
+            }
             Verdict::Failed { expected, found } => {
                 count.failed += 1;
                 self.failures.push((id.to_owned(), difference(&expected, &found)));
@@ -107,19 +110,19 @@ impl Report {
             Verdict::Pending(reason) => {
                 count.pending += 1;
                 *count.reasons.entry((Kind::Pending, reason)).or_default() += 1;
-                *uncompared.entry((Kind::Pending, format!("{system} · {op}"))).or_default() += 1;
+                *counted.entry((Kind::Pending, format!("{system} · {op}"))).or_default() += 1;
             }
             Verdict::Excused(reason) => {
                 count.excused += 1;
                 *count.reasons.entry((Kind::Excused, reason)).or_default() += 1;
-                *uncompared.entry((Kind::Excused, reason.to_owned())).or_default() += 1;
+                *counted.entry((Kind::Excused, reason.to_owned())).or_default() += 1;
             }
         }
     }
 
-    /// Counts a failure for each count of pending and excused vectors that is not the pinned one.
+    /// Counts a failure for each count that is not the pinned one.
     pub fn hold_against(&mut self, pins: &Pins) {
-        for (id, why) in pins.differences(&self.uncompared) {
+        for (id, why) in pins.differences(&self.counted) {
             self.groups.entry("pins".to_owned()).or_default().failed += 1;
             self.failures.push((id, format!("  {why}\n")));
         }
@@ -144,7 +147,7 @@ impl Report {
                 let _ = writeln!(text, "{:>42}{number} {kind}: {reason}", "");
             }
         }
-        self.print_uncompared(&mut text);
+        self.print_counted(&mut text);
         for (id, why) in self.failures.iter().take(failures) {
             let _ = write!(text, "\nFAILED {id}\n{why}");
         }
@@ -162,10 +165,10 @@ impl Report {
         text
     }
 
-    /// What was not compared, file by file, as the pins have it.
-    fn print_uncompared(&self, text: &mut String) {
-        for (file, counts) in self.uncompared.iter().filter(|(_, counts)| !counts.is_empty()) {
-            let _ = writeln!(text, "\n{file}: not compared");
+    /// What was compared and what was not, file by file, as the pins have it.
+    fn print_counted(&self, text: &mut String) {
+        for (file, counts) in self.counted.iter().filter(|(_, counts)| !counts.is_empty()) {
+            let _ = writeln!(text, "\n{file}");
             for ((kind, name), number) in counts {
                 let _ = writeln!(text, "{number:>8} {kind}: {name}");
             }

@@ -8,23 +8,24 @@ use super::{Context, text};
 use crate::Verdict;
 
 /// The ids of the prompt that is completed, by every template that the row says gives the same.
-pub(super) fn template_ids(row: &Object, context: &mut Context) -> Verdict {
+///
+/// Nothing, where the row names none: not every harmony conversation can be said in the shape that templates take.
+pub(super) fn template_ids(row: &Object, context: &mut Context) -> Option<Verdict> {
     let (Some(Json::Object(chat)), Some(Json::Object(templates))) = (row.get("chat"), row.get("templates")) else {
-        // Not every harmony conversation can be said in the shape that templates take.
-        return Verdict::Passed;
+        return None;
     };
     let same = templates.iter().filter(|(_, agreement)| {
         agreement.as_object().is_some_and(|agreement| text(agreement, "completion_ids") == "same")
     });
     let same: Vec<Json> = same.map(|(template, _)| Json::from(template)).collect();
     if same.is_empty() {
-        return Verdict::Passed;
+        return None;
     }
     let Some(wanted) = row.get("expected").and_then(Json::as_object).and_then(completion_ids) else {
-        return Verdict::cannot_run("a row without `completion_ids`");
+        return Some(Verdict::cannot_run("a row without `completion_ids`"));
     };
     let through = object! { "templates" => same, "tokenizer" => "gptoss" };
-    same_ids(&through, &request(chat), &wanted, |_| false, context)
+    Some(same_ids(&through, &request(chat), &wanted, |_| false, context))
 }
 
 /// Ids in full, or as `{"ids_then": [..]}`: those of `ids` with a tail.

@@ -22,10 +22,18 @@ pub(super) struct Shared {
     cases: HashMap<String, Object>,
     now: Option<DateTime>,
     /// By file name: the compiled template, or why there is none.
-    templates: HashMap<String, Result<ChatTemplate, String>>,
+    templates: HashMap<String, Result<ChatTemplate, NoTemplate>>,
     tokens: HashMap<String, Vec<(String, String)>>,
     /// The same by file name and the special tokens that a row names.
     with_tokens: HashMap<TemplateKey, Result<Arc<ChatTemplate>, String>>,
+}
+
+/// Why there is no template.
+enum NoTemplate {
+    /// Its file cannot be read: nothing can be compared.
+    Missing(String),
+    /// It does not compile, as the reference may find too.
+    Broken(String),
 }
 
 type TemplateKey = (String, Vec<(String, String)>);
@@ -63,14 +71,15 @@ impl Shared {
         self.with_tokens.entry(key).or_insert_with(compile).clone()
     }
 
-    fn template(&mut self, folder: &Path, file: &str) -> &Result<ChatTemplate, String> {
+    fn template(&mut self, folder: &Path, file: &str) -> &Result<ChatTemplate, NoTemplate> {
         if self.tokens.is_empty() {
             self.tokens = read_index(folder);
         }
         let tokens = self.tokens.get(file).cloned().unwrap_or_default();
         self.templates.entry(file.to_owned()).or_insert_with(|| {
-            let source = fs::read_to_string(folder.join(file)).map_err(|error| error.to_string())?;
-            ChatTemplate::compile(&source, tokens).map_err(|error| error.to_string())
+            let source = fs::read_to_string(folder.join(file))
+                .map_err(|error| NoTemplate::Missing(format!("{file}: {error}")))?;
+            ChatTemplate::compile(&source, tokens).map_err(|error| NoTemplate::Broken(error.to_string()))
         })
     }
 }
@@ -119,8 +128,10 @@ impl Shared {
         let case = case.ok_or_else(|| Verdict::cannot_run("a row of an unknown case"))?;
         let template = match self.template(folder, text(row, "template")) {
             Ok(template) => template,
-            Err(_) if row.get("error").is_some() => return Err(Verdict::Passed),
-            Err(why) => return Err(Verdict::Failed { expected: "a template".into(), found: why.clone() }),
+            Err(NoTemplate::Broken(_)) if row.get("error").is_some() => return Err(Verdict::Passed),
+            Err(NoTemplate::Broken(why) | NoTemplate::Missing(why)) => {
+                return Err(Verdict::Failed { expected: "a template".into(), found: why.clone() });
+            }
         };
         let write = |case: &Object| -> Result<Prompt, Error> {
             let options = TemplateOptions { now, ..TemplateOptions::default() };

@@ -21,11 +21,12 @@ mod reading;
 mod recipes;
 mod renderers;
 mod runs;
+mod shape;
 mod token_masks;
 mod tokenizers;
 mod xtuner;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -88,6 +89,7 @@ impl Context {
 /// Loads every file of the tokenizer folder, whether a vector names it or not.
 pub fn run_tokenizers(context: &Context, report: &mut Report) {
     if let Some(folder) = &context.folders.tokenizers {
+        report.begin_file("tokenizers");
         tokenizers::run(folder, report);
     }
 }
@@ -97,8 +99,18 @@ pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut R
     report.begin_file(name);
     let mut vectors = 0;
     let mut promised = None;
+    let mut seen = HashSet::new();
     for (number, line) in content.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         match json::parse(line) {
+            Ok(Json::Object(row)) if !seen.insert(identity(&row)) => {
+                let id = text(&row, "id").to_owned();
+                let verdict = Verdict::cannot_run("a row that was there before");
+                report.add("unreadable", "", "row", &format!("{name}, line {}: {id}", number + 1), verdict);
+            }
+            Ok(Json::Object(row)) if is_stray(&row) => {
+                let verdict = Verdict::cannot_run("a row with an expectation, of a kind that has none");
+                report.add("unreadable", "", "row", &format!("{name}, line {}", number + 1), verdict);
+            }
             Ok(Json::Object(row)) if text(&row, "kind") == "meta" => {
                 promised = row.get("rows").cloned();
                 take_meta(&row, context);
@@ -114,10 +126,28 @@ pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut R
             }
         }
     }
+    if vectors == 0 {
+        report.add("unreadable", "", "file", name, Verdict::cannot_run("a file without a vector"));
+    }
     if let Some(Json::Number(rows)) = promised {
         let verdict = Verdict::compare(rows.spelling(), &vectors.to_string());
         report.add("meta", name, "rows", name, verdict);
     }
+}
+
+/// What tells a row from the others of its file.
+fn identity(row: &Object) -> String {
+    match text(row, "id") {
+        "" => json::write(&Json::Object(row.clone()), &json::Layout::compact()),
+        id => format!("{} {} {id}", text(row, "kind"), text(row, "op")),
+    }
+}
+
+/// Whether a row is of a kind that is never compared, and yet says what should come out.
+fn is_stray(row: &Object) -> bool {
+    let expects = matches!(row.get("expected"), Some(Json::Object(_)));
+    matches!(text(row, "kind"), "meta" | "case")
+        && (expects || ["system", "output", "error", "prompt_ids"].iter().any(|key| row.get(key).is_some()))
 }
 
 /// A meta line holds what the rows of its file share: the clock, and how tokenizers are made of others.
@@ -147,13 +177,16 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         return;
     }
     let mut add = |op: &str, verdict| report.add(system, model, op, &id, verdict);
+    if let Some(verdict) = shape::check(row, system, op) {
+        return add(op, verdict);
+    }
     let verdict = match system {
         "internlm2" => internlm2::run(row, op, context),
         "chatglm3" => chatglm3::run(row, op, context),
         "ids" => ids::run(row, context),
         "xtuner" => xtuner::run(row, op, context),
         "lmdeploy" => lmdeploy::run(row, op, context),
-        "lmflow" if op.starts_with("jinja") => {
+        "lmflow" if matches!(op, "jinja" | "jinja preset") => {
             lmflow_jinja::run(row, &mut context.jinja_presets, context.folders.facts.as_deref())
         }
         "lmflow" => lmflow::run(row, op, context),
@@ -172,8 +205,8 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             renderers::pending(row, op, &context.setups)
         }
         "harmony" => {
-            if op == "harmony_render" {
-                add("template ids", harmony::template_ids(row, context));
+            if let Some(verdict) = harmony::template_ids(row, context).filter(|_| op == "harmony_render") {
+                add("template ids", verdict);
             }
             pending::run(row, system, op)
         }

@@ -12,7 +12,19 @@ use super::{Context, text};
 use crate::{Report, Verdict};
 
 /// What stands beside a tokenizer's file and is none.
-const BESIDE: [&str; 2] = ["tokenizer_config.json", "tekken_retag.json"];
+const BESIDE: [&str; 11] = [
+    "tekken_retag.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "generation_config.json",
+    "config.json",
+    "chat_template.jinja",
+    "merges.txt",
+    "vocab.json",
+    "LICENSE",
+    "README.md",
+];
 
 /// Loads each file below each folder. A folder without one is a failure.
 pub(super) fn run(folder: &Path, report: &mut Report) {
@@ -54,7 +66,7 @@ pub(super) fn retagged(name: &str, context: &mut Context) -> Result<Arc<dyn Toke
         if let Some(file) = files.iter().find(|file| file.file_name().is_some_and(|found| found == name)) {
             return tokenizer::load(file).ok().map(Arc::from);
         }
-        let recipe = files.iter().find(|file| file.file_name().is_some_and(|found| found == BESIDE[1]))?;
+        let recipe = files.iter().find(|file| file.file_name().is_some_and(|found| found == BESIDE[0]))?;
         retag(recipe, name.strip_prefix("tekken_")?.strip_suffix(".json")?)
     };
     let made = context.loaded.entry(name.to_owned()).or_insert_with(load).clone();

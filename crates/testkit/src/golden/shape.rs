@@ -1,0 +1,188 @@
+//! What a row of each operation must hold: one whose expectation is not there, or has a key that nothing compares, fails.
+
+use rolecall::Json;
+use rolecall::json::Object;
+
+use crate::Verdict;
+
+/// An operation of a system.
+struct Shape {
+    system: &'static str,
+    /// The operation; one that ends in `*` is any that begins so.
+    op: &'static str,
+    /// Sets of keys; the expectation has all of one of them.
+    wanted: &'static [&'static [&'static str]],
+    /// Keys that it may have besides.
+    more: &'static [&'static str],
+}
+
+const fn shape(
+    system: &'static str,
+    op: &'static str,
+    wanted: &'static [&'static [&'static str]],
+    more: &'static [&'static str],
+) -> Shape {
+    Shape { system, op, wanted, more }
+}
+
+const SEGMENTS: &[&[&str]] = &[&["segments"], REFUSED];
+const REFUSED: &[&str] = &["error", "message"];
+/// What the row itself holds beside its expectation.
+const ROW: &[&str] =
+    &["id", "system", "op", "kind", "template", "format", "conversation", "tools", "options", "expected", "case"];
+
+const SHAPES: &[Shape] = &[
+    shape("chatglm3", "build_chat_input", &[&["segments", "flat"], REFUSED], &[]),
+    shape("chatglm3", "build_single_message", SEGMENTS, &[]),
+    shape("chatglm3", "tokenizer.tokenize(text)", SEGMENTS, &[]),
+    shape("chatglm3", "SPTokenizer.encode(text)*", SEGMENTS, &[]),
+    shape("chatglm3", "parse model output*", &[&["content", "history"], REFUSED], &[]),
+    shape("chatglm3", "process_chatglm_messages*", &[&["segments", "flat", "messages"], REFUSED], &[]),
+    shape("chatglm3", "finetune_hf.process_batch", SEGMENTS, &[]),
+    shape("chatglm3", "tokenizer_config.json chat_template*", &[&["text"], REFUSED], &[]),
+    shape("chatglm3", "document printed example*", &[&["segments", "flat"]], &[]),
+    shape("internlm2", "build_inputs", &[&["prompt", "segments"], REFUSED], &[]),
+    shape("internlm2", "Internlm2Protocol.format*", &[&["prompt", "segments", "dialog"], REFUSED], &[]),
+    shape("internlm2", "Internlm2Protocol.parse", &[&["name", "action", "language"], REFUSED], &[]),
+    shape("internlm2", "lmdeploy*", &[&["prompt", "segments"], REFUSED], &[]),
+    shape(
+        "internlm2",
+        "special-token splitting*",
+        &[&["default", "split_special_tokens", "unused_spelling_vocabulary"]],
+        &[],
+    ),
+    shape(
+        "internlm2",
+        "document printed example*",
+        &[&["im_start_spelling", "segments_im_start", "segments_unused", "unused_token_spelling"]],
+        &[],
+    ),
+    shape("ids", "encode", &[&["ids"], &["control_ids", "reference_ids"]], &["prompt"]),
+    shape("xtuner", "chat", &[&["model_inputs", "stop_words"], REFUSED], &[]),
+    shape("xtuner", "train", &[&["segments"], REFUSED], &["conversation", "pairs"]),
+    shape("lmdeploy", "messages2prompt", &[&["prompt"], &["returns_null"], REFUSED], &[]),
+    shape("lmdeploy", "get_prompt per user turn", &[&["prompts"], REFUSED], &[]),
+    shape("lmdeploy", "get_prompt", &[&["prompt"], REFUSED], &["stop_words"]),
+    shape("lmdeploy", "chat-template json", &[&["attributes", "get_prompt", "messages2prompt"], REFUSED], &[]),
+    shape("lmdeploy", "to_json", &[&["json"]], &[]),
+    shape("lmdeploy", "best_match_model", &[&["template"]], &[]),
+    shape("lmdeploy", "params", &[&["stop_words", "session_len", "capability"]], PARAMETERS),
+    shape(
+        "lmdeploy",
+        "document printed example*",
+        &[&["prompt", "equals_seed_commit_code", "equals_v0.2.6_code"]],
+        &[],
+    ),
+    shape("lmflow", "encode_conversation", &[&["turns"], REFUSED], &[]),
+    shape("lmflow", "conversation_tokenize_function", SEGMENTS, &[]),
+    shape("lmflow", "jinja", &[&["text"], REFUSED], &[]),
+    shape("lmflow", "jinja preset", &[&["text", "generation_spans_chars"], REFUSED], &[]),
+    shape("lmflow", "document printed example*", &[&["text"]], &["agreement"]),
+    shape("outputs", "read model output", &[&["content", "tool_calls"]], &["reasoning_content"]),
+];
+
+const PARAMETERS: &[&str] = &[
+    "repetition_penalty",
+    "temperature",
+    "top_k",
+    "top_p",
+    "assistant",
+    "eoa",
+    "eoh",
+    "eosys",
+    "meta_instruction",
+    "separator",
+    "system",
+    "user",
+];
+
+/// A row of the templates has its expectation beside its other keys.
+const RENDERED: Shape = shape(
+    "hf_jinja",
+    "render",
+    &[&["output"], &["error"]],
+    &["kind", "template", "case", "generation_spans", "qwen3_tokens", "qwen3_mask_runs", "qwen3_mask_error"],
+);
+
+/// A failure, if a row does not have the shape of its operation. Operations that are not compared here have none.
+pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
+    if system == RENDERED.system {
+        return RENDERED.check(row);
+    }
+    let is_its = |shape: &&Shape| {
+        shape.system == system
+            && match shape.op.strip_suffix('*') {
+                Some(start) => op.starts_with(start),
+                None => shape.op == op,
+            }
+    };
+    let Some(shape) = SHAPES.iter().find(is_its) else {
+        let is_known = SHAPES.iter().any(|shape| shape.system == system);
+        return is_known.then(|| {
+            Verdict::cannot_run(format!("the operation `{op}` of the system `{system}`, which conform does not know"))
+        });
+    };
+    let of_system: &[&str] = match system {
+        "ids" => &["tokenizer", "bos_token", "eos_token", "source_vector", "prompt", "segments"],
+        "outputs" => &["bos_token", "eos_token"],
+        _ => &[],
+    };
+    let unread: Vec<&str> =
+        row.iter().map(|(key, _)| key).filter(|key| !ROW.contains(key) && !of_system.contains(key)).collect();
+    if !unread.is_empty() {
+        return Some(Verdict::cannot_run(format!("a row with `{}`, which nothing reads", unread.join("`, `"))));
+    }
+    match row.get("expected") {
+        Some(Json::Object(expected)) => shape.check(expected),
+        _ => Some(Verdict::cannot_run("a row that expects nothing")),
+    }
+}
+
+impl Shape {
+    fn check(&self, expected: &Object) -> Option<Verdict> {
+        let has_all = |keys: &&[&str]| keys.iter().all(|key| expected.get(key).is_some());
+        if !self.wanted.iter().any(|keys| has_all(&keys)) {
+            let wanted: Vec<String> = self.wanted.iter().map(|keys| format!("`{}`", keys.join("`, `"))).collect();
+            return Some(Verdict::cannot_run(format!("an expectation without {}", wanted.join(" or "))));
+        }
+        let is_known = |key: &str| self.more.contains(&key) || self.wanted.iter().any(|keys| keys.contains(&key));
+        let unread: Vec<&str> = expected.iter().map(|(key, _)| key).filter(|key| !is_known(key)).collect();
+        let failure = || format!("an expectation of `{}`, which nothing compares", unread.join("`, `"));
+        (!unread.is_empty()).then(|| Verdict::cannot_run(failure()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rolecall::json::Object;
+    use rolecall::{Json, json};
+
+    use super::check;
+
+    fn row(text: &str) -> Object {
+        match json::parse(text) {
+            Ok(Json::Object(row)) => row,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_row_has_the_shape_of_its_operation() {
+        let is_right = |text: &str, system: &str, op: &str| check(&row(text), system, op).is_none();
+        assert!(is_right(r#"{"id": "a", "expected": {"prompt": "x"}}"#, "lmdeploy", "messages2prompt"));
+        for (text, system, op) in [
+            (r#"{"id": "a"}"#, "lmdeploy", "messages2prompt"),
+            (r#"{"id": "a", "expected": {}}"#, "lmdeploy", "messages2prompt"),
+            (r#"{"id": "a", "expected": {"promt": "x"}}"#, "lmdeploy", "messages2prompt"),
+            (r#"{"id": "a", "expected": {"prompt": "x", "ids": [1]}}"#, "lmdeploy", "messages2prompt"),
+            (r#"{"id": "a", "history": [], "expected": {"prompt": "x"}}"#, "lmdeploy", "messages2prompt"),
+            (r#"{"id": "a", "expected": {"prompt": "x"}}"#, "lmdeploy", "messages2prompts"),
+            (r#"{"template": "t", "case": "c"}"#, "hf_jinja", "render"),
+            (r#"{"template": "t", "case": "c", "output": "x", "spans": []}"#, "hf_jinja", "render"),
+        ] {
+            assert!(!is_right(text, system, op), "{text}");
+        }
+        // What waits for its operation, or is of no known system, is told elsewhere.
+        assert!(is_right(r#"{"id": "a"}"#, "native", "native_parse"));
+    }
+}
