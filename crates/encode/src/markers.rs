@@ -6,7 +6,7 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_render::{Prompt, Trust};
 
-use crate::tokenizer::{AddedToken, is_space};
+use crate::tokenizer::{AddedToken, is_space, stands_alone};
 use crate::{Error, Protect, Protected, Tokenizer};
 
 /// Finds added tokens as the reference does: those of raw text first, then those of normalized text in what is left. Of these,
@@ -227,11 +227,4 @@ impl Pass {
 fn is_composed(prompt: &Prompt, span: &Range<usize>) -> bool {
     let is_word = prompt.text()[span.clone()].chars().all(char::is_alphanumeric);
     !is_word && prompt.segments_in(span.clone()).any(|part| part.origin.is_format())
-}
-
-/// Whether no word goes on before or behind a span.
-fn stands_alone(text: &str, span: &Range<usize>) -> bool {
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    !text[..span.start].chars().next_back().is_some_and(is_word)
-        && !text[span.end..].chars().next().is_some_and(is_word)
 }

@@ -21,6 +21,7 @@ mod ranks;
 mod sentencepiece;
 mod tekken;
 mod tiktoken;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ pub use named::{Beside, Named, NamedToken};
 pub use sentencepiece::SentencePiece;
 pub use tekken::is_tekken;
 pub use tiktoken::is_tiktoken;
+pub(crate) use words::stands_alone;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -330,6 +330,26 @@ fn a_cache_keeps_apart_what_different_tokens_are_kept_out_of() {
 }
 
 #[test]
+fn a_token_that_stands_alone_has_the_neighbours_that_the_reference_lets_it_have() {
+    let mut token = added(12, "ab", false);
+    token["single_word"] = json!(true);
+    let mut file = bpe();
+    file["added_tokens"] = json!([token]);
+    file["model"]["vocab"]["ab"] = json!(12);
+    file["model"]["merges"] = json!([]);
+    let own = hugging_face(&file).keeping_out(&BTreeSet::new()).unwrap();
+    let crates_own = hugging_face(&file);
+    // Words go on at marks and joiners; a number in a circle is no part of a word.
+    for character in ['\u{fe0f}', '\u{e4c}', '\u{200d}', '\u{203f}', '_', 'é', '7', '\u{2460}', '\u{bd}', '-', '\u{a0}'] {
+        for text in [format!("{character}ab"), format!("ab{character}"), format!("ab {character} ab")] {
+            assert_eq!(ordinary(&*own, &text), reference(&crates_own, &text), "{text:?}");
+        }
+    }
+    assert!(ordinary(&*own, "\u{2460}ab").contains(&12));
+    assert!(!ordinary(&*own, "ab\u{fe0f}").contains(&12));
+}
+
+#[test]
 fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
     let config = br#"{"legacy": false, "added_tokens_decoder": {"1": {"content": "<go>", "special": true}}}"#;
     let tokenizer = SentencePiece::from_bytes(&model(PIECES, BPE, &[]), Some(&config[..])).unwrap();

@@ -141,7 +141,7 @@ pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
 impl Shape {
     fn check(&self, expected: &Object) -> Option<Verdict> {
         let has_all = |keys: &&[&str]| keys.iter().all(|key| expected.get(key).is_some());
-        if !self.wanted.iter().any(|keys| has_all(&keys)) {
+        if !self.wanted.iter().any(has_all) {
             let wanted: Vec<String> = self.wanted.iter().map(|keys| format!("`{}`", keys.join("`, `"))).collect();
             return Some(Verdict::cannot_run(format!("an expectation without {}", wanted.join(" or "))));
         }

@@ -2,7 +2,7 @@ use aho_corasick::{AhoCorasick, MatchKind};
 use tokenizers::normalizer::Range;
 use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper, PreTokenizedString, Token};
 
-use super::super::{AddedToken, Error};
+use super::super::{AddedToken, Error, stands_alone};
 use super::unencodable;
 
 /// The added tokens that text may become: matched in content as the reference matches them.
@@ -82,7 +82,7 @@ impl Matcher {
         for found in search.find_iter(text) {
             let token = &self.tokens[found.pattern().as_usize()];
             let (mut start, mut end) = (found.start(), found.end());
-            if token.single_word && (ends_in_word(&text[..start]) || starts_with_word(&text[end..])) {
+            if token.single_word && !stands_alone(text, &(start..end)) {
                 continue;
             }
             if token.lstrip {
@@ -107,16 +107,4 @@ impl Matcher {
         }
         parts
     }
-}
-
-fn ends_in_word(text: &str) -> bool {
-    text.chars().next_back().is_some_and(is_word)
-}
-
-fn starts_with_word(text: &str) -> bool {
-    text.chars().next().is_some_and(is_word)
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }

@@ -1,4 +1,4 @@
-use super::super::AddedToken;
+use super::super::{AddedToken, stands_alone};
 use super::trie::Trie;
 
 /// The added tokens of a `tokenizer_config.json`, at which transformers cuts a text before sentencepiece sees it.
@@ -42,7 +42,7 @@ impl Sections {
             };
             let token = &self.tokens[index as usize];
             let (mut start, mut end) = (at, at + length);
-            if token.single_word && (ends_in_word(&text[..start]) || starts_with_word(&text[end..])) {
+            if token.single_word && !stands_alone(text, &(start..end)) {
                 at += length;
                 continue;
             }
@@ -63,18 +63,6 @@ impl Sections {
         }
         sections
     }
-}
-
-fn ends_in_word(text: &str) -> bool {
-    text.chars().next_back().is_some_and(is_word)
-}
-
-fn starts_with_word(text: &str) -> bool {
-    text.chars().next().is_some_and(is_word)
-}
-
-fn is_word(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
 }
 
 #[cfg(test)]
