@@ -340,7 +340,8 @@ fn a_token_that_stands_alone_has_the_neighbours_that_the_reference_lets_it_have(
     let own = hugging_face(&file).keeping_out(&BTreeSet::new()).unwrap();
     let crates_own = hugging_face(&file);
     // Words go on at marks and joiners; a number in a circle is no part of a word.
-    for character in ['\u{fe0f}', '\u{e4c}', '\u{200d}', '\u{203f}', '_', 'é', '7', '\u{2460}', '\u{bd}', '-', '\u{a0}'] {
+    for character in ['\u{fe0f}', '\u{e4c}', '\u{200d}', '\u{203f}', '_', 'é', '7', '\u{2460}', '\u{bd}', '-', '\u{a0}']
+    {
         for text in [format!("{character}ab"), format!("ab{character}"), format!("ab {character} ab")] {
             assert_eq!(ordinary(&*own, &text), reference(&crates_own, &text), "{text:?}");
         }
