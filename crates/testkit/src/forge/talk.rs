@@ -7,7 +7,7 @@ use rolecall::{Capability, IdForm, Json, Support, TemplateAnalysis, object};
 use super::Marks;
 use super::attack::attack;
 use super::draft::{Words, placeholder};
-use super::twin::{honest, twin_beside};
+use super::twin::{honest_beside, twin_beside};
 use crate::generate;
 
 /// What a template takes, so that most of what it is given comes through.
@@ -56,14 +56,14 @@ impl<'a> Texts<'a> {
     }
 
     fn add(&mut self, before: String, behind: String) -> String {
+        let others = self.words.iter().map(|words| (words.hostile.as_str(), words.twin.as_str()));
         let (hostile, twin) = match self.rng.u8(..5) {
             0 => {
-                let text = honest(&self.marks.plain, &mut self.rng);
+                let text = honest_beside(others, &self.marks.plain, &mut self.rng);
                 (text.clone(), text)
             }
             _ => {
                 let text = attack(self.marks, &mut self.rng);
-                let others = self.words.iter().map(|words| (words.hostile.as_str(), words.twin.as_str()));
                 let twin = twin_beside(&text, others, &self.marks.plain, &mut self.rng);
                 (text, twin)
             }

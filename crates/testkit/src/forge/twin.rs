@@ -132,6 +132,23 @@ pub fn twin_beside<'a>(
     found
 }
 
+/// An honest text beside others, each with its own twin. It is its own twin, so that it is neither the twin of another text nor
+/// a text with another twin (as far as the words go).
+pub fn honest_beside<'a>(
+    others: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    plain: &[String],
+    rng: &mut Rng,
+) -> String {
+    let mut found = honest(plain, rng);
+    for _ in 0..40 {
+        if !others.clone().any(|(text, twin)| (text == found) != (twin == found)) {
+            break;
+        }
+        found = honest(plain, rng);
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +164,19 @@ mod tests {
                 assert_eq!(other == text, *others == twin, "{other} {text} {twin}");
             }
             known.push((text.to_owned(), twin));
+        }
+    }
+
+    #[test]
+    fn an_honest_text_is_no_twin_of_another() {
+        for seed in 0..200 {
+            let mut rng = Rng::with_seed(seed);
+            let expected = honest(&[], &mut rng.clone());
+            for others in [[("<s>", expected.as_str())], [(expected.as_str(), "other")]] {
+                assert_ne!(honest_beside(others.into_iter(), &[], &mut rng.clone()), expected);
+            }
+            let same = [(expected.as_str(), expected.as_str())];
+            assert_eq!(honest_beside(same.into_iter(), &[], &mut rng), expected);
         }
     }
 
