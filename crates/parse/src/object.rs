@@ -2,7 +2,7 @@ use crate::Why;
 use crate::parser::Shared;
 use crate::progress::Falling;
 use crate::reply::Keys;
-use crate::values::{State, ValueReader};
+use crate::values::{State, Step, ValueReader};
 use rolecall_conversation::{Json, json};
 
 /// A call written as a JSON object, read while it comes.
@@ -26,16 +26,26 @@ enum At {
     Start,
     /// Before a key, or the end; whether a comma came.
     Key(bool),
-    /// In a key: its reader and its spelling.
-    InKey(Box<ValueReader>, String),
+    /// In a key.
+    InKey(Box<Short>),
     /// Before the colon.
     Colon(Kind),
     /// Before a value.
     Before(Kind),
     /// In a value.
-    Value(Kind, Box<ValueReader>, String),
+    Value(Kind, Box<Short>),
     /// Behind a value.
     Behind,
+}
+
+/// A key or a value while it is read, no further than the cap.
+#[derive(Clone, Debug)]
+struct Short {
+    reader: ValueReader,
+    spelling: String,
+    /// Bytes of the output that were read. An escape may be spelled with more, so that only these end at the same byte in every
+    /// chunking.
+    used: usize,
 }
 
 /// What a key says of its value.
@@ -117,7 +127,7 @@ impl Object {
                     _ => Some(expected("a JSON object")),
                 },
                 At::Key(_) if next == '"' => {
-                    at = At::InKey(Box::new(ValueReader::json(shared.options.json)), String::new());
+                    at = At::InKey(Box::new(Short::new(ValueReader::json(shared.options.json))));
                     None
                 }
                 At::Key(false) if next == '}' => {
@@ -127,18 +137,16 @@ impl Object {
                     (self.depth == 0).then_some(Part::Done)
                 }
                 At::Key(_) => Some(expected("a key in quotes")),
-                At::InKey(reader, spelling) => {
-                    let (rest, is_cut) = capped(rest, spelling, shared);
-                    let rest = if self.is_bare { &rest[..next.len_utf8().min(rest.len())] } else { rest };
-                    let step = reader.push(rest, spelling);
+                At::InKey(key) => {
+                    let (step, is_cut) = key.push(rest, self.is_bare, shared);
                     used += step.used;
                     match step.state {
                         State::More if is_cut => Some(Part::Bad(Why::TooLong)),
-                        State::More if self.is_bare && !self.may_become(spelling) => {
+                        State::More if self.is_bare && !self.may_become(&key.spelling) => {
                             Some(expected("a call's name or arguments"))
                         }
                         State::More => None,
-                        State::Done => match json::parse(spelling) {
+                        State::Done => match json::parse(&key.spelling) {
                             Ok(Json::String(key)) => {
                                 let kind = self.kind_of(&key);
                                 let is_odd = kind == Kind::Other && !USUAL.contains(&key.as_str());
@@ -179,7 +187,7 @@ impl Object {
                         (Kind::Arguments, '"') => ValueReader::json_string(shared.options.json),
                         _ => ValueReader::json(shared.options.json),
                     };
-                    at = At::Value(kind, Box::new(reader), String::new());
+                    at = At::Value(kind, Box::new(Short::new(reader)));
                     match kind {
                         Kind::Arguments => {
                             self.has_arguments = true;
@@ -188,18 +196,14 @@ impl Object {
                         _ => None,
                     }
                 }
-                At::Value(kind, reader, spelling) => {
+                At::Value(kind, value) => {
                     let (step, is_cut) = match kind {
-                        Kind::Arguments => (reader.push(rest, out), false),
-                        Kind::Other => (reader.push(rest, spelling), false),
-                        _ => {
-                            let (rest, is_cut) = capped(rest, spelling, shared);
-                            // What is no call is told at the same character in every chunking.
-                            let rest = if self.is_bare { &rest[..next.len_utf8().min(rest.len())] } else { rest };
-                            (reader.push(rest, spelling), is_cut)
-                        }
+                        Kind::Arguments => (value.reader.push(rest, out), false),
+                        Kind::Other => (value.reader.push(rest, &mut value.spelling), false),
+                        _ => value.push(rest, self.is_bare, shared),
                     };
                     used += step.used;
+                    let spelling = &mut value.spelling;
                     if *kind == Kind::Other {
                         spelling.clear();
                     }
@@ -298,13 +302,24 @@ impl Object {
     }
 }
 
-/// As much of a text as may still be kept, and whether there is more.
-fn capped<'t>(text: &'t str, kept: &str, shared: &Shared) -> (&'t str, bool) {
-    let mut end = text.len().min(shared.cap().saturating_sub(kept.len()));
-    while !text.is_char_boundary(end) {
-        end -= 1;
+impl Short {
+    fn new(reader: ValueReader) -> Short {
+        Short { reader, spelling: String::new(), used: 0 }
     }
-    (&text[..end], end < text.len())
+
+    /// Reads on up to the cap, and says whether there is more. One character at a time is read of what may be no call, so that this
+    /// is told at the same one in every chunking.
+    fn push(&mut self, text: &str, is_bare: bool, shared: &Shared) -> (Step, bool) {
+        let mut end = text.len().min(shared.cap().saturating_sub(self.used));
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let is_cut = end < text.len();
+        let first = text.chars().next().map_or(0, char::len_utf8);
+        let step = self.reader.push(&text[..if is_bare { first.min(end) } else { end }], &mut self.spelling);
+        self.used += step.used;
+        (step, is_cut)
+    }
 }
 
 fn is_name_of_tool(spelling: &str, shared: &Shared) -> bool {

@@ -124,7 +124,11 @@ fn every_cap_reads_every_output_to_its_end() {
                 format!("<think>\nI try {}", &call[..call.len() - 20]),
                 format!("<think>\n{}\n</think>\n\n{twice}", &call[..call.len() / 2]),
                 format!("Hi.\n{twice}"),
-                "<think>\na <tool_call> b <tool_call>\n</think>\n\nDone.".to_owned(),
+                // Line breaks that are spelled as escapes are longer than they were.
+                format!(
+                    "<tool_call>\n{{\"name\": \"f\", \"arguments\": {{}}, \"{}\": \"x\"}}\n</tool_call>",
+                    "- \n\u{1f44d}\n".repeat(8)
+                ),
             ];
             for output in &outputs {
                 for cap in (0..=64).chain([output.len() - 1, output.len(), output.len() + 1].map(usize::from)) {
