@@ -18,6 +18,7 @@ pub mod outputs;
 mod pins;
 mod report;
 mod shared;
+mod templates;
 pub mod texts;
 mod toy;
 pub mod transcript;
@@ -29,6 +30,7 @@ pub use matcher::matches;
 pub use pins::Pins;
 pub use report::{Report, Verdict};
 pub use shared::{say_skipped, shared};
+pub use templates::FolderTemplates;
 pub use toy::Toy;
 
 use std::path::PathBuf;

@@ -10,8 +10,8 @@ use fastrand::Rng;
 use rolecall::json::{self, Layout};
 use rolecall::tokenizer::{self, AddedToken, Kind, Place, Token, Tokenizer};
 use rolecall::{
-    Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, Protection, RuleMode, Slot, json::Object,
-    render,
+    ChatTemplate, Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, Protection, RuleMode, Slot,
+    json::Object, render,
 };
 use rolecall_testkit::{Toy, forge, generate};
 
@@ -178,7 +178,8 @@ fn a_tokenizer_that_lets_tokens_through_is_found_out() {
         let leaky: Arc<dyn Tokenizer> = Arc::new(Leaky { tokenizer: small, leak });
         let mut plan = forge::Plan::default();
         let (name, source) = forge::small_templates()[0];
-        plan.add_templates(&vec![(name.into(), source.into(), Vec::new())], &vec![("leaky".into(), leaky)]);
+        let template = ChatTemplate::compile(source, Vec::new()).unwrap();
+        plan.add_templates(&vec![(name.into(), template)], &vec![("leaky".into(), leaky)]);
         plan.keep("leaky");
         let summary = forge::run(&plan.subjects, 60, SEED, 1, &|_| {});
         let failure = summary.failures.first().unwrap_or_else(|| panic!("{leak:?}: {summary}"));

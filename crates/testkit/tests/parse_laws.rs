@@ -2,6 +2,7 @@
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall::{ParseOptions, Stop, object, read};
+use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::outputs::{self, Effort, Said, Subject, USUAL};
 
 /// Replies in all, the subjects in turns. `conform --outputs N` makes as many as one likes.
@@ -29,7 +30,7 @@ fn every_inferred_layout_reads_what_it_writes_however_it_is_cut_or_damaged() {
     let Some(shared) = rolecall_testkit::shared() else {
         return rolecall_testkit::say_skipped("no layout is inferred from a real template");
     };
-    check(&outputs::inferred(&shared.join("templates")).unwrap());
+    check(&outputs::inferred(&FolderTemplates::read(&shared.join("templates")).unwrap()));
 }
 
 /// Real caps and lengths around their multiples: no output hangs, and none is lost.

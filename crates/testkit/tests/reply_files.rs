@@ -9,7 +9,7 @@ use rolecall::codec::JsonStyle;
 use rolecall::{
     CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Registry, Slot, infer, load, write_reply,
 };
-use rolecall_testkit::outputs;
+use rolecall_testkit::FolderTemplates;
 
 /// Layouts for generated formats.
 const ROUNDS: u64 = 3000;
@@ -43,7 +43,7 @@ fn what_is_inferred_of_a_template_is_read_as_it_was_written() {
         rolecall_testkit::say_skipped("no real template's layouts were written");
         return;
     };
-    let templates = outputs::templates(&folder.join("templates")).unwrap_or_else(|error| panic!("{error}"));
+    let templates = FolderTemplates::read(&folder.join("templates")).unwrap_or_else(|error| panic!("{error}")).compiled;
     let (mut written, mut wrong) = (0, Vec::new());
     for (name, template) in &templates {
         let format = infer(template).format;

@@ -9,15 +9,16 @@
 //! With `--pins` the number of pending and excused rows of each file must be the pinned one. The second form makes N conversations
 //! that try to forge control tokens, from a seed, on every format and template with every tokenizer that fits. The third makes
 //! N replies, as written and damaged, on every format that has calls or reasoning and every template that a layout is inferred
-//! from, and reads each cut in every way.
+//! from, and reads each cut in every way. Templates that do not compile are named, and a run that tried nothing fails.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Instant;
 use std::{env, fs, thread};
 
 use rolecall_testkit::golden::Folders;
-use rolecall_testkit::{Pins, Report, forge, golden, outputs};
+use rolecall_testkit::{FolderTemplates, Pins, Report, forge, golden, outputs};
 
 const USAGE: &str =
     "usage: conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
@@ -57,8 +58,12 @@ struct Arguments {
 
 fn arguments() -> Result<Arguments, String> {
     let mut read = Arguments::default();
+    let mut seen = BTreeSet::new();
     let mut given = env::args().skip(1);
     while let Some(argument) = given.next() {
+        if argument.starts_with("--") && !seen.insert(argument.clone()) {
+            return Err(format!("`{argument}` is given twice"));
+        }
         let mut value = || given.next().ok_or_else(|| format!("`{argument}` needs a value"));
         let no_number = || format!("`{argument}` needs a number");
         match argument.as_str() {
@@ -81,7 +86,19 @@ fn arguments() -> Result<Arguments, String> {
     if asked.into_iter().filter(|asked| *asked).count() != 1 {
         return Err("give files, or `--forge`, or `--outputs`".into());
     }
-    Ok(read)
+    // An option that is not used would look as if it had been.
+    let (files, forge) = (!read.files.is_empty(), read.forge.is_some());
+    let of_others = [
+        ("--seed", seen.contains("--seed") && files),
+        ("--threads", read.threads.is_some() && files),
+        ("--pins", read.pins.is_some() && !files),
+        ("--facts", read.folders.facts.is_some() && !files),
+        ("--tokenizers", read.folders.tokenizers.is_some() && !files && !forge),
+    ];
+    match of_others.into_iter().find(|(_, is_odd)| *is_odd) {
+        Some((option, _)) => Err(format!("`{option}` is not for this form")),
+        None => Ok(read),
+    }
 }
 
 fn run_files(arguments: &Arguments) -> Result<bool, String> {
@@ -122,6 +139,7 @@ fn run_forge(arguments: &Arguments, count: usize) -> Result<bool, String> {
     if plan.subjects.is_empty() {
         return Err("nothing is called so: a label is `NAME × TOKENIZER`".into());
     }
+    say_left_out(&plan.left_out);
     eprintln!("{} formats and templates with their tokenizers, read in {:.1?}", plan.subjects.len(), began.elapsed());
     let threads = threads(arguments);
     let step = (count / 20).max(1_000);
@@ -145,7 +163,9 @@ fn run_outputs(arguments: &Arguments, count: usize) -> Result<bool, String> {
     let began = Instant::now();
     let mut subjects = outputs::built_in();
     if let Some(folder) = &arguments.folders.templates {
-        subjects.extend(outputs::inferred(folder)?);
+        let templates = FolderTemplates::read(folder)?;
+        say_left_out(&templates.left_out);
+        subjects.extend(outputs::inferred(&templates));
     }
     if let Some(only) = &arguments.only {
         subjects.retain(|subject| subject.label.contains(only.as_str()));
@@ -163,6 +183,12 @@ fn run_outputs(arguments: &Arguments, count: usize) -> Result<bool, String> {
     print!("{summary}");
     eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);
     Ok(summary.is_clean())
+}
+
+fn say_left_out(templates: &[String]) {
+    for template in templates {
+        eprintln!("left out: {template}");
+    }
 }
 
 fn threads(arguments: &Arguments) -> usize {

@@ -1,20 +1,19 @@
-use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use rolecall::jinja::{Constant, Test};
 use rolecall::tokenizer::{self, Tokenizer};
-use rolecall::{ChatTemplate, Encoder, FindingKind, Format, Json, Protection, TemplateOptions, analyze_template, json};
+use rolecall::{ChatTemplate, Encoder, FindingKind, Format, Protection, TemplateOptions, analyze_template};
 
 use super::marks::spelled_in;
 use super::property::ROLES;
 use super::talk::Habits;
 use super::{Marks, Subject, Voice, small_templates, small_tokenizers};
-use crate::{Toy, generate};
+use crate::{FolderTemplates, Toy, generate};
 
-/// Templates with their names and special tokens.
-pub type Templates = Vec<(String, String, Vec<(String, String)>)>;
+/// Templates with their names.
+pub type Templates = Vec<(String, ChatTemplate)>;
 
 /// The toy tokenizer in which a format's literal texts are tokens too.
 const MARKED: &str = "toy-marked";
@@ -27,6 +26,8 @@ pub type Tokenizers = Vec<(String, Arc<dyn Tokenizer>)>;
 pub struct Plan {
     /// In a fixed order.
     pub subjects: Vec<Subject>,
+    /// Templates that nothing is tried on, each with the reason.
+    pub left_out: Vec<String>,
 }
 
 /// A tokenizer that all templates share.
@@ -53,7 +54,9 @@ impl Plan {
         plan.add_formats_with_toys();
         let templates = small_templates().into_iter().map(|(name, source)| {
             let tokens = [("bos_token", "<s>"), ("eos_token", "</s>")].map(|(name, text)| (name.into(), text.into()));
-            (name.to_owned(), source.to_owned(), tokens.to_vec())
+            let template =
+                ChatTemplate::compile(source, tokens.to_vec()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            (name.to_owned(), template)
         });
         let tokenizers = small_tokenizers().into_iter().map(|(name, tokenizer)| (name.to_owned(), tokenizer));
         plan.add_templates(&templates.collect(), &tokenizers.collect());
@@ -66,7 +69,9 @@ impl Plan {
         let tokenizers = tokenizers.map(read_tokenizers).transpose()?.unwrap_or_default();
         plan.add_formats(&tokenizers);
         if let Some(folder) = templates {
-            plan.add_templates(&read_templates(folder)?, &tokenizers);
+            let templates = FolderTemplates::read(folder)?;
+            plan.left_out.extend(templates.left_out);
+            plan.add_templates(&templates.compiled, &tokenizers);
         }
         Ok(plan)
     }
@@ -124,8 +129,14 @@ impl Plan {
     /// Adds templates, each with each of these tokenizers and with a toy that has its marks.
     pub fn add_templates(&mut self, templates: &Templates, tokenizers: &Tokenizers) {
         let shared: Vec<Shared> = tokenizers.iter().map(|(name, tokenizer)| share(name, tokenizer)).collect();
-        for (name, source, tokens) in templates {
-            let Some(program) = compile(name, source, tokens) else { continue };
+        for (name, template) in templates {
+            let program = match Program::new(name, template) {
+                Ok(program) => program,
+                Err(error) => {
+                    self.left_out.push(format!("{name}: {error}"));
+                    continue;
+                }
+            };
             for tokenizer in &shared {
                 self.add_template(&program, tokenizer);
             }
@@ -157,39 +168,42 @@ fn share(name: &str, tokenizer: &Arc<dyn Tokenizer>) -> Shared {
     Shared { name: name.to_owned(), tokenizer: Arc::clone(tokenizer), tokens: tokens.into() }
 }
 
-/// Compiles a template and asks its analysis what it takes and what it compares texts with.
-fn compile(name: &str, source: &str, tokens: &[(String, String)]) -> Option<Program> {
-    let template = ChatTemplate::compile(source, tokens.to_vec()).ok()?;
-    let analysis = analyze_template(&template, &TemplateOptions::default()).ok()?;
-    let gated = analysis.findings.iter().any(|finding| finding.kind == FindingKind::ContentGated);
-    let mut words = spelled_in(template.source());
-    words.extend(tokens.iter().map(|(_, text)| text.clone()));
-    let mut gates = Vec::new();
-    for asked in &analysis.program.comparisons {
-        let is_text = matches!(asked.test, Test::Operator(_) | Test::Method(_));
-        gates.extend(asked.with.iter().filter_map(|with| match with {
-            Constant::Text(text) if is_text && !text.trim().is_empty() => Some(text.clone()),
-            _ => None,
-        }));
+impl Program {
+    /// Asks a template's analysis what it takes and what it compares texts with.
+    fn new(name: &str, template: &ChatTemplate) -> Result<Program, rolecall::Error> {
+        let analysis = analyze_template(template, &TemplateOptions::default())?;
+        let (source, tokens) = (template.source(), template.tokens());
+        let gated = analysis.findings.iter().any(|finding| finding.kind == FindingKind::ContentGated);
+        let mut words = spelled_in(source);
+        words.extend(tokens.iter().map(|(_, text)| text.clone()));
+        let mut gates = Vec::new();
+        for asked in &analysis.program.comparisons {
+            let is_text = matches!(asked.test, Test::Operator(_) | Test::Method(_));
+            gates.extend(asked.with.iter().filter_map(|with| match with {
+                Constant::Text(text) if is_text && !text.trim().is_empty() => Some(text.clone()),
+                _ => None,
+            }));
+        }
+        for list in [&mut words, &mut gates] {
+            list.sort();
+            list.dedup();
+        }
+        let protection = Arc::new(Protection::of_template(name, template));
+        // All of its text: what is a literal of it stands there, unless it is put together.
+        let mut literals = vec![without_comments(source)];
+        literals.extend(tokens.iter().map(|(_, text)| text.clone()));
+        literals.extend(ROLES.map(|role| format!("<|{role}|>")).into_iter().filter(|_| joins_roles(source)));
+        let voice =
+            Voice::Template { template: Arc::new(template.clone()), habits: Arc::new(Habits::of(&analysis)), gated };
+        Ok(Program {
+            name: name.to_owned(),
+            voice,
+            protection,
+            words: words.into(),
+            gates: gates.into(),
+            literals: literals.into(),
+        })
     }
-    for list in [&mut words, &mut gates] {
-        list.sort();
-        list.dedup();
-    }
-    let protection = Arc::new(Protection::of_template(name, &template));
-    // All of its text: what is a literal of it stands there, unless it is put together.
-    let mut literals = vec![without_comments(template.source())];
-    literals.extend(tokens.iter().map(|(_, text)| text.clone()));
-    literals.extend(ROLES.map(|role| format!("<|{role}|>")).into_iter().filter(|_| joins_roles(source)));
-    let voice = Voice::Template { template: Arc::new(template), habits: Arc::new(Habits::of(&analysis)), gated };
-    Some(Program {
-        name: name.to_owned(),
-        voice,
-        protection,
-        words: words.into(),
-        gates: gates.into(),
-        literals: literals.into(),
-    })
 }
 
 /// Whether a source writes a role between bars, however it puts the two together.
@@ -227,33 +241,9 @@ fn read_tokenizers(folder: &Path) -> Result<Tokenizers, String> {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         tokenizers.push((name, Arc::from(tokenizer)));
     }
+    if tokenizers.is_empty() {
+        return Err(failed(&"no folder of a tokenizer"));
+    }
     tokenizers.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(tokenizers)
-}
-
-/// The templates of a folder with their special tokens, as its `index.json` has them; without one, all files that end in `.jinja`.
-fn read_templates(folder: &Path) -> Result<Templates, String> {
-    let mut templates = Templates::new();
-    let index = fs::read_to_string(folder.join("index.json")).unwrap_or_default();
-    let index = json::parse(&index).unwrap_or(Json::Null);
-    let entries = index.as_object().and_then(|index| index.get("templates")?.as_array()).unwrap_or_default();
-    let mut known: HashMap<&str, Vec<(String, String)>> = HashMap::new();
-    for entry in entries.iter().filter_map(Json::as_object) {
-        let token = |name: &str| Some((name.to_owned(), entry.get(name)?.as_str()?.to_owned()));
-        let Some(file) = entry.get("file").and_then(Json::as_str) else { continue };
-        known.insert(file, ["bos_token", "eos_token"].into_iter().filter_map(token).collect());
-    }
-    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
-    for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
-        let path = entry.map_err(|error| failed(&error))?.path();
-        if path.extension().is_none_or(|extension| extension != "jinja") {
-            continue;
-        }
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        let tokens = known.get(name.as_str()).cloned().unwrap_or_default();
-        templates.push((name, source, tokens));
-    }
-    templates.sort();
-    Ok(templates)
 }

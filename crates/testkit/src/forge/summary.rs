@@ -102,9 +102,9 @@ impl Summary {
         self.failures.sort_by_key(|failure| failure.seed);
     }
 
-    /// Whether nothing failed.
+    /// Whether something was compared and nothing failed.
     pub fn is_clean(&self) -> bool {
-        self.failed.is_empty()
+        self.failed.is_empty() && self.rendered > 0
     }
 }
 
@@ -133,7 +133,10 @@ impl fmt::Display for Summary {
             "{steered:>10} steered: a message's words, or a switch's, decided what else the template wrote, which its analysis says:"
         )?;
         by_name(f, &self.steered)?;
-        if !self.is_clean() {
+        if self.rendered == 0 {
+            writeln!(f, "{:>10} FAILED: nothing was rendered, so that nothing was compared", 1)?;
+        }
+        if !self.failed.is_empty() {
             writeln!(f, "{:>10} FAILED:", self.failed.values().sum::<usize>())?;
             by_name(f, &self.failed)?;
         }

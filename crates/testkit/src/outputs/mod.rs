@@ -20,4 +20,4 @@ pub use message::{Places, Said, Taste, said};
 pub use mutation::{Mutated, mutate};
 pub use run::{Failure, Summary, run};
 pub use splits::{byte_pieces, characters, pieces};
-pub use subject::{Promise, Subject, Written, built_in, inferred, templates};
+pub use subject::{Promise, Subject, Written, built_in, inferred};

@@ -117,9 +117,9 @@ impl Summary {
             + self.broken.values().sum::<usize>()
     }
 
-    /// Whether no law was broken.
+    /// Whether something was read and no law was broken.
     pub fn is_clean(&self) -> bool {
-        self.broken.is_empty()
+        self.broken.is_empty() && self.outputs() > 0
     }
 
     fn add(&mut self, subject: &Subject, seed: u64, checked: Result<Checked, Broken>) {
@@ -169,6 +169,9 @@ impl fmt::Display for Summary {
             self.damaged,
             self.limited
         )?;
+        if self.outputs() == 0 {
+            writeln!(out, "  FAILED: nothing was read")?;
+        }
         for (why, count) in &self.not_written {
             writeln!(out, "  {count} not written: {why}")?;
         }

@@ -1,16 +1,14 @@
-use std::fs;
-use std::path::Path;
 use std::sync::Arc;
 
 use rolecall::inference::{Outcome, Part};
-use rolecall::json::{self, Object};
+use rolecall::json::Object;
 use rolecall::{
-    ChatTemplate, Conversation, Format, Json, LossPolicy, Op, Options, Origin, ParseOptions, Reply, RuleMode, Slot,
-    infer, load, loss_spans, object, render, shared_calls,
+    Conversation, Format, Json, LossPolicy, Op, Options, Origin, ParseOptions, Reply, RuleMode, Slot, infer, load,
+    loss_spans, object, render, shared_calls,
 };
 
 use super::message::{Places, Said};
-use crate::generate;
+use crate::{FolderTemplates, generate};
 
 /// A format whose replies are written and read.
 pub struct Subject {
@@ -185,10 +183,10 @@ pub fn built_in() -> Vec<Subject> {
 
 /// Every template of a folder, by the layout that is inferred from it, if that has calls or reasoning. What the inference is not sure
 /// of is not promised.
-pub fn inferred(folder: &Path) -> Result<Vec<Subject>, String> {
+pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
     let mut subjects = Vec::new();
-    for (label, template) in templates(folder)? {
-        let inferred = infer(&template);
+    for (label, template) in &templates.compiled {
+        let inferred = infer(template);
         let is_sure = |part| matches!(inferred.report.outcome(part), Some(Outcome::Verified { .. }));
         let promise = Promise {
             white_space: false,
@@ -196,33 +194,13 @@ pub fn inferred(folder: &Path) -> Result<Vec<Subject>, String> {
             calls: is_sure(Part::Calls) && is_sure(Part::Arguments) && has_marked_strings(&inferred.format),
             parallel_calls: is_sure(Part::ParallelCalls),
         };
-        subjects.extend(Subject::new(label, inferred.format).map(|subject| Subject { promise, ..subject }));
+        subjects.extend(Subject::new(label.clone(), inferred.format).map(|subject| Subject { promise, ..subject }));
     }
-    Ok(subjects)
+    subjects
 }
 
 /// Whether a string among the arguments ends in something of the format: where it does not, `x=true` may be either.
 fn has_marked_strings(format: &Format) -> bool {
     let layout = format.layout(Slot::ArgumentString);
     layout.is_none_or(|layout| !matches!(layout.ops().last(), Some(Op::Hole { .. })))
-}
-
-/// The templates of a folder with the special tokens that its index gives them, by their files' names; those that do not compile
-/// are left out.
-pub fn templates(folder: &Path) -> Result<Vec<(String, ChatTemplate)>, String> {
-    let read = |path: &Path| fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()));
-    let index = json::parse(&read(&folder.join("index.json"))?).map_err(|error| error.to_string())?;
-    let entries = index.as_object().and_then(|index| index.get("templates")).and_then(Json::as_array);
-    let mut templates = Vec::new();
-    for entry in entries.unwrap_or_default().iter().filter_map(Json::as_object) {
-        let text = |key: &str| entry.get(key).and_then(Json::as_str);
-        let Some(file) = text("file") else { continue };
-        let tokens =
-            ["bos_token", "eos_token"].into_iter().filter_map(|name| Some((name.to_owned(), text(name)?.to_owned())));
-        if let Ok(template) = ChatTemplate::compile(&read(&folder.join(file))?, tokens.collect()) {
-            templates.push((file.to_owned(), template));
-        }
-    }
-    templates.sort_by(|one, other| one.0.cmp(&other.0));
-    Ok(templates)
 }

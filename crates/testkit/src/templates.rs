@@ -1,0 +1,62 @@
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use rolecall::{ChatTemplate, Json, json};
+
+/// The chat templates of a folder.
+#[derive(Default)]
+pub struct FolderTemplates {
+    /// By their files' names, in order.
+    pub compiled: Vec<(String, ChatTemplate)>,
+    /// Those that do not compile, each with its error.
+    pub left_out: Vec<String>,
+}
+
+impl FolderTemplates {
+    /// Reads the `.jinja` files of a folder, with the special tokens that its `index.json` gives them, if it has one.
+    ///
+    /// A folder without templates, an index that cannot be read and a file that the index names and nobody finds are errors.
+    pub fn read(folder: &Path) -> Result<FolderTemplates, String> {
+        let mut files: BTreeMap<String, Vec<(String, String)>> = BTreeMap::new();
+        let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
+        for entry in fs::read_dir(folder).map_err(|error| failed(&error))? {
+            let name = entry.map_err(|error| failed(&error))?.file_name().to_string_lossy().into_owned();
+            if name.ends_with(".jinja") {
+                files.insert(name, Vec::new());
+            }
+        }
+        let index = folder.join("index.json");
+        if index.exists() {
+            files.extend(read_index(&index)?);
+        }
+        if files.is_empty() {
+            return Err(failed(&"no file ends in `.jinja`"));
+        }
+        let mut templates = FolderTemplates::default();
+        for (name, tokens) in files {
+            let path = folder.join(&name);
+            let source = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+            match ChatTemplate::compile(&source, tokens) {
+                Ok(template) => templates.compiled.push((name, template)),
+                Err(error) => templates.left_out.push(format!("{name}: {error}")),
+            }
+        }
+        Ok(templates)
+    }
+}
+
+/// The special tokens of each file that an index lists.
+fn read_index(path: &Path) -> Result<BTreeMap<String, Vec<(String, String)>>, String> {
+    let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| failed(&error))?;
+    let index = json::parse(&text).map_err(|error| failed(&error))?;
+    let entries = index.as_object().and_then(|index| index.get("templates")?.as_array());
+    let entries = entries.ok_or_else(|| failed(&"no list of `templates`"))?;
+    let read = |entry: &Json| {
+        let text = |key: &str| entry.as_object()?.get(key)?.as_str().map(str::to_owned);
+        let tokens = ["bos_token", "eos_token"].into_iter().filter_map(|key| Some((key.to_owned(), text(key)?)));
+        text("file").map(|file| (file, tokens.collect())).ok_or_else(|| failed(&"an entry without a `file`"))
+    };
+    entries.iter().map(read).collect()
+}
