@@ -185,7 +185,10 @@ def main():
     for name in engines:
         print(f"{name}: {taken[name]} texts to be taken, {refused[name]} to be refused")
     print(f"{sum(taken.values()) + sum(refused.values()) - wrong} passed, {wrong} failed")
-    return wrong > 0
+    idle = [name for name in engines if not taken[name] or not refused[name]]
+    if idle:
+        print(f"FAILED: nothing was compared with {', '.join(idle)}")
+    return wrong > 0 or bool(idle)
 
 
 if __name__ == "__main__":

@@ -61,7 +61,9 @@ def main():
         else:
             same += 1
     print(f"{same} cases are jinja2's, {ours} are our own by their source, {wrong} differ")
-    return wrong > 0
+    if same == 0:
+        print(f"FAILED: no case was compared in {folder}")
+    return wrong > 0 or same == 0
 
 
 if __name__ == "__main__":

@@ -110,6 +110,8 @@ fn every_template_renders_as_in_transformers() {
         println!("{failure}");
     }
     assert!(failures.is_empty(), "{} of {rows} rows differ", failures.len());
+    assert!(same > refused && spans > 0, "most rows are texts, some of them with generation spans");
+    assert!(rows > 20 * skipped, "{skipped} skipped beside {rows}");
 }
 
 /// Over all templates and conversations, with a mark of its own in every text: what stands in the output as a part of an
@@ -174,6 +176,7 @@ fn every_piece_is_what_it_says() {
         }
     }
     println!("{pieces} pieces and {marks} marks of {} templates are what they say", paths.len());
+    assert!(!paths.is_empty() && pieces > marks && marks > 20 * paths.len(), "too little was looked at");
 }
 
 /// Puts a mark into every text but those that templates decide by.

@@ -11,16 +11,27 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         .args(["test", "--workspace", "--locked"])
         .args(arguments)
         .env("ROLECALL_SKIPPED", &record)
+        // With it, tests would write their own expectations.
+        .env_remove("UPDATE")
         .current_dir(crate::root())
         .status()
         .map_err(|error| format!("cargo does not start: {error}"))?;
     let skipped = fs::read_to_string(&record).map_err(|error| format!("{}: {error}", record.display()))?;
-    println!("\n{}{}", if status.success() { "" } else { "tests FAILED; " }, closing_line(&skipped));
+    println!(
+        "\n{}{}",
+        if status.success() { "" } else { "tests FAILED; " },
+        closing_line(&skipped, has_shared(), arguments)
+    );
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What was not tested: each line of the record is a test, a tab, and what it did not try.
-fn closing_line(skipped: &str) -> String {
+/// Whether the references are there.
+fn has_shared() -> bool {
+    crate::root().join("../shared/golden").is_dir()
+}
+
+/// What was not tested: each line of the record is a test, a tab, and what it did not try. With arguments, only some tests ran.
+fn closing_line(skipped: &str, has_shared: bool, arguments: &[String]) -> String {
     let mut tests: Vec<&str> = skipped.lines().filter_map(|line| line.split('\t').next()).collect();
     let mut reasons: Vec<&str> =
         skipped.lines().filter_map(|line| line.split_once('\t')).map(|(_, what)| what).collect();
@@ -28,15 +39,23 @@ fn closing_line(skipped: &str) -> String {
     tests.dedup();
     reasons.sort_unstable();
     reasons.dedup();
-    match tests.len() {
-        0 => "no test skipped anything, since ../shared is there; `.ci/run` also runs conformance with the reference systems"
-            .to_owned(),
+    let part = match arguments {
+        [] => String::new(),
+        given => format!("only a part was run (`{}`); ", given.join(" ")),
+    };
+    let line = match tests.len() {
+        0 if has_shared => {
+            "no test skipped anything, since ../shared is there; `.ci/run` also runs conformance with the reference systems"
+                .to_owned()
+        }
         count => format!(
             "NOT TESTED, because ../shared is missing: conformance with the reference systems (`conform`), and parts of \
-             {count} tests: {}",
+             {count} tests{}{}",
+            if reasons.is_empty() { "" } else { ": " },
             reasons.join("; ")
         ),
-    }
+    };
+    part + &line
 }
 
 #[cfg(test)]
@@ -45,9 +64,17 @@ mod tests {
 
     #[test]
     fn the_closing_line_names_each_skip_once() {
-        let line = closing_line("b\tno template was tried\na\tno template was tried\na\tno ids were compared\n");
+        let skipped = "b\tno template was tried\na\tno template was tried\na\tno ids were compared\n";
+        let line = closing_line(skipped, false, &[]);
         assert!(line.ends_with("parts of 2 tests: no ids were compared; no template was tried"), "{line}");
         assert!(!line.contains('\n'), "{line}");
-        assert!(closing_line("").starts_with("no test skipped anything"));
+        assert!(closing_line("", true, &[]).starts_with("no test skipped anything"));
+    }
+
+    #[test]
+    fn the_closing_line_claims_no_more_than_was_run() {
+        assert!(closing_line("", false, &[]).starts_with("NOT TESTED"));
+        let line = closing_line("", true, &["-p".to_owned(), "rolecall-text".to_owned()]);
+        assert!(line.starts_with("only a part was run (`-p rolecall-text`); no test skipped"), "{line}");
     }
 }

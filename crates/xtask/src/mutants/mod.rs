@@ -39,7 +39,7 @@ Everything is kept in target/mutants/SEED-COUNT: the copy (tree), the bugs (plan
 interrupted goes on where it stopped, if the source is what it was; remove the folder to begin anew. ../shared is out of reach of the copy: only what is in
 this repository can catch a bug. Documentation tests are not run. The bugs are tried in the order of their numbers, which
 is random, so that a part of a run is a fair sample. The environment variable CARGO names another cargo. The exit code is
-0 if every bug was caught and 1 if one survived.
+0 if every bug was tried and caught, 1 if one survived or was not tried, and 2 if a test could not be run.
 ";
 
 /// What the caller asks for.
@@ -133,6 +133,13 @@ fn try_all(options: &Options, workspace: &build::Workspace) -> Result<Verdicts, 
                 while let Some(id) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let verdict = workspace.try_one(*id, options.then.as_deref());
                     let Ok(mut shared) = shared.lock() else { return };
+                    let verdict = match verdict {
+                        Ok(verdict) => verdict,
+                        Err(error) => {
+                            shared.1 = Some(error);
+                            return;
+                        }
+                    };
                     let (site, source) = workspace.plan.site(*id);
                     eprintln!("{id:>3} {verdict}: {}:{} {}", site.file, site.line, site.told(source));
                     shared.0.0.insert(*id, verdict);
@@ -187,7 +194,8 @@ fn report(plan: &plan::Plan, verdicts: &Verdicts) -> Result<ExitCode, String> {
             open => format!(", {open} not tried"),
         }
     );
-    Ok(if rest + by_command == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let is_whole = verdicts.0.len() == plan.sites.len();
+    Ok(if is_whole && rest + by_command == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// How each mutation ended.

@@ -177,8 +177,8 @@ pub fn trace(folder: &Path, tree: &Path, binaries: &[PathBuf], jobs: usize) -> R
 }
 
 impl Workspace {
-    /// Runs the tests that pass the place of a mutation until one fails.
-    pub fn try_one(&self, id: u32, then: Option<&str>) -> Verdict {
+    /// Runs the tests that pass the place of a mutation until one fails. A test that cannot be run is an error: it caught nothing.
+    pub fn try_one(&self, id: u32, then: Option<&str>) -> Result<Verdict, String> {
         let mut is_reached = false;
         for test in self.tests.iter().filter(|test| test.reached.contains(&id)) {
             is_reached = true;
@@ -189,21 +189,24 @@ impl Workspace {
             };
             match run() {
                 Ended::Passed => {}
-                Ended::TooLong => return Verdict::TimedOut(test.told()),
+                Ended::TooLong => return Ok(Verdict::TimedOut(test.told())),
                 // A test of time or memory may fail on a busy machine: what fails once and passes then proves nothing.
                 Ended::Failed if matches!(run(), Ended::Passed) => {}
-                Ended::Failed => return Verdict::Killed(test.told()),
+                Ended::Failed => return Ok(Verdict::Killed(test.told())),
+                Ended::NotRun(why) => return Err(format!("{}: {why}", test.told())),
             }
         }
         if let Some(then) = then {
             let mut command = Command::new("sh");
             command.args(["-c", &format!("ulimit -v 8000000; {then}")]);
             command.current_dir(&self.tree).env("ROLECALL_MUTANT", id.to_string());
-            if !matches!(run_for(command, Duration::from_secs(3600)), Ended::Passed) {
-                return Verdict::ByCommand;
+            match run_for(command, Duration::from_secs(3600)) {
+                Ended::Passed => {}
+                Ended::Failed | Ended::TooLong => return Ok(Verdict::ByCommand),
+                Ended::NotRun(why) => return Err(format!("`{then}`: {why}")),
             }
         }
-        if is_reached { Verdict::Survived } else { Verdict::Unreached }
+        Ok(if is_reached { Verdict::Survived } else { Verdict::Unreached })
     }
 }
 
@@ -211,18 +214,30 @@ enum Ended {
     Passed,
     Failed,
     TooLong,
+    /// It did not start, for this reason.
+    NotRun(String),
 }
+
+/// What a shell exits with if what it is to run cannot be run, and if that is not there.
+const NOT_RUN: [i32; 2] = [126, 127];
 
 /// Runs a command in a group of its own and ends the whole group when the time is over.
 fn run_for(mut command: Command, most: Duration) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
-    let Ok(mut child) = command.spawn() else { return Ended::Failed };
+    let mut child = match command.spawn() {
+        Ok(child) => child,
+        Err(error) => return Ended::NotRun(error.to_string()),
+    };
     let start = Instant::now();
     let mut pause = Duration::from_millis(1);
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ended::Passed,
-            Ok(Some(_)) | Err(_) => return Ended::Failed,
+            Ok(Some(status)) if status.code().is_some_and(|code| NOT_RUN.contains(&code)) => {
+                return Ended::NotRun(format!("it cannot be run ({status})"));
+            }
+            Ok(Some(_)) => return Ended::Failed,
+            Err(error) => return Ended::NotRun(error.to_string()),
             Ok(None) if start.elapsed() > most => {
                 let group = format!("-{}", child.id());
                 let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
@@ -235,5 +250,27 @@ fn run_for(mut command: Command, most: Duration) -> Ended {
                 pause = (pause * 2).min(Duration::from_millis(50));
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ended(script: &str, most: Duration) -> Ended {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        run_for(command, most)
+    }
+
+    #[test]
+    fn what_cannot_be_run_has_caught_nothing() {
+        let most = Duration::from_secs(60);
+        assert!(matches!(ended("true", most), Ended::Passed));
+        assert!(matches!(ended("exit 101", most), Ended::Failed));
+        assert!(matches!(ended("kill -SEGV $$", most), Ended::Failed));
+        assert!(matches!(ended("sleep 100", Duration::from_millis(20)), Ended::TooLong));
+        assert!(matches!(ended("exec /no/such/test", most), Ended::NotRun(_)));
+        assert!(matches!(run_for(Command::new("/no/such/test"), most), Ended::NotRun(_)));
     }
 }
