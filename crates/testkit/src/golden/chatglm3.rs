@@ -24,7 +24,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         "process_chatglm_messages then build_chat_input" => {
             let choices = [("system-with-tools", "replace"), ("function-call", "raw")];
             let choices = choices.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-            refusal(expected, build_chat_input(row, expected, format, choices))
+            refusal(expected, build_chat_input(row, expected, format, choices)).and(|| made(row, expected, format))
         }
         "tokenizer.tokenize(text)" => tokenize(row, expected, format),
         "build_chat_input" => {
@@ -168,6 +168,18 @@ fn build_chat_input(
         Some(flat) => Verdict::compare(flat.as_str().unwrap_or_default(), prompt.text()),
         None => Verdict::Passed,
     }))
+}
+
+/// The messages that the server's code makes of a request: the maker's own call makes the same prompt of them.
+fn made(row: &Object, expected: &Object, format: &Format) -> Verdict {
+    if expected.get("error").is_some() {
+        return Verdict::Passed;
+    }
+    let Some(messages) = expected.get("messages") else { return Verdict::cannot_run("no messages") };
+    let mut row = row.clone();
+    row.remove("tools");
+    row.insert("conversation", messages.clone());
+    refusal(expected, build_chat_input(&row, expected, format, Vec::new()))
 }
 
 /// One message alone; this call takes role, metadata and content, and no tools.

@@ -35,7 +35,9 @@ pub(super) fn run(row: &Object, templates: &mut Templates, folder: Option<&Path>
         return Verdict::cannot_run("the vector expects nothing");
     };
     match prompt(row, options, source) {
-        Err(Error::Request(_)) if expected.get("error").is_none() => Verdict::Excused(NO_MESSAGE),
+        Err(Error::Request(_)) if expected.get("error").is_none() && has_no_message(row) => {
+            Verdict::Excused(NO_MESSAGE)
+        }
         prompt => refusal(
             expected,
             prompt.map(|prompt| {
@@ -43,6 +45,14 @@ pub(super) fn run(row: &Object, templates: &mut Templates, folder: Option<&Path>
             }),
         ),
     }
+}
+
+/// Whether one of the messages has no role, or a number for its content.
+fn has_no_message(row: &Object) -> bool {
+    let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
+    messages.iter().filter_map(Json::as_object).any(|message| {
+        message.get("role").and_then(Json::as_str).is_none() || matches!(message.get("content"), Some(Json::Number(_)))
+    })
 }
 
 fn prompt(row: &Object, options: &Object, source: &str) -> Result<rolecall::Prompt, Error> {
