@@ -155,7 +155,9 @@ fn whoever_looks_for_references_says_what_is_skipped_without_them() {
         let text = fs::read_to_string(&path).unwrap();
         let code: String =
             text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
-        if ["testkit/src/shared.rs", "testkit/tests/architecture.rs"].iter().any(|known| path.ends_with(known)) {
+        // These two say what is missing themselves.
+        let tells = ["testkit/src/shared.rs", "xtask/src/suite.rs"];
+        if tells.iter().chain(&["testkit/tests/architecture.rs"]).any(|known| path.ends_with(known)) {
             continue;
         }
         let looks = code.matches("testkit::shared()").count() + code.matches("shared::shared()").count();
