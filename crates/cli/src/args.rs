@@ -4,9 +4,10 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use rolecall::model::BosBy;
 use rolecall::{
-    AddSpecial, Bos, CallForm, CallsInReasoning, DateTime, Ids, JsonPolicy, LossPolicy, ParseOptions, Protect,
-    RuleMode, Stop, TextAfterCalls, UnknownNames,
+    Bos, CallForm, CallsInReasoning, DateTime, Ids, JsonPolicy, LossPolicy, ParseOptions, Protect, RuleMode, Stop,
+    TextAfterCalls, UnknownNames,
 };
 
 use crate::batch::Kind;
@@ -72,8 +73,8 @@ pub struct Encode {
     pub batch: Batch,
     /// The model's tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
     /// GGUF file, or a folder that holds one
-    #[arg(long, value_name = "FILE|DIR")]
-    pub tokenizer: PathBuf,
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
+    pub tokenizer: Option<PathBuf>,
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
     #[arg(long)]
     pub reference_encoding: bool,
@@ -108,6 +109,7 @@ pub struct Decode {
 /// Read what a model wrote back into a message: text, reasoning and calls, while it comes
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/parse.txt"))]
+#[command(group = clap::ArgGroup::new("encoded").args(["tokenizer", "model"]).multiple(true))]
 pub struct Parse {
     /// The output; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
@@ -127,7 +129,7 @@ pub struct Parse {
     #[arg(long, conflicts_with_all = ["json", "jsonl"])]
     pub events: bool,
     /// The output is token ids, with anything but digits between them
-    #[arg(long, requires = "tokenizer", conflicts_with = "jsonl")]
+    #[arg(long, requires = "encoded", conflicts_with = "jsonl")]
     pub ids: bool,
     /// The tokenizer that the ids are of: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF
     /// file, or a folder that holds one
@@ -223,7 +225,12 @@ pub struct MoreFormats {
 
 /// By which layouts output is read.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
 pub struct Layouts {
+    /// The model: its folder, a GGUF file, or its name. Format or chat template, tokenizer, stop tokens and sampling defaults are
+    /// the model's own where no other flag says otherwise
+    #[arg(short, long, value_name = "DIR|FILE|NAME")]
+    pub model: Option<PathBuf>,
     /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json or .py; a `format` that
     /// the input names itself wins
     #[arg(short, long, value_name = "NAME|FILE")]
@@ -236,7 +243,7 @@ pub struct Layouts {
     pub template: Option<PathBuf>,
     /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
     /// `default`]
-    #[arg(long, value_name = "NAME", requires = "template")]
+    #[arg(long, value_name = "NAME", requires = "templated")]
     pub template_name: Option<String>,
     /// Set an option of the format or a switch of the template, e.g. enable_thinking=false; may be repeated
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
@@ -248,7 +255,7 @@ pub struct Layouts {
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
     /// What `strftime_now` tells the template [default: the machine's clock, in UTC]
-    #[arg(long, value_name = "TIME", requires = "template")]
+    #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
 }
 
@@ -319,6 +326,7 @@ pub enum AfterArg {
 /// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token edges
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/explain.txt"))]
+#[command(group = clap::ArgGroup::new("encoded").args(["tokenizer", "model"]).multiple(true))]
 pub struct Explain {
     #[command(flatten)]
     pub chat: Chat,
@@ -329,10 +337,10 @@ pub struct Explain {
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
     /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
-    #[arg(long, requires = "tokenizer")]
+    #[arg(long, requires = "encoded")]
     pub reference_encoding: bool,
     /// Which of the tokenizer's tokens no text becomes
-    #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "tokenizer", conflicts_with = "reference_encoding")]
+    #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "encoded", conflicts_with = "reference_encoding")]
     pub protect: ProtectArg,
     /// Answer with one JSON object: the prompt, its segments and its tokens
     #[arg(long)]
@@ -479,6 +487,10 @@ pub struct Chat {
     /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
+    /// The model: its folder, a GGUF file, or its name. Format or chat template, tokenizer, stop tokens and sampling defaults are
+    /// the model's own where no other flag says otherwise
+    #[arg(short, long, value_name = "DIR|FILE|NAME")]
+    pub model: Option<PathBuf>,
     /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json or .py; a `format` that
     /// the input names itself wins
     #[arg(short, long, value_name = "NAME|FILE")]
@@ -528,6 +540,7 @@ pub struct Chat {
 
 /// A model's own chat template, in place of a format.
 #[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
 pub struct OwnTemplate {
     /// Render through a chat template (Jinja) in place of a format: a .jinja file, a tokenizer_config.json, a GGUF file, or
     /// a model's folder; --option gives it switches, e.g. enable_thinking=false
@@ -539,13 +552,13 @@ pub struct OwnTemplate {
     pub template: Option<PathBuf>,
     /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
     /// `default`]
-    #[arg(long, value_name = "NAME", requires = "template")]
+    #[arg(long, value_name = "NAME", requires = "templated")]
     pub template_name: Option<String>,
     /// How the template is given tool calls [default: as-given, as transformers does]
-    #[arg(long, value_enum, value_name = "HOW", requires = "template")]
+    #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
     pub tool_calls: Option<CallsArg>,
     /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
-    #[arg(long, value_name = "TIME", requires = "template")]
+    #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
 }
 
@@ -699,17 +712,15 @@ impl CallsArg {
 
 impl BosArg {
     pub fn bos(self) -> Bos {
-        match self {
-            BosArg::Auto | BosArg::Template => Bos::Write,
-            BosArg::Tokenizer | BosArg::None => Bos::LeaveToTokenizer,
-        }
+        self.by().bos()
     }
 
-    /// Whether the tokenizer's own tokens are put around a prompt.
-    pub fn add(self) -> AddSpecial {
+    pub fn by(self) -> BosBy {
         match self {
-            BosArg::Auto | BosArg::Tokenizer => AddSpecial::Missing,
-            BosArg::Template | BosArg::None => AddSpecial::Never,
+            BosArg::Auto => BosBy::Auto,
+            BosArg::Template => BosBy::Template,
+            BosArg::Tokenizer => BosBy::Tokenizer,
+            BosArg::None => BosBy::Nobody,
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::io;
 
 use rolecall::grammar::Error as GrammarError;
+use rolecall::identify::{FileError, Unidentified};
 use rolecall::json::Object;
-use rolecall::model::{FileError, Unidentified};
 use rolecall::template::NoChoice;
 use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
 
@@ -45,6 +45,8 @@ pub enum Failure {
     NoTemplate { path: String, why: NoChoice },
     /// No format can be chosen for a model without a guess.
     NoFormatFor(Unidentified),
+    /// A model cannot be opened: what is wrong, its code, and what to do.
+    Open(String, &'static str, Vec<String>),
     /// There is no grammar for what is asked for.
     NoGrammar(GrammarError),
     /// A batch cannot be written to this file.
@@ -77,6 +79,7 @@ impl Failure {
             | Failure::ModelFile(_)
             | Failure::TemplateFile(_)
             | Failure::NoFormatFor(_)
+            | Failure::Open(..)
             | Failure::NoGrammar(_) => Exit::Refused,
         }
     }
@@ -150,6 +153,7 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.code(),
             Failure::NoTemplate { why, .. } => why.code(),
             Failure::NoFormatFor(unidentified) => unidentified.code(),
+            Failure::Open(_, code, _) => code,
             Failure::NoGrammar(error) => error.code(),
             Failure::Output { problem, .. } => problem.code(),
             Failure::LostLines { .. } => "lost_lines",
@@ -191,6 +195,7 @@ impl Failure {
             Failure::ModelFile(error) | Failure::TemplateFile(error) => error.to_string(),
             Failure::NoTemplate { why, .. } => why.to_string(),
             Failure::NoFormatFor(unidentified) => unidentified.to_string(),
+            Failure::Open(why, ..) => why.clone(),
             Failure::NoGrammar(error) => error.to_string(),
             Failure::Output { problem, .. } => problem.to_string(),
             Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
@@ -216,6 +221,7 @@ impl Failure {
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => unidentified.help(),
+            Failure::Open(_, _, help) => help.clone(),
             Failure::NoGrammar(error) => vec![error.help()],
             Failure::Output { problem, .. } => vec![problem.help().into()],
             Failure::UnknownKind { .. } => {

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rolecall::model::{FileError, Model, ModelFolder, read_folder};
+use rolecall::identify::{Clues, FileError, ModelFolder, read_folder};
 use rolecall::template::{self, ModelTemplates, NamedTemplate};
 use rolecall::tokenizer::TokenizerFile;
 use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
@@ -161,17 +161,6 @@ pub fn load_format(path: &Path) -> Result<Format, Failure> {
     read_format(&source.name, &source.text).map_err(|error| Failure::FormatFile { source, error })
 }
 
-/// The tokens that open and close a text, as the files beside a tokenizer name them; none where they do not.
-pub fn load_own_tokens(path: &Path) -> Option<(Vec<String>, String)> {
-    let folder = if path.is_dir() { path } else { path.parent()? };
-    // What is wrong with these files is said where they are what was asked for.
-    let folder = read_folder(folder).ok()?;
-    // A tokenizer that names none has none.
-    let named = folder.files.iter().any(|file| matches!(*file, "tokenizer_config.json" | "special_tokens_map.json"));
-    let token = |name| folder.templates.token(name).map(str::to_owned);
-    named.then(|| (token("bos_token").into_iter().collect(), token("eos_token").unwrap_or_default()))
-}
-
 /// The chat templates of a file or folder, or one from standard input.
 pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
     if is_stdin(path) {
@@ -183,7 +172,8 @@ pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
     template::load(path).map_err(in_template)
 }
 
-fn in_template(error: FileError) -> Failure {
+/// The failure of a file that was to give a chat template.
+pub fn in_template(error: FileError) -> Failure {
     unreadable(error).unwrap_or_else(Failure::TemplateFile)
 }
 
@@ -194,7 +184,12 @@ pub fn load_tokenizer(path: &Path) -> Result<Arc<dyn Tokenizer>, Failure> {
 
 /// The same, with the file that it came from.
 pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Failure> {
-    tokenizer::load_file(path).map_err(|error| match error {
+    tokenizer::load_file(path).map_err(|error| no_tokenizer(path, error))
+}
+
+/// The failure of a path that gives no tokenizer.
+pub fn no_tokenizer(path: &Path, error: tokenizer::Error) -> Failure {
+    match error {
         tokenizer::Error::Unreadable { path, source } => {
             Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
         }
@@ -202,7 +197,7 @@ pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokeni
             Failure::Unreadable { path: path.display().to_string(), why: "it holds no file of a tokenizer".into() }
         }
         error => Failure::Tokenizer { path: path.display().to_string(), error },
-    })
+    }
 }
 
 /// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged
@@ -217,23 +212,28 @@ pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, Failure>
 }
 
 /// The model of a name or a folder, with what the folder's files say.
-pub fn load_model(asked: &str) -> Result<Model, Failure> {
+pub fn load_model(asked: &str) -> Result<Clues, Failure> {
     let path = Path::new(asked);
     if !path.is_dir() {
-        return Ok(Model { name: asked.to_owned(), folder: None });
+        return Ok(Clues { name: asked.to_owned(), folder: None });
     }
     let folder = load_folder(path)?;
     // `.` and `..` have no name of their own.
     let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
     let name = named.map_or_else(|| asked.to_owned(), |path| path.display().to_string());
-    Ok(Model { name, folder: Some(folder) })
+    Ok(Clues { name, folder: Some(folder) })
 }
 
 fn load_folder(path: &Path) -> Result<ModelFolder, Failure> {
-    read_folder(path).map_err(|error| match unreadable(error) {
+    read_folder(path).map_err(in_model)
+}
+
+/// The failure of a file in a model's folder.
+pub fn in_model(error: FileError) -> Failure {
+    match unreadable(error) {
         Ok(failure) => failure,
         Err(error) => Failure::ModelFile(error),
-    })
+    }
 }
 
 /// The failure of a file that cannot be read, or any other error as it is.

@@ -1,22 +1,20 @@
 //! How outputs of one run are read: by which layouts, behind which prompts, with which tools.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::path::Path;
+use std::sync::Arc;
 
-use rolecall::{ChatTemplate, Ids, Json, Message, ParseOptions, Reply, Request, infer, object};
+use rolecall::{Ids, Json, Message, ParseOptions, Protect, Reply, Request, object};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::failure::Failure;
-use crate::job::{Asked, Job};
+use crate::job::Job;
 use crate::refusal::Refusal;
-
-/// How many templates' layouts are kept: requests that all carry another one do not fill the memory.
-const KEPT: usize = 64;
 
 /// A run that reads outputs.
 pub struct Reader {
     pub job: Job,
-    replies: Replies,
+    /// Whether the outputs are ids.
+    reads_ids: bool,
 }
 
 /// What is needed to read one output.
@@ -26,9 +24,10 @@ pub struct Ready {
 }
 
 impl Reader {
-    /// `tokens` are those of the tokenizer whose ids are read; none where text is.
-    pub fn new(layouts: &Layouts, tokens: Vec<String>) -> Result<Reader, Failure> {
+    /// A tokenizer is that of the ids that are read; none where text is.
+    pub fn new(layouts: &Layouts, tokenizer: Option<&Path>, reads_ids: bool) -> Result<Reader, Failure> {
         let chat = Chat {
+            model: layouts.model.clone(),
             format: layouts.format.clone(),
             more: layouts.more.clone(),
             options: layouts.options.clone(),
@@ -42,31 +41,33 @@ impl Reader {
             tool_calls: None,
             now: layouts.now,
         };
-        Ok(Reader { job: Job::with_template(&chat, &own, None)?, replies: Replies { tokens, ..Replies::default() } })
+        Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default())?, reads_ids })
     }
 
     /// How the output behind a request is read. The prompt's end is that of the request, unless it is given.
     pub fn ready(&self, request: Request, tail: Option<&str>, policies: &ParseOptions) -> Result<Ready, Refusal> {
-        let asked = self.job.ask(speaking(request))?;
+        let request = Arc::new(speaking(request));
         let prompt_tail = match tail {
             Some(tail) => tail.to_owned(),
-            None => asked.render()?.text().to_owned(),
+            None => self.job.model.prompt(Arc::clone(&request))?.text().to_owned(),
         };
-        self.ready_behind(&asked, prompt_tail, policies)
+        self.ready_behind(&request, prompt_tail, policies)
     }
 
     /// The same where the prompt is rendered.
     pub fn ready_behind(
         &self,
-        asked: &Asked<'_>,
+        request: &Request,
         prompt_tail: String,
         policies: &ParseOptions,
     ) -> Result<Ready, Refusal> {
-        let tools = asked.request.conversation.tools.clone().unwrap_or_default();
+        let tools = request.conversation.tools.clone().unwrap_or_default();
         // Some formats' tools stand in a message.
-        let own = asked.request.conversation.messages.iter().filter_map(Message::tools).flatten().cloned();
+        let own = request.conversation.messages.iter().filter_map(Message::tools).flatten().cloned();
         let tools = tools.into_iter().chain(own).collect();
-        Ok(Ready { reply: self.replies.of(asked)?, options: ParseOptions { tools, prompt_tail, ..policies.clone() } })
+        let model = &self.job.model;
+        let reply = if self.reads_ids { model.id_reply(request) } else { model.reply(request) };
+        Ok(Ready { reply: reply?, options: ParseOptions { tools, prompt_tail, ..policies.clone() } })
     }
 }
 
@@ -89,61 +90,9 @@ pub fn with_ids_of(policies: &ParseOptions, line: u64) -> ParseOptions {
 }
 
 /// The model speaks next, or goes on in the last message.
-fn speaking(mut request: Request) -> Request {
+pub fn speaking(mut request: Request) -> Request {
     if !request.conversation.continue_final_message {
         request.conversation.add_generation_prompt = Some(true);
     }
     request
-}
-
-/// What can be read, by format and by template; shared by threads.
-#[derive(Default)]
-struct Replies {
-    tokens: Vec<String>,
-    by_format: RwLock<HashMap<String, Arc<Reply>>>,
-    by_template: RwLock<HashMap<Content, Arc<Reply>>>,
-}
-
-/// A template's text and its special tokens.
-type Content = (String, Vec<(String, String)>);
-
-impl Replies {
-    fn of(&self, asked: &Asked<'_>) -> Result<Arc<Reply>, Refusal> {
-        Ok(match asked.template()? {
-            Some(template) => {
-                let content = (template.source().to_owned(), template.tokens().to_vec());
-                find_or_make(&self.by_template, content, || of_template(&template, &self.tokens))?
-            }
-            None => {
-                let spelling = asked.options.choices.iter().rev().find(|(name, _)| name == "spelling");
-                let spelling = spelling.map(|(_, spelling)| spelling.as_str());
-                let format = spelling.map_or_else(|| asked.format.clone(), |spelling| asked.format.spelled(spelling));
-                let key = format!("{} {}", format.name, spelling.unwrap_or_default());
-                find_or_make(&self.by_format, key, || Ok(Reply::with_tokens(&format, &self.tokens)))?
-            }
-        })
-    }
-}
-
-/// The template's own layouts, and what its family's models are known to write otherwise.
-fn of_template(template: &ChatTemplate, tokens: &[String]) -> Result<Reply, Refusal> {
-    let inferred = infer(template).complete()?;
-    Ok(Reply::with_tokens(&inferred.format.corrected(template.source()).0, tokens))
-}
-
-fn find_or_make<K: std::hash::Hash + Eq>(
-    known: &RwLock<HashMap<K, Arc<Reply>>>,
-    key: K,
-    make: impl FnOnce() -> Result<Reply, Refusal>,
-) -> Result<Arc<Reply>, Refusal> {
-    if let Some(reply) = known.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
-        return Ok(Arc::clone(reply));
-    }
-    let reply = Arc::new(make()?);
-    let mut known = known.write().unwrap_or_else(PoisonError::into_inner);
-    if known.len() >= KEPT {
-        known.clear();
-    }
-    known.insert(key, Arc::clone(&reply));
-    Ok(reply)
 }

@@ -4,6 +4,7 @@ use rolecall::template::NoChoice;
 use rolecall::{Json, RenderError, TemplateError, answer, object};
 
 use crate::source::Source;
+use crate::template::as_source;
 
 /// Why a conversation was refused: the library's reasons, and those that only a command has.
 #[derive(Debug)]
@@ -143,7 +144,15 @@ impl fmt::Display for Refusal {
 
 impl From<rolecall::Error> for Refusal {
     fn from(error: rolecall::Error) -> Refusal {
-        Refusal::Library(error)
+        match error {
+            rolecall::Error::NoFormat => Refusal::NoFormat,
+            rolecall::Error::NoTemplate(why) => Refusal::NoChoice(why),
+            rolecall::Error::NoLoss => Refusal::NoLossNoTurn,
+            rolecall::Error::Template { template, error, message } => {
+                Refusal::Template { source: as_source(&template), error, message }
+            }
+            error => Refusal::Library(error),
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 /// A text that a diagnostic can point into.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Source {
     /// What it is called: a path, or `<stdin>`.
     pub name: String,

@@ -3,6 +3,8 @@
 pub struct Generation {
     /// Texts to stop at.
     pub stop: Vec<String>,
+    /// Ids to stop at, where the files of a model name some.
+    pub stop_ids: Vec<u32>,
     /// Texts to stop at where a gap is filled.
     pub infill_stop: Vec<String>,
     /// Tokens that a session may hold.

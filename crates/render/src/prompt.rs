@@ -202,7 +202,10 @@ impl Prompt {
 
     /// The ids to stop at, where public.
     pub fn stop_ids(&self) -> Vec<u32> {
-        self.controls.iter().filter(|control| control.ends_turn).filter_map(|control| control.id).collect()
+        let own = self.controls.iter().filter(|control| control.ends_turn).filter_map(|control| control.id);
+        let mut ids: Vec<u32> = own.collect();
+        ids.extend(self.generation.stop_ids.iter().filter(|id| !ids.contains(id)).copied().collect::<Vec<u32>>());
+        ids
     }
 
     /// The pieces of the prompt in order. They join to its text.

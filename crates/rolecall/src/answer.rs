@@ -15,7 +15,7 @@ use rolecall_render::{Dropped, Origin, Prompt, Unusual};
 pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;
-use crate::model::{Evidence, Identified, Model};
+use crate::identify::{Clues, Evidence, Identified};
 
 /// What an answer is made of.
 #[derive(Clone, Copy, Debug)]
@@ -297,7 +297,7 @@ pub fn of_generation(generation: &Generation) -> Json {
 }
 
 /// `{"model", "format", "title", "evidence", "warnings", "dialects"}`
-pub fn of_model(model: &Model, identified: &Identified<'_>) -> Json {
+pub fn of_model(model: &Clues, identified: &Identified<'_>) -> Json {
     let warnings = identified
         .warnings
         .iter()

@@ -1,6 +1,12 @@
 use std::fmt;
+use std::path::PathBuf;
 
 use rolecall_conversation::Place;
+use rolecall_encode::tokenizer;
+use rolecall_render::TemplateError;
+
+use crate::identify::FileError;
+use crate::template::{NamedTemplate, NoChoice};
 
 /// Whatever can go wrong between a request and its ids.
 #[derive(Debug)]
@@ -21,6 +27,34 @@ pub enum Error {
     Render(rolecall_render::Error),
     /// The prompt cannot be encoded.
     Encode(rolecall_encode::Error),
+    /// Neither the request nor the model says which format.
+    NoFormat,
+    /// A chat template is wrong, or refuses the conversation.
+    Template {
+        /// The template.
+        template: Box<NamedTemplate>,
+        /// What is wrong, and where.
+        error: TemplateError,
+        /// The message that the template was at, from 0.
+        message: Option<usize>,
+    },
+    /// None of the model's chat templates is meant.
+    NoTemplate(NoChoice),
+    /// A chat template says neither what carries loss nor where a new turn begins.
+    NoLoss,
+    /// The model has no tokenizer.
+    NoTokenizer,
+    /// The tokenizer cannot be loaded.
+    Tokenizer {
+        /// Its file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: tokenizer::Error,
+    },
+    /// A file of the model cannot be used.
+    File(FileError),
+    /// There is no grammar for what is asked for.
+    Grammar(rolecall_grammar::Error),
 }
 
 impl Error {
@@ -32,6 +66,14 @@ impl Error {
             Error::Format(error) => error.diagnostics.first().map_or("bad_format", |diagnostic| diagnostic.code),
             Error::Render(error) => error.code(),
             Error::Encode(error) => error.code(),
+            Error::NoFormat => "no_format",
+            Error::Template { error, .. } => error.kind().code(),
+            Error::NoTemplate(why) => why.code(),
+            Error::NoLoss => "no_loss_no_turn",
+            Error::NoTokenizer => "no_tokenizer",
+            Error::Tokenizer { error, .. } => error.code(),
+            Error::File(error) => error.code(),
+            Error::Grammar(error) => error.code(),
         }
     }
 
@@ -40,7 +82,7 @@ impl Error {
         match self {
             Error::Request(error) => error.place(),
             Error::Render(error) => error.place(),
-            Error::UnknownFormat { .. } | Error::Format(_) | Error::Encode(_) => None,
+            _ => None,
         }
     }
 
@@ -53,6 +95,16 @@ impl Error {
             Error::Format(error) => error.diagnostics.first().and_then(|diagnostic| diagnostic.help.clone()),
             Error::Render(error) => Some(error.help()),
             Error::Encode(error) => Some(error.help()),
+            Error::NoFormat => Some("write `\"format\": \"NAME\"` into the request, or open the model with one".into()),
+            Error::Template { error, message, .. } => {
+                Some(rolecall_render::Error::Template { error: error.clone(), message: *message }.help())
+            }
+            Error::NoTemplate(why) => Some(why.help()),
+            Error::NoLoss => Some("render it without these, or name a format in place of the chat template".into()),
+            Error::NoTokenizer => Some("open the model with a tokenizer".into()),
+            Error::Tokenizer { error, .. } => Some(error.help().into()),
+            Error::File(error) => Some(error.help()),
+            Error::Grammar(error) => Some(error.help()),
         }
     }
 }
@@ -65,11 +117,35 @@ impl fmt::Display for Error {
             Error::Format(error) => write!(f, "{error}"),
             Error::Render(error) => write!(f, "{error}"),
             Error::Encode(error) => write!(f, "{error}"),
+            Error::NoFormat => f.write_str("no format is named"),
+            // Line and column are said beside it.
+            Error::Template { error, .. } => f.write_str(error.message()),
+            Error::NoTemplate(why) => write!(f, "{why}"),
+            Error::NoLoss => f.write_str("a chat template says neither what carries loss nor where a new turn begins"),
+            Error::NoTokenizer => f.write_str("the model has no tokenizer"),
+            Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
+            Error::File(error) => write!(f, "{error}"),
+            Error::Grammar(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Request(error) => Some(error),
+            Error::Format(error) => Some(error),
+            Error::Render(error) => Some(error),
+            Error::Encode(error) => Some(error),
+            Error::Template { error, .. } => Some(error),
+            Error::NoTemplate(why) => Some(why),
+            Error::Tokenizer { error, .. } => Some(error),
+            Error::File(error) => Some(error),
+            Error::Grammar(error) => Some(error),
+            Error::UnknownFormat { .. } | Error::NoFormat | Error::NoLoss | Error::NoTokenizer => None,
+        }
+    }
+}
 
 impl From<rolecall_openai::Error> for Error {
     fn from(error: rolecall_openai::Error) -> Error {

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::gguf::{self, Gguf};
-use crate::model::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES};
+use crate::identify::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES};
 use crate::template::{DEFAULT, ModelTemplates, NamedTemplate};
 
 /// Bytes of a file that tells a model; the largest known tokenizer.json has a tenth of it.
@@ -91,7 +91,7 @@ fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
 }
 
 /// Whether a file begins as a GGUF file does: the hub's cache calls its files by numbers alone.
-fn is_gguf(path: &Path) -> Result<bool, FileError> {
+pub(crate) fn is_gguf(path: &Path) -> Result<bool, FileError> {
     let mut magic = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut magic));
     read.map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
@@ -99,7 +99,7 @@ fn is_gguf(path: &Path) -> Result<bool, FileError> {
 }
 
 /// The GGUF files of a folder, by name.
-fn gguf_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub(crate) fn gguf_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(files_of(folder, "gguf")?.into_iter().map(|name| folder.join(name)).collect())
 }
 
@@ -153,15 +153,20 @@ pub(crate) fn model_files(folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-fn read_text(path: &Path) -> Result<String, FileError> {
-    let damaged = |damage| FileError::Damaged { path: path.to_path_buf(), damage };
+pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(MOST + 1).read_to_end(&mut bytes));
     read.map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
-    if bytes.len() as u64 > MOST {
-        return Err(damaged(Damage::TooLarge(MOST)));
+    match bytes.len() as u64 > MOST {
+        true => Err(FileError::Damaged { path: path.to_path_buf(), damage: Damage::TooLarge(MOST) }),
+        false => Ok(bytes),
     }
-    let text = String::from_utf8(bytes).map_err(|error| damaged(Damage::NotText(error.utf8_error().valid_up_to())))?;
+}
+
+pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
+    let damaged = |damage| FileError::Damaged { path: path.to_path_buf(), damage };
+    let text = String::from_utf8(read_bytes(path)?)
+        .map_err(|error| damaged(Damage::NotText(error.utf8_error().valid_up_to())))?;
     // Some editors put a byte order mark before a text.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

@@ -29,6 +29,7 @@ mod error;
 mod files;
 pub mod gguf;
 mod id_parser;
+pub mod identify;
 pub mod model;
 pub mod roundtrip;
 pub mod template;
@@ -37,6 +38,7 @@ mod tokenizer_file;
 pub use dialects::{read_format, registry};
 pub use error::Error;
 pub use id_parser::IdParser;
+pub use model::Model;
 pub use rolecall_conversation::{
     Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
 };

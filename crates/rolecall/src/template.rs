@@ -1,6 +1,6 @@
 //! A model's own chat templates, and the special tokens that they may name, as its files have them.
 //!
-//! What a file means is written here once: `load` and `model::read_folder` both read through [`ModelTemplates`].
+//! What a file means is written here once: `load` and `identify::read_folder` both read through [`ModelTemplates`].
 
 mod choice;
 mod gguf;
@@ -19,7 +19,7 @@ use rolecall_render::ChatTemplate;
 pub use choice::NoChoice;
 
 pub use crate::files::load_templates as load;
-use crate::model::Damage;
+use crate::identify::Damage;
 
 pub(crate) use tokens::token_of;
 

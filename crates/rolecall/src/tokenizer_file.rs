@@ -153,7 +153,7 @@ fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
     vocabulary.ok_or_else(missing)?.into_tokenizer()
 }
 
-fn find_file(path: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn find_file(path: &Path) -> Result<PathBuf, Error> {
     if !path.is_dir() {
         return Ok(path.to_path_buf());
     }

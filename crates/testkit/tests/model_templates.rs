@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rolecall::Json;
 use rolecall::gguf::Problem;
-use rolecall::model::FileError;
+use rolecall::identify::FileError;
 use rolecall::template::{ModelTemplates, load};
 use rolecall_testkit::{flaw_of, gguf_of, read_gguf};
 

@@ -8,29 +8,30 @@ use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{Encoders, Job, refused, render_one};
+use crate::job::{Encoding, Job, load_tokenizer, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::with_template(&args.chat, &args.own, Some(&args.tokenizer))?;
-    let encoders = Encoders::load(&args.tokenizer, args.reference_encoding, args.protect.mode(), args.max_length)?;
+    let job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode())?;
+    load_tokenizer(&job.model)?;
+    let encoding = Encoding { reference: args.reference_encoding, max_length: args.max_length };
     if args.reference_encoding {
         warn_of_reference(output);
     }
     if args.batch.jsonl {
-        return run_batch(args, job, encoders, output);
+        return run_batch(args, job, encoding, output);
     }
     let source = read_input(&args.chat)?;
-    let (asked, prompt) = render_one(&job, &source)?;
+    let prompt = render_one(&job, &source)?;
     if args.batch.json {
         let mut tokens = Tokens::of(&prompt).map_err(|refusal| refused(refusal, &source))?;
-        let notes = encoders.encode_each(&asked, &prompt, &mut |token| tokens.push(token))?;
-        let answer = asked.stream(&prompt, Some((&tokens, &notes)), job.loss, output);
+        let notes = encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?;
+        let answer = job.stream(&prompt, Some((&tokens, &notes)), output);
         answer.map_err(|refusal| refused(refusal, &source))??;
         return Ok(Exit::Good);
     }
     let mut ids: Vec<u32> = Vec::new();
-    let notes = encoders.encode_each(&asked, &prompt, &mut |token| ids.push(token.id))?;
+    let notes = encoding.each(&job.model, &prompt, &mut |token| ids.push(token.id))?;
     warn_of_dropped(&prompt, &source, output);
     warn_of_ends(&notes, output);
     output.stream(|out| {
@@ -42,12 +43,12 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
-fn run_batch(args: &Encode, mut job: Job, encoders: Encoders, output: &Output) -> Result<Exit, Failure> {
+fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -> Result<Exit, Failure> {
     let target = args.file.output.as_deref().map(|path| target_of(args, path)).transpose()?;
     // A run that goes on tells its templates the same time.
     let resumed = target.as_ref().filter(|target| target.begin == Begin::Resume);
     let resumed = resumed.and_then(|target| Journal::load(&beside(&target.path, ".resume")).ok().flatten());
-    job.clock = resumed.map_or(job.clock, |journal| journal.clock);
+    job.set_clock(resumed.map_or(job.clock, |journal| journal.clock));
     let made_of = target.as_ref().map_or_else(Vec::new, |target| made_of(args, target, &job));
     let plan = Plan {
         input: args.chat.input.as_deref(),
@@ -56,10 +57,9 @@ fn run_batch(args: &Encode, mut job: Job, encoders: Encoders, output: &Output) -
         journal: Journal { made_of, clock: job.clock, ..Journal::default() },
     };
     answer_lines(plan, output, move |line, rows| {
-        let asked = job.read(line.text)?;
-        let prompt = asked.render()?;
-        let encoded = encoders.encode(&asked, &prompt)?;
-        asked.add_to(rows, line.number, &prompt, Some(&encoded))?;
+        let prompt = job.prompt(line.text)?;
+        let encoded = encoding.of(&prompt)?;
+        job.add_to(rows, line.number, &prompt, Some(&encoded))?;
         Ok(encoded.tokens.len() as u64)
     })
 }
@@ -96,7 +96,7 @@ fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
         ("version of rolecall".into(), env!("CARGO_PKG_VERSION").into()),
         ("kind of output".into(), kind.into()),
         ("set of arguments".into(), arguments),
-        ("tokenizer".into(), digest_of(&files::tokenizer_files(&args.tokenizer))),
+        ("tokenizer".into(), digest_of(&job.model.tokenizer_path().map(files::tokenizer_files).unwrap_or_default())),
         ("format file".into(), digest_of(&formats)),
         ("chat template".into(), job.made_of()),
     ]

@@ -4,7 +4,7 @@ mod fit;
 mod list;
 mod setting;
 
-use rolecall::model::identify;
+use rolecall::identify::identify;
 use rolecall::{Format, Json, Registry, answer};
 
 use crate::args::Formats;

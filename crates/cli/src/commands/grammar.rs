@@ -1,16 +1,18 @@
 //! `rolecall grammar`: what an engine may sample for a reply.
 
+use std::sync::Arc;
+
 use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
-use rolecall::{Format, Json, Tool, infer};
+use rolecall::{Format, Json, Model, Tool};
 
 use crate::args::{Grammar, LanguageArg, ReasoningArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{Asked, refused};
+use crate::job::{load_tokenizer, refused};
 use crate::output::Output;
-use crate::reading::{Reader, request_of_one_word};
+use crate::reading::{Reader, request_of_one_word, speaking};
 use crate::refusal::Refusal;
 use crate::source::Source;
 
@@ -19,14 +21,14 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         Some(path) => files::read_text(path)?,
         None => Source { name: "command line".into(), text: "[]".into() },
     };
-    let reader = Reader::new(&args.layouts, Vec::new())?;
+    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), false)?;
     let (format, tools, tail) = asked(args, &reader, &source.text).map_err(|refusal| refused(refusal, &source))?;
     let options = Options {
         tools,
         choice: choice(&args.choice),
         one_call: args.one_call,
         reasoning: reasoning(args.reasoning),
-        tokens: tokens(args)?,
+        tokens: tokens(&reader.job.model)?,
         prompt_tail: Some(tail),
     };
     let grammar = grammar(&format, &options).map_err(Failure::NoGrammar)?;
@@ -57,13 +59,14 @@ fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Too
     let tools = tools.filter(|tools| tools.as_array().is_none_or(|tools| !tools.is_empty()));
     let request = request_of_one_word(tools)?;
     let tools = request.conversation.tools.clone().unwrap_or_default();
-    let of = |request: rolecall::Request| {
-        let asked = reader.job.ask(speaking(request))?;
+    let of = |request: rolecall::Request| -> Result<(Format, String), Refusal> {
+        let request = Arc::new(speaking(request));
+        let model = &reader.job.model;
         let tail = match &args.tail {
             Some(tail) => tail.clone(),
-            None => asked.render()?.text().to_owned(),
+            None => model.prompt(Arc::clone(&request))?.text().to_owned(),
         };
-        Ok((layouts(&asked)?, tail))
+        Ok((Arc::unwrap_or_clone(model.layouts(&request)?), tail))
     };
     let (format, tail) = match of(request) {
         // Calls may be written even where the format has no place to offer tools.
@@ -75,23 +78,11 @@ fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Too
     Ok((format, tools, tail))
 }
 
-fn speaking(mut request: rolecall::Request) -> rolecall::Request {
-    request.conversation.add_generation_prompt = Some(true);
-    request
-}
-
-/// The format's own layouts, or those inferred from the template.
-fn layouts(asked: &Asked<'_>) -> Result<Format, Refusal> {
-    Ok(match asked.template()? {
-        Some(template) => infer(&template).complete()?.format.corrected(template.source()).0,
-        None => asked.format.clone(),
-    })
-}
-
-fn tokens(args: &Grammar) -> Result<Vec<Token>, Failure> {
-    let Some(path) = &args.tokenizer else { return Ok(Vec::new()) };
-    let tokenizer = files::load_tokenizer(path)?;
-    let each = tokenizer.added_tokens().iter();
+fn tokens(model: &Model) -> Result<Vec<Token>, Failure> {
+    if model.tokenizer_path().is_none() {
+        return Ok(Vec::new());
+    }
+    let each = load_tokenizer(model)?.iter();
     Ok(each.map(|token| Token { text: token.text.clone(), id: Some(token.id) }).collect())
 }
 

@@ -1,3 +1,5 @@
+use rolecall::Protect;
+
 use super::{read_input, warn_of_dropped};
 use crate::args::Render;
 use crate::batch::{Journal, Plan, answer_lines};
@@ -7,19 +9,18 @@ use crate::job::{Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::with_template(&args.chat, &args.own, None)?;
+    let job = Job::open(&args.chat, &args.own, None, Protect::default())?;
     if args.batch.jsonl {
         let plan =
             Plan { input: args.chat.input.as_deref(), options: &args.batch, target: None, journal: Journal::default() };
         return answer_lines(plan, output, move |line, rows| {
-            let asked = job.read(line.text)?;
-            asked.add_to(rows, line.number, &asked.render()?, None).map(|()| 0)
+            job.add_to(rows, line.number, &job.prompt(line.text)?, None).map(|()| 0)
         });
     }
     let source = read_input(&args.chat)?;
-    let (asked, prompt) = render_one(&job, &source)?;
+    let prompt = render_one(&job, &source)?;
     if args.batch.json {
-        asked.stream(&prompt, None, job.loss, output).map_err(|refusal| refused(refusal, &source))??;
+        job.stream(&prompt, None, output).map_err(|refusal| refused(refusal, &source))??;
     } else {
         warn_of_dropped(&prompt, &source, output);
         output.write(prompt.text())?;

@@ -37,7 +37,7 @@ impl Trip {
 }
 
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, Vec::new())?;
+    let reader = Reader::new(&args.layouts, None, false)?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
     let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| {
         check_replies(&request.conversation, source.text.len())?;
@@ -74,19 +74,18 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
             template_kwargs: conversation.template_kwargs.clone(),
         };
         let (id, format, other) = (request.id.clone(), request.format.clone(), request.other.clone());
-        reader.job.ask(Request { id, format, conversation, other })
+        reader.job.prompt_of(Request { id, format, conversation, other })
     };
-    let asked = up_to(at + 1, false)?;
-    let whole = asked.render()?;
+    let whole = up_to(at + 1, false)?;
     let before = match at {
         // Nothing stands before it; some formats and templates refuse that.
-        0 => up_to(0, true)?.render().map_or(String::new(), |prompt| prompt.text().to_owned()),
-        _ => up_to(at, true)?.render()?.text().to_owned(),
+        0 => up_to(0, true).map_or(String::new(), |prompt| prompt.text().to_owned()),
+        _ => up_to(at, true)?.text().to_owned(),
     };
     // Some templates open in their prompt what they do not write of an answer that is given.
     let shared = common_prefix(&before, whole.text());
     let (tail, written) = whole.text().split_at(shared);
-    let Ready { reply, options } = reader.ready_behind(&asked, tail.to_owned(), &ParseOptions::default())?;
+    let Ready { reply, options } = reader.ready_behind(whole.request(), tail.to_owned(), &ParseOptions::default())?;
     let reading = rolecall::read(&reply, options, written, Stop::End);
     let message = &request.conversation.messages[at];
     let fields = fields_written(&whole, at);

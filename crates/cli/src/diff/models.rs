@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rolecall::model::{Model, Unidentified, identify};
+use rolecall::identify::{Clues, Unidentified, identify};
 use rolecall::{Control, Dialect, Format, Json, Own, Registry, dialects, json};
 
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub struct Group {
 }
 
 /// The formats of a model: its maker's own, and the frameworks' dialects.
-pub fn list_formats(registry: &Registry, model: &Model) -> Result<Vec<Listed>, Unidentified> {
+pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<Listed>, Unidentified> {
     let fit = identify(model, registry);
     let mut listed: Vec<Listed> = Vec::new();
     if let Ok(fit) = &fit {
@@ -64,7 +64,7 @@ pub fn list_formats(registry: &Registry, model: &Model) -> Result<Vec<Listed>, U
 pub fn group_models(registry: &Registry, models: &[String]) -> (Vec<Group>, Vec<String>) {
     let (mut groups, mut without): (Vec<Group>, Vec<String>) = (Vec::new(), Vec::new());
     for model in models {
-        let named = Model { name: model.clone(), folder: None };
+        let named = Clues { name: model.clone(), folder: None };
         let Ok(listed) = list_formats(registry, &named) else {
             without.push(model.clone());
             continue;

@@ -171,6 +171,7 @@ pub(super) fn read_generation(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) 
         table.integer(key, mistakes).and_then(|value| u64::try_from(value).ok())
     };
     let generation = Generation {
+        stop_ids: Vec::new(),
         session_len: whole("session_len", &table, mistakes),
         max_new_tokens: whole("max_new_tokens", &table, mistakes),
         top_k: whole("top_k", &table, mistakes),

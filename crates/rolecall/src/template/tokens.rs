@@ -5,7 +5,7 @@ use rolecall_conversation::json::Object;
 use rolecall_render::ChatTemplate;
 
 use super::ModelTemplates;
-use crate::model::Damage;
+use crate::identify::Damage;
 
 /// The tokens that every tokenizer may have. transformers 5: `additional_special_tokens` is not among them any more.
 const USUAL: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];

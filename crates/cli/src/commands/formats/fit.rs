@@ -1,6 +1,6 @@
 //! The format that a model needs, for people: which, why, what to know, and what other frameworks would take.
 
-use rolecall::model::Identified;
+use rolecall::identify::Identified;
 
 use crate::paint::{Paint, Style};
 use crate::visible;

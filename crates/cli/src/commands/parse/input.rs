@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::{Decoder, Event, IdParser, Json, OutputParser, Stop, json};
+use rolecall::{Decoder, Event, IdParser, Json, Model, OutputParser, Stop, json};
 
 use crate::args::Parse;
 use crate::commands::decode::ids;
@@ -17,8 +17,9 @@ use crate::source::Source;
 /// Reads the output to its end and gives the events of each piece as soon as it is there.
 pub fn feed(
     args: &Parse,
+    model: &Model,
     ready: Ready,
-    decoder: Option<Decoder>,
+    decoder: Option<Arc<Decoder>>,
     stop: Stop,
     sink: &mut impl FnMut(Event<'_>),
 ) -> Result<(), Failure> {
@@ -26,8 +27,8 @@ pub fn feed(
     let parser = OutputParser::new(&ready.reply, ready.options);
     match decoder {
         Some(decoder) => {
-            let tokenizer = args.tokenizer.as_deref().unwrap_or(Path::new(""));
-            feed_ids(path, tokenizer, IdParser::new(parser, Arc::new(decoder)), stop, sink)
+            let tokenizer = model.tokenizer_path().unwrap_or(Path::new(""));
+            feed_ids(path, tokenizer, IdParser::new(parser, decoder), stop, sink)
         }
         None if args.chunks => feed_chunks(path, parser, stop, sink),
         None => feed_text(path, parser, stop, sink),

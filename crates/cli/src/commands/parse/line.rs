@@ -5,7 +5,6 @@ use rolecall::{Json, OutputParser, ParseOptions, Reading, Request, Stop, answer}
 use rolecall_conversation::{Place, Problem};
 
 use crate::batch::Line;
-use crate::job::wrong_type;
 use crate::reading::{Reader, request_of_one_word, with_ids_of};
 use crate::refusal::Refusal;
 
@@ -74,4 +73,9 @@ fn stop_of(line: &Object) -> Result<Stop, Refusal> {
         },
         Some(other) => Err(wrong_type("finish_reason", "a string", other)),
     }
+}
+
+fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Refusal {
+    let problem = Problem::WrongType { expected, found: found.kind() };
+    rolecall_conversation::Error { place: Place::field(field), problem }.into()
 }

@@ -4,22 +4,28 @@ mod input;
 mod line;
 
 use rolecall::json::{Layout, write_into};
-use rolecall::{Decoder, Event, Json, ParseOptions, Reading, Request, answer};
+use rolecall::{Event, Json, ParseOptions, Reading, Request, answer};
 
 use crate::args::{FinishArg, Parse};
 use crate::batch::{Journal, Plan, Rows, answer_lines};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::refused;
+use crate::job::{load_tokenizer, refused};
 use crate::output::Output;
 use crate::reading::{Reader, Ready, request_of_one_word};
 use crate::refusal::Refusal;
 use crate::source::Source;
 
 pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
-    let decoder = args.tokenizer.as_deref().map(|path| files::load_tokenizer(path).map(Decoder::new)).transpose()?;
-    let reader = Reader::new(&args.layouts, decoder.as_ref().map(Decoder::markers).unwrap_or_default())?;
+    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), args.ids)?;
+    let decoder = match args.ids {
+        true => {
+            load_tokenizer(&reader.job.model)?;
+            Some(reader.job.model.decoder().map_err(|error| refused(error.into(), &Source::default()))?)
+        }
+        false => None,
+    };
     let policies = args.policies.options();
     if args.batch.jsonl {
         return run_batch(args, reader, policies, output);
@@ -33,7 +39,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
         false => reading.add(&event),
     };
     let stop = args.finish.unwrap_or(FinishArg::Stop).stop();
-    input::feed(args, ready, decoder, stop, &mut sink)?;
+    input::feed(args, &reader.job.model, ready, decoder, stop, &mut sink)?;
     written?;
     if !args.events {
         output.write_json(&answer::of_reading(None, &reading))?;

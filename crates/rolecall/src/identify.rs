@@ -27,7 +27,7 @@ use names::Named;
 
 /// A model that a format is wanted for.
 #[derive(Clone, Debug, Default)]
-pub struct Model {
+pub struct Clues {
     /// Its name, or the path of its folder.
     pub name: String,
     /// What the files of its folder say, if it is one.
@@ -50,19 +50,19 @@ pub struct Identified<'a> {
 /// Finds the format that a model needs.
 ///
 /// ```
-/// use rolecall::model::{Model, ModelFile, ModelFolder, identify};
+/// use rolecall::identify::{Clues, ModelFile, ModelFolder, identify};
 /// use rolecall::Registry;
 /// let registry = Registry::builtin();
-/// let named = Model { name: "internlm/internlm2-chat-7b".into(), folder: None };
+/// let named = Clues { name: "internlm/internlm2-chat-7b".into(), folder: None };
 /// assert_eq!(identify(&named, &registry)?.format.name, "internlm2");
 ///
 /// let mut folder = ModelFolder::default();
 /// folder.read(ModelFile::Template, "{% for m in messages %}<start_of_turn>{{ m.role }} .. <end_of_turn>{% endfor %}")?;
-/// let unknown = Model { name: "/data/model-final".into(), folder: Some(folder) };
+/// let unknown = Clues { name: "/data/model-final".into(), folder: Some(folder) };
 /// assert_eq!(identify(&unknown, &registry).unwrap_err().code(), "unknown_model");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn identify<'a>(model: &Model, registry: &'a Registry) -> Result<Identified<'a>, Unidentified> {
+pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identified<'a>, Unidentified> {
     let named = names::by_name(model, registry);
     let recognised = model.folder.as_ref().map(|folder| content::recognise(folder, registry)).unwrap_or_default();
     let (format, mut evidence) = match choose(model, &recognised, named.as_ref())? {
@@ -87,7 +87,7 @@ enum Choice<'a> {
 
 /// The strongest evidence, or the candidates between which it cannot decide.
 fn choose<'a>(
-    model: &Model,
+    model: &Clues,
     recognised: &Recognised<'a>,
     named: Option<&Named<'a>>,
 ) -> Result<Choice<'a>, Unidentified> {

@@ -2,7 +2,7 @@
 
 use rolecall_format::{Fit, Format, Registry};
 
-use super::{Evidence, Model};
+use super::{Clues, Evidence};
 
 /// How the hub's cache calls a model's folder: `models--maker--name`.
 const CACHED: &str = "models--";
@@ -69,7 +69,7 @@ impl<'a> Named<'a> {
 }
 
 /// The name that says most: the one asked for or a part of it, and only where that fits nothing, the config's.
-pub(super) fn by_name<'a>(model: &Model, registry: &'a Registry) -> Option<Named<'a>> {
+pub(super) fn by_name<'a>(model: &Clues, registry: &'a Registry) -> Option<Named<'a>> {
     let own = match registry.get(&model.name) {
         Some(format) if model.folder.is_none() => {
             Some(Named { name: model.name.clone(), by_config: false, fits: Fits::Format(format) })

@@ -5,7 +5,7 @@ use rolecall_format::Format;
 use super::content::{Facet, Recognised};
 use super::evidence::listed;
 use super::names::Named;
-use super::{Evidence, Model};
+use super::{Clues, Evidence};
 
 /// What to know before the format of a model is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl fmt::Display for ModelWarning {
 
 /// All that is to be said about a choice.
 pub(super) fn find(
-    model: &Model,
+    model: &Clues,
     format: &Format,
     recognised: &Recognised<'_>,
     named: Option<&Named<'_>>,
@@ -152,7 +152,7 @@ pub(super) fn find(
     warnings
 }
 
-fn has_template(model: &Model) -> bool {
+fn has_template(model: &Clues) -> bool {
     model.folder.as_ref().is_some_and(|folder| folder.template().is_some())
 }
 
@@ -174,7 +174,7 @@ fn contradictions(format: &Format, recognised: &Recognised<'_>) -> Vec<ModelWarn
 }
 
 /// A name of two parts, of which only the second fits.
-fn other_maker(model: &Model, format: &Format, named: &Named<'_>) -> Option<ModelWarning> {
+fn other_maker(model: &Clues, format: &Format, named: &Named<'_>) -> Option<ModelWarning> {
     let (maker, rest) = model.name.split_once('/')?;
     let is_name = model.folder.is_none() && !maker.is_empty() && !maker.starts_with('.') && rest == named.name;
     let pattern = named.fit(format)?.pattern.as_str();

@@ -1,0 +1,433 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rolecall_encode::Protect;
+use rolecall_format::{Format, Registry};
+use rolecall_render::{CallForm, DateTime, RuleMode};
+
+use super::encoders::Encoders;
+use super::ends::Ends;
+use super::templates::{Compiled, Templates};
+use super::{BosBy, Choice, Model, OpenError, Settings, Shared, Voice};
+use crate::files;
+use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_folder};
+use crate::template::{self, ModelTemplates, NamedTemplate};
+use crate::tokenizer_file;
+use crate::{read_format, registry};
+
+/// Opens a model, part by part.
+///
+/// ```
+/// use rolecall::Model;
+/// let model = Model::builder().format("chatml").option("unused", "x").open()?;
+/// assert_eq!(model.format().map(|format| format.name.as_str()), Some("chatml"));
+/// # Ok::<(), rolecall::model::OpenError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct ModelBuilder {
+    model: Option<PathBuf>,
+    registry: Option<Registry>,
+    format: Option<String>,
+    template: Option<TemplateFrom>,
+    tokenizer: Option<PathBuf>,
+    bos_token: Option<Vec<String>>,
+    eos_token: Option<String>,
+    settings: Settings,
+}
+
+#[derive(Clone, Debug)]
+enum TemplateFrom {
+    Path(PathBuf),
+    Templates(ModelTemplates),
+}
+
+/// What a path or name was found to be.
+#[derive(Default)]
+struct Found {
+    templates: Option<(ModelTemplates, PathBuf)>,
+    format: Option<String>,
+    tokenizer: Option<PathBuf>,
+    ends: Ends,
+    choices: Vec<Choice>,
+    warnings: Vec<ModelWarning>,
+}
+
+impl ModelBuilder {
+    /// Where everything comes from that nothing else says: a model's folder, a GGUF file, a chat template (`.jinja`,
+    /// `tokenizer_config.json`), a format file, or the name of a format or model.
+    #[must_use]
+    pub fn model(mut self, path_or_name: impl AsRef<Path>) -> ModelBuilder {
+        self.model = Some(path_or_name.as_ref().to_path_buf());
+        self
+    }
+
+    /// The formats that names are looked up in; by default those that come with the library.
+    #[must_use]
+    pub fn registry(mut self, registry: Registry) -> ModelBuilder {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// The format, by its name or its file, in place of the model's chat templates.
+    #[must_use]
+    pub fn format(mut self, name_or_file: impl Into<String>) -> ModelBuilder {
+        self.format = Some(name_or_file.into());
+        self
+    }
+
+    /// The chat templates of a file or folder, in place of the model's own.
+    #[must_use]
+    pub fn template(mut self, path: impl AsRef<Path>) -> ModelBuilder {
+        self.template = Some(TemplateFrom::Path(path.as_ref().to_path_buf()));
+        self
+    }
+
+    /// Chat templates that are already read.
+    #[must_use]
+    pub fn templates(mut self, templates: ModelTemplates) -> ModelBuilder {
+        self.template = Some(TemplateFrom::Templates(templates));
+        self
+    }
+
+    /// The tokenizer's file or folder.
+    #[must_use]
+    pub fn tokenizer(mut self, path: impl AsRef<Path>) -> ModelBuilder {
+        self.tokenizer = Some(path.as_ref().to_path_buf());
+        self
+    }
+
+    /// The tokens that open a text; an empty list for none.
+    #[must_use]
+    pub fn bos_tokens(mut self, tokens: impl IntoIterator<Item = String>) -> ModelBuilder {
+        self.bos_token = Some(tokens.into_iter().collect());
+        self
+    }
+
+    /// The token that closes a text; an empty one for none.
+    #[must_use]
+    pub fn eos_token(mut self, token: impl Into<String>) -> ModelBuilder {
+        self.eos_token = Some(token.into());
+        self
+    }
+
+    /// Which of several chat templates.
+    #[must_use]
+    pub fn template_name(mut self, name: impl Into<String>) -> ModelBuilder {
+        self.settings.template_name = Some(name.into());
+        self
+    }
+
+    /// An option of the format or a switch of the chat template, for all requests.
+    #[must_use]
+    pub fn option(mut self, name: impl Into<String>, value: impl Into<String>) -> ModelBuilder {
+        self.settings.options.push((name.into(), value.into()));
+        self
+    }
+
+    /// Who writes the token that opens a prompt.
+    #[must_use]
+    pub fn bos(mut self, bos: BosBy) -> ModelBuilder {
+        self.settings.bos = bos;
+        self
+    }
+
+    /// What becomes of the format's order rules.
+    #[must_use]
+    pub fn rules(mut self, rules: RuleMode) -> ModelBuilder {
+        self.settings.rules = rules;
+        self
+    }
+
+    /// The form in which a chat template is given tool calls.
+    #[must_use]
+    pub fn tool_calls(mut self, form: CallForm) -> ModelBuilder {
+        self.settings.tool_calls = form;
+        self
+    }
+
+    /// The time that chat templates are told.
+    #[must_use]
+    pub fn now(mut self, now: DateTime) -> ModelBuilder {
+        self.settings.now = Some(now);
+        self
+    }
+
+    /// Which of the tokenizer's tokens text never becomes.
+    #[must_use]
+    pub fn protect(mut self, protect: Protect) -> ModelBuilder {
+        self.settings.protect = protect;
+        self
+    }
+
+    /// All settings at once.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> ModelBuilder {
+        self.settings = settings;
+        self
+    }
+
+    /// Opens it. The tokenizer is read when it is first needed.
+    pub fn open(mut self) -> Result<Model, OpenError> {
+        let mut registry = self.registry.take().unwrap_or_else(registry);
+        let mut found = match &self.model {
+            Some(asked) => self.find(asked, &mut registry)?,
+            None => Found::default(),
+        };
+        if let Some(asked) = &self.format {
+            let name = name_of_format(asked, &mut registry)?;
+            found.choices.push(Choice::asked("format", asked));
+            (found.format, found.templates) = (Some(name), None);
+        }
+        if let Some(from) = self.template.take() {
+            let (templates, path) = match from {
+                TemplateFrom::Path(path) => (template::load(&path)?, path),
+                TemplateFrom::Templates(templates) => {
+                    let path = templates.templates.first().map(|first| first.file.clone()).unwrap_or_default();
+                    (templates, path)
+                }
+            };
+            found.choices.push(Choice::asked("chat template", &path.display().to_string()));
+            found.templates = Some((templates, path));
+        }
+        if let Some(path) = self.tokenizer.take() {
+            found.choices.push(Choice::asked("tokenizer", &path.display().to_string()));
+            found.tokenizer = Some(path);
+        }
+        self.take_own_tokens(&mut found, &mut registry);
+        let name = self.model.as_ref().map(|model| model.display().to_string());
+        let compiled = Compiled::default();
+        let voice = match (found.templates, found.format) {
+            (Some((templates, path)), recognised) => {
+                let templates = Arc::new(Templates::new(templates));
+                self.check(&templates, &path, &compiled)?;
+                Voice::Templates { templates, recognised }
+            }
+            (None, Some(format)) => Voice::Format(format),
+            (None, None) => Voice::Nothing,
+        };
+        let own = match &voice {
+            Voice::Templates { templates, .. } => {
+                templates.model.templates.first().map(|named| named.file.display().to_string())
+            }
+            Voice::Format(name) => Some(name.clone()),
+            Voice::Nothing => None,
+        };
+        let encoders = Encoders::new(found.tokenizer);
+        Ok(Model {
+            shared: Arc::new(Shared {
+                name: name.or(own).unwrap_or_default(),
+                registry,
+                voice,
+                compiled,
+                encoders,
+                replies: Default::default(),
+                ends: found.ends,
+                generations: Default::default(),
+                choices: found.choices,
+                warnings: found.warnings,
+            }),
+            settings: Arc::new(self.settings),
+        })
+    }
+
+    /// What a path or name is, by what it holds.
+    fn find(&self, asked: &Path, registry: &mut Registry) -> Result<Found, OpenError> {
+        if asked.is_dir() {
+            return self.find_in_folder(asked, registry);
+        }
+        let name = asked.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+        let ends = |ending: &str| name.ends_with(ending);
+        let is_template = ends(".jinja")
+            || [ModelFile::TokenizerConfig, ModelFile::TemplateJson].iter().any(|file| name == file.name());
+        let is_gguf = ends(".gguf") || (asked.is_file() && files::is_gguf(asked)?);
+        if is_gguf {
+            return find_in_gguf(asked);
+        }
+        if is_template {
+            return find_in_template(asked);
+        }
+        let text = asked.to_string_lossy();
+        if registry.get(&text).is_some() {
+            let choices = vec![Choice::new("format", format!("`{text}` is its name"))];
+            return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
+        }
+        if asked.is_file() || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
+            let format = load_format(asked)?;
+            let choices = vec![Choice::new("format", format!("the file {}", asked.display()))];
+            let name = format.name.clone();
+            registry.replace(format);
+            return Ok(Found { format: Some(name), choices, ..Found::default() });
+        }
+        let clues = Clues { name: text.clone().into_owned(), folder: None };
+        let identified = identify(&clues, registry).map_err(OpenError::Unidentified)?;
+        Ok(Found {
+            format: Some(identified.format.name.clone()),
+            choices: identified.evidence.iter().map(|evidence| Choice::new("format", evidence.to_string())).collect(),
+            warnings: identified.warnings,
+            ..Found::default()
+        })
+    }
+
+    fn find_in_folder(&self, folder: &Path, registry: &Registry) -> Result<Found, OpenError> {
+        let read = read_folder(folder)?;
+        // `.` and `..` have no name of their own.
+        let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
+        let name = named.as_deref().unwrap_or(folder).display().to_string();
+        let templates = read.templates.clone();
+        let ends = Ends::of_folder(folder, &templates)?;
+        let has_template = !templates.templates.is_empty();
+        let identified = identify(&Clues { name, folder: Some(read) }, registry);
+        let mut found = Found { ends, ..Found::default() };
+        if has_template {
+            let named = templates.templates.iter().map(NamedTemplate::place).collect::<Vec<_>>().join(", ");
+            found.choices.push(Choice::new("chat template", named));
+            found.templates = Some((templates, folder.to_path_buf()));
+        }
+        match identified {
+            Ok(identified) => {
+                let part = if has_template { "recognised format" } else { "format" };
+                let why = identified.evidence.iter().map(|evidence| Choice::new(part, evidence.to_string()));
+                found.choices.extend(why);
+                found.warnings = identified.warnings;
+                found.format = Some(identified.format.name.clone());
+            }
+            // The template says all that is needed; another part may be given by the caller.
+            Err(_) if has_template || self.format.is_some() || self.template.is_some() => {}
+            Err(error) => {
+                return match gguf_of(folder)? {
+                    Some(file) => find_in_gguf(&file),
+                    None => Err(OpenError::Unidentified(error)),
+                };
+            }
+        }
+        if let Ok(file) = tokenizer_file::find_file(folder) {
+            found.choices.push(Choice::new("tokenizer", file.display().to_string()));
+            found.tokenizer = Some(folder.to_path_buf());
+        }
+        Ok(found)
+    }
+
+    /// Formats and templates that take the tokenizer's own tokens take those that the caller names, or those that the tokenizer's
+    /// files do.
+    fn take_own_tokens(&self, found: &mut Found, registry: &mut Registry) {
+        let (bos, eos) = found.tokenizer.as_deref().and_then(own_tokens).unzip();
+        let named = |token: &String| !token.is_empty();
+        let asked = self.bos_token.as_ref().map(|tokens| tokens.iter().filter(|token| named(token)).cloned().collect());
+        if let Some((templates, _)) = &mut found.templates {
+            for (name, token) in
+                [("bos_token", bos.as_ref().map(|bos: &Vec<String>| bos.concat())), ("eos_token", eos.clone())]
+            {
+                if let Some(token) = token.filter(named).filter(|_| templates.token(name).is_none()) {
+                    templates.set_token(name, token);
+                }
+            }
+            if let Some(tokens) = &self.bos_token {
+                templates.set_token("bos_token", tokens.concat());
+            }
+            if let Some(token) = &self.eos_token {
+                templates.set_token("eos_token", token.clone());
+            }
+        }
+        let (bos, eos): (Option<Vec<String>>, _) = (asked.or(bos), self.eos_token.clone().or(eos));
+        if bos.is_none() && eos.is_none() {
+            return;
+        }
+        let formats: Vec<Format> = registry.iter().filter(|format| format.has_own_tokens()).cloned().collect();
+        for format in formats {
+            registry.replace(format.with_tokens_of(bos.as_deref(), eos.as_deref()));
+        }
+    }
+
+    /// What is wrong with the template that all requests take is said at once.
+    fn check(&self, templates: &Arc<Templates>, path: &Path, compiled: &Compiled) -> Result<(), OpenError> {
+        let name = self.settings.template_name.as_deref();
+        if name.is_none() && templates.model.templates.len() != 1 {
+            return Ok(());
+        }
+        match templates.choose(name, false, compiled) {
+            Ok(_) => Ok(()),
+            Err(crate::Error::NoTemplate(why)) => Err(OpenError::NoTemplate { path: path.to_path_buf(), why }),
+            Err(error) => Err(OpenError::Template(Box::new(error))),
+        }
+    }
+}
+
+/// The tokens that open and close a text, as the files beside a tokenizer name them; none where they do not.
+fn own_tokens(tokenizer: &Path) -> Option<(Vec<String>, String)> {
+    let folder = if tokenizer.is_dir() { tokenizer } else { tokenizer.parent()? };
+    // What is wrong with these files is said where they are what was asked for.
+    let folder = read_folder(folder).ok()?;
+    // A tokenizer that names none has none.
+    let named = folder.files.iter().any(|file| {
+        [ModelFile::TokenizerConfig, ModelFile::SpecialTokens].iter().any(|telling| telling.name() == *file)
+    });
+    let token = |name| folder.templates.token(name).map(str::to_owned);
+    named.then(|| (token("bos_token").into_iter().collect(), token("eos_token").unwrap_or_default()))
+}
+
+fn find_in_template(path: &Path) -> Result<Found, OpenError> {
+    let templates = template::load(path)?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let ends = Ends::of_folder(folder, &templates)?;
+    let mut choices = vec![Choice::asked("chat template", &path.display().to_string())];
+    let tokenizer = tokenizer_file::find_file(folder).ok().map(|file| {
+        choices.push(Choice::new("tokenizer", format!("{}, beside the chat template", file.display())));
+        folder.to_path_buf()
+    });
+    Ok(Found { templates: Some((templates, path.to_path_buf())), tokenizer, ends, choices, ..Found::default() })
+}
+
+fn find_in_gguf(path: &Path) -> Result<Found, OpenError> {
+    let templates = match template::load(path) {
+        Ok(templates) => Some(templates),
+        Err(FileError::NoTemplate { .. }) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let ends = Ends::of_gguf(path, templates.as_ref().unwrap_or(&ModelTemplates::default()))?;
+    let shown = path.display().to_string();
+    let mut choices = vec![Choice::new("tokenizer", format!("the vocabulary in {shown}"))];
+    choices.extend(
+        templates.as_ref().map(|_| Choice::new("chat template", format!("`tokenizer.chat_template` in {shown}"))),
+    );
+    Ok(Found {
+        templates: templates.map(|templates| (templates, path.to_path_buf())),
+        tokenizer: Some(path.to_path_buf()),
+        ends,
+        choices,
+        ..Found::default()
+    })
+}
+
+/// The one GGUF file of a folder.
+fn gguf_of(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
+    Ok(match files::gguf_files(folder)?.as_slice() {
+        [only] => Some(only.clone()),
+        _ => None,
+    })
+}
+
+/// The name of a format that was asked for: one that is there, or that of a file, which is added.
+fn name_of_format(asked: &str, registry: &mut Registry) -> Result<String, OpenError> {
+    if registry.get(asked).is_some() {
+        return Ok(asked.to_owned());
+    }
+    let path = Path::new(asked);
+    let is_path = path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
+        || asked.contains(std::path::is_separator);
+    if !is_path && !path.is_file() {
+        return Err(OpenError::UnknownFormat {
+            name: asked.to_owned(),
+            near: registry.suggest(asked).map(str::to_owned),
+        });
+    }
+    let format = load_format(path)?;
+    let name = format.name.clone();
+    registry.replace(format);
+    Ok(name)
+}
+
+fn load_format(path: &Path) -> Result<Format, OpenError> {
+    let text = files::read_text(path)?;
+    let named = path.display().to_string();
+    read_format(&named, &text).map_err(|error| OpenError::Format { path: path.to_path_buf(), error })
+}

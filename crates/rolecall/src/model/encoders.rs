@@ -1,0 +1,118 @@
+//! A tokenizer, loaded when it is first needed, and bound to each format or template that comes up; shared by threads.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use rolecall_encode::{AddSpecial, Decoder, Encoder, Protect, Tokenizer};
+use rolecall_format::Format;
+
+use super::templates::Templates;
+use crate::Error;
+use crate::identify::FileError;
+use crate::template::{self, ModelTemplates};
+use crate::tokenizer_file::{self, FileKind, TokenizerFile};
+
+/// Encoders that are kept: requests that all carry another template do not fill the memory.
+const KEPT: usize = 64;
+
+/// Where a tokenizer is, and what was made of it.
+#[derive(Default)]
+pub(super) struct Encoders {
+    path: Option<PathBuf>,
+    loading: Mutex<()>,
+    loaded: OnceLock<Loaded>,
+}
+
+/// A tokenizer and the files that it is from.
+pub(super) struct Loaded {
+    pub file: TokenizerFile,
+    pub tokenizer: Arc<dyn Tokenizer>,
+    pub decoder: Arc<Decoder>,
+    /// The templates beside it, which formats know nothing of.
+    pub beside: ModelTemplates,
+    bound: RwLock<HashMap<(Bound, AddSpecial, Protect), Arc<Encoder>>>,
+}
+
+/// What an encoder is for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Bound {
+    Format(String),
+    /// By the number of what they are made of.
+    Templates(u64),
+}
+
+/// Who writes the prompts that are encoded.
+pub(super) enum Writer<'a> {
+    Format(&'a Format),
+    Templates(&'a Templates),
+}
+
+impl Encoders {
+    pub fn new(path: Option<PathBuf>) -> Encoders {
+        Encoders { path, ..Encoders::default() }
+    }
+
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+
+    /// The tokenizer. A file that could not be read is tried again the next time.
+    pub fn loaded(&self) -> Result<&Loaded, Error> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let path = self.path.as_deref().ok_or(Error::NoTokenizer)?;
+        let _loading = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let loaded = Loaded::load(path)?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    pub fn encoder(&self, writer: &Writer<'_>, add: AddSpecial, protect: Protect) -> Result<Arc<Encoder>, Error> {
+        let loaded = self.loaded()?;
+        let bound = match writer {
+            Writer::Format(format) => Bound::Format(format.name.clone()),
+            Writer::Templates(templates) => Bound::Templates(templates.number()),
+        };
+        let key = (bound, add, protect);
+        if let Some(encoder) = loaded.bound.read().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Ok(Arc::clone(encoder));
+        }
+        let protection = match writer {
+            Writer::Format(format) => loaded.beside.protection(Some(format)),
+            Writer::Templates(templates) => templates.protection(&loaded.beside),
+        };
+        let encoder = Encoder::new(&protection.protecting(protect), Arc::clone(&loaded.tokenizer));
+        let encoder = Arc::new(encoder?.adding(add));
+        let mut kept = loaded.bound.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(key, Arc::clone(&encoder));
+        Ok(encoder)
+    }
+}
+
+impl Loaded {
+    fn load(path: &Path) -> Result<Loaded, Error> {
+        let at = |error| Error::Tokenizer { path: path.to_path_buf(), error };
+        let (file, tokenizer) = tokenizer_file::load_file(path).map_err(at)?;
+        let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
+        let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
+        let beside = beside(&file)?;
+        Ok(Loaded { file, tokenizer, decoder, beside, bound: RwLock::default() })
+    }
+}
+
+/// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged files are
+/// an error.
+fn beside(file: &TokenizerFile) -> Result<ModelTemplates, Error> {
+    let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match template::load(if file.kind == FileKind::Gguf { &file.path } else { folder }) {
+        Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
+        loaded => loaded.map_err(Error::File),
+    }
+}

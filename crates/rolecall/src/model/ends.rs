@@ -1,0 +1,127 @@
+//! Where a model's replies end and how it is sampled, as its files say.
+
+use std::path::Path;
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json::{self, Object};
+use rolecall_encode::tokenizer::{Error, Named, NamedToken};
+use rolecall_format::Generation;
+
+use super::OpenError;
+use crate::gguf::Gguf;
+use crate::template::ModelTemplates;
+
+/// A token that ends a reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StopToken {
+    /// Its text.
+    pub text: String,
+    /// Its id; none where the tokenizer has it only as several tokens, or where there is no tokenizer.
+    pub id: Option<u32>,
+    /// Who says so: the format, or the files of the model.
+    pub sources: Vec<String>,
+}
+
+/// What the files of a model say of ends and of sampling.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ends {
+    /// Texts, each with the file that names it.
+    pub texts: Vec<(String, String)>,
+    /// Ids, each with the file that names it.
+    pub ids: Vec<(u32, String)>,
+    pub sampling: Generation,
+}
+
+const GENERATION: &str = "generation_config.json";
+const CONFIG: &str = "config.json";
+
+impl Ends {
+    /// What a folder's files say.
+    pub fn of_folder(folder: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
+        let mut ends = Ends::default();
+        if let Some(eos) = templates.token("eos_token").filter(|eos| !eos.is_empty()) {
+            ends.texts.push((eos.to_owned(), "tokenizer_config.json".to_owned()));
+        }
+        for file in [GENERATION, CONFIG] {
+            let path = folder.join(file);
+            if !path.is_file() {
+                continue;
+            }
+            let bytes = crate::files::read_bytes(&path)?;
+            let damaged = |error: Error| OpenError::Tokenizer { path: path.clone(), error };
+            // A base model's config may name another one than the chat model's generation config does.
+            let is_first = ends.ids.is_empty();
+            for named in Named::in_ids(file, &bytes).map_err(damaged)? {
+                if let (true, "eos_token_id", NamedToken::Id(id)) = (is_first, named.name.as_str(), named.token) {
+                    ends.ids.push((id, named.file));
+                }
+            }
+            if file == GENERATION
+                && let Ok(Json::Object(config)) = json::parse(&String::from_utf8_lossy(&bytes))
+            {
+                ends.sampling = sampling(&config);
+            }
+        }
+        Ok(ends)
+    }
+
+    /// What a GGUF file says.
+    pub fn of_gguf(path: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
+        const KEYS: [&str; 3] =
+            ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
+        let mut ends = Ends::default();
+        if let Some(eos) = templates.token("eos_token").filter(|eos| !eos.is_empty()) {
+            ends.texts.push((eos.to_owned(), KEYS[0].to_owned()));
+        }
+        let file = std::fs::File::open(path).map_err(crate::gguf::Error::Unreadable);
+        let gguf = file.and_then(Gguf::read).map_err(|error| OpenError::of_gguf(path, error))?;
+        for key in KEYS {
+            let id = gguf.number(key).map_err(|error| OpenError::of_gguf(path, error))?;
+            ends.ids.extend(id.and_then(|id| u32::try_from(id).ok()).map(|id| (id, key.to_owned())));
+        }
+        Ok(ends)
+    }
+
+    /// A format's own defaults, with what the files say in their place, and their ends beside its own.
+    pub fn over(&self, format: &Generation) -> Generation {
+        let own = &self.sampling;
+        let mut merged = Generation {
+            session_len: own.session_len.or(format.session_len),
+            max_new_tokens: own.max_new_tokens.or(format.max_new_tokens),
+            temperature: own.temperature.or(format.temperature),
+            top_p: own.top_p.or(format.top_p),
+            top_k: own.top_k.or(format.top_k),
+            repetition_penalty: own.repetition_penalty.or(format.repetition_penalty),
+            ..format.clone()
+        };
+        for (text, _) in &self.texts {
+            if !merged.stop.contains(text) {
+                merged.stop.push(text.clone());
+            }
+        }
+        for (id, _) in &self.ids {
+            if !merged.stop_ids.contains(id) {
+                merged.stop_ids.push(*id);
+            }
+        }
+        merged
+    }
+}
+
+/// The sampling parameters of a `generation_config.json`; what is no number of its kind is left out.
+fn sampling(config: &Object) -> Generation {
+    let number = |key: &str| match config.get(key) {
+        Some(Json::Number(number)) => Some(number),
+        _ => None,
+    };
+    let real = |key: &str| number(key).and_then(|number| number.as_f64()).filter(|value| value.is_finite());
+    let whole = |key: &str| number(key).and_then(|number| number.as_i64()).and_then(|value| u64::try_from(value).ok());
+    Generation {
+        max_new_tokens: whole("max_new_tokens"),
+        temperature: real("temperature"),
+        top_p: real("top_p"),
+        top_k: whole("top_k"),
+        repetition_penalty: real("repetition_penalty"),
+        ..Generation::default()
+    }
+}

@@ -1,0 +1,129 @@
+//! A model's own chat templates, each compiled when it is first asked for.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::{Arc, LazyLock, OnceLock, PoisonError, RwLock};
+
+use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::{Conversation, Json};
+use rolecall_encode::Protection;
+use rolecall_openai::Request;
+use rolecall_render::{ChatTemplate, Prompt, TemplateOptions, render_template};
+
+use super::Settings;
+use super::settings::{text_of, wrong_type};
+use crate::Error;
+use crate::template::{ModelTemplates, NamedTemplate};
+
+/// How many templates are kept compiled: requests that all carry another one do not fill the memory.
+const KEPT: usize = 64;
+
+/// Compiled templates by their content, shared by threads and by all requests of a model.
+#[derive(Debug, Default)]
+pub(super) struct Compiled(RwLock<HashMap<Content, Outcome>>);
+
+/// A template's text, and the special tokens that it may name.
+type Content = (String, Vec<(String, String)>);
+type Outcome = Result<Arc<ChatTemplate>, rolecall_render::Error>;
+
+impl Compiled {
+    fn compile(&self, source: &str, tokens: &[(String, String)]) -> Outcome {
+        let content = (source.to_owned(), tokens.to_owned());
+        if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&content) {
+            return known.clone();
+        }
+        let outcome = ChatTemplate::compile(source, tokens.to_owned()).map(Arc::new);
+        let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(content, outcome.clone());
+        outcome
+    }
+}
+
+/// The templates that a model has, or that a request carries.
+#[derive(Debug)]
+pub(super) struct Templates {
+    pub model: ModelTemplates,
+    number: OnceLock<u64>,
+}
+
+/// One of them, compiled.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    pub templates: Arc<Templates>,
+    pub named: usize,
+    pub template: Arc<ChatTemplate>,
+}
+
+impl Templates {
+    pub fn new(model: ModelTemplates) -> Templates {
+        Templates { model, number: OnceLock::new() }
+    }
+
+    /// The templates that a request carries as `chat_template`, with its `bos_token` and `eos_token`.
+    pub fn of_request(request: &Request) -> Result<Option<Templates>, Error> {
+        let Some(carried) = request.other.get("chat_template").filter(|carried| !carried.is_null()) else {
+            return Ok(None);
+        };
+        let expected = "a text, a list of {\"name\", \"template\"}, or an object of texts by name";
+        let mut model =
+            ModelTemplates::from_json(carried).map_err(|_| wrong_type("chat_template", expected, carried))?;
+        for name in ["bos_token", "eos_token"] {
+            if let Some(token) = text_of(request, name)? {
+                model.set_token(name, token.to_owned());
+            }
+        }
+        Ok(Some(Templates::new(model)))
+    }
+
+    /// The template of a name, or the one for a conversation with tools or without.
+    pub fn choose(self: &Arc<Self>, name: Option<&str>, has_tools: bool, compiled: &Compiled) -> Result<Chosen, Error> {
+        let named = self.model.choose(name, has_tools).map_err(Error::NoTemplate)?;
+        let at = self.model.templates.iter().position(|template| std::ptr::eq(template, named)).unwrap_or_default();
+        let template = compiled.compile(&named.source, &self.model.tokens).map_err(|error| refused(named, error))?;
+        Ok(Chosen { templates: Arc::clone(self), named: at, template })
+    }
+
+    /// What its templates write, and those beside the tokenizer.
+    pub fn protection(&self, beside: &ModelTemplates) -> Protection {
+        self.model.clone().beside(beside).protection(None)
+    }
+
+    /// A number of their texts and tokens, the same wherever they are the same.
+    pub fn number(&self) -> u64 {
+        static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+        *self.number.get_or_init(|| STATE.hash_one(format!("{:?}", self.model)))
+    }
+}
+
+impl Chosen {
+    pub fn named(&self) -> &NamedTemplate {
+        &self.templates.model.templates[self.named]
+    }
+
+    pub fn render(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
+        // `enable_thinking=false` is a switch, `date=today` a text.
+        let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
+        let kwargs: Object = settings.options.iter().map(|(name, text)| (name.clone(), value(text))).collect();
+        let options = TemplateOptions {
+            now: settings.time(),
+            kwargs,
+            calls: settings.tool_calls,
+            bos: settings.bos.bos(),
+            ..TemplateOptions::default()
+        };
+        render_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
+    }
+}
+
+/// An error that says which template it is about.
+fn refused(named: &NamedTemplate, error: rolecall_render::Error) -> Error {
+    match error {
+        rolecall_render::Error::Template { error, message } => {
+            Error::Template { template: Box::new(named.clone()), error, message }
+        }
+        error => error.into(),
+    }
+}
