@@ -1,9 +1,10 @@
-//! Renders one conversation for a few seconds, to be looked at with a profiler.
+//! Renders one conversation for a few seconds, to be looked at with a profiler: `spin [FORMAT]`.
 use rolecall::{Conversation, Message, Options, Registry, render};
 
 fn main() {
     let registry = Registry::builtin();
-    let format = registry.get("chatml").expect("built in");
+    let name = std::env::args().nth(1);
+    let format = registry.get(name.as_deref().unwrap_or("chatml")).expect("a format's name");
     let text = "word ".repeat(60);
     let messages =
         (0..200).map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });

@@ -12,6 +12,8 @@ use crate::{Call, Error, Json, Part, Role, Tool, object};
 pub struct Message {
     role: Role,
     object: Object,
+    /// Where the role stands in the object.
+    role_at: usize,
     /// Where the content stands in the object.
     content_at: Option<usize>,
     /// Whether it has a role and a string as content and nothing more, as most messages do.
@@ -34,15 +36,15 @@ pub enum Content<'a> {
 impl Message {
     /// Checks an object in OpenAI's shape and makes a message of it.
     pub fn from_object(object: Object) -> Result<Message, Error> {
-        let role = match object.get("role") {
+        let role_at = object.position("role").ok_or_else(|| Error::missing("role"))?;
+        let role = match object.value_at(role_at) {
             Some(Json::String(name)) => Role::from_name(name),
-            Some(other) => return Err(Error::wrong_type("role", "a string", other)),
-            None => return Err(Error::missing("role")),
+            other => return Err(Error::wrong_type("role", "a string", other.unwrap_or(&Json::Null))),
         };
         let content_at = object.position("content");
         let plain = object.len() == 2 && matches!(content_at.and_then(|at| object.value_at(at)), Some(Json::String(_)));
         if plain {
-            return Ok(Message { role, object, content_at, plain, tools: None });
+            return Ok(Message { role, object, role_at, content_at, plain, tools: None });
         }
         for field in ["name", "tool_call_id", "reasoning_content"] {
             match object.get(field) {
@@ -73,12 +75,12 @@ impl Message {
             Some(Json::Array(tools)) => Some(read_tools(tools.clone())?.into_boxed_slice()),
             Some(other) => return Err(Error::wrong_type("tools", "a list of tools", other)),
         };
-        Ok(Message { role, object, content_at, plain, tools })
+        Ok(Message { role, object, role_at, content_at, plain, tools })
     }
 
     fn of(role: &str, text: impl Into<String>) -> Message {
         let object = object! { "role" => role, "content" => text.into() };
-        Message { role: Role::from_name(role), object, content_at: Some(1), plain: true, tools: None }
+        Message { role: Role::from_name(role), object, role_at: 0, content_at: Some(1), plain: true, tools: None }
     }
 
     /// A system message.
@@ -112,8 +114,9 @@ impl Message {
     }
 
     /// The role as the message spells it.
+    #[inline]
     pub fn role_as_spelled(&self) -> &str {
-        self.object.get("role").and_then(Json::as_str).unwrap_or_default()
+        self.object.value_at(self.role_at).and_then(Json::as_str).unwrap_or_default()
     }
 
     /// The content in the form it came in.
@@ -154,17 +157,17 @@ impl Message {
 
     /// The name.
     pub fn name(&self) -> Option<&str> {
-        self.text_field("name")
+        self.further("name")
     }
 
     /// Which call a tool's message answers.
     pub fn tool_call_id(&self) -> Option<&str> {
-        self.text_field("tool_call_id")
+        self.further("tool_call_id")
     }
 
     /// What the model thought before it answered.
     pub fn reasoning_content(&self) -> Option<&str> {
-        self.text_field("reasoning_content")
+        self.further("reasoning_content")
     }
 
     /// The calls that the message makes.
@@ -181,6 +184,15 @@ impl Message {
     /// The tools that the message itself offers.
     pub fn tools(&self) -> Option<&[Tool]> {
         self.tools.as_deref()
+    }
+
+    /// A field beside role and content.
+    #[inline]
+    fn further(&self, name: &str) -> Option<&str> {
+        match self.plain {
+            true => None,
+            false => self.text_field(name),
+        }
     }
 
     /// A field of any name, as text.

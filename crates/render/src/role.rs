@@ -14,10 +14,13 @@ pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
         return message.role();
     }
     let spelled = message.role_as_spelled();
-    let own = |role: &&Role| {
-        format.roles.iter().any(|(usual, own)| usual == role.name() && own.iter().any(|name| name == spelled))
-    };
-    USUAL.iter().find(own).unwrap_or(message.role())
+    let is_own = |own: &[String]| own.iter().any(|name| name == spelled);
+    // Few messages use a name of the maker's.
+    if !format.roles.iter().any(|(_, own)| is_own(own)) {
+        return message.role();
+    }
+    let named = |role: &&Role| format.roles.iter().any(|(usual, own)| usual == role.name() && is_own(own));
+    USUAL.iter().find(named).unwrap_or(message.role())
 }
 
 /// Whether a system message counts as none for want of text.
