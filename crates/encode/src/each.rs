@@ -4,11 +4,45 @@ use rolecall_render::{Prompt, Run};
 
 use crate::pieces::Piece;
 use crate::special::Surrounding;
-use crate::tokenizer::Place;
+use crate::tokenizer::{Place, Token};
 use crate::{EncodedToken, Encoder, Error, Note};
 
 /// So many pieces are kept at most before those that are encoded are dropped.
 const KEPT: usize = 1 << 10;
+
+/// Takes the tokens of a prompt in order.
+pub(crate) trait Sink {
+    fn control(&mut self, token: EncodedToken);
+
+    /// Tokens of a text that begins at this byte of the prompt.
+    fn text(&mut self, tokens: &[Token], start: usize);
+}
+
+/// All tokens, in bulk.
+impl Sink for Vec<EncodedToken> {
+    fn control(&mut self, token: EncodedToken) {
+        self.push(token);
+    }
+
+    fn text(&mut self, tokens: &[Token], start: usize) {
+        self.extend(tokens.iter().map(|token| in_prompt(token, start)));
+    }
+}
+
+/// One by one.
+impl Sink for Surrounding<'_> {
+    fn control(&mut self, token: EncodedToken) {
+        self.take(token);
+    }
+
+    fn text(&mut self, tokens: &[Token], start: usize) {
+        tokens.iter().for_each(|token| self.take(in_prompt(token, start)));
+    }
+}
+
+fn in_prompt(token: &Token, start: usize) -> EncodedToken {
+    EncodedToken { id: token.id, start: token.start + start, end: token.end + start, control: false }
+}
 
 impl Encoder {
     /// Encodes a prompt as [`Encoder::encode`] does and hands over token by token, so that they are not all in memory at
@@ -34,8 +68,14 @@ impl Encoder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn encode_each(&self, prompt: &Prompt, take: &mut dyn FnMut(EncodedToken)) -> Result<Vec<Note>, Error> {
-        self.check(prompt)?;
         let mut around = Surrounding::new(prompt, self.tokenizer(), self.add, take);
+        self.encode_into(prompt, &mut around)?;
+        Ok(around.end())
+    }
+
+    /// Encodes a prompt, piece by piece.
+    pub(crate) fn encode_into(&self, prompt: &Prompt, sink: &mut impl Sink) -> Result<(), Error> {
+        self.check(prompt)?;
         let mut place = Place::Start;
         let mut pieces = Vec::new();
         // The first piece that is not encoded; the one before stays, since it may take white space of its neighbour.
@@ -49,7 +89,7 @@ impl Encoder {
             }
             // The one behind may take white space, too.
             while next + 1 < pieces.len() {
-                self.encode_piece(prompt, &pieces, next, &mut place, &mut around)?;
+                self.encode_piece(prompt, &pieces, next, &mut place, sink)?;
                 next += 1;
             }
             if next > KEPT {
@@ -58,10 +98,10 @@ impl Encoder {
             }
         }
         while next < pieces.len() {
-            self.encode_piece(prompt, &pieces, next, &mut place, &mut around)?;
+            self.encode_piece(prompt, &pieces, next, &mut place, sink)?;
             next += 1;
         }
-        Ok(around.end())
+        Ok(())
     }
 
     fn encode_piece(
@@ -70,24 +110,19 @@ impl Encoder {
         pieces: &[Piece],
         at: usize,
         place: &mut Place,
-        around: &mut Surrounding<'_>,
+        sink: &mut impl Sink,
     ) -> Result<(), Error> {
         let here = std::mem::replace(place, Place::Inside);
         match &pieces[at] {
             Piece::Control(id, span) => {
-                around.take(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
+                sink.control(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
                 Ok(())
             }
             Piece::Text(span) => {
                 let span = self.stripped(prompt.text(), span.clone(), pieces, at);
                 let Some(text) = prompt.text().get(span.clone()).filter(|text| !text.is_empty()) else { return Ok(()) };
-                let taken = self.tokenizer().encode_in_parts(text, here, &mut |tokens| {
-                    for token in tokens {
-                        let (start, end) = (token.start + span.start, token.end + span.start);
-                        around.take(EncodedToken { id: token.id, start, end, control: false });
-                    }
-                });
-                Ok(taken?)
+                let mut take = |tokens: &[Token]| sink.text(tokens, span.start);
+                Ok(self.tokenizer().encode_in_parts(text, here, &mut take)?)
             }
         }
     }

@@ -122,7 +122,8 @@ impl Encoder {
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
         let mut encoded = Encoded::default();
         encoded.tokens.reserve(prompt.text().len() / 3);
-        encoded.notes = self.encode_each(prompt, &mut |token| encoded.tokens.push(token))?;
+        self.encode_into(prompt, &mut encoded.tokens)?;
+        surround(&mut encoded, prompt, self.tokenizer(), self.add);
         Ok(encoded)
     }
 

@@ -1,7 +1,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::RandomState;
 
@@ -108,6 +108,27 @@ impl Cached {
     }
 }
 
+impl Cached {
+    fn shard(&self, text: &str) -> MutexGuard<'_, Shard> {
+        let at = self.memory.hasher.hash_one(ends(text)) as usize % SHARDS;
+        self.memory.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self, text: &str, place: Place) -> Option<Arc<[Token]>> {
+        let known = self.shard(text).find(text, (self.number, place));
+        if known.is_some() {
+            self.memory.hits.fetch_add(1, Ordering::Relaxed);
+        }
+        known
+    }
+
+    fn remember(&self, text: &str, place: Place, tokens: &[Token]) {
+        self.memory.misses.fetch_add(1, Ordering::Relaxed);
+        let dropped = self.shard(text).insert(text, (self.number, place), tokens, self.memory.shard_bytes);
+        self.memory.dropped.fetch_add(dropped, Ordering::Relaxed);
+    }
+}
+
 impl Shard {
     fn find(&mut self, text: &str, at: (u64, Place)) -> Option<Arc<[Token]>> {
         if let Some(tokens) = self.young.runs.get(&at).and_then(|runs| runs.get(text)) {
@@ -159,19 +180,13 @@ impl std::fmt::Debug for Cached {
 
 impl Tokenizer for Cached {
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
-        let at = self.memory.hasher.hash_one(ends(text)) as usize % SHARDS;
-        let shard = || self.memory.shards[at].lock().unwrap_or_else(PoisonError::into_inner);
-        let known = shard().find(text, (self.number, place));
-        if let Some(tokens) = known {
-            self.memory.hits.fetch_add(1, Ordering::Relaxed);
+        if let Some(tokens) = self.known(text, place) {
             out.extend_from_slice(&tokens);
             return Ok(());
         }
         let first = out.len();
         self.tokenizer.encode_ordinary(text, place, out)?;
-        self.memory.misses.fetch_add(1, Ordering::Relaxed);
-        let dropped = shard().insert(text, (self.number, place), &out[first..], self.memory.shard_bytes);
-        self.memory.dropped.fetch_add(dropped, Ordering::Relaxed);
+        self.remember(text, place, &out[first..]);
         Ok(())
     }
 
@@ -199,8 +214,13 @@ impl Tokenizer for Cached {
             self.memory.misses.fetch_add(1, Ordering::Relaxed);
             return self.tokenizer.encode_in_parts(text, place, take);
         }
+        if let Some(tokens) = self.known(text, place) {
+            take(&tokens);
+            return Ok(());
+        }
         let mut tokens = Vec::new();
-        self.encode_ordinary(text, place, &mut tokens)?;
+        self.tokenizer.encode_ordinary(text, place, &mut tokens)?;
+        self.remember(text, place, &tokens);
         take(&tokens);
         Ok(())
     }
