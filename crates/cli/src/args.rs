@@ -522,6 +522,9 @@ pub struct Chat {
     /// End inside the last message, for the model to go on with it
     #[arg(long = "continue")]
     pub continue_final_message: bool,
+    /// Refuse a conversation of which something is not in the prompt, but for what is left out by design
+    #[arg(long)]
+    pub strict: bool,
     /// Print the new turn alone: what stands behind the model's own last token, for an engine that has cached the rest
     #[arg(long, conflicts_with_all = ["for_training", "continue_final_message"])]
     pub new_turn: bool,

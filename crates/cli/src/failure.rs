@@ -293,6 +293,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
         Refusal::NoLossNoTurn => Field::field("chat_template"),
+        Refusal::LeftOut { place, .. } => place.clone(),
         Refusal::NotUtf8(_)
         | Refusal::TooLong { .. }
         | Refusal::TooLongForTokens { .. }

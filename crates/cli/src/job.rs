@@ -30,6 +30,8 @@ pub struct Job {
     purpose: Purpose,
     /// A template is no format; this one only has the name that views show.
     nameless: Format,
+    /// Whether everything that is said must be in the prompt.
+    is_strict: bool,
     /// Whose text a training loss may touch, where that is asked for.
     pub loss: Option<LossPolicy>,
     /// The time that templates are told where nothing else is said, in seconds: one for the whole run.
@@ -89,6 +91,7 @@ impl Job {
                 _ => Purpose::Answer,
             },
             nameless: Format::new(name),
+            is_strict: chat.strict,
             loss: chat.for_training.map(LossArg::policy),
             clock,
             is_timed: own.now.is_some(),
@@ -116,7 +119,15 @@ impl Job {
             request.conversation.continue_final_message = false;
         }
         request.conversation.continue_final_message |= self.continue_final_message;
-        Ok(self.model.prompt_for(request, self.purpose)?)
+        let prompt = self.model.prompt_for(request, self.purpose)?;
+        if self.is_strict
+            && let Some(left_out) = prompt.left_out().into_iter().find(|left_out| !left_out.by_design)
+        {
+            let (place, why, count) = (left_out.first.clone(), left_out.why, left_out.count);
+            let as_wanted = place.field.starts_with("tool_calls") && prompt.wants_other_calls()?;
+            return Err(Refusal::LeftOut { place, why, count, as_wanted });
+        }
+        Ok(prompt)
     }
 
     /// The format of a prompt, or one that only has the template's name.

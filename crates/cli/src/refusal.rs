@@ -1,10 +1,13 @@
 use std::fmt;
 
 use rolecall::template::NoChoice;
-use rolecall::{Json, RenderError, TemplateError, answer, object};
+use rolecall::{Json, Place, RenderError, TemplateError, answer, object};
 
 use crate::source::Source;
 use crate::template::as_source;
+
+/// What to do about calls that a template does not write as they are.
+pub const AS_WANTED: &str = "`--tool-calls as-wanted` gives the calls in the form that the template writes";
 
 /// Why a conversation was refused: the library's reasons, and those that only a command has.
 #[derive(Debug)]
@@ -18,6 +21,15 @@ pub enum Refusal {
         error: TemplateError,
         /// The message that the template was at.
         message: Option<usize>,
+        /// Whether it takes the calls in the form that it writes rightly.
+        as_wanted: bool,
+    },
+    /// Something is not in the prompt, where everything is to be.
+    LeftOut {
+        place: Place,
+        why: &'static str,
+        count: usize,
+        as_wanted: bool,
     },
     /// None of the chat templates is meant for it.
     NoChoice(NoChoice),
@@ -48,6 +60,7 @@ impl Refusal {
             Refusal::Library(error) => error.code(),
             Refusal::NoFormat => "no_format",
             Refusal::Template { error, .. } => error.kind().code(),
+            Refusal::LeftOut { .. } => "left_out",
             Refusal::NoChoice(why) => why.code(),
             Refusal::NoLossNoTurn => "no_loss_no_turn",
             Refusal::NotUtf8(_) => "not_utf8",
@@ -64,6 +77,10 @@ impl Refusal {
                 "give `--format NAME` or write `\"format\": \"NAME\"` into the input; `rolecall formats` lists them"
                     .into(),
             ],
+            Refusal::Template { as_wanted: true, .. } | Refusal::LeftOut { as_wanted: true, .. } => {
+                vec![AS_WANTED.into()]
+            }
+            Refusal::LeftOut { .. } => vec!["take it out, or leave out `--strict` to be warned alone".into()],
             Refusal::Template { error, message, .. } => help_with_template(error, *message),
             Refusal::NoChoice(why) if why.known().len() > 1 => {
                 vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
@@ -88,7 +105,13 @@ impl Refusal {
         if let [.., help] = self.help().as_slice() {
             inner.insert("help", Json::from(help.as_str()));
         }
-        if let Refusal::Template { source, error, message } = self {
+        if let Refusal::LeftOut { place, .. } = self {
+            if let Some(message) = place.message {
+                inner.insert("message_index", Json::from(message as i64));
+            }
+            inner.insert("field", Json::from(place.field.as_str()));
+        }
+        if let Refusal::Template { source, error, message, .. } = self {
             if let Some(message) = message {
                 inner.insert("message_index", Json::from(*message as i64));
             }
@@ -124,6 +147,10 @@ impl fmt::Display for Refusal {
             Refusal::NoFormat => f.write_str("no format is named"),
             // Line and column are said beside it.
             Refusal::Template { error, .. } => f.write_str(error.message()),
+            Refusal::LeftOut { place, why, count: 1, .. } => write!(f, "{place} is not in the prompt: {why}"),
+            Refusal::LeftOut { place, why, count, .. } => {
+                write!(f, "{place} and {} more are not in the prompt: {why}", count - 1)
+            }
             Refusal::NoChoice(why) => write!(f, "{why}"),
             Refusal::NoLossNoTurn => {
                 f.write_str("`chat_template` says neither what carries loss nor where a new turn begins")
@@ -148,8 +175,8 @@ impl From<rolecall::Error> for Refusal {
             rolecall::Error::NoFormat => Refusal::NoFormat,
             rolecall::Error::NoTemplate(why) => Refusal::NoChoice(why),
             rolecall::Error::NoLoss => Refusal::NoLossNoTurn,
-            rolecall::Error::Template { template, error, message } => {
-                Refusal::Template { source: as_source(&template), error, message }
+            rolecall::Error::Template { template, error, message, as_wanted } => {
+                Refusal::Template { source: as_source(&template), error, message, as_wanted }
             }
             error => Refusal::Library(error),
         }

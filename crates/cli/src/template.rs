@@ -14,7 +14,9 @@ pub fn as_source(named: &NamedTemplate) -> Source {
 /// A refusal, which points into the template's text where the template is at fault.
 pub fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
     match error {
-        RenderError::Template { error, message } => Refusal::Template { source: as_source(named), error, message },
+        RenderError::Template { error, message } => {
+            Refusal::Template { source: as_source(named), error, message, as_wanted: false }
+        }
         error => Error::from(error).into(),
     }
 }

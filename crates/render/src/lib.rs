@@ -25,12 +25,12 @@ pub use extend::{extend, new_turn};
 pub use loss::{LossPolicy, loss_spans};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
-pub use prompt::{Dropped, Prompt, Run, Runs, Segment, Turn, Unusual};
+pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};
 pub use rolecall_jinja as jinja;
 pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
     ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
-    analyze_template_within, probe_template, render_template, template_switches,
+    analyze_template_within, left_out, probe_template, render_template, template_switches, without_media,
 };
 pub use trust::{ROLES, Trust};
 

@@ -306,9 +306,13 @@ impl<'a> Planner<'a> {
             self.offer = None;
             left_out.start = 0;
             let offered = conversation.tools.iter().flatten().next().map(|_| Place::field("tools"));
-            self.plan.dropped.extend(offered.map(|place| Dropped { place, why }));
+            self.plan.dropped.extend(offered.map(|place| Dropped { place, why, by_design: false }));
         }
-        self.plan.dropped.extend(left_out.map(|index| Dropped { place: Place::message(index, ""), why }));
+        self.plan.dropped.extend(left_out.map(|index| Dropped {
+            place: Place::message(index, ""),
+            why,
+            by_design: false,
+        }));
         answered
     }
 
@@ -343,7 +347,11 @@ impl<'a> Planner<'a> {
         if self.format.defaults.interpreter.is_none() {
             return self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one");
         }
-        self.plan.dropped.push(Dropped { place, why: "the system message stands where it would be announced" });
+        self.plan.dropped.push(Dropped {
+            place,
+            why: "the system message stands where it would be announced",
+            by_design: false,
+        });
         Ok(())
     }
 
@@ -376,7 +384,7 @@ impl<'a> Planner<'a> {
         for (name, _) in conversation.template_kwargs.iter() {
             if !self.format.choices.iter().any(|choice| choice.name == name) {
                 let place = Place::field(format!("chat_template_kwargs.{name}"));
-                self.plan.dropped.push(Dropped { place, why: "the format has no such option" });
+                self.plan.dropped.push(Dropped { place, why: "the format has no such option", by_design: false });
             }
         }
         Ok(())

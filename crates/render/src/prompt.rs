@@ -70,6 +70,21 @@ pub struct Dropped {
     pub place: Place,
     /// Why it is not there.
     pub why: &'static str,
+    /// Whether the model's maker leaves it out on purpose, as reasoning of earlier turns.
+    pub by_design: bool,
+}
+
+/// All that is not in a prompt for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeftOut<'a> {
+    /// The reason.
+    pub why: &'static str,
+    /// How much it is.
+    pub count: usize,
+    /// Where the first of it stands.
+    pub first: &'a Place,
+    /// Whether the model's maker leaves it out on purpose.
+    pub by_design: bool,
 }
 
 /// An option whose value is taken, although it is none of those that the option is meant for.
@@ -193,6 +208,18 @@ impl Prompt {
             self.text = rest;
         }
         self
+    }
+
+    /// What is not in the prompt, one for each reason, in the order of the first.
+    pub fn left_out(&self) -> Vec<LeftOut<'_>> {
+        let mut reasons: Vec<LeftOut<'_>> = Vec::new();
+        for Dropped { place, why, by_design } in &self.dropped {
+            match reasons.iter_mut().find(|known| known.why == *why) {
+                Some(known) => known.count += 1,
+                None => reasons.push(LeftOut { why, count: 1, first: place, by_design: *by_design }),
+            }
+        }
+        reasons
     }
 
     /// The texts to stop at, the tokenizer's own closing token with them.

@@ -10,7 +10,7 @@ use rolecall_conversation::json::{Layout, Number, Object, write_into, write_stri
 use rolecall_conversation::{Json, object};
 use rolecall_encode::{Encoded, EncodedToken, Note};
 use rolecall_format::Generation;
-use rolecall_render::{Dropped, Origin, Prompt, Unusual};
+use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 
 pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
@@ -152,7 +152,7 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
     std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }
 
-/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "dropped"?, "unusual"?}`
+/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "left_out"?, "unusual"?}`
 ///
 /// ```
 /// use rolecall::{Conversation, Message, Options, Registry, answer, json, render};
@@ -348,7 +348,7 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
     answer.insert("generation", of_generation(&prompt.generation));
     if !prompt.dropped.is_empty() {
-        answer.insert("dropped", Json::Array(prompt.dropped.iter().map(of_dropped).collect()));
+        answer.insert("left_out", Json::Array(prompt.left_out().iter().map(of_left_out).collect()));
     }
     if !prompt.unusual.is_empty() {
         answer.insert("unusual", Json::Array(prompt.unusual.iter().map(of_unusual).collect()));
@@ -361,13 +361,16 @@ fn of_unusual(unusual: &Unusual) -> Json {
     Json::Object(object! { "option" => option, "value" => value, "usual" => Json::Array(usual) })
 }
 
-fn of_dropped(dropped: &Dropped) -> Json {
-    let mut object = Object::new();
-    if let Some(index) = dropped.place.message {
+/// `{"why", "count", "message"?, "field", "by_design"?}`, with the place of the first
+fn of_left_out(left_out: &LeftOut<'_>) -> Json {
+    let mut object = object! { "why" => left_out.why, "count" => left_out.count as i64 };
+    if let Some(index) = left_out.first.message {
         object.insert("message", Json::from(index as i64));
     }
-    object.insert("field", Json::from(dropped.place.field.as_str()));
-    object.insert("why", Json::from(dropped.why));
+    object.insert("field", Json::from(left_out.first.field.as_str()));
+    if left_out.by_design {
+        object.insert("by_design", Json::from(true));
+    }
     Json::Object(object)
 }
 

@@ -37,6 +37,8 @@ pub enum Error {
         error: TemplateError,
         /// The message that the template was at, from 0.
         message: Option<usize>,
+        /// Whether it takes the conversation with its calls in the form that it writes rightly.
+        as_wanted: bool,
     },
     /// None of the model's chat templates is meant.
     NoTemplate(NoChoice),
@@ -96,6 +98,9 @@ impl Error {
             Error::Render(error) => Some(error.help()),
             Error::Encode(error) => Some(error.help()),
             Error::NoFormat => Some("write `\"format\": \"NAME\"` into the request, or open the model with one".into()),
+            Error::Template { as_wanted: true, .. } => {
+                Some("the template takes tool calls in another form: `CallForm::AsWanted` gives them so".into())
+            }
             Error::Template { error, message, .. } => {
                 Some(rolecall_render::Error::Template { error: error.clone(), message: *message }.help())
             }

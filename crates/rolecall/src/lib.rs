@@ -62,7 +62,7 @@ pub use rolecall_parse::{
 pub use rolecall_render::Error as RenderError;
 pub use rolecall_render::{
     ArgumentForm, Bos, BosUse, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm,
-    Limits, LossPolicy, Options, Origin, ProbeBudget, Prompt, RuleMode, Run, Segment, Support, Switch,
+    LeftOut, Limits, LossPolicy, Options, Origin, ProbeBudget, Prompt, RuleMode, Run, Segment, Support, Switch,
     TemplateAnalysis, TemplateError, TemplateOptions, Trust, Turn, Unusual, WantedCalls, analyze_template,
     analyze_template_within, extend, jinja, loss_spans, new_turn, render, render_template,
 };

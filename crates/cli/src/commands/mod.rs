@@ -16,14 +16,16 @@ mod tokenizer;
 
 use std::path::Path;
 
-use rolecall::{Note, Prompt};
+use rolecall::model::ModelPrompt;
+use rolecall::{LeftOut, Note};
 
 use crate::args::{Chat, Verb};
-use crate::diagnostic::{self, Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::exit::Exit;
 use crate::failure::{Failure, place_in_input};
 use crate::files;
 use crate::output::Output;
+use crate::refusal::AS_WANTED;
 use crate::source::Source;
 
 pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
@@ -49,9 +51,8 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
     files::read_text(chat.input.as_deref().unwrap_or(Path::new("-")))
 }
 
-/// Says which options have an unusual value, and what is not in the prompt: the first things with their places, and of the
-/// rest how many there are.
-fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
+/// Says which options have an unusual value, and what is not in the prompt: of each kind the first, and how many there are.
+fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
     for unusual in &prompt.unusual {
         let usual: Vec<String> = unusual.usual.iter().map(|value| format!("`{value}`")).collect();
         output.show(&Diagnostic {
@@ -62,23 +63,18 @@ fn warn_of_dropped(prompt: &Prompt, source: &Source, output: &Output) {
             help: vec![format!("usual are {}", usual.join(", "))],
         });
     }
-    let rest = prompt.dropped.len().saturating_sub(diagnostic::DRAWN);
-    for dropped in prompt.dropped.iter().take(diagnostic::DRAWN) {
+    let as_wanted = prompt.wants_other_calls().unwrap_or(false);
+    for LeftOut { why, count, first, by_design } in prompt.left_out() {
+        let help = as_wanted && first.field.starts_with("tool_calls");
         output.show(&Diagnostic {
-            severity: Severity::Warning,
+            severity: if by_design { Severity::Note } else { Severity::Warning },
             code: "left_out",
-            message: format!("{} is not in the prompt: {}", dropped.place, dropped.why),
-            place: place_in_input(source, &dropped.place),
-            help: Vec::new(),
-        });
-    }
-    if rest > 0 {
-        output.show(&Diagnostic {
-            severity: Severity::Warning,
-            code: "left_out",
-            message: format!("{rest} more parts of the conversation are not in the prompt"),
-            place: crate::diagnostic::Place::Nowhere,
-            help: vec!["`--json` lists all of them as `dropped`".into()],
+            message: match count {
+                1 => format!("{first} is not in the prompt: {why}"),
+                _ => format!("{first} and {} more are not in the prompt: {why}", count - 1),
+            },
+            place: place_in_input(source, first),
+            help: help.then(|| AS_WANTED.to_owned()).into_iter().collect(),
         });
     }
 }

@@ -75,6 +75,6 @@ impl<'a> Planner<'a> {
     }
 
     fn leave_out(&mut self, index: usize, why: &'static str) {
-        self.plan.dropped.push(Dropped { place: Place::message(index, ""), why });
+        self.plan.dropped.push(Dropped { place: Place::message(index, ""), why, by_design: false });
     }
 }

@@ -81,7 +81,7 @@ impl<'a> Planner<'a> {
         // Of a result the name says nothing new.
         if unlisted && *role_of(message, self.format) != Role::Tool && names_only(layout.ops()) {
             let why = "only the names of the format's own tokens are written";
-            self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why });
+            self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why, by_design: false });
         }
         Ok(())
     }
@@ -94,20 +94,20 @@ impl<'a> Planner<'a> {
         prints: impl Fn(Field) -> bool,
         why: &'static str,
     ) {
-        let mut note = |field: &str, why| {
-            self.plan.dropped.push(Dropped { place: Place::message(index, field), why });
+        let mut note = |field: &str, why, by_design| {
+            self.plan.dropped.push(Dropped { place: Place::message(index, field), why, by_design });
         };
         let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
         if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
-            note("reasoning_content", "the format does not show earlier reasoning to the model");
+            note("reasoning_content", "the format does not show earlier reasoning to the model", true);
         }
         // A result is told apart by its place; the function's name beside it says nothing new.
         if filled(message.name()) && *role_of(message, self.format) != Role::Tool && !prints(Field::Name) {
-            note("name", why);
+            note("name", why, false);
         }
         for (number, (name, _)) in self.format.fields.iter().enumerate() {
             if filled(message.text_field(name)) && !prints(Field::Extra(number)) {
-                note(name, why);
+                note(name, why, false);
             }
         }
     }
@@ -138,7 +138,7 @@ impl<'a> Planner<'a> {
             let format = self.format.name.clone();
             return Err(Error::NoPlace { place, format, what: what.to_owned(), help: help.to_owned() });
         }
-        self.plan.dropped.push(Dropped { place, why: "the format has no place for it" });
+        self.plan.dropped.push(Dropped { place, why: "the format has no place for it", by_design: false });
         Ok(())
     }
 }

@@ -25,7 +25,7 @@ impl<'a> Planner<'a> {
         self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
         if let Some(index) = self.replaced {
             let why = "the tools' own prompt takes its place";
-            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
+            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
             self.note_fields(index, &messages[index], |_| false, why);
         }
         let defaults = &self.format.defaults;
@@ -114,7 +114,7 @@ impl<'a> Planner<'a> {
         }
         if blank && message.text().is_some_and(|text| !text.is_empty()) {
             let why = "a system message of nothing but spaces counts as none";
-            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why });
+            self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
         }
         blank
     }

@@ -7,6 +7,7 @@ mod adapt;
 mod analysis;
 mod continuing;
 mod finish;
+mod left_out;
 mod prepare;
 
 use std::sync::{Arc, OnceLock};
@@ -24,6 +25,7 @@ pub use analysis::{
     WantedCalls, analyze_template, analyze_template_within, template_switches,
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};
+pub use left_out::{left_out, without_media};
 
 /// A model's own chat template, compiled, with the special tokens that it may name.
 ///

@@ -8,7 +8,7 @@ use rolecall_conversation::json::{Layout, escape_into, write_into, write_string}
 use rolecall_encode::{EncodedToken, Note};
 use rolecall_render::Prompt;
 
-use super::{cut, is_learned, of_dropped, of_generation, of_note, of_origin, of_unusual};
+use super::{cut, is_learned, of_generation, of_left_out, of_note, of_origin, of_unusual};
 
 /// What an answer is made of, with tokens that can be gone through several times.
 #[derive(Clone, Copy)]
@@ -87,7 +87,8 @@ pub fn stream(
     stream.key("generation");
     stream.value(&of_generation(&prompt.generation))?;
     if !prompt.dropped.is_empty() {
-        stream.list("dropped", prompt.dropped.iter(), |stream, dropped| stream.value(&of_dropped(dropped)))?;
+        let left_out = prompt.left_out();
+        stream.list("left_out", left_out.iter(), |stream, left_out| stream.value(&of_left_out(left_out)))?;
     }
     if !prompt.unusual.is_empty() {
         stream.list("unusual", prompt.unusual.iter(), |stream, unusual| stream.value(&of_unusual(unusual)))?;

@@ -8,7 +8,7 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::Protection;
 use rolecall_openai::Request;
-use rolecall_render::{ChatTemplate, Prompt, TemplateOptions, render_template};
+use rolecall_render::{CallForm, ChatTemplate, Prompt, TemplateOptions, left_out, render_template, without_media};
 
 use super::Settings;
 use super::settings::{text_of, wrong_type};
@@ -103,7 +103,36 @@ impl Chosen {
         &self.templates.model.templates[self.named]
     }
 
+    /// The prompt of a conversation, with what the template did not write of it.
     pub fn render(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
+        let mut prompt = match self.run(conversation, settings) {
+            Err(Error::Template { template, error, message, .. }) => {
+                let as_wanted = self.wants_other_calls(conversation, settings);
+                return Err(Error::Template { template, error, message, as_wanted });
+            }
+            other => other?,
+        };
+        prompt.dropped = left_out(conversation, &prompt);
+        if let Some((rest, media)) = without_media(conversation)
+            && self.run(&rest, settings).is_ok_and(|without| without.text() == prompt.text())
+        {
+            prompt.dropped.extend(media);
+        }
+        Ok(prompt)
+    }
+
+    /// Whether the template writes all calls in another form than it was given, where it was given them as they are.
+    pub fn wants_other_calls(&self, conversation: &Conversation, settings: &Settings) -> bool {
+        let has_calls = conversation.messages.iter().any(|message| message.calls().len() > 0);
+        let other = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
+        has_calls
+            && settings.tool_calls == CallForm::AsGiven
+            && self.run(conversation, &other).is_ok_and(|prompt| {
+                !left_out(conversation, &prompt).iter().any(|dropped| dropped.place.field.starts_with("tool_calls"))
+            })
+    }
+
+    fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
         // `enable_thinking=false` is a switch, `date=today` a text.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = settings.options.iter().map(|(name, text)| (name.clone(), value(text))).collect();
@@ -122,7 +151,7 @@ impl Chosen {
 fn refused(named: &NamedTemplate, error: rolecall_render::Error) -> Error {
     match error {
         rolecall_render::Error::Template { error, message } => {
-            Error::Template { template: Box::new(named.clone()), error, message }
+            Error::Template { template: Box::new(named.clone()), error, message, as_wanted: false }
         }
         error => error.into(),
     }

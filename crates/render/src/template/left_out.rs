@@ -1,0 +1,167 @@
+//! What of a conversation a template did not write, told by the origins of what it wrote.
+
+use std::collections::HashSet;
+
+use rolecall_conversation::{Arguments, Call, Content, Conversation, Json, Message, Part, Place, Role};
+
+use crate::{Dropped, Origin, Prompt};
+
+/// The names under which reasoning comes.
+const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
+
+/// Something that a prompt has of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Said {
+    Content,
+    /// Text of the part of this number.
+    Part(usize),
+    Reasoning,
+    /// Anything of the call of this number.
+    Call(usize),
+    Arguments(usize),
+}
+
+/// What a template's prompt has nothing of: messages, contents, parts of text, calls, arguments, reasoning, tools, documents.
+///
+/// A template may have written a part that is no text by a mark of its own, which no origin tells: see [`without_media`].
+pub fn left_out(conversation: &Conversation, prompt: &Prompt) -> Vec<Dropped> {
+    let mut said: HashSet<(usize, Said)> = HashSet::new();
+    let (mut tools, mut documents) = (HashSet::new(), HashSet::new());
+    for segment in prompt.segments() {
+        match segment.origin {
+            Origin::Message { message, field } => {
+                said.extend(told_by(&field).into_iter().flatten().map(|what| (message, what)))
+            }
+            Origin::Tool { tool } => drop(tools.insert(tool)),
+            Origin::Document { document } => drop(documents.insert(document)),
+            Origin::Control(_) | Origin::Format | Origin::Option { .. } => {}
+        }
+    }
+    let mut dropped = Vec::new();
+    let last_user = conversation.messages.iter().rposition(|message| *message.role() == Role::User);
+    for (index, message) in conversation.messages.iter().enumerate() {
+        let is_earlier = last_user.is_some_and(|last| index < last);
+        of_message(index, message, is_earlier, &|what| said.contains(&(index, what)), &mut dropped);
+    }
+    let missing =
+        |count: usize, there: &HashSet<usize>| (0..count).filter(|at| !there.contains(at)).collect::<Vec<_>>();
+    for at in missing(conversation.tools.as_ref().map_or(0, Vec::len), &tools) {
+        dropped.push(warning(Place::field(format!("tools[{at}]")), "the template does not write the tool"));
+    }
+    for at in missing(conversation.documents.as_ref().map_or(0, Vec::len), &documents) {
+        dropped.push(warning(Place::field(format!("documents[{at}]")), "the template does not write the document"));
+    }
+    dropped
+}
+
+/// The conversation without parts that are no text, and where these stand; nothing, if it has none.
+///
+/// A template whose prompt of both is the same did not write any of them.
+pub fn without_media(conversation: &Conversation) -> Option<(Conversation, Vec<Dropped>)> {
+    let mut dropped = Vec::new();
+    let mut messages = Vec::new();
+    for (index, message) in conversation.messages.iter().enumerate() {
+        let is_text: Vec<bool> = message.parts().map(|part| matches!(part, Part::Text(_))).collect();
+        let media = is_text.iter().enumerate().filter(|(_, is_text)| !**is_text);
+        dropped.extend(media.map(|(at, _)| {
+            let place = Place::message(index, format!("content[{at}]"));
+            warning(place, "the template does not write such a part")
+        }));
+        messages.push(match (message.content(), is_text.contains(&false)) {
+            (Content::Parts(parts), true) => {
+                let kept = parts.iter().zip(&is_text).filter(|(_, is_text)| **is_text).map(|(part, _)| part.clone());
+                let mut object = message.as_object().clone();
+                object.insert("content", Json::Array(kept.collect()));
+                Message::from_object(object).ok()?
+            }
+            _ => message.clone(),
+        });
+    }
+    (!dropped.is_empty()).then(|| (Conversation { messages, ..conversation.clone() }, dropped))
+}
+
+/// What a field of a message tells of it.
+fn told_by(field: &str) -> [Option<Said>; 2] {
+    let (name, rest) = field.split_at(field.find(['.', '[']).unwrap_or(field.len()));
+    let number = || {
+        let (number, rest) = rest.strip_prefix('[')?.split_once(']')?;
+        Some((number.parse::<usize>().ok()?, rest))
+    };
+    match name {
+        "content" => [Some(Said::Content), number().map(|(at, _)| Said::Part(at))],
+        "tool_calls" => match number() {
+            Some((at, rest)) => {
+                let is_arguments = ["arguments", "input"].iter().any(|key| rest.contains(key));
+                [Some(Said::Call(at)), is_arguments.then_some(Said::Arguments(at))]
+            }
+            None => [None, None],
+        },
+        name if REASONING.contains(&name) => [Some(Said::Reasoning), None],
+        _ => [None, None],
+    }
+}
+
+fn of_message(
+    index: usize,
+    message: &Message,
+    is_earlier: bool,
+    is_said: &dyn Fn(Said) -> bool,
+    dropped: &mut Vec<Dropped>,
+) {
+    let first = dropped.len();
+    let mut leave = |field: String, why| dropped.push(warning(Place::message(index, field), why));
+    let is_blank = |text: &str| text.trim().is_empty();
+    let mut is_there = false;
+    match message.content() {
+        Content::None => {}
+        Content::Text(text) if is_blank(text) || is_said(Said::Content) => is_there = true,
+        Content::Text(_) => leave("content".into(), "the template does not write the content of such a message"),
+        Content::Parts(_) => {
+            for (at, part) in message.parts().enumerate() {
+                match part {
+                    Part::Text(text) if !is_blank(text) && !is_said(Said::Part(at)) => {
+                        leave(format!("content[{at}]"), "the template does not write such a part");
+                    }
+                    _ => is_there = true,
+                }
+            }
+        }
+    }
+    for (at, call) in message.calls().enumerate() {
+        if !is_said(Said::Call(at)) {
+            leave(format!("tool_calls[{at}]"), "the template does not write the call");
+        } else if has_arguments(&call) && !is_said(Said::Arguments(at)) {
+            leave(format!("tool_calls[{at}].function.arguments"), "the template does not write the call's arguments");
+        } else {
+            is_there = true;
+        }
+    }
+    let reasoning = REASONING.iter().find(|name| message.text_field(name).is_some_and(|text| !is_blank(text)));
+    if let Some(name) = reasoning.filter(|_| !is_said(Said::Reasoning)) {
+        let place = Place::message(index, *name);
+        dropped.push(match is_earlier {
+            true => {
+                Dropped { place, why: "the template does not show earlier reasoning to the model", by_design: true }
+            }
+            false => warning(place, "the template does not write the reasoning of such a message"),
+        });
+    }
+    // Of a message of which nothing is there, the message is what is left out.
+    if !is_there && dropped[first..].iter().any(|one| !one.by_design) {
+        dropped.truncate(first);
+        dropped.push(warning(Place::message(index, ""), "the template writes nothing of such a message"));
+    }
+}
+
+fn has_arguments(call: &Call<'_>) -> bool {
+    match call {
+        Call::Function { arguments: Arguments::Text(text), .. } => !matches!(text.trim(), "" | "{}" | "null"),
+        Call::Function { arguments: Arguments::Value(object), .. } => !object.is_empty(),
+        Call::Function { arguments: Arguments::None, .. } => false,
+        Call::CodeInterpreter { code, .. } => !code.trim().is_empty(),
+    }
+}
+
+fn warning(place: Place, why: &'static str) -> Dropped {
+    Dropped { place, why, by_design: false }
+}
