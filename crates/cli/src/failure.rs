@@ -169,9 +169,10 @@ impl Failure {
             Failure::Refused {
                 refusal: Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))),
                 ..
-            } => {
-                format!("not JSON: {}", error.message)
-            }
+            } => match error.is_key_twice {
+                true => error.message.clone(),
+                false => format!("not JSON: {}", error.message),
+            },
             Failure::Refused { refusal, .. } => refusal.to_string(),
             Failure::Misfit { error, .. } => error.to_string(),
             Failure::NotAnId { found, .. } => format!("expected a token id, found `{found}`"),

@@ -14,7 +14,18 @@ pub enum Error {
         key: String,
         /// What it almost is.
         near: &'static str,
+        /// The message that it is in, from 0; none for a key of the request.
+        message: Option<usize>,
     },
+    /// A user's message has no content, and a key that nothing reads.
+    NoContent {
+        /// The message, from 0.
+        message: usize,
+        /// The key.
+        key: String,
+    },
+    /// `system` stands beside the messages, where nothing reads it.
+    SystemBeside,
     /// The JSON is not a conversation.
     Conversation(rolecall_conversation::Error),
 }
@@ -23,7 +34,10 @@ impl Error {
     /// A stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
+            Error::NotJson(error) if error.is_key_twice => "duplicate_key",
             Error::NotJson(_) => "not_json",
+            Error::NoContent { .. } => "no_content",
+            Error::SystemBeside => "system_beside_messages",
             Error::MisspeltKey { .. } => "misspelt_key",
             Error::Conversation(error) => error.code(),
         }
@@ -33,7 +47,9 @@ impl Error {
     pub fn place(&self) -> Option<Place> {
         match self {
             Error::NotJson(_) => None,
-            Error::MisspeltKey { key, .. } => Some(Place::field(key.as_str())),
+            Error::MisspeltKey { key, message, .. } => Some(Place { message: *message, ..Place::field(key.as_str()) }),
+            Error::NoContent { message, key } => Some(Place::message(*message, key.as_str())),
+            Error::SystemBeside => Some(Place::field("system")),
             Error::Conversation(error) => Some(error.place.clone()),
         }
     }
@@ -41,6 +57,11 @@ impl Error {
     /// What to do about it.
     pub fn help(&self) -> String {
         match self {
+            Error::NotJson(error) if error.is_key_twice => {
+                "leave one of them out: only one of them would be read".into()
+            }
+            Error::NoContent { .. } => "write what the user says as `content`".into(),
+            Error::SystemBeside => "write it as the first message: {\"role\": \"system\", \"content\": \"..\"}".into(),
             Error::NotJson(_) => {
                 "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()
             }
@@ -53,14 +74,32 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Error::NotJson(error) if error.is_key_twice => write!(f, "{error}"),
             Error::NotJson(error) => write!(f, "not JSON: {error}"),
-            Error::MisspeltKey { key, near } => write!(f, "`{key}` is not a key of a request, `{near}` is"),
+            Error::MisspeltKey { key, near, message: None } => {
+                write!(f, "`{key}` is not a key of a request, `{near}` is")
+            }
+            Error::MisspeltKey { key, near, message: Some(index) } => {
+                write!(f, "`{key}` is not a key of a message, `{near}` is (message {index})")
+            }
+            Error::NoContent { message, key } => {
+                write!(f, "message {message} of the user has no `content`, and nothing reads its `{key}`")
+            }
+            Error::SystemBeside => f.write_str("nothing reads `system` beside `messages`"),
             Error::Conversation(error) => write!(f, "{error}"),
         }
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::NotJson(error) => Some(error),
+            Error::Conversation(error) => Some(error),
+            Error::MisspeltKey { .. } | Error::NoContent { .. } | Error::SystemBeside => None,
+        }
+    }
+}
 
 impl From<json::ParseError> for Error {
     fn from(error: json::ParseError) -> Error {

@@ -1,7 +1,7 @@
 use rolecall_conversation::json::{self, Object};
-use rolecall_conversation::spelling::nearest_within;
 use rolecall_conversation::{Conversation, Json, Place, Problem};
 
+use crate::keys::{self, OF_API, READ, misspelt};
 use crate::{Error, legacy};
 
 /// The keys of a request that decide what is rendered.
@@ -31,7 +31,7 @@ pub struct Request {
 impl Request {
     /// Reads a request from JSON text.
     pub fn from_text(text: &str) -> Result<Request, Error> {
-        Request::from_json(json::parse(text)?)
+        Request::from_json(json::parse_unique(text)?)
     }
 
     /// Reads a request from a JSON value: an object with `messages`, or the list of messages alone.
@@ -44,6 +44,9 @@ impl Request {
         let id = object.remove("id").filter(|id| !id.is_null());
         let format = take_text(&mut object, "format")?;
         legacy::modernize(&mut object);
+        if object.get("messages").is_some() && object.get("system").is_some_and(|system| !system.is_null()) {
+            return Err(Error::SystemBeside);
+        }
         let mut inner = Object::new();
         for key in OWN_KEYS {
             if let Some(value) = object.remove(key) {
@@ -51,19 +54,25 @@ impl Request {
             }
         }
         for (key, _) in object.iter() {
-            if key.len() >= 5
-                && let Some(near) = nearest_within(key, OWN_KEYS, 2)
-                && inner.get(near).is_none()
+            let read = || OWN_KEYS.into_iter().chain(READ).filter(|known| inner.get(known).is_none());
+            if let Some(near) = misspelt(key, read().chain(OF_API).filter(|known| object.get(known).is_none()))
+                && !OF_API.contains(&near)
             {
-                return Err(Error::MisspeltKey { key: key.to_owned(), near });
+                return Err(Error::MisspeltKey { key: key.to_owned(), near, message: None });
             }
         }
+        keys::check(inner.get("messages").and_then(Json::as_array).unwrap_or_default())?;
         let conversation = Conversation::from_json(Json::Object(inner))?;
         Ok(Request { id, format, conversation, other: object })
     }
 
     fn of(conversation: Conversation) -> Request {
         Request { id: None, format: None, conversation, other: Object::new() }
+    }
+
+    /// The keys that neither rolecall nor an API of this shape reads.
+    pub fn unread(&self) -> impl Iterator<Item = &str> {
+        self.other.iter().map(|(key, _)| key).filter(|key| !READ.contains(key) && !OF_API.contains(key))
     }
 
     /// The `id` of a request that cannot be read otherwise, for the answer to it.

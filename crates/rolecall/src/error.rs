@@ -42,6 +42,13 @@ pub enum Error {
     },
     /// None of the model's chat templates is meant.
     NoTemplate(NoChoice),
+    /// A switch that nothing reads is almost one that is read and was not given.
+    MisspeltSwitch {
+        /// The switch.
+        name: String,
+        /// What it almost is.
+        near: String,
+    },
     /// A chat template says neither what carries loss nor where a new turn begins.
     NoLoss,
     /// The model has no tokenizer.
@@ -71,6 +78,7 @@ impl Error {
             Error::NoFormat => "no_format",
             Error::Template { error, .. } => error.kind().code(),
             Error::NoTemplate(why) => why.code(),
+            Error::MisspeltSwitch { .. } => "misspelt_switch",
             Error::NoLoss => "no_loss_no_turn",
             Error::NoTokenizer => "no_tokenizer",
             Error::Tokenizer { error, .. } => error.code(),
@@ -84,6 +92,7 @@ impl Error {
         match self {
             Error::Request(error) => error.place(),
             Error::Render(error) => error.place(),
+            Error::MisspeltSwitch { name, .. } => Some(Place::field(format!("chat_template_kwargs.{name}"))),
             _ => None,
         }
     }
@@ -105,6 +114,7 @@ impl Error {
                 Some(rolecall_render::Error::Template { error: error.clone(), message: *message }.help())
             }
             Error::NoTemplate(why) => Some(why.help()),
+            Error::MisspeltSwitch { near, .. } => Some(format!("write `{near}`")),
             Error::NoLoss => Some("render it without these, or name a format in place of the chat template".into()),
             Error::NoTokenizer => Some("open the model with a tokenizer".into()),
             Error::Tokenizer { error, .. } => Some(error.help().into()),
@@ -126,6 +136,9 @@ impl fmt::Display for Error {
             // Line and column are said beside it.
             Error::Template { error, .. } => f.write_str(error.message()),
             Error::NoTemplate(why) => write!(f, "{why}"),
+            Error::MisspeltSwitch { name, near } => {
+                write!(f, "nothing reads the switch `{name}`, and `{near}` is one that is read")
+            }
             Error::NoLoss => f.write_str("a chat template says neither what carries loss nor where a new turn begins"),
             Error::NoTokenizer => f.write_str("the model has no tokenizer"),
             Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
@@ -147,7 +160,11 @@ impl std::error::Error for Error {
             Error::Tokenizer { error, .. } => Some(error),
             Error::File(error) => Some(error),
             Error::Grammar(error) => Some(error),
-            Error::UnknownFormat { .. } | Error::NoFormat | Error::NoLoss | Error::NoTokenizer => None,
+            Error::UnknownFormat { .. }
+            | Error::NoFormat
+            | Error::MisspeltSwitch { .. }
+            | Error::NoLoss
+            | Error::NoTokenizer => None,
         }
     }
 }

@@ -16,6 +16,8 @@ pub struct ParseError {
     pub column: usize,
     /// What was expected and what was found.
     pub message: String,
+    /// Whether it is JSON, but has a key twice in one object.
+    pub is_key_twice: bool,
 }
 
 impl fmt::Display for ParseError {
@@ -26,9 +28,18 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Reads one JSON value and nothing after it but white space.
+/// Reads one JSON value and nothing after it but white space. Of two entries with one key the later counts.
 pub fn parse(text: &str) -> Result<Json, ParseError> {
-    let mut reader = Reader { text, at: 0 };
+    read(text, false)
+}
+
+/// The same, where a key that stands twice in one object is an error.
+pub fn parse_unique(text: &str) -> Result<Json, ParseError> {
+    read(text, true)
+}
+
+fn read(text: &str, is_unique: bool) -> Result<Json, ParseError> {
+    let mut reader = Reader { text, at: 0, is_unique, is_key_twice: false };
     let result = reader.document();
     result.map_err(|message| {
         let before = &text[..reader.at];
@@ -38,6 +49,7 @@ pub fn parse(text: &str) -> Result<Json, ParseError> {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             message,
+            is_key_twice: reader.is_key_twice,
         }
     })
 }
@@ -46,6 +58,9 @@ pub fn parse(text: &str) -> Result<Json, ParseError> {
 struct Reader<'a> {
     text: &'a str,
     at: usize,
+    /// Whether a key may stand once in an object.
+    is_unique: bool,
+    is_key_twice: bool,
 }
 
 impl Reader<'_> {
@@ -87,7 +102,13 @@ impl Reader<'_> {
             if self.peek() != Some(b'"') {
                 return Err(format!("expected a key in double quotes, found {}", self.found()));
             }
+            let start = self.at;
             let key = self.string()?;
+            if self.is_unique && object.position(&key).is_some() {
+                self.at = start;
+                self.is_key_twice = true;
+                return Err(format!("the key `{key}` stands twice in one object"));
+            }
             self.skip_space();
             if !self.take(b':') {
                 return Err(format!("expected `:` behind the key, found {}", self.found()));

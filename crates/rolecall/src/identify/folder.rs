@@ -184,5 +184,6 @@ fn moved(error: json::ParseError, text: &str, by: usize) -> json::ParseError {
         line: before.matches('\n').count() + 1,
         column: before[line_start..].chars().count() + 1,
         message: error.message,
+        is_key_twice: error.is_key_twice,
     }
 }

@@ -13,6 +13,7 @@ mod prompt;
 mod replies;
 mod settings;
 mod templates;
+mod unread;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -304,6 +305,7 @@ impl Model {
                 (speaker, prompt)
             }
         };
+        prompt.dropped.extend(self.unread(&request, &speaker)?);
         // A template that the request carries is another model's.
         if is_own {
             prompt.generation = self.generation_of(&speaker, &prompt);

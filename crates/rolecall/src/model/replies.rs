@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use rolecall_format::Format;
 use rolecall_infer::infer;
 use rolecall_parse::Reply;
-use rolecall_render::ChatTemplate;
+use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
 
 use crate::Error;
 
@@ -17,6 +17,7 @@ const KEPT: usize = 64;
 #[derive(Default)]
 pub(super) struct Replies {
     layouts: Kept<Content, Format>,
+    switches: Kept<Content, Vec<String>>,
     /// By the layouts' name and whether ids are read.
     by_format: Kept<(String, bool), Reply>,
     by_template: Kept<(Content, bool), Reply>,
@@ -68,6 +69,14 @@ impl Replies {
     pub fn of_template(&self, template: &ChatTemplate, markers: &Markers<'_>) -> Result<Arc<Reply>, Error> {
         let key = (content(template), markers.is_ids());
         self.by_template.find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template)?, &markers.list()?)))
+    }
+
+    /// The names of the switches that a template reads.
+    pub fn switches(&self, template: &ChatTemplate) -> Result<Arc<Vec<String>>, Error> {
+        self.switches.find_or_make(content(template), || {
+            let (_, found) = template_switches(template, &TemplateOptions::default(), &ProbeBudget::default())?;
+            Ok(found.into_iter().map(|switch| switch.name).collect())
+        })
     }
 
     /// The template's own layouts, and what its family's models are known to write otherwise.

@@ -1,0 +1,141 @@
+//! The keys of a request and of its messages: those that are read, and those that are almost right.
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json::Object;
+use rolecall_conversation::spelling::nearest_within;
+
+use crate::Error;
+
+/// Keys beside the conversation that rolecall reads.
+pub(crate) const READ: [&str; 13] = [
+    "id",
+    "format",
+    "options",
+    "bos",
+    "rules",
+    "chat_template",
+    "chat_template_name",
+    "bos_token",
+    "eos_token",
+    "now",
+    "output",
+    "chunks",
+    "finish_reason",
+];
+
+/// Keys that servers of this API read, and a renderer need not.
+pub(crate) const OF_API: [&str; 46] = [
+    "audio",
+    "best_of",
+    "echo",
+    "extra_body",
+    "frequency_penalty",
+    "function_call",
+    "guided_choice",
+    "guided_grammar",
+    "guided_json",
+    "guided_regex",
+    "ignore_eos",
+    "include_stop_str_in_output",
+    "length_penalty",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "metadata",
+    "min_p",
+    "min_tokens",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "reasoning_effort",
+    "repetition_penalty",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "skip_special_tokens",
+    "spaces_between_special_tokens",
+    "stop",
+    "stop_token_ids",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "top_k",
+    "top_logprobs",
+    "top_p",
+    "user",
+];
+
+/// Keys of messages, in the shapes of OpenAI's API, of engines and of datasets, and the fields of formats.
+const OF_MESSAGES: [&str; 22] = [
+    "annotations",
+    "audio",
+    "content",
+    "function_call",
+    "id",
+    "interpreter",
+    "label",
+    "loss",
+    "metadata",
+    "name",
+    "observation",
+    "plugin",
+    "prefix",
+    "reasoning",
+    "reasoning_content",
+    "refusal",
+    "role",
+    "thinking",
+    "tool_call_id",
+    "tool_calls",
+    "tools",
+    "weight",
+];
+
+/// The known key that another one almost is. Short keys may differ by a letter, and very short ones not at all.
+pub(crate) fn misspelt<'k>(key: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let most = match key.chars().count() {
+        0..4 => return None,
+        4..7 => 1,
+        _ => 2,
+    };
+    nearest_within(key, known, most).filter(|near| *near != key)
+}
+
+/// Refuses messages with a key that is almost one which is read and not there, and messages of a user without content, which is
+/// under another key.
+pub(crate) fn check(messages: &[Json]) -> Result<(), Error> {
+    for (index, message) in messages.iter().enumerate() {
+        let Json::Object(message) = message else { continue };
+        check_message(index, message)?;
+    }
+    Ok(())
+}
+
+fn check_message(index: usize, message: &Object) -> Result<(), Error> {
+    // Most messages have a role and content, and nothing more.
+    if message.len() == 2 && message.get("role").is_some() && message.get("content").is_some() {
+        return Ok(());
+    }
+    let others = || message.iter().map(|(key, _)| key).filter(|key| !OF_MESSAGES.contains(key));
+    for key in others() {
+        let missing = OF_MESSAGES.into_iter().filter(|known| message.get(known).is_none());
+        if let Some(near) = misspelt(key, missing) {
+            return Err(Error::MisspeltKey { key: key.to_owned(), near, message: Some(index) });
+        }
+    }
+    let is_users = message.get("role").and_then(Json::as_str) == Some("user");
+    match others().next() {
+        Some(key) if is_users && message.get("content").is_none() => {
+            Err(Error::NoContent { message: index, key: key.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
