@@ -47,6 +47,8 @@ pub enum Failure {
     NoFormatFor(Unidentified),
     /// A model cannot be opened: what is wrong, its code, and what to do.
     Open(String, &'static str, Vec<String>),
+    /// A chat template is given where a format file is to be checked.
+    NotAFormat { path: String },
     /// There is no grammar for what is asked for.
     NoGrammar(GrammarError),
     /// A batch cannot be written to this file.
@@ -66,6 +68,7 @@ impl Failure {
             | Failure::LostLines { .. } => Exit::Unreadable,
             Failure::UnknownFormat { .. }
             | Failure::UnknownKind { .. }
+            | Failure::NotAFormat { .. }
             | Failure::NoTemplate { .. }
             | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
@@ -97,7 +100,7 @@ impl Failure {
                 Place::Named(format!("{path}, line {line}"))
             }
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
-            Failure::NoTemplate { path, .. } => Place::Named(path.clone()),
+            Failure::NoTemplate { path, .. } | Failure::NotAFormat { path } => Place::Named(path.clone()),
             Failure::UnknownFormat { .. } => Place::Named("command line".into()),
             Failure::UnknownKind { .. } => Place::Named("command line, --output".into()),
             Failure::Output { path, .. } => Place::Named(path.clone()),
@@ -154,6 +157,7 @@ impl Failure {
             Failure::NoTemplate { why, .. } => why.code(),
             Failure::NoFormatFor(unidentified) => unidentified.code(),
             Failure::Open(_, code, _) => code,
+            Failure::NotAFormat { .. } => "not_a_format",
             Failure::NoGrammar(error) => error.code(),
             Failure::Output { problem, .. } => problem.code(),
             Failure::LostLines { .. } => "lost_lines",
@@ -197,6 +201,7 @@ impl Failure {
             Failure::NoTemplate { why, .. } => why.to_string(),
             Failure::NoFormatFor(unidentified) => unidentified.to_string(),
             Failure::Open(why, ..) => why.clone(),
+            Failure::NotAFormat { .. } => "a chat template is no format file".into(),
             Failure::NoGrammar(error) => error.to_string(),
             Failure::Output { problem, .. } => problem.to_string(),
             Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
@@ -223,6 +228,12 @@ impl Failure {
             Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => unidentified.help(),
             Failure::Open(_, _, help) => help.clone(),
+            Failure::NotAFormat { path } => vec![
+                format!("`rolecall template {path}` says what it reads and takes, and what an audit should look at"),
+                format!(
+                    "`rolecall template --layout {path}` prints the layouts of its replies as a format file, to be checked"
+                ),
+            ],
             Failure::NoGrammar(error) => vec![error.help()],
             Failure::Output { problem, .. } => vec![problem.help().into()],
             Failure::UnknownKind { .. } => {

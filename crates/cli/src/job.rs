@@ -76,6 +76,8 @@ impl Job {
         let named = own.template.as_deref().or(chat.model.as_deref());
         let model = builder.open().map_err(|error| unopened(error, named))?;
         let name = named.map_or("chat_template".into(), |path| path.display().to_string());
+        let mut nameless = Format::new(name);
+        nameless.title = "its own chat template".into();
         Ok(Job {
             model,
             generation: match (chat.generation_prompt, chat.no_generation_prompt) {
@@ -90,7 +92,7 @@ impl Job {
                 (_, Some(_)) => Purpose::Training,
                 _ => Purpose::Answer,
             },
-            nameless: Format::new(name),
+            nameless,
             is_strict: chat.strict,
             loss: chat.for_training.map(LossArg::policy),
             clock,

@@ -136,6 +136,12 @@ fn help_with_template(error: &TemplateError, message: Option<usize>) -> Vec<Stri
             help.push(line);
         }
     }
+    for (token, flag) in [("bos_token", "--bos-token"), ("eos_token", "--eos-token")] {
+        if error.message().starts_with(&format!("'{token}' is undefined")) {
+            help.push(format!("no file beside the template names it: give it with `{flag} TOKEN`"));
+            return help;
+        }
+    }
     help.push(RenderError::Template { error: error.clone(), message }.help());
     help
 }

@@ -1,3 +1,4 @@
+use rolecall_conversation::spelling::nearest;
 use std::fmt;
 
 use crate::{Format, Pattern, load};
@@ -144,7 +145,17 @@ impl Registry {
 
     /// The names that are nearest to one that is not there.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        rolecall_conversation::spelling::nearest(name, self.formats.iter().flat_map(Format::names))
+        let near = || nearest(name, self.formats.iter().flat_map(Format::names));
+        // The name of another framework's format, or that of a model.
+        let rest_of = |name: &'_ str| name.split_once(':').map_or(name.len(), |(_, rest)| rest.len());
+        let of_others = || {
+            let own = &name[name.len() - rest_of(name)..];
+            let others = || self.formats.iter().flat_map(Format::names);
+            let near = nearest(own, others().map(|known| &known[known.len() - rest_of(known)..]))?;
+            others().find(|known| known.ends_with(near) && known.len() - rest_of(known) == known.len() - near.len())
+        };
+        let of_model = || Some(self.fits(name).first()?.format.name.as_str());
+        near().or_else(of_others).or_else(of_model)
     }
 
     /// The format that a model needs, by the most specific pattern that its name fits.

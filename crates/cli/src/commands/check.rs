@@ -12,6 +12,9 @@ use crate::paint::Style;
 use crate::source::Source;
 
 pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
+    if args.file.extension().is_some_and(|extension| extension == "jinja") {
+        return Err(Failure::NotAFormat { path: args.file.display().to_string() });
+    }
     let source = files::read_text(&args.file)?;
     let loaded = rolecall::read_format(&source.name, &source.text);
     let exit = if loaded.is_ok() { Exit::Good } else { Exit::Refused };

@@ -311,7 +311,9 @@ impl Model {
             prompt.generation = self.generation_of(&speaker, &prompt);
         }
         let spelling = settings.spelling().map(str::to_owned);
-        Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos: settings.bos, spelling })
+        // A new turn goes on behind what is there: nothing is missing before it.
+        let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
+        Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
     }
 
     /// How the text of the replies to a request is read, where the prompt is at hand already.
