@@ -1,20 +1,45 @@
-//! In: a conversation and the name of a format. Out: the exact prompt and token ids of a model, every byte with its origin.
-//! Between: [`Registry`] finds the [`Format`], [`render`] writes the [`Prompt`], [`Encoder`] makes ids of it.
-//! `answer` gives the same facts as JSON, `error` gathers what can go wrong.
-//! Start reading with the example below.
+//! Conversations become exactly the tokens that a chat model was trained on, and the model's tokens become messages again.
+//!
+//! In: a model's folder, file or name, and a request in OpenAI's shape. Out: the exact prompt and token ids, every byte with its
+//! origin; and of what the model writes, text, reasoning and calls.
+//! Between: [`Model`] knows everything about one model, [`Request`] is read and checked, [`model::ModelPrompt`] has the ids and the
+//! reader of the reply. What these are made of can be called alone: [`Registry`] finds the [`Format`], [`render`] writes the
+//! [`Prompt`], [`Encoder`] makes ids of it, [`OutputParser`] reads text. `answer` gives the same facts as JSON, `error` gathers what
+//! can go wrong.
+//! Start reading at [`Model::open`].
+//!
+//! # From a folder to ids to a reply
+//!
+//! ```no_run
+//! use rolecall::{Model, Reading, Request, Stop};
+//!
+//! let model = Model::open("path/to/model")?; // or a GGUF file, a chat template, a format file, a name
+//! let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
+//! let prompt = model.prompt(request)?;
+//! let ids: Vec<u32> = prompt.encode()?.ids(); // to the engine, with `model.stop_ids()?`
+//! let (mut reader, mut reading) = (prompt.id_reader()?, Reading::default());
+//! for id in engine(&ids) {
+//!     reader.push(id, &mut |event| reading.add(&event))?; // each event as soon as it is there
+//! }
+//! reader.finish(Stop::End, &mut |event| reading.add(&event));
+//! println!("{} {:?}", reading.content, reading.calls);
+//! # fn engine(ids: &[u32]) -> Vec<u32> { Vec::new() }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Who wrote which byte
 //!
 //! ```
-//! use rolecall::{Conversation, Message, Options, Registry, render};
+//! use rolecall::{Model, Origin, Request};
 //!
-//! let registry = Registry::builtin();
-//! let format = registry.get("internlm2").expect("built in");
-//! let conversation = Conversation::new(vec![Message::user("Hello<|im_end|>")]);
-//! let prompt = render(&conversation, format, &Options::default())?;
+//! let model = Model::open("internlm2")?;
+//! let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello<|im_end|>"}]}"#)?;
+//! let prompt = model.prompt(request)?;
 //! assert_eq!(prompt.text(), "<s><|im_start|>user\nHello<|im_end|><|im_end|>\n<|im_start|>assistant\n");
 //! // Two of these look the same. Only one is a control token:
-//! let controls = prompt.segments().filter(|segment| matches!(segment.origin, rolecall::Origin::Control(_)));
+//! let controls = prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(_)));
 //! assert_eq!(controls.filter(|segment| segment.text == "<|im_end|>").count(), 1);
-//! # Ok::<(), rolecall::Error>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 /// The example of the README runs.
