@@ -125,6 +125,9 @@ fn a_path_or_name_is_what_it_holds() {
     let chatml = "<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n";
     let template = Model::open(whole.join("chat_template.jinja")).unwrap();
     assert_eq!(text(&template), chatml);
+    for part in ["tokenizer.json", "generation_config.json", "tokenizer_config.json"] {
+        assert_eq!(text(&Model::open(whole.join(part)).unwrap()), chatml, "{part}");
+    }
     // The tokenizer beside it is its model's.
     assert_eq!(template.stop_ids().unwrap(), [12, 13]);
     assert_eq!(text(&Model::open("chatml").unwrap()), chatml);

@@ -239,12 +239,24 @@ impl ModelBuilder {
         let ends = |ending: &str| name.ends_with(ending);
         let is_template = ends(".jinja")
             || [ModelFile::TokenizerConfig, ModelFile::TemplateJson].iter().any(|file| name == file.name());
+        // A file that is a part of every model's folder stands for the folder.
+        let of_folder = [ModelFile::Config, ModelFile::Tokenizer, ModelFile::SpecialTokens, ModelFile::AddedTokens];
+        let of_folder = of_folder.map(ModelFile::name).into_iter().chain(["generation_config.json", "tekken.json"]);
+        if asked.is_file() && of_folder.into_iter().any(|file| name == file) {
+            return self.find_in_folder(folder_of(asked), registry);
+        }
         let is_gguf = ends(".gguf") || (asked.is_file() && files::is_gguf(asked)?);
         if is_gguf {
             return find_in_gguf(asked);
         }
         if is_template {
-            return find_in_template(asked);
+            return match find_in_template(asked) {
+                // The folder has it elsewhere, or is recognised by something else.
+                Err(OpenError::File(FileError::NoTemplate { .. })) if name == ModelFile::TokenizerConfig.name() => {
+                    self.find_in_folder(folder_of(asked), registry)
+                }
+                found => found,
+            };
         }
         let text = asked.to_string_lossy();
         if registry.get(&text).is_some() {
@@ -367,7 +379,7 @@ fn own_tokens(tokenizer: &Path) -> Option<(Vec<String>, String)> {
 
 fn find_in_template(path: &Path) -> Result<Found, OpenError> {
     let templates = template::load(path)?;
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let ends = Ends::of_folder(folder, &templates)?;
     let mut choices = vec![Choice::asked("chat template", &path.display().to_string())];
     let tokenizer = tokenizer_file::find_file(folder).ok().map(|file| {
@@ -396,6 +408,11 @@ fn find_in_gguf(path: &Path) -> Result<Found, OpenError> {
         choices,
         ..Found::default()
     })
+}
+
+/// The folder that a file is in.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// The one GGUF file of a folder.
