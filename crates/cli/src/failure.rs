@@ -348,7 +348,8 @@ fn name_of_option(error: &Error) -> Option<&str> {
     match error {
         Error::Render(
             rolecall_render::Error::UnknownOption { name, .. } | rolecall_render::Error::BadOption { name, .. },
-        ) => Some(name),
+        )
+        | Error::MisspeltSwitch { name, .. } => Some(name),
         _ => None,
     }
 }

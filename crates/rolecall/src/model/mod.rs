@@ -305,7 +305,7 @@ impl Model {
                 (speaker, prompt)
             }
         };
-        prompt.dropped.extend(self.unread(&request, &speaker)?);
+        prompt.dropped.extend(self.unread(&request, &settings, &speaker)?);
         // A template that the request carries is another model's.
         if is_own {
             prompt.generation = self.generation_of(&speaker, &prompt);

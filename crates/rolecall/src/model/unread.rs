@@ -5,18 +5,27 @@ use rolecall_conversation::spelling::nearest_within;
 use rolecall_openai::Request;
 use rolecall_render::Dropped;
 
-use super::Model;
 use super::prompt::Speaker;
+use super::{Model, Settings};
 use crate::Error;
 
 impl Model {
     /// What nothing reads of a request.
-    pub(super) fn unread(&self, request: &Request, speaker: &Speaker) -> Result<Vec<Dropped>, Error> {
+    pub(super) fn unread(
+        &self,
+        request: &Request,
+        settings: &Settings,
+        speaker: &Speaker,
+    ) -> Result<Vec<Dropped>, Error> {
         let mut unread: Vec<Dropped> = request
             .unread()
             .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
             .collect();
-        let given = &request.conversation.template_kwargs;
+        let is_template = matches!(speaker, Speaker::Template(_));
+        // A format knows its options, and refuses others.
+        let options = settings.options.iter().filter(|_| is_template).map(|(name, _)| ("options", name.as_str()));
+        let switches = request.conversation.template_kwargs.iter().map(|(name, _)| ("chat_template_kwargs", name));
+        let given: Vec<(&str, &str)> = options.chain(switches).collect();
         if given.is_empty() {
             return Ok(unread);
         }
@@ -27,15 +36,16 @@ impl Model {
                 choices.into_iter().flatten().map(|choice| choice.name.clone()).collect::<Vec<_>>().into()
             }
         };
-        for (name, _) in given.iter().filter(|(name, _)| !known.iter().any(|known| known == name)) {
-            let missing = known.iter().map(String::as_str).filter(|known| given.get(known).is_none());
+        let missing: Vec<&str> =
+            known.iter().map(String::as_str).filter(|known| given.iter().all(|(_, name)| name != known)).collect();
+        for (of, name) in given.into_iter().filter(|(_, name)| !known.iter().any(|known| known == name)) {
             let most = if name.chars().count() < 7 { 1 } else { 2 };
-            if let Some(near) = nearest_within(name, missing, most) {
+            if let Some(near) = nearest_within(name, missing.iter().copied(), most) {
                 return Err(Error::MisspeltSwitch { name: name.to_owned(), near: near.to_owned() });
             }
             // A format notes this itself.
-            if matches!(speaker, Speaker::Template(_)) {
-                let place = Place::field(format!("chat_template_kwargs.{name}"));
+            if is_template {
+                let place = Place::field(format!("{of}.{name}"));
                 unread.push(Dropped { place, why: "the template does not read this switch", by_design: false });
             }
         }
