@@ -8,10 +8,12 @@ use std::sync::Arc;
 use rolecall::identify::{Clues, FileError, ModelFolder, read_folder};
 use rolecall::template::{self, ModelTemplates, NamedTemplate};
 use rolecall::tokenizer::TokenizerFile;
-use rolecall::{Format, Registry, Tokenizer, read_format, tokenizer};
+use rolecall::{Format, LoadError, Registry, Tokenizer, read_format, tokenizer};
 
 use crate::args::MoreFormats;
-use crate::failure::Failure;
+use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::failure::{Failure, count_of_mistakes};
+use crate::output::Output;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
@@ -105,15 +107,21 @@ pub struct Formats {
     pub registry: Registry,
     files: Vec<(String, PathBuf)>,
     replace: bool,
+    /// Files of the folder with mistakes in them, which block no other.
+    broken: Vec<(Source, LoadError)>,
 }
 
 /// The built-in formats, with those of a folder.
 pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
-    let mut formats = Formats { registry: rolecall::registry(), files: Vec::new(), replace: more.replace };
+    let mut formats =
+        Formats { registry: rolecall::registry(), files: Vec::new(), replace: more.replace, broken: Vec::new() };
     let Some(folder) = more.formats.as_deref() else { return Ok(formats) };
     let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
     for path in format_files(folder).map_err(unreadable)? {
-        formats.add(&path)?;
+        match formats.add(&path) {
+            Err(Failure::FormatFile { source, error }) => formats.broken.push((source, error)),
+            added => drop(added?),
+        }
     }
     Ok(formats)
 }
@@ -131,8 +139,34 @@ impl Formats {
         if is_path || path.is_file() {
             return self.add(path);
         }
+        // It may be the one that is broken.
+        if !self.broken.is_empty() {
+            let (source, error) = self.broken.remove(0);
+            return Err(Failure::FormatFile { source, error });
+        }
         let near = self.registry.suggest(asked).map(str::to_owned);
         Err(Failure::UnknownFormat { name: asked.to_owned(), near })
+    }
+
+    /// Says which files are left out.
+    pub fn warn(&self, output: &Output) {
+        for (source, error) in &self.broken {
+            let first = error.diagnostics.first();
+            output.show(&Diagnostic {
+                severity: Severity::Warning,
+                code: "bad_format",
+                message: format!(
+                    "{} in the format file `{}`, which is left out",
+                    count_of_mistakes(error),
+                    source.name
+                ),
+                place: match first {
+                    Some(mistake) => Place::Span(source, mistake.span.clone()),
+                    None => Place::Named(source.name.clone()),
+                },
+                help: vec![format!("`rolecall check {}` says what they are", source.name)],
+            });
+        }
     }
 
     /// Adds the format of a file, and gives its name. Another format keeps its names, unless it is to be replaced.

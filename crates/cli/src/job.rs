@@ -42,13 +42,20 @@ pub struct Job {
 
 impl Job {
     /// Opens the model that the command line names, part by part.
-    pub fn open(chat: &Chat, own: &OwnTemplate, tokenizer: Option<&Path>, protect: Protect) -> Result<Job, Failure> {
+    pub fn open(
+        chat: &Chat,
+        own: &OwnTemplate,
+        tokenizer: Option<&Path>,
+        protect: Protect,
+        output: &Output,
+    ) -> Result<Job, Failure> {
         let clock = clock();
         let mut formats = files::load_formats(&chat.more)?;
         let mut builder = Model::builder();
         if let Some(format) = &chat.format {
             builder = builder.format(formats.choose(format)?);
         }
+        formats.warn(output);
         if let Some(model) = &chat.model {
             builder = builder.model(model);
         }

@@ -8,6 +8,7 @@ use rolecall::{Ids, Json, Message, ParseOptions, Protect, Reply, Request, object
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::failure::Failure;
 use crate::job::Job;
+use crate::output::Output;
 use crate::refusal::Refusal;
 
 /// A run that reads outputs.
@@ -25,7 +26,12 @@ pub struct Ready {
 
 impl Reader {
     /// A tokenizer is that of the ids that are read; none where text is.
-    pub fn new(layouts: &Layouts, tokenizer: Option<&Path>, reads_ids: bool) -> Result<Reader, Failure> {
+    pub fn new(
+        layouts: &Layouts,
+        tokenizer: Option<&Path>,
+        reads_ids: bool,
+        output: &Output,
+    ) -> Result<Reader, Failure> {
         let chat = Chat {
             model: layouts.model.clone(),
             format: layouts.format.clone(),
@@ -41,7 +47,7 @@ impl Reader {
             tool_calls: None,
             now: layouts.now,
         };
-        Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default())?, reads_ids })
+        Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)?, reads_ids })
     }
 
     /// How the output behind a request is read. The prompt's end is that of the request, unless it is given.

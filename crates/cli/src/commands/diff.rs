@@ -14,6 +14,10 @@ use crate::source::Source;
 
 pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     let mut formats = files::load_formats(&args.more)?;
+    let mut choose = |asked: &Option<String>| asked.as_deref().map(|asked| formats.choose(asked)).transpose();
+    // Both are there, or a model is named.
+    let [a, b] = [choose(&args.a)?.unwrap_or_default(), choose(&args.b)?.unwrap_or_default()];
+    formats.warn(output);
     let options = Options {
         bos: args.bos.map_or(Bos::default(), |bos| bos.bos()),
         rules: args.rules.map_or(RuleMode::default(), |rules| rules.mode()),
@@ -25,9 +29,6 @@ pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     if let Some(path) = &args.models {
         return write_document(&formats.registry, path, &options, output);
     }
-    // Both are there: the command line asks for them where no model is named.
-    let asked = [args.a.as_deref().unwrap_or_default(), args.b.as_deref().unwrap_or_default()];
-    let [a, b] = [formats.choose(asked[0])?, formats.choose(asked[1])?];
     let registry = formats.registry;
     let found =
         |name: &str| registry.get(name).ok_or_else(|| Failure::UnknownFormat { name: name.to_owned(), near: None });

@@ -12,7 +12,7 @@ use crate::job::{Encoding, Job, load_tokenizer, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode())?;
+    let job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode(), output)?;
     load_tokenizer(&job.model)?;
     let encoding = Encoding { reference: args.reference_encoding, max_length: args.max_length };
     if args.reference_encoding {

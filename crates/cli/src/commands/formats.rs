@@ -15,11 +15,12 @@ use crate::output::Output;
 
 pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
     let mut formats = files::load_formats(&args.more)?;
+    let chosen = args.name.as_deref().map(|asked| formats.choose(asked)).transpose()?;
+    formats.warn(output);
     if let Some(model) = &args.model {
         return show_fit(&formats.registry, model, args.json, output);
     }
-    if let Some(asked) = &args.name {
-        let name = formats.choose(asked)?;
+    if let Some(name) = chosen {
         match formats.registry.get(&name) {
             Some(format) if args.json => output.write_json(&facts::of_one(format))?,
             Some(format) => output.write(&card::draw(format, output.paint, output.width))?,

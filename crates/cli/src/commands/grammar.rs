@@ -21,7 +21,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         Some(path) => files::read_text(path)?,
         None => Source { name: "command line".into(), text: "[]".into() },
     };
-    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), false)?;
+    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?;
     let (format, tools, tail) = asked(args, &reader, &source.text).map_err(|refusal| refused(refusal, &source))?;
     let options = Options {
         tools,

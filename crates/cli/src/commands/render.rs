@@ -9,7 +9,7 @@ use crate::job::{Job, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::open(&args.chat, &args.own, None, Protect::default())?;
+    let job = Job::open(&args.chat, &args.own, None, Protect::default(), output)?;
     if args.batch.jsonl {
         let plan =
             Plan { input: args.chat.input.as_deref(), options: &args.batch, target: None, journal: Journal::default() };

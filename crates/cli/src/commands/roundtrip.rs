@@ -37,7 +37,7 @@ impl Trip {
 }
 
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, None, false)?;
+    let reader = Reader::new(&args.layouts, None, false, output)?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
     let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| {
         check_replies(&request.conversation, source.text.len())?;

@@ -18,7 +18,7 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 
 pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
-    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), args.ids)?;
+    let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), args.ids, output)?;
     let decoder = match args.ids {
         true => {
             load_tokenizer(&reader.job.model)?;

@@ -23,7 +23,7 @@ struct Audited {
 }
 
 pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
-    let format = load_format(args)?;
+    let format = load_format(args, output)?;
     let (file, tokenizer) = files::load_tokenizer_file(&args.path)?;
     let beside = templates_beside(&file);
     let controls: &[Control] = format.as_ref().map_or(&[], |format| &format.controls);
@@ -58,10 +58,11 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     Ok(if is_wrong { Exit::Refused } else { Exit::Good })
 }
 
-fn load_format(args: &args::Tokenizer) -> Result<Option<Format>, Failure> {
+fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>, Failure> {
     let Some(asked) = &args.format else { return Ok(None) };
     let mut formats = files::load_formats(&args.more)?;
     let name = formats.choose(asked)?;
+    formats.warn(output);
     Ok(formats.registry.get(&name).cloned())
 }
 
