@@ -199,7 +199,14 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Tokenizer(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 impl From<tokenizer::Error> for Error {
     fn from(error: tokenizer::Error) -> Error {

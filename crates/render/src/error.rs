@@ -235,4 +235,11 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Template { error, .. } => Some(error),
+            _ => None,
+        }
+    }
+}

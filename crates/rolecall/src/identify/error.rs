@@ -144,7 +144,14 @@ impl fmt::Display for Damage {
     }
 }
 
-impl std::error::Error for Damage {}
+impl std::error::Error for Damage {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Damage::NotJson(error) => Some(error),
+            _ => None,
+        }
+    }
+}
 
 /// A file of a model's folder that cannot be used.
 #[derive(Debug)]
@@ -232,7 +239,8 @@ impl std::error::Error for FileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             FileError::Unreadable { source, .. } => Some(source),
-            FileError::Damaged { .. } | FileError::NoTemplate { .. } => None,
+            FileError::Damaged { damage, .. } => Some(damage),
+            FileError::NoTemplate { .. } => None,
         }
     }
 }
