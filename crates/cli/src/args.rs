@@ -128,6 +128,9 @@ pub struct Parse {
     /// Print each event as a line of JSON as soon as it is there
     #[arg(long, conflicts_with_all = ["json", "jsonl"])]
     pub events: bool,
+    /// Print the reply as a server of this API answers: a whole completion, or with --events the chunks of a stream, a line each
+    #[arg(long = "as", value_enum, value_name = "API", conflicts_with = "jsonl")]
+    pub shape: Option<ApiArg>,
     /// The output is token ids, with anything but digits between them
     #[arg(long, requires = "encoded", conflicts_with = "jsonl")]
     pub ids: bool,
@@ -285,6 +288,12 @@ pub struct Policies {
     /// added)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub id_seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ApiArg {
+    /// OpenAI's chat completions
+    Openai,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

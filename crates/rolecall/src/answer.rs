@@ -1,5 +1,6 @@
 //! Answers as JSON: one shape for the command line, the server and Python.
 
+mod openai;
 mod reading;
 mod stream;
 
@@ -12,6 +13,7 @@ use rolecall_encode::{Encoded, EncodedToken, Note};
 use rolecall_format::Generation;
 use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 
+pub use self::openai::{Chunks, Completion};
 pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;

@@ -96,7 +96,7 @@ fn of_malformed(malformed: &Malformed) -> Json {
     })
 }
 
-fn of_message(reading: &Reading) -> Object {
+pub(super) fn of_message(reading: &Reading) -> Object {
     let mut message = object! { "content" => reading.content.as_str() };
     if let Some(reasoning) = &reading.reasoning {
         message.insert("reasoning_content", Json::from(reasoning.as_str()));

@@ -3,11 +3,13 @@
 mod input;
 mod line;
 
+use rolecall::answer::{Chunks, Completion};
 use rolecall::json::{Layout, write_into};
 use rolecall::{Event, Json, ParseOptions, Reading, Request, answer};
 
-use crate::args::{FinishArg, Parse};
+use crate::args::{ApiArg, FinishArg, Parse};
 use crate::batch::{Journal, Plan, Rows, answer_lines};
+use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
@@ -33,16 +35,43 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
     let ready = ready(args, &reader, &policies)?;
     let mut reading = Reading::default();
     let mut written = Ok(());
-    let mut sink = |event: Event<'_>| match args.events {
-        true if written.is_ok() => written = output.write_json(&answer::of_event(&event)),
-        true => {}
-        false => reading.add(&event),
+    let model = reader.job.model.name().to_owned();
+    let completion = Completion { id: format!("chatcmpl-{}", args.policies.id_seed), model, created: 0 };
+    let mut chunks = Chunks::new(completion.clone());
+    // An API's shape has no place for it.
+    let mut malformed = Vec::new();
+    let mut sink = |event: Event<'_>| {
+        if let (Event::Malformed(one), Some(_)) = (&event, args.shape) {
+            malformed.push(one.clone());
+        }
+        match (args.events, args.shape) {
+            (true, None) if written.is_ok() => written = output.write_json(&answer::of_event(&event)),
+            (true, Some(ApiArg::Openai)) if written.is_ok() => {
+                written = chunks.of_event(&event).iter().try_for_each(|chunk| output.write_json(chunk));
+            }
+            (true, _) => {}
+            (false, _) => reading.add(&event),
+        }
     };
     let stop = args.finish.unwrap_or(FinishArg::Stop).stop();
     input::feed(args, &reader.job.model, ready, decoder, stop, &mut sink)?;
     written?;
-    if !args.events {
-        output.write_json(&answer::of_reading(None, &reading))?;
+    for one in malformed.iter().take(DRAWN) {
+        output.show(&Diagnostic {
+            severity: Severity::Warning,
+            code: one.why.code(),
+            message: format!(
+                "bytes {}..{} of the output are not as the layout says: {}",
+                one.span.start, one.span.end, one.why
+            ),
+            place: Place::Named(args.input.as_deref().map_or("<stdin>".into(), |path| path.display().to_string())),
+            help: Vec::new(),
+        });
+    }
+    match (args.events, args.shape) {
+        (true, _) => {}
+        (false, None) => output.write_json(&answer::of_reading(None, &reading))?,
+        (false, Some(ApiArg::Openai)) => output.write_json(&completion.of_reading(&reading))?,
     }
     Ok(Exit::Good)
 }

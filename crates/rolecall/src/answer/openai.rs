@@ -1,0 +1,130 @@
+//! A reply in the shape of OpenAI's chat completions, whole or as the chunks of a stream.
+
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Json, object};
+use rolecall_parse::{Event, Reading, Stop};
+
+use super::reading::{finish_reason, of_message};
+
+/// What stands around a reply.
+///
+/// ```
+/// use rolecall::answer::Completion;
+/// use rolecall::{Event, Reading, Stop, json};
+/// let completion = Completion { id: "chatcmpl-1".into(), model: "m".into(), created: 0 };
+/// let mut reading = Reading::default();
+/// reading.add(&Event::Content("Hi"));
+/// reading.add(&Event::Stop(Stop::End));
+/// let text = json::write(&completion.of_reading(&reading), &json::Layout::compact());
+/// assert!(text.contains(r#""message":{"role":"assistant","content":"Hi"},"finish_reason":"stop""#), "{text}");
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Completion {
+    /// The completion's own id.
+    pub id: String,
+    /// The model, as the answer names it.
+    pub model: String,
+    /// When it was made, in seconds since 1970.
+    pub created: i64,
+}
+
+impl Completion {
+    /// A whole `chat.completion`. What was malformed has no place in it.
+    pub fn of_reading(&self, reading: &Reading) -> Json {
+        let mut message = object! { "role" => "assistant" };
+        for (key, value) in of_message(reading).iter() {
+            match key {
+                "tool_calls" if reading.calls.is_empty() => {}
+                "content" if reading.content.is_empty() && !reading.calls.is_empty() => message.insert(key, Json::Null),
+                key => message.insert(key, value.clone()),
+            }
+        }
+        self.around("chat.completion", "message", message, finish_reason(reading).into())
+    }
+
+    fn around(&self, kind: &str, key: &str, said: Object, finish_reason: Json) -> Json {
+        let choice = [
+            ("index".to_owned(), Json::from(0)),
+            (key.to_owned(), Json::Object(said)),
+            ("finish_reason".to_owned(), finish_reason),
+        ];
+        Json::Object(object! {
+            "id" => self.id.as_str(), "object" => kind, "created" => self.created, "model" => self.model.as_str(),
+            "choices" => vec![Json::Object(choice.into_iter().collect())],
+        })
+    }
+}
+
+/// The chunks of a stream, made of a reader's events.
+///
+/// ```
+/// use rolecall::answer::{Chunks, Completion};
+/// use rolecall::{Event, json};
+/// let mut chunks = Chunks::new(Completion::default());
+/// let first = chunks.of_event(&Event::Content("Hi"));
+/// // The first of them says the role.
+/// assert_eq!(first.len(), 2);
+/// assert!(json::write(&first[1], &json::Layout::compact()).contains(r#""delta":{"content":"Hi"}"#));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Chunks {
+    completion: Completion,
+    has_begun: bool,
+    has_calls: bool,
+}
+
+impl Chunks {
+    /// Of a completion of which nothing was said yet.
+    pub fn new(completion: Completion) -> Chunks {
+        Chunks { completion, has_begun: false, has_calls: false }
+    }
+
+    /// The `chat.completion.chunk`s of an event: none for what has no place in them, such as what was malformed.
+    pub fn of_event(&mut self, event: &Event<'_>) -> Vec<Json> {
+        let mut chunks = Vec::new();
+        if !self.has_begun {
+            self.has_begun = true;
+            chunks.push(self.chunk(object! { "role" => "assistant", "content" => "" }, Json::Null));
+        }
+        let call = |index: usize, rest: Object| {
+            let mut call = object! { "index" => index as i64 };
+            rest.iter().for_each(|(key, value)| call.insert(key, value.clone()));
+            object! { "tool_calls" => vec![Json::Object(call)] }
+        };
+        let delta = match *event {
+            Event::Content(text) => object! { "content" => text },
+            Event::Reasoning(text) => object! { "reasoning_content" => text },
+            Event::CallStarted { index, id, name } => {
+                self.has_calls = true;
+                let function = object! { "name" => name, "arguments" => "" };
+                call(index, object! { "id" => id, "type" => "function", "function" => function })
+            }
+            Event::Arguments { index, text } => call(index, object! { "function" => object! { "arguments" => text } }),
+            Event::CodeStarted { index, id } => {
+                self.has_calls = true;
+                let input = object! { "input" => "" };
+                call(index, object! { "id" => id, "type" => "code_interpreter", "code_interpreter" => input })
+            }
+            Event::Code { index, text } => call(index, object! { "code_interpreter" => object! { "input" => text } }),
+            // The model wrote its id behind the name.
+            Event::CallFinished { index, id: Some(id), .. } => call(index, object! { "id" => id }),
+            Event::CallFinished { .. } | Event::Malformed(_) => return chunks,
+            Event::Stop(stop) => {
+                let reason = match stop {
+                    Stop::Length => "length",
+                    Stop::Abort => "abort",
+                    Stop::End if self.has_calls => "tool_calls",
+                    Stop::End => "stop",
+                };
+                chunks.push(self.chunk(Object::new(), reason.into()));
+                return chunks;
+            }
+        };
+        chunks.push(self.chunk(delta, Json::Null));
+        chunks
+    }
+
+    fn chunk(&self, delta: Object, finish_reason: Json) -> Json {
+        self.completion.around("chat.completion.chunk", "delta", delta, finish_reason)
+    }
+}
