@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rolecall::grammar::Options;
 use rolecall::json::{self, Layout};
 use rolecall::model::{BosBy, OpenError, Purpose, Settings};
+use rolecall::template::ModelTemplates;
 use rolecall::{Error, Json, LossPolicy, Model, Protect, Reading, Request, Stop};
 use rolecall_testkit::gguf_of;
 
@@ -244,4 +245,15 @@ fn threads_share_a_model() {
             scope.spawn(|| assert_eq!(model.encode(request("")).unwrap().ids().len(), 9));
         }
     });
+}
+
+#[test]
+fn a_template_that_a_request_carries_takes_any_switch() {
+    let request = || request(r#", "chat_template_kwargs": {"enable_thinkng": true}"#);
+    let mut carries = request();
+    carries.other.insert("chat_template", Json::from("{% if enable_thinking %}x{% endif %}{{ messages[0].content }}"));
+    assert!(Model::builder().open().unwrap().prompt(carries).is_ok());
+    let light = "{% if enable_thinking %}x{% endif %}{{ messages[0].content }}";
+    let light = Model::builder().templates(ModelTemplates::from_json(&Json::from(light)).unwrap()).open().unwrap();
+    assert!(matches!(light.prompt(request()), Err(Error::MisspeltSwitch { .. })));
 }
