@@ -46,6 +46,8 @@ impl Compiled {
 #[derive(Debug)]
 pub(super) struct Templates {
     pub model: ModelTemplates,
+    /// Whether a request carries them: then nothing is tried out on them, since each request may carry others.
+    pub is_carried: bool,
     number: OnceLock<u64>,
 }
 
@@ -59,7 +61,7 @@ pub(super) struct Chosen {
 
 impl Templates {
     pub fn new(model: ModelTemplates) -> Templates {
-        Templates { model, number: OnceLock::new() }
+        Templates { model, is_carried: false, number: OnceLock::new() }
     }
 
     /// The templates that a request carries as `chat_template`, with its `bos_token` and `eos_token`.
@@ -75,7 +77,7 @@ impl Templates {
                 model.set_token(name, token.to_owned());
             }
         }
-        Ok(Some(Templates::new(model)))
+        Ok(Some(Templates { is_carried: true, ..Templates::new(model) }))
     }
 
     /// The template of a name, or the one for a conversation with tools or without.
@@ -126,6 +128,7 @@ impl Chosen {
         let has_calls = conversation.messages.iter().any(|message| message.calls().len() > 0);
         let other = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
         has_calls
+            && !self.templates.is_carried
             && settings.tool_calls == CallForm::AsGiven
             && self.run(conversation, &other).is_ok_and(|prompt| {
                 !left_out(conversation, &prompt).iter().any(|dropped| dropped.place.field.starts_with("tool_calls"))

@@ -1,27 +1,15 @@
 //! Keys and switches of a request that nothing reads, and those that are almost ones that are read.
 
-use std::sync::Arc;
-
 use rolecall_conversation::Place;
 use rolecall_conversation::spelling::nearest_within;
 use rolecall_openai::Request;
 use rolecall_render::Dropped;
 
 use super::prompt::Speaker;
-use super::{Model, Settings, Voice};
+use super::{Model, Settings};
 use crate::Error;
 
 impl Model {
-    /// Whether the model's own chat template, and not one that a request carries, writes the prompt.
-    fn is_own(&self, speaker: &Speaker) -> bool {
-        match (speaker, &self.shared.voice) {
-            (Speaker::Template(chosen), Voice::Templates { templates, .. }) => {
-                Arc::ptr_eq(&chosen.templates, templates)
-            }
-            _ => false,
-        }
-    }
-
     /// What nothing reads of a request.
     pub(super) fn unread(
         &self,
@@ -43,7 +31,7 @@ impl Model {
         }
         let known = match speaker {
             // What a request carries itself is not looked through for it, and neither is what asks too much.
-            Speaker::Template(_) if !self.is_own(speaker) => return Ok(unread),
+            Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(unread),
             Speaker::Template(chosen) => match self.shared.replies.switches(&chosen.template) {
                 Ok(known) => known,
                 Err(_) => return Ok(unread),
