@@ -21,6 +21,22 @@ pub fn nearest_within<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, 
     (distance <= most).then_some(candidate)
 }
 
+/// The known name that another one almost certainly means: a short name may differ by a letter, a longer one by two, and a very
+/// short one not at all.
+///
+/// ```
+/// use rolecall_conversation::spelling::near_miss;
+/// assert_eq!(near_miss("contnt", ["content", "role"]), Some("content"));
+/// assert_eq!(near_miss("id", ["ids"]), None);
+/// ```
+pub fn near_miss<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    match name.chars().count() {
+        0..4 => None,
+        4..7 => nearest_within(name, known, 1),
+        _ => nearest_within(name, known, 2),
+    }
+}
+
 /// How many letters must change (Levenshtein).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

@@ -2,7 +2,7 @@
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
-use rolecall_conversation::spelling::nearest_within;
+use rolecall_conversation::spelling::near_miss;
 
 use crate::Error;
 
@@ -99,16 +99,6 @@ const OF_MESSAGES: [&str; 22] = [
     "weight",
 ];
 
-/// The known key that another one almost is. Short keys may differ by a letter, and very short ones not at all.
-pub(crate) fn misspelt<'k>(key: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let most = match key.chars().count() {
-        0..4 => return None,
-        4..7 => 1,
-        _ => 2,
-    };
-    nearest_within(key, known, most).filter(|near| *near != key)
-}
-
 /// Refuses messages with a key that is almost one which is read and not there, and messages of a user without content, which is
 /// under another key.
 pub(crate) fn check(messages: &[Json]) -> Result<(), Error> {
@@ -127,7 +117,7 @@ fn check_message(index: usize, message: &Object) -> Result<(), Error> {
     let others = || message.iter().map(|(key, _)| key).filter(|key| !OF_MESSAGES.contains(key));
     for key in others() {
         let missing = OF_MESSAGES.into_iter().filter(|known| message.get(known).is_none());
-        if let Some(near) = misspelt(key, missing) {
+        if let Some(near) = near_miss(key, missing) {
             return Err(Error::MisspeltKey { key: key.to_owned(), near, message: Some(index) });
         }
     }

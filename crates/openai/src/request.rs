@@ -1,7 +1,8 @@
 use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::spelling::near_miss;
 use rolecall_conversation::{Conversation, Json, Place, Problem};
 
-use crate::keys::{self, OF_API, READ, misspelt};
+use crate::keys::{self, OF_API, READ};
 use crate::{Error, legacy};
 
 /// The keys of a request that decide what is rendered.
@@ -53,9 +54,10 @@ impl Request {
                 inner.insert(key, value);
             }
         }
-        for (key, _) in object.iter() {
-            let read = || OWN_KEYS.into_iter().chain(READ).filter(|known| inner.get(known).is_none());
-            if let Some(near) = misspelt(key, read().chain(OF_API).filter(|known| object.get(known).is_none()))
+        for (key, _) in object.iter().filter(|(key, _)| !READ.contains(key) && !OF_API.contains(key)) {
+            let known = OWN_KEYS.into_iter().chain(READ).chain(OF_API);
+            let missing = known.filter(|known| inner.get(known).is_none() && object.get(known).is_none());
+            if let Some(near) = near_miss(key, missing)
                 && !OF_API.contains(&near)
             {
                 return Err(Error::MisspeltKey { key: key.to_owned(), near, message: None });
@@ -119,6 +121,14 @@ mod tests {
             ["model", "tool_choice", "temperature", "stream", "user", "stop", "n", "seed", "metadata"]
         {
             assert!(Request::from_text(&of(known_elsewhere)).is_ok(), "{known_elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_read_is_no_other_one_misspelt() {
+        for key in READ.into_iter().chain(OF_API).filter(|key| *key != "format") {
+            let text = format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], "{key}": null}}"#);
+            assert!(Request::from_text(&text).is_ok(), "{key}");
         }
     }
 

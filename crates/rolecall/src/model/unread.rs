@@ -1,7 +1,7 @@
 //! Keys and switches of a request that nothing reads, and those that are almost ones that are read.
 
 use rolecall_conversation::Place;
-use rolecall_conversation::spelling::nearest_within;
+use rolecall_conversation::spelling::near_miss;
 use rolecall_openai::Request;
 use rolecall_render::Dropped;
 
@@ -44,8 +44,7 @@ impl Model {
         let missing: Vec<&str> =
             known.iter().map(String::as_str).filter(|known| given.iter().all(|(_, name)| name != known)).collect();
         for (of, name) in given.into_iter().filter(|(_, name)| !known.iter().any(|known| known == name)) {
-            let most = if name.chars().count() < 7 { 1 } else { 2 };
-            if let Some(near) = nearest_within(name, missing.iter().copied(), most) {
+            if let Some(near) = near_miss(name, missing.iter().copied()) {
                 return Err(Error::MisspeltSwitch { name: name.to_owned(), near: near.to_owned() });
             }
             // A format notes this itself.
