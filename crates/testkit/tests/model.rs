@@ -79,6 +79,19 @@ fn a_folder_has_every_part() {
 }
 
 #[test]
+fn ends_are_told_without_a_tokenizer_or_a_usual_template() {
+    let files = [("chat_template.jinja", TEMPLATE), ("generation_config.json", GENERATION)];
+    assert_eq!(Model::open(folder("ends", &files)).unwrap().stop_ids().unwrap(), [12, 13]);
+    let named = [
+        ("tokenizer.json", TOKENIZER),
+        ("generation_config.json", GENERATION),
+        ("additional_chat_templates/a.jinja", TEMPLATE),
+        ("additional_chat_templates/b.jinja", TEMPLATE),
+    ];
+    assert_eq!(Model::open(folder("no_usual", &named)).unwrap().stop_ids().unwrap(), [12, 13]);
+}
+
+#[test]
 fn a_reply_is_read_as_text_and_as_ids() {
     let model = Model::open(chat("replies")).unwrap();
     let prompt = model.prompt(request("")).unwrap();

@@ -14,7 +14,7 @@ use crate::template::ModelTemplates;
 /// A token that ends a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopToken {
-    /// Its text.
+    /// Its text; empty where a file names an id and no tokenizer tells more.
     pub text: String,
     /// Its id; none where the tokenizer has it only as several tokens, or where there is no tokenizer.
     pub id: Option<u32>,

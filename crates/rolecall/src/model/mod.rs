@@ -233,28 +233,31 @@ impl Model {
         let mut stops: Vec<StopToken> = Vec::new();
         let tokenizer = self.tokenizer_path().map(|_| self.tokenizer()).transpose()?;
         let mut add = |text: &str, id: Option<u32>, source: &str| {
-            let id = tokenizer.and_then(|tokenizer| tokenizer.token_id(text)).or(id);
-            let known = stops.iter_mut().find(|stop| stop.text == text || (id.is_some() && stop.id == id));
+            let known = stops.iter_mut().find(|stop| match (stop.id, id) {
+                (Some(known), Some(id)) => known == id,
+                _ => stop.text == text,
+            });
             match known {
                 Some(stop) if stop.sources.iter().any(|known| known == source) => {}
                 Some(stop) => stop.sources.push(source.to_owned()),
                 None => stops.push(StopToken { text: text.to_owned(), id, sources: vec![source.to_owned()] }),
             }
         };
+        let id_of = |text: &str| tokenizer.and_then(|tokenizer| tokenizer.token_id(text));
         if let Some(format) = self.format() {
             let source = format!("the format `{}`", format.name);
             for control in format.controls.iter().filter(|control| control.ends_turn) {
-                add(&control.text, control.id, &source);
+                add(&control.text, id_of(&control.text).or(control.id), &source);
             }
             for text in &format.generation.stop {
-                add(text, None, &source);
+                add(text, id_of(text), &source);
             }
         }
         if let Some(token) = self.closer()? {
             add(&token.text, Some(token.id), "the end of a reply in its chat template");
         }
         for (text, file) in &self.shared.ends.texts {
-            add(text, None, file);
+            add(text, id_of(text), file);
         }
         for (id, file) in &self.shared.ends.ids {
             let text = tokenizer.and_then(|tokenizer| tokenizer.token_text(*id)).unwrap_or_default();
@@ -268,8 +271,10 @@ impl Model {
         let (Voice::Templates { templates, .. }, Some(_)) = (&self.shared.voice, self.tokenizer_path()) else {
             return Ok(None);
         };
-        let chosen = templates.choose(self.settings.template_name.as_deref(), false, &self.shared.compiled)?;
-        let layouts = self.shared.replies.layouts(&chosen.template)?;
+        // Where no template is the usual one, or its layouts cannot be inferred, the files say what there is.
+        let name = self.settings.template_name.as_deref();
+        let Ok(chosen) = templates.choose(name, false, &self.shared.compiled) else { return Ok(None) };
+        let Ok(layouts) = self.shared.replies.layouts(&chosen.template) else { return Ok(None) };
         let last = layouts.layout(Slot::Assistant).and_then(|layout| layout.ops().last());
         let Some(Op::Literal(end)) = last else { return Ok(None) };
         let added = self.tokenizer()?.added_tokens().iter();
