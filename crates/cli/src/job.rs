@@ -71,7 +71,7 @@ impl Job {
         if let Some(token) = &chat.eos_token {
             builder = builder.eos_token(token);
         }
-        let builder = builder.registry(formats.registry).settings(Settings {
+        let builder = builder.registry(formats.registry).replacing(chat.more.replace).settings(Settings {
             bos: chat.bos.map(BosArg::by).unwrap_or_default(),
             rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
             options: chat.options.clone(),
@@ -278,6 +278,9 @@ pub fn unopened(error: OpenError, named: Option<&Path>) -> Failure {
                 Failure::FormatFile { source: Source { name: path.display().to_string(), text: String::new() }, error }
             }
         },
+        OpenError::NameClash { path, clash } => {
+            Failure::NameClash { path: path.display().to_string(), name: clash.name, other: clash.of, first: None }
+        }
         OpenError::UnknownFormat { name, near } => Failure::UnknownFormat { name, near },
         OpenError::Unidentified(error) => Failure::NoFormatFor(error),
         OpenError::NoTemplate { path, why } => {

@@ -120,6 +120,9 @@ fn any_part_may_be_another() {
     let format = Model::builder().model(&whole).format("internlm2").open().unwrap();
     assert!(format.prompt(request("")).unwrap().text().starts_with("<s><|im_start|>user"));
     assert_eq!(format.format().unwrap().name, "internlm2");
+    // What is not used is no evidence.
+    let parts: Vec<&str> = format.evidence().iter().map(|choice| choice.part).collect();
+    assert_eq!(parts, ["tokenizer", "format"]);
     let other = folder("other", &[("mine.jinja", "Q: {{ messages[0].content }}\nA:")]);
     let template = Model::builder().model(&whole).template(other.join("mine.jinja")).open().unwrap();
     assert_eq!(template.prompt(request("")).unwrap().text(), "Q: hi\nA:");
@@ -202,6 +205,12 @@ fn what_cannot_be_opened_says_why() {
     let damaged = folder("damaged", &[("chat_template.jinja", TEMPLATE), ("generation_config.json", "{")]);
     assert_eq!(code(Model::open(damaged)), "tokenizer_malformed");
     assert_eq!(code(Model::builder().model(chat("named")).template_name("x").open()), "unknown_template");
+    let toml = "name = \"chatml\"\ntitle = \"mine\"\n[sources]\nall = \"this test\"\n[layout]\nuser = \"Q: {content}\\n\"\n\
+        assistant = \"A: {content}\\n\"\ngenerate = \"A: \"\n";
+    let taken = folder("taken", &[("chatml.toml", toml)]).join("chatml.toml");
+    assert_eq!(code(Model::open(&taken)), "name_clash");
+    assert_eq!(code(Model::builder().format(taken.display().to_string()).open()), "name_clash");
+    assert_eq!(Model::builder().model(&taken).replacing(true).open().unwrap().format().unwrap().title, "mine");
     let error = Model::builder().format("chatmll").open().unwrap_err();
     assert_eq!(error.help(), ["did you mean `chatml`?"]);
 }

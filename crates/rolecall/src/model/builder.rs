@@ -27,6 +27,7 @@ use crate::{read_format, registry};
 pub struct ModelBuilder {
     model: Option<PathBuf>,
     registry: Option<Registry>,
+    replaces: bool,
     format: Option<String>,
     template: Option<TemplateFrom>,
     tokenizer: Option<PathBuf>,
@@ -65,6 +66,13 @@ impl ModelBuilder {
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> ModelBuilder {
         self.registry = Some(registry);
+        self
+    }
+
+    /// Lets a format file take the place of a format that already has its name, which is refused otherwise.
+    #[must_use]
+    pub fn replacing(mut self, replaces: bool) -> ModelBuilder {
+        self.replaces = replaces;
         self
     }
 
@@ -174,9 +182,11 @@ impl ModelBuilder {
             None => Found::default(),
         };
         if let Some(asked) = &self.format {
-            let name = name_of_format(asked, &mut registry)?;
+            let name = self.name_of_format(asked, &mut registry)?;
+            found.choices.retain(|choice| choice.part == "tokenizer");
             found.choices.push(Choice::asked("format", asked));
             (found.format, found.templates) = (Some(name), None);
+            found.warnings.clear();
         }
         if let Some(from) = self.template.take() {
             let (templates, path) = match from {
@@ -186,10 +196,12 @@ impl ModelBuilder {
                     (templates, path)
                 }
             };
+            found.choices.retain(|choice| choice.part != "chat template");
             found.choices.push(Choice::asked("chat template", &path.display().to_string()));
             found.templates = Some((templates, path));
         }
         if let Some(path) = self.tokenizer.take() {
+            found.choices.retain(|choice| choice.part != "tokenizer");
             found.choices.push(Choice::asked("tokenizer", &path.display().to_string()));
             found.tokenizer = Some(path);
         }
@@ -264,10 +276,8 @@ impl ModelBuilder {
             return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
         }
         if asked.is_file() || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
-            let format = load_format(asked)?;
+            let name = self.add_format(asked, registry)?;
             let choices = vec![Choice::new("format", format!("the file {}", asked.display()))];
-            let name = format.name.clone();
-            registry.replace(format);
             return Ok(Found { format: Some(name), choices, ..Found::default() });
         }
         let clues = Clues { name: text.clone().into_owned(), folder: None };
@@ -278,6 +288,32 @@ impl ModelBuilder {
             warnings: identified.warnings,
             ..Found::default()
         })
+    }
+
+    /// The name of a format that was asked for: one that is there, or that of a file, which is added.
+    fn name_of_format(&self, asked: &str, registry: &mut Registry) -> Result<String, OpenError> {
+        if registry.get(asked).is_some() {
+            return Ok(asked.to_owned());
+        }
+        let path = Path::new(asked);
+        let is_path =
+            path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
+                || asked.contains(std::path::is_separator);
+        if !is_path && !path.is_file() {
+            let near = registry.suggest(asked).map(str::to_owned);
+            return Err(OpenError::UnknownFormat { name: asked.to_owned(), near });
+        }
+        self.add_format(path, registry)
+    }
+
+    /// Adds the format of a file, and gives its name.
+    fn add_format(&self, path: &Path, registry: &mut Registry) -> Result<String, OpenError> {
+        let format = load_format(path)?;
+        let added = match self.replaces {
+            true => registry.replace(format),
+            false => registry.add(format).map_err(|clash| OpenError::NameClash { path: path.to_path_buf(), clash })?,
+        };
+        Ok(added.name.clone())
     }
 
     fn find_in_folder(&self, folder: &Path, registry: &Registry) -> Result<Found, OpenError> {
@@ -421,26 +457,6 @@ fn gguf_of(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
         [only] => Some(only.clone()),
         _ => None,
     })
-}
-
-/// The name of a format that was asked for: one that is there, or that of a file, which is added.
-fn name_of_format(asked: &str, registry: &mut Registry) -> Result<String, OpenError> {
-    if registry.get(asked).is_some() {
-        return Ok(asked.to_owned());
-    }
-    let path = Path::new(asked);
-    let is_path = path.extension().is_some_and(|extension| ["toml", "json", "py"].iter().any(|one| extension == *one))
-        || asked.contains(std::path::is_separator);
-    if !is_path && !path.is_file() {
-        return Err(OpenError::UnknownFormat {
-            name: asked.to_owned(),
-            near: registry.suggest(asked).map(str::to_owned),
-        });
-    }
-    let format = load_format(path)?;
-    let name = format.name.clone();
-    registry.replace(format);
-    Ok(name)
 }
 
 fn load_format(path: &Path) -> Result<Format, OpenError> {

@@ -2,7 +2,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use rolecall_encode::tokenizer;
-use rolecall_format::LoadError;
+use rolecall_format::{LoadError, NameClash};
 
 use crate::gguf;
 use crate::identify::{Damage, FileError, Unidentified};
@@ -27,6 +27,13 @@ pub enum OpenError {
         path: PathBuf,
         /// Its mistakes.
         error: LoadError,
+    },
+    /// A format file has a name that another format has.
+    NameClash {
+        /// The file.
+        path: PathBuf,
+        /// The name, and whose it is.
+        clash: NameClash,
     },
     /// No format has this name.
     UnknownFormat {
@@ -55,6 +62,7 @@ impl OpenError {
             OpenError::File(error) => error.code(),
             OpenError::Tokenizer { error, .. } => error.code(),
             OpenError::Format { .. } => "bad_format",
+            OpenError::NameClash { .. } => "name_clash",
             OpenError::UnknownFormat { .. } => "unknown_format",
             OpenError::Unidentified(error) => error.code(),
             OpenError::NoTemplate { why, .. } => why.code(),
@@ -70,6 +78,7 @@ impl OpenError {
             OpenError::Format { error, .. } => {
                 error.diagnostics.first().and_then(|diagnostic| diagnostic.help.clone()).into_iter().collect()
             }
+            OpenError::NameClash { .. } => vec!["give the format another name, or let it replace the other".into()],
             OpenError::UnknownFormat { near: Some(near), .. } => vec![format!("did you mean `{near}`?")],
             OpenError::UnknownFormat { near: None, .. } => vec!["`rolecall formats` lists those that are there".into()],
             OpenError::Unidentified(error) => error.help(),
@@ -93,6 +102,7 @@ impl fmt::Display for OpenError {
             OpenError::File(error) => write!(f, "{error}"),
             OpenError::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
             OpenError::Format { path, error } => write!(f, "{}: {error}", path.display()),
+            OpenError::NameClash { path, clash } => write!(f, "{}: {clash}", path.display()),
             OpenError::UnknownFormat { name, .. } => write!(f, "there is no format `{name}`"),
             OpenError::Unidentified(error) => write!(f, "{error}"),
             OpenError::NoTemplate { path, why } => write!(f, "{}: {why}", path.display()),
@@ -107,6 +117,7 @@ impl std::error::Error for OpenError {
             OpenError::File(error) => Some(error),
             OpenError::Tokenizer { error, .. } => Some(error),
             OpenError::Format { error, .. } => Some(error),
+            OpenError::NameClash { clash, .. } => Some(clash),
             OpenError::Unidentified(error) => Some(error),
             OpenError::Template(error) => Some(error),
             OpenError::UnknownFormat { .. } | OpenError::NoTemplate { .. } => None,
