@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::{Ids, Json, Message, ParseOptions, Protect, Reply, Request, object};
+use rolecall::model::offered_tools;
+use rolecall::{Ids, Json, ParseOptions, Protect, Reply, Request, object};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::failure::Failure;
@@ -67,10 +68,7 @@ impl Reader {
         prompt_tail: String,
         policies: &ParseOptions,
     ) -> Result<Ready, Refusal> {
-        let tools = request.conversation.tools.clone().unwrap_or_default();
-        // Some formats' tools stand in a message.
-        let own = request.conversation.messages.iter().filter_map(Message::tools).flatten().cloned();
-        let tools = tools.into_iter().chain(own).collect();
+        let tools = offered_tools(request);
         let model = &self.job.model;
         let reply = if self.reads_ids { model.id_reply(request) } else { model.reply(request) };
         Ok(Ready { reply: reply?, options: ParseOptions { tools, prompt_tail, ..policies.clone() } })

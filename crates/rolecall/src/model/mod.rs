@@ -30,7 +30,7 @@ use rolecall_render::{Prompt, new_turn, render};
 pub use builder::ModelBuilder;
 pub use ends::StopToken;
 pub use error::OpenError;
-pub use prompt::ModelPrompt;
+pub use prompt::{ModelPrompt, offered_tools};
 pub use settings::{BosBy, Settings};
 
 use crate::identify::ModelWarning;
@@ -40,7 +40,7 @@ use crate::{Error, IdParser};
 use encoders::Encoders;
 use ends::Ends;
 use prompt::Speaker;
-use replies::{Markers, Replies};
+use replies::Replies;
 use templates::{Compiled, Templates};
 
 /// Everything that is known about one model.
@@ -323,26 +323,25 @@ impl Model {
 
     /// How the text of the replies to a request is read, where the prompt is at hand already.
     pub fn reply(&self, request: &Request) -> Result<Arc<Reply>, Error> {
-        self.reply_of(request, &Markers::Text)
+        self.reply_of(request, None)
     }
 
     /// The same for replies that are ids of the model's tokenizer.
     pub fn id_reply(&self, request: &Request) -> Result<Arc<Reply>, Error> {
-        let decoder = self.decoder()?;
-        self.reply_of(request, &Markers::Ids(&|| Ok(decoder.markers())))
+        self.reply_of(request, Some(&*self.decoder()?))
     }
 
-    fn reply_of(&self, request: &Request, markers: &Markers<'_>) -> Result<Arc<Reply>, Error> {
+    fn reply_of(&self, request: &Request, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         let settings = self.settings.of(request)?;
         let carried = Templates::of_request(request)?.map(Arc::new);
-        self.reply_by(&self.speaker(request, carried, &settings, Purpose::Answer)?, settings.spelling(), markers)
+        self.reply_by(&self.speaker(request, carried, &settings, Purpose::Answer)?, settings.spelling(), ids)
     }
 
-    fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, markers: &Markers<'_>) -> Result<Arc<Reply>, Error> {
+    fn reply_by(&self, speaker: &Speaker, spelling: Option<&str>, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         match speaker {
-            Speaker::Template(chosen) => self.shared.replies.of_template(&chosen.template, markers),
+            Speaker::Template(chosen) => self.shared.replies.of_template(&chosen.template, ids),
             Speaker::Format { .. } => {
-                self.shared.replies.of_format(self.format_of(speaker).ok_or(Error::NoFormat)?, spelling, markers)
+                self.shared.replies.of_format(self.format_of(speaker).ok_or(Error::NoFormat)?, spelling, ids)
             }
         }
     }

@@ -2,7 +2,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, Tool};
-use rolecall_encode::{Encoded, EncodedToken, Encoder, Note};
+use rolecall_encode::{Decoder, Encoded, EncodedToken, Encoder, Note};
 use rolecall_format::Format;
 use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_openai::Request;
@@ -10,7 +10,6 @@ use rolecall_parse::{OutputParser, ParseOptions, Reply};
 use rolecall_render::{ChatTemplate, Dropped, LossPolicy, Prompt, loss_spans};
 
 use super::encoders::Writer;
-use super::replies::Markers;
 use super::templates::Chosen;
 use super::{BosBy, Model};
 use crate::{Error, IdParser};
@@ -147,18 +146,17 @@ impl ModelPrompt {
     /// The same with other policies.
     pub fn id_reader_with(&self, options: ParseOptions) -> Result<IdParser, Error> {
         let decoder = self.model.decoder()?;
-        let markers = || Ok(decoder.markers());
-        let reply = self.reply_of(&Markers::Ids(&markers))?;
+        let reply = self.reply_of(Some(&decoder))?;
         Ok(IdParser::new(OutputParser::new(&reply, self.of(options)), decoder))
     }
 
     /// How the reply's text is read, without an output.
     pub fn reply(&self) -> Result<Arc<Reply>, Error> {
-        self.reply_of(&Markers::Text)
+        self.reply_of(None)
     }
 
-    fn reply_of(&self, markers: &Markers<'_>) -> Result<Arc<Reply>, Error> {
-        self.model.reply_by(&self.speaker, self.spelling.as_deref(), markers)
+    fn reply_of(&self, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
+        self.model.reply_by(&self.speaker, self.spelling.as_deref(), ids)
     }
 
     fn of(&self, options: ParseOptions) -> ParseOptions {
@@ -167,7 +165,7 @@ impl ModelPrompt {
 
     /// The tools that were offered, those of messages too.
     pub fn tools(&self) -> Vec<Tool> {
-        tools_of(&self.request)
+        offered_tools(&self.request)
     }
 
     /// The layouts that the reply is written by: the format's, or those inferred from the chat template.
@@ -194,7 +192,7 @@ impl ModelPrompt {
 }
 
 /// The tools that a request offers, those of messages too.
-pub(super) fn tools_of(request: &Request) -> Vec<Tool> {
+pub fn offered_tools(request: &Request) -> Vec<Tool> {
     let conversation = &request.conversation;
     let own = conversation.messages.iter().filter_map(Message::tools).flatten();
     conversation.tools.iter().flatten().chain(own).cloned().collect()

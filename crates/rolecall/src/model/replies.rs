@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rolecall_encode::Decoder;
 use rolecall_format::Format;
 use rolecall_infer::infer;
 use rolecall_parse::Reply;
@@ -26,38 +27,17 @@ pub(super) struct Replies {
 /// A template's text and its special tokens.
 type Content = (String, Vec<(String, String)>);
 
-/// Which markers the output comes with.
-pub(super) enum Markers<'a> {
-    /// It is text.
-    Text,
-    /// It is ids of a tokenizer that has these.
-    Ids(&'a dyn Fn() -> Result<Vec<String>, Error>),
-}
-
-impl Markers<'_> {
-    fn is_ids(&self) -> bool {
-        matches!(self, Markers::Ids(_))
-    }
-
-    fn list(&self) -> Result<Vec<String>, Error> {
-        match self {
-            Markers::Text => Ok(Vec::new()),
-            Markers::Ids(list) => list(),
-        }
-    }
-}
-
 impl Replies {
-    /// How a format's replies are read; a spelling is that of its control tokens.
+    /// How a format's replies are read: as text, or as the ids of a tokenizer. A spelling is that of its control tokens.
     pub fn of_format(
         &self,
         format: &Format,
         spelling: Option<&str>,
-        markers: &Markers<'_>,
+        ids: Option<&Decoder>,
     ) -> Result<Arc<Reply>, Error> {
-        let key = (format!("{} {}", format.name, spelling.unwrap_or_default()), markers.is_ids());
+        let key = (format!("{} {}", format.name, spelling.unwrap_or_default()), ids.is_some());
         self.by_format.find_or_make(key, || {
-            let markers = markers.list()?;
+            let markers = markers_of(ids);
             Ok(match spelling {
                 Some(spelling) => Reply::with_tokens(&format.spelled(spelling), &markers),
                 None => Reply::with_tokens(format, &markers),
@@ -66,9 +46,9 @@ impl Replies {
     }
 
     /// How the replies of a template's model are read.
-    pub fn of_template(&self, template: &ChatTemplate, markers: &Markers<'_>) -> Result<Arc<Reply>, Error> {
-        let key = (content(template), markers.is_ids());
-        self.by_template.find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template)?, &markers.list()?)))
+    pub fn of_template(&self, template: &ChatTemplate, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
+        let key = (content(template), ids.is_some());
+        self.by_template.find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template)?, &markers_of(ids))))
     }
 
     /// The names of the switches that a template reads.
@@ -84,6 +64,11 @@ impl Replies {
         self.layouts
             .find_or_make(content(template), || Ok(infer(template).complete()?.format.corrected(template.source()).0))
     }
+}
+
+/// The texts of control tokens, which ids alone tell apart.
+fn markers_of(ids: Option<&Decoder>) -> Vec<String> {
+    ids.map(Decoder::markers).unwrap_or_default()
 }
 
 fn content(template: &ChatTemplate) -> Content {
