@@ -234,15 +234,9 @@ pub fn no_tokenizer(path: &Path, error: tokenizer::Error) -> Failure {
     }
 }
 
-/// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged
-/// files are an error.
+/// The chat templates of a tokenizer's model; none where there are none.
 pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, Failure> {
-    let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let is_gguf = file.kind == tokenizer::FileKind::Gguf;
-    match template::load(if is_gguf { &file.path } else { folder }) {
-        Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
-        loaded => loaded.map_err(in_template),
-    }
+    template::beside(file).map_err(in_template)
 }
 
 /// The model of a name or a folder, with what the folder's files say.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::gguf::{self, Gguf};
 use crate::identify::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES};
 use crate::template::{DEFAULT, ModelTemplates, NamedTemplate};
+use crate::tokenizer_file::{FileKind, TokenizerFile};
 
 /// Bytes of a file that tells a model; the largest known tokenizer.json has a tenth of it.
 const MOST: u64 = 512 << 20;
@@ -37,6 +38,16 @@ pub fn load_templates(path: &Path) -> Result<ModelTemplates, FileError> {
         return Err(FileError::NoTemplate { path: path.to_path_buf(), looked_for, candidates });
     }
     Ok(templates)
+}
+
+/// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged files
+/// are an error.
+pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, FileError> {
+    let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match load_templates(if file.kind == FileKind::Gguf { &file.path } else { folder }) {
+        Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
+        loaded => loaded,
+    }
 }
 
 /// A file of JSON with its templates, and the tokens that it or the files beside it name.

@@ -18,7 +18,7 @@ use rolecall_render::ChatTemplate;
 
 pub use choice::NoChoice;
 
-pub use crate::files::load_templates as load;
+pub use crate::files::{load_templates as load, templates_beside as beside};
 use crate::identify::Damage;
 
 pub(crate) use tokens::token_of;

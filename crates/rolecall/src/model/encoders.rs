@@ -9,9 +9,8 @@ use rolecall_format::Format;
 
 use super::templates::Templates;
 use crate::Error;
-use crate::identify::FileError;
 use crate::template::{self, ModelTemplates};
-use crate::tokenizer_file::{self, FileKind, TokenizerFile};
+use crate::tokenizer_file::{self, TokenizerFile};
 
 /// Encoders that are kept: requests that all carry another template do not fill the memory.
 const KEPT: usize = 64;
@@ -102,17 +101,7 @@ impl Loaded {
         let (file, tokenizer) = tokenizer_file::load_file(path).map_err(at)?;
         let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
-        let beside = beside(&file)?;
+        let beside = template::beside(&file).map_err(Error::File)?;
         Ok(Loaded { file, tokenizer, decoder, beside, bound: RwLock::default() })
-    }
-}
-
-/// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged files are
-/// an error.
-fn beside(file: &TokenizerFile) -> Result<ModelTemplates, Error> {
-    let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match template::load(if file.kind == FileKind::Gguf { &file.path } else { folder }) {
-        Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
-        loaded => loaded.map_err(Error::File),
     }
 }
