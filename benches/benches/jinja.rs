@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use rolecall::{ChatTemplate, Conversation, TemplateOptions, render_template};
+use rolecall::conversation::Conversation;
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall_benches::{Runner, race};
 use rolecall_conversation::json::{self, Json};
 use rolecall_jinja::{Context, DateTime, Environment, Limits, Template};

@@ -12,10 +12,12 @@ use std::sync::Arc;
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::Serde;
-use rolecall::tokenizer::{self, Cached};
-use rolecall::{
-    ChatTemplate, Conversation, Encoder, Growing, Json, Prompt, Protection, TemplateOptions, json, render_template,
-};
+use rolecall::Prompt;
+use rolecall::conversation::{Conversation, Json, json};
+use rolecall::encode::{Encoder, Growing, Protection};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Cached;
 use rolecall_benches::{Runner, race};
 
 /// ChatML, written for this benchmark.

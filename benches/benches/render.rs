@@ -2,7 +2,9 @@
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value, context};
-use rolecall::{Conversation, Json, Options, Registry, json, render};
+use rolecall::conversation::{Conversation, Json, json};
+use rolecall::format::Registry;
+use rolecall::render::{Options, render};
 use rolecall_benches::{Runner, race};
 
 /// The peer's templates of the same three families, written for this benchmark.
@@ -26,7 +28,7 @@ const TEMPLATES: [(&str, &str); 3] = [
 ];
 
 fn main() {
-    let registry = Registry::builtin();
+    let registry = rolecall::format::registry();
     println!(
         "{:<10} {:>8} {:>7}  {:>9} {:>9} {:>9} {:>9} {:>9}   {:>8} {:>8} {:>7}",
         "format",

@@ -9,7 +9,8 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rolecall::tokenizer::{self, Place, Tokenizer};
+use rolecall::tokenizer;
+use rolecall::tokenizer::{Place, Tokenizer};
 
 /// What is timed.
 type Work<'a> = Box<dyn FnMut() + 'a>;

@@ -4,8 +4,9 @@
 
 use std::io::{self, BufWriter, Write};
 
-use rolecall::json::{self, Layout};
-use rolecall::{Json, object};
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::conversation::{Json, object};
 
 const WORDS: &str = "the of and to in a is that for it as was with be by on not he this are or his from at which but have an had they \
     you were their one all we can her has there been if more when will would who so no out up into them then she what some \

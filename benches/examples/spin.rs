@@ -1,8 +1,10 @@
 //! Renders one conversation for a few seconds, to be looked at with a profiler: `spin [FORMAT]`.
-use rolecall::{Conversation, Message, Options, Registry, render};
+use rolecall::conversation::{Conversation, Message};
+use rolecall::format::registry;
+use rolecall::render::{Options, render};
 
 fn main() {
-    let registry = Registry::builtin();
+    let registry = registry();
     let name = std::env::args().nth(1);
     let format = registry.get(name.as_deref().unwrap_or("chatml")).expect("a format's name");
     let text = "word ".repeat(60);

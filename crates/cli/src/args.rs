@@ -4,11 +4,13 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use rolecall::Stop;
+use rolecall::encode::Protect;
+use rolecall::loss::LossPolicy;
 use rolecall::model::BosBy;
-use rolecall::{
-    Bos, CallForm, CallsInReasoning, DateTime, Ids, JsonPolicy, LossPolicy, ParseOptions, Protect, RuleMode, Stop,
-    TextAfterCalls, UnknownNames,
-};
+use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
+use rolecall::render::{Bos, RuleMode};
+use rolecall::template::{CallForm, DateTime};
 
 use crate::batch::Kind;
 

@@ -1,6 +1,9 @@
 //! A short conversation that a format can express, to show what its turns look like.
 
-use rolecall::{Conversation, Format, FormatPart, Options, Prompt, Role, render};
+use rolecall::Prompt;
+use rolecall::conversation::{Conversation, Role};
+use rolecall::format::{Format, FormatPart};
+use rolecall::render::{Options, render};
 use rolecall_conversation::Error;
 
 use crate::explain::{Explained, View, draw_terminal};
@@ -48,7 +51,7 @@ pub fn fill_example(format: &Format) -> Result<(Conversation, Prompt), rolecall:
 }
 
 fn read(text: &str) -> Result<Conversation, rolecall::Error> {
-    let value = rolecall::json::parse(text).map_err(rolecall_openai::Error::from)?;
+    let value = rolecall::conversation::json::parse(text).map_err(rolecall_openai::Error::from)?;
     Ok(Conversation::from_json(value).map_err(|error: Error| error)?)
 }
 

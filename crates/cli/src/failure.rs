@@ -2,11 +2,13 @@
 
 use std::io;
 
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, Place as Field, json, object};
+use rolecall::format::LoadError;
 use rolecall::grammar::Error as GrammarError;
 use rolecall::identify::{FileError, Unidentified};
-use rolecall::json::Object;
 use rolecall::template::NoChoice;
-use rolecall::{Error, Json, LoadError, Place as Field, Request, json, object, tokenizer};
+use rolecall::{Error, Request, tokenizer};
 
 use crate::batch::Problem;
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
@@ -387,7 +389,7 @@ mod tests {
     fn the_first_mistakes_are_drawn_and_the_rest_is_counted() {
         let text = "é = 1\n".repeat(1000);
         let source = Source { name: "a.toml".into(), text };
-        let mistake = |line: usize| rolecall::Diagnostic {
+        let mistake = |line: usize| rolecall::format::Diagnostic {
             code: "unknown_key",
             message: String::new(),
             span: line * 7 + 2..line * 7 + 3,

@@ -5,10 +5,13 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rolecall::format::{Format, LoadError, Registry, read as read_format};
 use rolecall::identify::{Clues, FileError, ModelFolder, read_folder};
-use rolecall::template::{self, ModelTemplates, NamedTemplate};
+use rolecall::template;
+use rolecall::template::{ModelTemplates, NamedTemplate};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::TokenizerFile;
-use rolecall::{Format, LoadError, Registry, Tokenizer, read_format, tokenizer};
 
 use crate::args::MoreFormats;
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -113,8 +116,12 @@ pub struct Formats {
 
 /// The built-in formats, with those of a folder.
 pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
-    let mut formats =
-        Formats { registry: rolecall::registry(), files: Vec::new(), replace: more.replace, broken: Vec::new() };
+    let mut formats = Formats {
+        registry: rolecall::format::registry(),
+        files: Vec::new(),
+        replace: more.replace,
+        broken: Vec::new(),
+    };
     let Some(folder) = more.formats.as_deref() else { return Ok(formats) };
     let unreadable = |error: io::Error| Failure::Unreadable { path: folder.display().to_string(), why: said(&error) };
     for path in format_files(folder).map_err(unreadable)? {

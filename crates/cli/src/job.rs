@@ -5,12 +5,14 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::answer::{Answer, Streamed};
+use rolecall::encode::{EncodedToken, Note, Protect};
+use rolecall::format::Format;
+use rolecall::loss::{self, LossPolicy};
 use rolecall::model::{ModelPrompt, OpenError, Purpose, Settings};
+use rolecall::render::RuleMode;
+use rolecall::template::{CallForm, DateTime};
 use rolecall::tokenizer::AddedToken;
-use rolecall::{
-    CallForm, DateTime, Encoded, EncodedToken, Error, Format, LossPolicy, Model, Note, Protect, Request, RuleMode,
-    answer,
-};
+use rolecall::{Encoded, Error, Model, Request, answer};
 use rolecall_conversation::{Conversation, Role};
 
 use crate::args::{BosArg, CallsArg, Chat, LossArg, OwnTemplate};
@@ -165,7 +167,7 @@ impl Job {
                 Ok(())
             }
             (Rows::Columns { .. }, Some(encoded)) => {
-                let mask = loss.map(|loss| answer::loss_mask(encoded, &loss).collect()).unwrap_or_default();
+                let mask = loss.map(|loss| loss::mask(encoded, &loss).collect()).unwrap_or_default();
                 rows.push(&Row { number, request, prompt, encoded, mask })
             }
             // Only ids are written to columns.

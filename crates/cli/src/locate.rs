@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use rolecall::Place;
-use rolecall::json::{Step, span};
+use rolecall::conversation::Place;
+use rolecall::conversation::json::{Step, span};
 
 /// Where a place stands in the text, or the nearest thing around it that is there. The text must be JSON.
 pub fn locate(text: &str, place: &Place) -> Option<Range<usize>> {

@@ -2,7 +2,7 @@ use std::cell::Cell;
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
-use rolecall::{Json, json};
+use rolecall::conversation::{Json, json};
 
 use crate::args::Color;
 use crate::diagnostic::Diagnostic;

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use rolecall::Request;
+use rolecall::conversation::{Json, object};
+use rolecall::encode::Protect;
 use rolecall::model::offered_tools;
-use rolecall::{Ids, Json, ParseOptions, Protect, Reply, Request, object};
+use rolecall::parse::{Ids, ParseOptions, Reply};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
 use crate::failure::Failure;

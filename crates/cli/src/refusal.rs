@@ -1,7 +1,10 @@
 use std::fmt;
 
+use rolecall::answer;
+use rolecall::conversation::{Json, Place, object};
+use rolecall::render::Error as RenderError;
 use rolecall::template::NoChoice;
-use rolecall::{Json, Place, RenderError, TemplateError, answer, object};
+use rolecall::template::TemplateError;
 
 use crate::source::Source;
 use crate::template::as_source;

@@ -1,7 +1,8 @@
 //! A chat template as a text to point into.
 
+use rolecall::Error;
+use rolecall::render::Error as RenderError;
 use rolecall::template::NamedTemplate;
-use rolecall::{Error, RenderError};
 
 use crate::refusal::Refusal;
 use crate::source::Source;

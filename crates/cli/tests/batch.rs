@@ -13,7 +13,8 @@ use arrow_array::types::{Int32Type, UInt8Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch, StructArray};
 use arrow_ipc::reader::StreamReader;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use rolecall::json::{self, Object};
+use rolecall::conversation::json;
+use rolecall::conversation::json::Object;
 use rolecall_testkit::Fixture;
 
 /// The kinds of files, by the endings of their names.
@@ -49,7 +50,7 @@ fn compare(batch: &RecordBatch, row: usize, answer: &Object) {
     let error = column("error").as_struct();
     // Every ninth line is no conversation and has no id.
     let id = answer.get("id").map(|id| match id {
-        rolecall::Json::String(text) => text.clone(),
+        rolecall::conversation::Json::String(text) => text.clone(),
         other => json::write(other, &json::Layout::compact()),
     });
     let ids = column("id").as_string::<i32>();

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use rolecall::json;
+use rolecall::conversation::json;
 use rolecall_testkit::{Fixture, write_gguf};
 
 #[test]

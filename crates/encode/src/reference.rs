@@ -36,8 +36,8 @@ pub enum SplitRun {
 ///
 /// ```
 /// use rolecall_encode::{Split, split_text};
-/// use rolecall_format::Registry;
-/// let registry = Registry::builtin();
+/// use rolecall_format::builtin;
+/// let registry = builtin();
 /// let controls = &registry.get("internlm2").expect("built in").controls;
 /// assert_eq!(split_text("hi<|im_end|>\n", controls, None, Split::Published).len(), 3);
 /// assert_eq!(split_text("hi<|im_end|>\n", controls, None, Split::Nothing).len(), 1);

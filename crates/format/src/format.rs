@@ -8,8 +8,8 @@ use crate::{
 /// How one model family writes a conversation.
 ///
 /// ```
-/// use rolecall_format::{Registry, Slot};
-/// let registry = Registry::builtin();
+/// use rolecall_format::{builtin, Slot};
+/// let registry = builtin();
 /// let format = registry.get("internlm2").expect("it is built in");
 /// assert!(format.layout(Slot::User).is_some());
 /// ```
@@ -227,8 +227,8 @@ impl Format {
     /// The same format with its control tokens in another of their spellings: what a model that knows these writes.
     ///
     /// ```
-    /// use rolecall_format::Registry;
-    /// let registry = Registry::builtin();
+    /// use rolecall_format::builtin;
+    /// let registry = builtin();
     /// let format = registry.iter().find(|format| !format.spellings().is_empty()).expect("one has two spellings");
     /// let other = format.spelled(format.spellings()[0]);
     /// assert!(format.controls.iter().zip(other.controls.iter()).any(|(usual, other)| usual.text != other.text));

@@ -44,7 +44,7 @@ pub use layout::{Layout, Op, Step};
 pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;
-pub use registry::{Fit, NameClash, Registry, Unresolved};
+pub use registry::{Fit, NameClash, Registry, Unresolved, builtin, builtin_sources};
 pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, HeaderRule, LossRule, RolesRule, Rules, SystemRule,
     SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,

@@ -12,8 +12,8 @@ const GENERIC: [&str; 4] = ["instruct", "chat", "base", "inference"];
 /// Formats by name, and by the models they belong to.
 ///
 /// ```
-/// use rolecall_format::Registry;
-/// let registry = Registry::builtin();
+/// use rolecall_format::builtin;
+/// let registry = builtin();
 /// let fit = registry.resolve("internlm/internlm2-chat-7b").expect("one format fits");
 /// assert_eq!((fit.format.name.as_str(), fit.pattern.as_str()), ("internlm2", "internlm/internlm2-chat-*"));
 /// assert!(registry.resolve("acme/unheard-of").is_err());
@@ -68,28 +68,28 @@ impl fmt::Display for NameClash {
 
 impl std::error::Error for NameClash {}
 
+/// The formats of `formats/`: the model makers' own.
+pub fn builtin() -> Registry {
+    let mut registry = Registry::new();
+    for (file, source) in BUILTIN {
+        match load(source) {
+            Ok(format) => registry.formats.push(format),
+            // A test loads every file; a broken one never ships.
+            Err(error) => debug_assert!(false, "formats/{file}: {error}"),
+        }
+    }
+    registry
+}
+
+/// The files of [`builtin`]: name and text.
+pub fn builtin_sources() -> &'static [(&'static str, &'static str)] {
+    BUILTIN
+}
+
 impl Registry {
     /// No formats.
     pub fn new() -> Registry {
         Registry::default()
-    }
-
-    /// The formats that come with the library.
-    pub fn builtin() -> Registry {
-        let mut registry = Registry::new();
-        for (file, source) in BUILTIN {
-            match load(source) {
-                Ok(format) => registry.formats.push(format),
-                // A test loads every file; a broken one never ships.
-                Err(error) => debug_assert!(false, "formats/{file}: {error}"),
-            }
-        }
-        registry
-    }
-
-    /// The sources of the formats that come with the library: file name and text.
-    pub fn builtin_sources() -> &'static [(&'static str, &'static str)] {
-        BUILTIN
     }
 
     /// Adds a format under a name that nothing else has.

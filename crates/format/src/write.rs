@@ -11,8 +11,8 @@ use crate::{CallIds, CallsInReasoning, Control, Format, FormatPart, InText, Op, 
 /// its calls, and what they speak of.
 ///
 /// ```
-/// use rolecall_format::{Registry, Slot, load, write_reply};
-/// let registry = Registry::builtin();
+/// use rolecall_format::{builtin, Slot, load, write_reply};
+/// let registry = builtin();
 /// let format = registry.get("chatml").expect("it is built in");
 /// let file = write_reply(format);
 /// assert!(file.contains("assistant = \"<|im_start|>assistant\\n{content}<|im_end|>\\n\""));

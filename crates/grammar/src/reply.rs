@@ -10,10 +10,10 @@ use crate::{Error, Node, Note, Options, Reasoning, Token, ToolChoice, marks, ope
 ///
 /// ```
 /// use rolecall_conversation::{Tool, json};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_grammar::{Options, ToolChoice, grammar};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("qwen2.5").expect("it is built in");
 /// let tool = json::parse(r#"{"name": "now", "parameters": {"type": "object", "properties": {}}}"#)?;
 /// let tools = vec![Tool::from_json(tool).expect("a function")];

@@ -37,8 +37,8 @@ pub fn formats() -> Vec<Format> {
 /// Adds all formats of other frameworks to a registry.
 ///
 /// ```
-/// use rolecall_format::Registry;
-/// let mut registry = Registry::builtin();
+/// use rolecall_format::builtin;
+/// let mut registry = builtin();
 /// rolecall_interop::register(&mut registry)?;
 /// assert_eq!(registry.get("lmdeploy:internlm-chat").map(|format| format.name.as_str()), Some("lmdeploy:internlm"));
 /// # Ok::<(), rolecall_format::NameClash>(())

@@ -15,9 +15,9 @@ use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, Tex
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_parse::{Event, OutputParser, ParseOptions, Reply, Stop};
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let reply = Arc::new(Reply::new(registry.get("internlm2").expect("built in")));
 /// let mut parser = OutputParser::new(&reply, ParseOptions::default());
 /// let mut said = String::new();

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use rolecall_conversation::{Tool, json};
-use rolecall_format::{Format, Registry, load};
+use rolecall_format::{Format, load};
 use rolecall_parse::{
     CallsInReasoning, Event, Ids, JsonPolicy, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop,
     TextAfterCalls, UnknownNames, Why, read,
@@ -39,7 +39,7 @@ fn format(text: &str) -> Format {
 }
 
 fn builtin(name: &str) -> Arc<Reply> {
-    Arc::new(Reply::new(Registry::builtin().get(name).unwrap()))
+    Arc::new(Reply::new(rolecall_format::builtin().get(name).unwrap()))
 }
 
 fn weather() -> Vec<Tool> {

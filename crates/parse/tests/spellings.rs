@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use rolecall_format::{Format, Registry};
+use rolecall_format::{Format, builtin};
 use rolecall_parse::{OutputParser, ParseOptions, Reading, Reply, Stop, read};
 
 /// Every built-in format whose control tokens have several spellings, in each of them.
 fn spelled() -> Vec<(Format, Vec<Format>)> {
-    let registry = Registry::builtin();
+    let registry = builtin();
     let formats = registry.iter().filter(|format| !format.spellings().is_empty());
     let each = formats.map(|format| {
         let others = format.spellings().into_iter().map(|name| format.spelled(name));

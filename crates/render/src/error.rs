@@ -6,10 +6,10 @@ use rolecall_conversation::Place;
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_render::{Options, render};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("llama2").expect("built in");
 /// let conversation = Conversation::new(vec![Message::user("a"), Message::user("b")]);
 /// let error = render(&conversation, format, &Options::default()).unwrap_err();

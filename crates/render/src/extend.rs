@@ -12,10 +12,10 @@ use crate::{Error, Options, Prompt, Turn, render};
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_render::{Options, extend, render};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("chatml").expect("built in");
 /// let mut conversation = Conversation::new(vec![Message::user("2+2?")]);
 /// let before = render(&conversation, format, &Options::default())?;
@@ -45,10 +45,10 @@ pub fn extend(
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_render::{Options, new_turn, render};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("chatml").expect("built in");
 /// let messages = vec![Message::user("2+2?"), Message::assistant("4"), Message::user("times 3?")];
 /// let prompt = render(&Conversation::new(messages), format, &Options::default())?;

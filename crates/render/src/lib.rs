@@ -38,10 +38,10 @@ pub use trust::{ROLES, Trust};
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_render::{Options, render};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("chatml").expect("built in");
 /// let conversation = Conversation::new(vec![Message::user("Hello")]);
 /// let prompt = render(&conversation, format, &Options::default())?;

@@ -26,10 +26,10 @@ pub enum LossPolicy {
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_render::{LossPolicy, Options, loss_spans, render};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("chatml").expect("built in");
 /// let conversation = Conversation::new(vec![Message::user("2+2?"), Message::assistant("4")]);
 /// let prompt = render(&conversation, format, &Options::default())?;

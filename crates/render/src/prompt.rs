@@ -12,10 +12,10 @@ use crate::{Origin, Trust};
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_render::{Options, Run, render};
 ///
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let format = registry.get("chatml").expect("built in");
 /// let prompt = render(&Conversation::new(vec![Message::user("\nHi")]), format, &Options::default())?;
 /// // The format's newline and the content's are one run for the tokenizer, and two segments for whoever asks.

@@ -2,8 +2,9 @@
 
 use std::io::read_to_string;
 
+use rolecall::loss::{self, LossPolicy};
 use rolecall::model::Purpose;
-use rolecall::{LossPolicy, Model, Request, answer};
+use rolecall::{Model, Request};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let argument = |at| std::env::args().nth(at).ok_or("a format and a tokenizer are needed");
@@ -14,7 +15,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let prompt = model.prompt_for(request, Purpose::Training)?;
     let loss = prompt.loss(LossPolicy::Assistant)?;
     let encoded = prompt.encode()?;
-    for (token, learned) in encoded.tokens.iter().zip(answer::loss_mask(&encoded, &loss)) {
+    for (token, learned) in encoded.tokens.iter().zip(loss::mask(&encoded, &loss)) {
         println!("{learned} {:>7} {:?}", token.id, &prompt.text()[token.start..token.end]);
     }
     Ok(())

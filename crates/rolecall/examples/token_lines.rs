@@ -7,8 +7,9 @@
 use std::io::BufRead;
 use std::path::Path;
 
-use rolecall::tokenizer::{self, Place};
-use rolecall::{Json, json};
+use rolecall::conversation::{Json, json};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Place;
 
 fn main() {
     let argument = |at: usize| std::env::args().nth(at).unwrap_or_default();

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use rolecall_conversation::json::{Layout, Number, Object, write_into, write_string};
 use rolecall_conversation::{Json, object};
-use rolecall_encode::{Encoded, EncodedToken, Note};
+use rolecall_encode::{Encoded, Note};
 use rolecall_format::Generation;
 use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 
@@ -18,6 +18,7 @@ pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;
 use crate::identify::{Clues, Evidence, Identified};
+use crate::loss::{self, first_behind};
 
 /// What an answer is made of.
 #[derive(Clone, Copy, Debug)]
@@ -36,9 +37,12 @@ pub struct Answer<'a> {
 /// whoever answers so many that the values between are too dear.
 ///
 /// ```
-/// use rolecall::answer::{self, Answer};
-/// use rolecall::{Conversation, Json, Message, Options, Registry, json, render};
-/// let registry = Registry::builtin();
+/// use rolecall::answer;
+/// use rolecall::answer::Answer;
+/// use rolecall::conversation::{Conversation, Json, Message, json};
+/// use rolecall::format::registry;
+/// use rolecall::render::{Options, render};
+/// let registry = registry();
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let id = Json::from(7);
@@ -98,19 +102,10 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
             write_into(text, &notes(encoded), &Layout::compact());
         }
         if let Some(loss) = loss {
-            write_numbers(text, "loss_mask", loss_mask(encoded, loss).map(u32::from));
+            write_numbers(text, "loss_mask", loss::mask(encoded, loss).map(u32::from));
         }
     }
     text.push('}');
-}
-
-/// Whether each id carries loss; one that straddles a border does.
-pub fn loss_mask(encoded: &Encoded, loss: &[Range<usize>]) -> impl Iterator<Item = bool> {
-    encoded.tokens.iter().map(|token| is_learned(token, loss))
-}
-
-fn is_learned(token: &EncodedToken, loss: &[Range<usize>]) -> bool {
-    first_behind(loss, token.start).first().is_some_and(|span| span.start < token.end)
 }
 
 fn write_origin(text: &mut String, origin: &Origin) {
@@ -157,8 +152,11 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
 /// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "left_out"?, "unusual"?}`
 ///
 /// ```
-/// use rolecall::{Conversation, Message, Options, Registry, answer, json, render};
-/// let registry = Registry::builtin();
+/// use rolecall::answer;
+/// use rolecall::conversation::{Conversation, Message, json};
+/// use rolecall::format::registry;
+/// use rolecall::render::{Options, render};
+/// let registry = registry();
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let text = json::write(&answer::of_prompt(None, &prompt), &json::Layout::compact());
@@ -207,16 +205,11 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
         }
         answer.insert("segments", Json::Array(segments));
         if let Some(encoded) = encoded {
-            let mask = loss_mask(encoded, loss).map(|learned| Json::from(i64::from(learned))).collect();
+            let mask = loss::mask(encoded, loss).map(|learned| Json::from(i64::from(learned))).collect();
             answer.insert("loss_mask", Json::Array(mask));
         }
     }
     answer
-}
-
-/// The spans that do not end before a place.
-fn first_behind(loss: &[Range<usize>], start: usize) -> &[Range<usize>] {
-    &loss[loss.partition_point(|span| span.end <= start)..]
 }
 
 /// A range in pieces that carry loss or carry none.

@@ -1,13 +1,14 @@
-//! Chat templates and what tells a model, from disk (tokenizers: `tokenizer_file`). Everything else takes bytes.
+//! Chat templates and what tells a model, from disk (tokenizers: `tokenizer`). Everything else takes bytes.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::gguf::{self, Gguf};
+use crate::gguf;
+use crate::gguf::Gguf;
 use crate::identify::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES};
 use crate::template::{DEFAULT, ModelTemplates, NamedTemplate};
-use crate::tokenizer_file::{FileKind, TokenizerFile};
+use crate::tokenizer::{FileKind, TokenizerFile};
 
 /// Bytes of a file that tells a model; the largest known tokenizer.json has a tenth of it.
 const MOST: u64 = 512 << 20;

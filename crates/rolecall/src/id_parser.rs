@@ -8,14 +8,17 @@ use rolecall_parse::{Event, OutputParser, Stop};
 /// ```
 /// use std::sync::Arc;
 /// use rolecall::tokenizer::HuggingFace;
-/// use rolecall::{Decoder, IdParser, OutputParser, ParseOptions, Reading, Registry, Reply, Stop};
+/// use rolecall::{Reading, Stop};
+/// use rolecall::encode::Decoder;
+/// use rolecall::format::registry;
+/// use rolecall::parse::{IdParser, OutputParser, ParseOptions, Reply};
 /// let json = br#"{
 ///   "added_tokens": [{"id": 2, "content": "<|im_end|>", "special": true,
 ///                     "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
 ///   "model": {"type": "BPE", "vocab": {"H": 0, "i": 1}, "merges": []}
 /// }"#;
 /// let decoder = Arc::new(Decoder::new(Arc::new(HuggingFace::from_bytes(json, None)?)));
-/// let registry = Registry::builtin();
+/// let registry = registry();
 /// let format = registry.get("chatml").expect("built in");
 /// let reply = Arc::new(Reply::with_tokens(format, &decoder.markers()));
 /// let options = ParseOptions { prompt_tail: "<|im_start|>assistant\n".into(), ..ParseOptions::default() };

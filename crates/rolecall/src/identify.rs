@@ -21,7 +21,7 @@ pub use crate::files::read_folder;
 
 use rolecall_format::{Format, Registry};
 
-use crate::{Dialect, dialects};
+use crate::interop::{Dialect, dialects};
 use content::Recognised;
 use names::Named;
 
@@ -51,8 +51,7 @@ pub struct Identified<'a> {
 ///
 /// ```
 /// use rolecall::identify::{Clues, ModelFile, ModelFolder, identify};
-/// use rolecall::Registry;
-/// let registry = Registry::builtin();
+/// let registry = rolecall::format::registry();
 /// let named = Clues { name: "internlm/internlm2-chat-7b".into(), folder: None };
 /// assert_eq!(identify(&named, &registry)?.format.name, "internlm2");
 ///

@@ -3,10 +3,12 @@
 //! In: a model's folder, file or name, and a request in OpenAI's shape. Out: the exact prompt and token ids, every byte with its
 //! origin; and of what the model writes, text, reasoning and calls.
 //! Between: [`Model`] knows everything about one model, [`Request`] is read and checked, [`model::ModelPrompt`] has the ids and the
-//! reader of the reply. What these are made of can be called alone: [`Registry`] finds the [`Format`], [`render`] writes the
-//! [`Prompt`], [`Encoder`] makes ids of it, [`OutputParser`] reads text. `answer` gives the same facts as JSON, `error` gathers what
-//! can go wrong.
+//! reader of the reply.
 //! Start reading at [`Model::open`].
+//!
+//! What most programs use is here. Each step of the way can also be called alone, in the module that is called as it is:
+//! [`format`] finds a format, [`render`] writes a prompt by it, [`template`] by a chat template, [`encode`] makes ids of a prompt,
+//! [`parse`] reads a reply, [`grammar`] says what an engine may sample. [`answer`] gives their results as JSON.
 //!
 //! # From a folder to ids to a reply
 //!
@@ -48,60 +50,59 @@
 struct Readme;
 
 pub mod answer;
-mod dialects;
 pub mod diff;
 mod error;
 mod files;
+pub mod format;
 pub mod gguf;
 mod id_parser;
 pub mod identify;
+pub mod loss;
 pub mod model;
 pub mod roundtrip;
 pub mod template;
-mod tokenizer_file;
+pub mod tokenizer;
 
-pub use dialects::{read_format, registry};
 pub use error::Error;
-pub use id_parser::IdParser;
 pub use model::Model;
-pub use rolecall_conversation::{
-    Arguments, Call, Content, Conversation, File, Json, Message, Part, Place, Role, Tool, json, object,
-};
-pub use rolecall_encode::{
-    AddSpecial, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Growing, Lost, Note, Protect, Protected,
-    ProtectedToken, Protection, Reason, Split, SplitRun, Tokenizer, split_text,
-};
-pub use rolecall_format::{
-    CallIds, Choice, Codec, Control, ControlId, Defaults, Diagnostic, Field, Fit, Format, FormatPart, Generation,
-    Identity, Layout, LoadError, NameClash, Op, Own, Pattern, Registry, Rules, Slot, SystemWhen, TurnsRule, Unresolved,
-    codec, corrections, load, shared_calls, write_reply,
-};
+pub use rolecall_encode::Encoded;
 pub use rolecall_grammar as grammar;
-pub use rolecall_infer::infer;
-pub use rolecall_interop::{self as interop, Dialect, dialects};
+pub use rolecall_infer as infer;
+pub use rolecall_interop as interop;
 pub use rolecall_openai::Request;
-pub use rolecall_parse::{
-    CallsInReasoning, Event, Ids, JsonPolicy, Malformed, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop,
-    TextAfterCalls, UnknownNames, Why, read,
-};
-pub use rolecall_render::Error as RenderError;
-pub use rolecall_render::{
-    ArgumentForm, Bos, BosUse, CallForm, Capability, ChatTemplate, DateTime, Dropped, Finding, FindingKind, IdForm,
-    LeftOut, Limits, LossPolicy, Options, Origin, ProbeBudget, Prompt, RuleMode, Run, Segment, Support, Switch,
-    TemplateAnalysis, TemplateError, TemplateOptions, Trust, Turn, Unusual, WantedCalls, analyze_template,
-    analyze_template_within, extend, jinja, loss_spans, new_turn, render, render_template,
-};
-pub use rolecall_text::{Source, Text};
+pub use rolecall_parse::{Event, Reading, Stop};
+pub use rolecall_render::{Origin, Prompt, Segment};
 
-/// Tokenizers: the trait, its adapters, and their files.
-pub mod tokenizer {
-    pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
-    pub use rolecall_encode::tokenizer::*;
-
-    pub use crate::tokenizer_file::{FileKind, TokenizerFile, files_read, load, load_bytes, load_file};
+/// What is said: messages, calls, tools, JSON, and text that knows where it is from.
+pub mod conversation {
+    pub use rolecall_conversation::*;
+    pub use rolecall_text::{Piece, Pieces, Source, Text};
 }
 
-/// A chat template's layouts, read off the origins of what it writes.
-pub mod inference {
-    pub use rolecall_infer::{Cache, Inferred, Limits, Note, Outcome, Part, Report, infer, infer_within};
+/// A request in OpenAI's shape.
+pub mod request {
+    pub use rolecall_openai::{Error, Request};
+}
+
+/// A conversation becomes a prompt by a format.
+pub mod render {
+    pub use rolecall_render::{
+        Bos, Dropped, Error, LeftOut, Options, Origin, Prompt, ROLES, RuleMode, Run, Runs, Segment, Trust, Turn,
+        Unusual, extend, new_turn, render,
+    };
+}
+
+/// A prompt becomes ids, and ids text.
+pub mod encode {
+    pub use rolecall_encode::{
+        AddSpecial, By, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Error, Growing, Lost, Note, Protect,
+        Protected, ProtectedToken, Protection, Reason, Split, SplitRun, split_text,
+    };
+}
+
+/// A model's text or ids become messages.
+pub mod parse {
+    pub use rolecall_parse::*;
+
+    pub use crate::id_parser::IdParser;
 }

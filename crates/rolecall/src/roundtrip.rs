@@ -45,7 +45,8 @@ impl DifferenceKind {
 ///
 /// ```
 /// use rolecall::roundtrip::{DifferenceKind, differences};
-/// use rolecall::{Event, Message, Reading};
+/// use rolecall::{Event, Reading};
+/// use rolecall::conversation::Message;
 /// let mut reading = Reading::default();
 /// reading.add(&Event::Content("Hello"));
 /// assert_eq!(differences(&Message::assistant("Hello"), &reading, |_| true), []);
@@ -144,11 +145,11 @@ fn text_of(arguments: Arguments<'_>) -> String {
 /// Whether two JSON values are the same: numbers by their value, objects whatever the order of their keys.
 ///
 /// ```
-/// use rolecall::json::parse;
+/// use rolecall::conversation::json::parse;
 /// use rolecall::roundtrip::same_json;
 /// assert!(same_json(&parse(r#"{"a": 1, "b": 2.50}"#)?, &parse(r#"{"b": 25e-1, "a": 1.0}"#)?));
 /// assert!(!same_json(&parse(r#"{"a": 1}"#)?, &parse(r#"{"a": "1"}"#)?));
-/// # Ok::<(), rolecall::json::ParseError>(())
+/// # Ok::<(), rolecall::conversation::json::ParseError>(())
 /// ```
 pub fn same_json(a: &Json, b: &Json) -> bool {
     match (a, b) {

@@ -14,9 +14,14 @@ use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
 use rolecall_encode::Protection;
 use rolecall_format::Format;
-use rolecall_render::ChatTemplate;
 
 pub use choice::NoChoice;
+pub use rolecall_render::jinja;
+pub use rolecall_render::{
+    ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
+    ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
+    analyze_template_within, render_template,
+};
 
 pub use crate::files::{load_templates as load, templates_beside as beside};
 use crate::identify::Damage;
@@ -35,7 +40,7 @@ const KEY: &str = "chat_template";
 /// ```
 /// use rolecall::template::ModelTemplates;
 /// let named = r#"[{"name": "default", "template": "a"}, {"name": "tool_use", "template": "b"}]"#;
-/// let templates = ModelTemplates::from_json(&rolecall::json::parse(named)?)?;
+/// let templates = ModelTemplates::from_json(&rolecall::conversation::json::parse(named)?)?;
 /// assert_eq!(templates.choose(None, false)?.source, "a");
 /// assert_eq!(templates.choose(None, true)?.source, "b");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -90,7 +95,7 @@ impl ModelTemplates {
         Ok(templates)
     }
 
-    /// What all templates of the model write, for an [`Encoder`](crate::Encoder); with a format, what that one writes too.
+    /// What all templates of the model write, for an [`Encoder`](crate::encode::Encoder); with a format, what that one writes too.
     ///
     /// These are more than `templates` where those were loaded from one file of several.
     pub fn protection(&self, format: Option<&Format>) -> Protection {

@@ -8,7 +8,9 @@ mod common;
 use std::sync::Arc;
 
 use common::{cpu_time, measure_apart, number_of_attack, peak_kilobytes};
-use rolecall::{CallsInReasoning, Event, OutputParser, ParseOptions, Reply, Stop, load, shared_calls};
+use rolecall::format::{load, shared_calls};
+use rolecall::parse::{CallsInReasoning, OutputParser, ParseOptions, Reply};
+use rolecall::{Event, Stop};
 
 /// What an attack may take: nanoseconds of the processor for each byte, and megabytes at most.
 const NANOSECONDS_OF_A_BYTE: f64 = if cfg!(debug_assertions) { 20_000.0 } else { 400.0 };

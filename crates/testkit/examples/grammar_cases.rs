@@ -3,7 +3,8 @@
 
 use std::io::{self, BufWriter, Write};
 
-use rolecall::{Format, Json, json, load, object, shared_calls};
+use rolecall::conversation::{Json, json, object};
+use rolecall::format::{Format, load, shared_calls};
 use rolecall_testkit::grammars::{Trial, trial};
 use rolecall_testkit::matches;
 use rolecall_testkit::outputs::{Subject, built_in};
@@ -29,7 +30,7 @@ fn main() -> io::Result<()> {
 fn without_ids(format: &Format) -> Format {
     let mut format = format.clone();
     let controls = format.controls.iter().cloned();
-    format.controls = controls.map(|control| rolecall::Control { id: None, ..control }).collect();
+    format.controls = controls.map(|control| rolecall::format::Control { id: None, ..control }).collect();
     format
 }
 

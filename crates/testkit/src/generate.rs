@@ -7,11 +7,12 @@
 use std::borrow::Cow;
 
 use fastrand::Rng;
-use rolecall::json::{self, Layout, Number, Object};
-use rolecall::{
-    Choice, Codec, Conversation, Field, Format, Json, Message, Op, Options, Origin, Registry, RuleMode, Slot, object,
-    render,
-};
+use rolecall::Origin;
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Number, Object};
+use rolecall::conversation::{Conversation, Json, Message, object};
+use rolecall::format::{Choice, Codec, Field, Format, Op, Registry, Slot};
+use rolecall::render::{Options, RuleMode, render};
 
 /// The option that asks for something else than a chat, and the layout of each of its words.
 const CAPABILITY: &str = "capability";

@@ -2,9 +2,9 @@
 
 use std::io::Cursor;
 
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json};
 use rolecall::gguf::{Error, Flaw, Gguf};
-use rolecall::json::Object;
-use rolecall::{Json, json};
 
 /// A GGUF file of version 3 without tensors: texts, bools, whole numbers (32 bits), real numbers (32 bits) and lists of these,
 /// in which the first item decides the type.

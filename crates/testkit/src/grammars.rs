@@ -3,9 +3,11 @@
 //! In: a [`Subject`] and a seed. Out: a [`Trial`]. The tools' schemas are made first, then arguments that fit them, then the mistakes.
 
 use fastrand::Rng;
-use rolecall::grammar::{self, Grammar, Note, Options, Reasoning, Token, ToolChoice};
-use rolecall::json::{Number, Object};
-use rolecall::{Field, Format, Json, Op, Slot, Tool, object};
+use rolecall::conversation::json::{Number, Object};
+use rolecall::conversation::{Json, Tool, object};
+use rolecall::format::{Field, Format, Op, Slot};
+use rolecall::grammar;
+use rolecall::grammar::{Grammar, Note, Options, Reasoning, Token, ToolChoice};
 
 use crate::outputs::{Said, Subject};
 

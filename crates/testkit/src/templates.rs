@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use rolecall::{ChatTemplate, Json, json};
+use rolecall::conversation::{Json, json};
+use rolecall::template::ChatTemplate;
 
 /// The chat templates of a folder.
 #[derive(Default)]

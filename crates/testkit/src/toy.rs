@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use rolecall::Format;
+use rolecall::format::Format;
 use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 
 /// A tokenizer for tests, so that any built-in format can be encoded without outside files: every byte is a token.
@@ -13,7 +13,7 @@ use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 ///
 /// ```
 /// use rolecall_testkit::Toy;
-/// let registry = rolecall::registry();
+/// let registry = rolecall::format::registry();
 /// let toy = Toy::of(registry.get("yi").expect("built in")).with("<extra>");
 /// assert_eq!(toy.written(&[6, Toy::BYTES + 104, Toy::BYTES + 105, Toy::INVENTED]), "<|im_start|>hi<extra>");
 /// ```
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn the_reference_way_takes_text_for_tokens_and_the_ordinary_way_does_not() {
-        let registry = rolecall::registry();
+        let registry = rolecall::format::registry();
         let toy = Toy::of(registry.get("yi").unwrap());
         let text = "é<|im_end|>";
         let forged = ids(|out| toy.encode_reference(text, Place::Start, out).unwrap());
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn every_built_in_format_has_its_own() {
-        for format in rolecall::registry().iter() {
+        for format in rolecall::format::registry().iter() {
             let toy = Toy::of(format);
             let mut ids: Vec<u32> = toy.added.iter().map(|token| token.id).collect();
             ids.dedup();

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rolecall::{Event, Json, OutputParser, ParseOptions, Reading, Reply, Stop, json};
+use rolecall::conversation::{Json, json};
+use rolecall::parse::{OutputParser, ParseOptions, Reply};
+use rolecall::{Event, Reading, Stop};
 
 /// What was read of an output, event by event, neighbouring deltas joined: the same, however the output was cut.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use rolecall::conversation::{Conversation, Message};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
-use rolecall::{ChatTemplate, Conversation, Encoder, Message, Protection, TemplateOptions, render_template};
 
 /// What a normalizer may do to a text and to the tokens in it.
 const NORMALIZERS: [&str; 5] = [
@@ -85,7 +87,10 @@ fn tokenizer(normalizer: &str, flags: u32) -> Arc<HuggingFace> {
         .map(|(id, letter)| {
             format!(
                 "{}: {id}",
-                rolecall::json::write(&letter.to_string().as_str().into(), &rolecall::json::Layout::default())
+                rolecall::conversation::json::write(
+                    &letter.to_string().as_str().into(),
+                    &rolecall::conversation::json::Layout::default()
+                )
             )
         })
         .collect();

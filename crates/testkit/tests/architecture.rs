@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-use rolecall::{Json, json};
+use rolecall::conversation::{Json, json};
 
 /// What a crate may know of the world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

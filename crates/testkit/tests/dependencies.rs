@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::{env, fs};
 
-use rolecall::json::Object;
-use rolecall::{Json, json};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json};
 
 /// Licences that may stand alone in a licence expression of a dependency.
 const ACCEPTED: &[&str] = &[

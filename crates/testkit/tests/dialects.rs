@@ -5,13 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
-use rolecall::json::Object;
-use rolecall::{Conversation, Json, Message, Options, Registry, dialects, interop, json, render};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, Message, json};
+use rolecall::format::{Registry, builtin_sources};
+use rolecall::interop;
+use rolecall::interop::dialects;
+use rolecall::render::{Options, render};
 
 #[test]
 fn no_two_formats_share_a_name() {
     let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     for format in registry.iter() {
         for name in format.names() {
             let other = seen.insert(name, &format.name);
@@ -20,7 +24,7 @@ fn no_two_formats_share_a_name() {
         }
     }
     // A clash would leave formats out.
-    let all = Registry::builtin().iter().count() + interop::formats().len();
+    let all = builtin_sources().len() + interop::formats().len();
     assert_eq!(registry.iter().count(), all);
 }
 
@@ -39,7 +43,7 @@ fn every_file_of_a_framework_is_a_format() {
             _ => named(framework, &stem),
         });
         let expected: BTreeSet<String> = names.collect();
-        let registry = rolecall::registry();
+        let registry = rolecall::format::registry();
         assert_eq!(names_of(&registry, framework), expected);
         for format in registry.iter().filter(|format| expected.contains(&format.name)) {
             assert!(!format.title.is_empty() && !format.sources.is_empty(), "{}", format.name);
@@ -52,7 +56,7 @@ fn every_template_of_xtuner_has_its_format_and_every_format_its_template() {
     let Some(facts) = facts("xtuner_templates.json") else { return };
     let templates = object(&facts, "templates");
     let wanted: BTreeSet<String> = templates.iter().map(|(name, _)| named("xtuner", name)).collect();
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut found = names_of(&registry, "xtuner");
     // No template at all: this project's own.
     assert!(found.remove("xtuner:none"));
@@ -76,7 +80,7 @@ fn every_template_of_xtuner_has_its_format_and_every_format_its_template() {
 fn every_preset_of_lmflow_has_its_format_and_the_others_are_the_documents() {
     let Some(facts) = facts("lmflow_templates.json") else { return };
     let presets = object(&facts, "presets");
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let files: BTreeMap<String, String> = files("lmflow").into_iter().collect();
     for (name, fact) in presets.iter() {
         assert!(registry.get(&named("lmflow", name)).is_some(), "{name}");
@@ -97,7 +101,7 @@ fn every_preset_of_lmflow_has_its_format_and_the_others_are_the_documents() {
 #[test]
 fn every_registered_name_of_lmdeploy_resolves_to_what_its_code_says() {
     let Some(facts) = facts("lmdeploy_templates.json") else { return };
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let registered = texts(&facts, "registration_order_v0.2.6");
     assert_eq!(registered.len(), 49);
     let templates = object(&facts, "v0.2.6");
@@ -121,7 +125,7 @@ fn every_registered_name_of_lmdeploy_resolves_to_what_its_code_says() {
 #[test]
 fn lmdeploys_sampling_defaults_are_those_of_its_document() {
     let Some(facts) = facts("lmdeploy_templates.json") else { return };
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut told = BTreeSet::new();
     for (name, fact) in object(&facts, "seed_commit").iter() {
         let format = registry.get(&named("lmdeploy", name)).unwrap_or_else(|| panic!("there is no `lmdeploy:{name}`"));
@@ -148,7 +152,7 @@ fn lmdeploys_rules_for_paths_are_tried_in_the_order_of_its_registry() {
     let rules = object(&facts, "path_match_v0.2.6").get("rules").and_then(Json::as_array).unwrap();
     let rules: Vec<&Object> = rules.iter().filter_map(Json::as_object).collect();
     let first = |path: &str| rules.iter().find(|rule| fits(rule, path)).map(|rule| text_of(rule, "returns"));
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let paths: Vec<String> = rules.iter().flat_map(|rule| paths_of(rule)).collect();
     for rule in &rules {
         let returns = text_of(rule, "returns");
@@ -172,7 +176,7 @@ fn lmdeploys_rules_for_paths_are_tried_in_the_order_of_its_registry() {
 fn every_model_of_xtuners_table_has_its_dialect_and_base_models_a_warning() {
     let Some(facts) = facts("xtuner_model_table.json") else { return };
     let rows = facts.get("rows").and_then(Json::as_array).unwrap();
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut warned = 0;
     for row in rows.iter().filter_map(Json::as_object) {
         let (model, template) = (text_of(row, "model"), named("xtuner", text_of(row, "template")));
@@ -194,7 +198,7 @@ fn every_model_of_xtuners_table_has_its_dialect_and_base_models_a_warning() {
 
 #[test]
 fn a_program_adds_its_own_template_to_the_registry_and_a_clash_is_an_error() {
-    let mut registry = rolecall::registry();
+    let mut registry = rolecall::format::registry();
     let text = r#"{"INSTRUCTION": "Q: {input}\nA:", "SEP": "\n"}"#;
     let mine = || interop::import(text, "mine").unwrap();
     assert_eq!(registry.add(mine()).unwrap().name, "mine");

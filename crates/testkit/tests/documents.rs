@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::{env, fs};
 
-use rolecall::Registry;
+use rolecall::format::registry;
 use rolecall_testkit::Makers;
 
 #[test]
@@ -28,7 +28,7 @@ fn compatibility_lists_every_difference_from_the_makers_templates() {
 
 #[test]
 fn the_readme_lists_every_format() {
-    let registry = Registry::builtin();
+    let registry = registry();
     let mut table = String::from("| format | family | models, for example |\n| --- | --- | --- |\n");
     for format in registry.iter() {
         let model = format.models.first().map_or(String::new(), |pattern| format!("`{}`", pattern.as_str()));

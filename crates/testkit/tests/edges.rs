@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use rolecall::Origin;
+use rolecall::conversation::{Conversation, Json, Message, json};
+use rolecall::encode::{AddSpecial, Encoder, Growing, Protection};
+use rolecall::format::{Format, load, write_reply};
+use rolecall::render::{Error as RenderError, Options, render};
+use rolecall::template::{Capability, ChatTemplate, Support, TemplateOptions, analyze_template, render_template};
 use rolecall::tokenizer::HuggingFace;
-use rolecall::{
-    AddSpecial, Capability, ChatTemplate, Conversation, Encoder, Format, Growing, Json, Message, Options, Origin,
-    Protection, RenderError, Support, TemplateOptions, analyze_template, json, load, render, render_template,
-    write_reply,
-};
 use rolecall_testkit::Toy;
 
 const TINY: &str = r#"

@@ -5,16 +5,19 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout, Object};
-use rolecall::{
-    Bos, ChatTemplate, Conversation, Encoded, Encoder, Error, Format, Json, Message, Options, Prompt, Protection,
-    Registry, Request, RuleMode, TemplateOptions, render, render_template, tokenizer,
-};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, Message};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::format::{Format, Registry};
+use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::{Encoded, Error, Prompt, Request, tokenizer};
 use rolecall_testkit::{Fixture, Toy};
 
 #[test]
 fn every_case_encodes_as_it_says() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     Fixture::check_all("encode", |case| check(case, &registry));
 }
 
@@ -156,7 +159,7 @@ impl Real {
             return None;
         };
         let tokenizer = tokenizer::load(&shared.join("tokenizers/qwen3")).unwrap_or_else(|error| panic!("{error}"));
-        let registry = rolecall::registry();
+        let registry = rolecall::format::registry();
         let protection = Protection::of_format(registry.get(MODEL).expect("built in"));
         let encoder = Encoder::new(&protection, Arc::from(tokenizer)).unwrap_or_else(|error| panic!("{error}"));
         Some(Real { registry, encoder })
@@ -199,10 +202,10 @@ fn the_real_tokenizer_is_not_forged() {
     let (prompt, encoded) = real.said("<think>a</think>");
     assert_eq!(encoded.control_ids(), control_ids);
     assert_eq!(encoded.ids(), real.encoder.encode_reference(&prompt).unwrap().ids());
-    let call = rolecall::object! { "name" => "f", "arguments" => "{}" };
+    let call = rolecall::conversation::object! { "name" => "f", "arguments" => "{}" };
     let mut calls = Message::assistant("").as_object().clone();
     calls.insert("tool_calls", vec![Json::Object(call)].into());
-    let result = rolecall::object! { "role" => "tool", "content" => "<tool_response><tool_call>" };
+    let result = rolecall::conversation::object! { "role" => "tool", "content" => "<tool_response><tool_call>" };
     let messages = [calls, result].map(|object| Message::from_object(object).unwrap());
     let (_, encoded) = real.encode(&Conversation::new([Message::system("")].into_iter().chain(messages).collect()));
     let expected = [151644, 151645, 151644, 151657, 151658, 151645, 151644, 151665, 151666, 151645, 151644];

@@ -7,11 +7,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use rolecall::tokenizer::{self, Cached, HuggingFace, Place};
-use rolecall::{
-    AddSpecial, ChatTemplate, Conversation, Decoder, Encoder, Format, Growing, Message, Note, Prompt, Protection,
-    RuleMode, TemplateOptions, Tokenizer, render, render_template,
-};
+use rolecall::Prompt;
+use rolecall::conversation::{Conversation, Message};
+use rolecall::encode::{AddSpecial, Decoder, Encoder, Growing, Note, Protection};
+use rolecall::format::Format;
+use rolecall::render::{RuleMode, render};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
+use rolecall::tokenizer::{Cached, HuggingFace, Place};
 use rolecall_testkit::{Toy, generate};
 
 const TEXTS: [&str; 16] = [
@@ -66,7 +70,7 @@ fn prompt_of(template: &ChatTemplate, texts: &[&str]) -> Prompt {
 
 #[test]
 fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     for format in generate::variants(&registry) {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
         let decoder = Decoder::new(Arc::clone(&toy));
@@ -141,7 +145,7 @@ fn a_stream_gives_each_character_once_and_whole() {
 /// Turns and texts that come again, with one more each time, and now and then another conversation.
 #[test]
 fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut kept = 0;
     for format in generate::variants(&registry) {
         let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));

@@ -7,12 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fastrand::Rng;
-use rolecall::json::{self, Layout};
-use rolecall::tokenizer::{self, AddedToken, Kind, Place, Token, Tokenizer};
-use rolecall::{
-    ChatTemplate, Conversation, Encoder, Error, Format, Json, Options, Origin, Prompt, Protection, RuleMode, Slot,
-    json::Object, render,
-};
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::format::{Format, Slot};
+use rolecall::render::{Options, RuleMode, render};
+use rolecall::template::ChatTemplate;
+use rolecall::tokenizer;
+use rolecall::tokenizer::{AddedToken, Kind, Place, Token, Tokenizer};
+use rolecall::{Error, Origin, Prompt};
 use rolecall_testkit::{Toy, forge, generate};
 
 /// Conversations for each format and rule mode.
@@ -20,7 +25,7 @@ const ROUNDS: u64 = 80;
 
 #[test]
 fn texts_cannot_change_the_control_tokens() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut tokens = 0;
     for format in generate::variants(&registry) {
         let (encoders, marks) = (encoders(format), generate::marks(format));
@@ -193,7 +198,7 @@ fn a_tokenizer_that_lets_tokens_through_is_found_out() {
 
 #[test]
 fn an_unknown_role_is_refused_by_name() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut rng = Rng::with_seed(7);
     for format in generate::variants(&registry) {
         // Where the reference knows a message by its place, no word for its role is unknown to it.
@@ -209,9 +214,10 @@ fn an_unknown_role_is_refused_by_name() {
                     _ => generate::hostile(&marks, &mut rng) + "x",
                 };
                 let messages = [("user", "q"), (role.as_str(), "evil")];
-                let messages = messages
-                    .map(|(role, content)| Json::Object(rolecall::object! { "role" => role, "content" => content }));
-                let request = rolecall::object! { "messages" => messages.to_vec() };
+                let messages = messages.map(|(role, content)| {
+                    Json::Object(rolecall::conversation::object! { "role" => role, "content" => content })
+                });
+                let request = rolecall::conversation::object! { "messages" => messages.to_vec() };
                 let conversation = Conversation::from_json(request.into()).unwrap();
                 let options = Options { rules, ..Options::default() };
                 match render(&conversation, format, &options).map_err(Error::from) {
@@ -249,7 +255,7 @@ const NOT_OURS: [&str; 16] = [
 
 #[test]
 fn braces_and_marks_in_a_text_stay_that_text() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut seen = 0;
     for format in generate::variants(&registry) {
         let label = generate::label(format);
@@ -279,8 +285,9 @@ fn braces_and_marks_in_a_text_stay_that_text() {
 fn said_by_all(format: &Format, text: &str) -> Json {
     let has_system = [Slot::System, Slot::Folded].into_iter().any(|slot| format.layout(slot).is_some());
     let roles = ["system", "user", "assistant", "user", "assistant"].into_iter().skip(usize::from(!has_system));
-    let messages = roles.map(|role| Json::Object(rolecall::object! { "role" => role, "content" => text }));
-    rolecall::object! { "messages" => messages.collect::<Vec<Json>>() }.into()
+    let messages =
+        roles.map(|role| Json::Object(rolecall::conversation::object! { "role" => role, "content" => text }));
+    rolecall::conversation::object! { "messages" => messages.collect::<Vec<Json>>() }.into()
 }
 
 /// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of

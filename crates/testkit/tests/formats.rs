@@ -4,11 +4,13 @@
 
 use std::fs;
 
-use rolecall::{Conversation, Message, Options, Registry, Slot, load, render};
+use rolecall::conversation::{Conversation, Message};
+use rolecall::format::{Slot, builtin_sources, load};
+use rolecall::render::{Options, render};
 
 #[test]
 fn every_built_in_format_file_is_right() {
-    let files = Registry::builtin_sources();
+    let files = builtin_sources();
     assert!(files.len() >= 25, "{} files", files.len());
     for (file, source) in files {
         let format = load(source).unwrap_or_else(|error| panic!("formats/{file}: {error}"));
@@ -27,7 +29,7 @@ fn a_new_family_needs_no_rust() {
     let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     fs::write(&path, example).unwrap();
 
-    let mut registry = rolecall::registry();
+    let mut registry = rolecall::format::registry();
     registry.add(load(&fs::read_to_string(&path).unwrap()).unwrap()).unwrap();
     fs::remove_dir_all(folder).unwrap();
 
@@ -41,7 +43,7 @@ fn a_new_family_needs_no_rust() {
 
 #[test]
 fn every_format_renders_its_plainest_conversation_and_joins_to_its_text() {
-    for format in rolecall::registry().iter() {
+    for format in rolecall::format::registry().iter() {
         let mut messages = vec![Message::user("q1"), Message::assistant("a1"), Message::user("q2")];
         if format.layout(Slot::System).is_some() || format.layout(Slot::Folded).is_some() {
             messages.insert(0, Message::system("s"));
@@ -61,7 +63,7 @@ fn every_format_renders_its_plainest_conversation_and_joins_to_its_text() {
 
 #[test]
 fn models_are_resolved_or_refused_and_never_guessed() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let cases = [
         ("internlm/internlm2-chat-7b", "internlm2"),
         ("Qwen/Qwen1.5-7B-Chat", "qwen1.5"),

@@ -2,8 +2,9 @@
 //! and does not take. The same texts are tried on the engines' own libraries by proofs/grammar.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
+use rolecall::conversation::{Json, Tool, json};
+use rolecall::format::{Format, load};
 use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
-use rolecall::{Format, Json, Tool, json, load};
 use rolecall_testkit::{Fixture, matches};
 
 #[test]
@@ -49,10 +50,10 @@ fn check(case: &mut Fixture) {
 
 /// A format by its name, or one written out.
 fn format_of(section: &str) -> Format {
-    if let Some(format) = rolecall::registry().get(section) {
+    if let Some(format) = rolecall::format::registry().get(section) {
         return format.clone();
     }
-    let shared = rolecall::shared_calls().find(|(name, _)| *name == section);
+    let shared = rolecall::format::shared_calls().find(|(name, _)| *name == section);
     let file = shared.map_or(section, |(_, file)| file);
     load(file).unwrap_or_else(|error| panic!("{file}\n{error}"))
 }

@@ -1,6 +1,6 @@
 //! What a format writes its grammar takes, and what has something wrong it does not: over every format and every shared call layout.
 
-use rolecall::{load, shared_calls};
+use rolecall::format::{load, shared_calls};
 use rolecall_testkit::grammars::trial;
 use rolecall_testkit::matches;
 use rolecall_testkit::outputs::{Subject, built_in};

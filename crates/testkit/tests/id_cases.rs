@@ -11,12 +11,14 @@ use std::fmt::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout, Object};
-use rolecall::tokenizer::{self, Tokenizer};
-use rolecall::{
-    AddSpecial, ChatTemplate, Conversation, Encoded, EncodedToken, Encoder, Error, Json, Prompt, Protection,
-    TemplateOptions, render_template,
-};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json};
+use rolecall::encode::{AddSpecial, EncodedToken, Encoder, Protection};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
+use rolecall::{Encoded, Error, Prompt};
 use rolecall_testkit::Fixture;
 use rolecall_testkit::forge::small_tokenizers;
 

@@ -6,14 +6,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::Registry;
 use rolecall::identify::{Clues, Identified, ModelWarning, Unidentified, identify, read_folder};
-use rolecall::{Bos, Conversation, Json, Options, Registry, json, object, render};
+use rolecall::render::{Bos, Options, render};
 use rolecall_testkit::{Makers, Pair};
 use toml::de::{DeTable, DeValue};
 
 #[test]
 fn every_name_of_the_list_has_its_format_or_is_unknown() {
-    let registry = Registry::builtin();
+    let registry = rolecall::format::registry();
     let named = Names::read();
     for (section, warned) in [("chat", false), ("base", true), ("clothes", false)] {
         for (name, format) in &named.formats[section] {
@@ -58,7 +60,7 @@ fn a_real_template_in_a_folder_without_a_name_is_recognised_or_left_alone() {
         rolecall_testkit::say_skipped("no real chat template was recognised");
         return;
     };
-    let registry = Registry::builtin();
+    let registry = rolecall::format::registry();
     let goldens = Goldens::read(&fs::read_to_string(shared.join("golden/hf_jinja.jsonl")).unwrap());
     let index = parse(&fs::read_to_string(shared.join("templates/index.json")).unwrap());
     let makers = Makers::read();
@@ -169,7 +171,7 @@ fn a_folder_is_recognised_by_what_is_in_it() {
             &["base_model"],
         ),
     ];
-    let registry = Registry::builtin();
+    let registry = rolecall::format::registry();
     for (what, files, format, warnings) in cases {
         let folder = Folder::new(&what.replace(' ', "-"));
         for (name, text) in &files {
@@ -189,7 +191,8 @@ fn a_template_that_nobody_knows_is_not_overruled_by_tokens() {
         "added_tokens.json",
         r#"{"<|plugin|>": 1, "<|interpreter|>": 2, "<|action_start|>": 3, "<|action_end|>": 4}"#,
     );
-    let error = identify(&folder.model(), &Registry::builtin()).map(|found| found.format.name.clone()).unwrap_err();
+    let error =
+        identify(&folder.model(), &rolecall::format::registry()).map(|found| found.format.name.clone()).unwrap_err();
     assert_eq!(error.code(), "unknown_model");
     assert_eq!(error.candidates()[0].format, "internlm2");
 }

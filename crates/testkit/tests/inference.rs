@@ -7,8 +7,10 @@ use std::fmt::Write;
 use std::path::Path;
 use std::{env, fs};
 
-use rolecall::inference::{Inferred, Outcome, Part, Report, infer};
-use rolecall::{ChatTemplate, Format, Json, Op, Slot, json, load, write_reply};
+use rolecall::conversation::{Json, json};
+use rolecall::format::{Format, Op, Slot, load, write_reply};
+use rolecall::infer::{Inferred, Outcome, Part, Report, infer};
+use rolecall::template::ChatTemplate;
 
 const PAGE: &str = "docs/inference.md";
 

@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::{env, fs};
 
-use rolecall::{
-    Conversation, Format, LossPolicy, Message, Options, Prompt, RenderError, Role, Slot, extend, loss_spans, new_turn,
-    render,
-};
+use rolecall::Prompt;
+use rolecall::conversation::{Conversation, Message, Role};
+use rolecall::format::{Format, Slot};
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::render::{Error as RenderError, Options, extend, new_turn, render};
 
 const PAGE: &str = "docs/interactive-turns.md";
 
@@ -31,7 +32,7 @@ struct Parting<'f> {
 
 #[test]
 fn a_prompt_and_what_is_new_join_to_the_whole_or_the_place_is_told() {
-    for format in rolecall::registry().iter() {
+    for format in rolecall::format::registry().iter() {
         for messages in telling(format) {
             let whole = rendered(&messages, format);
             for end in ends(&messages) {
@@ -59,7 +60,7 @@ fn a_prompt_and_what_is_new_join_to_the_whole_or_the_place_is_told() {
 /// The laws hold, or it is known why not: [`why`] knows no other reasons than those on the page.
 #[test]
 fn the_page_says_which_formats_cannot_join_and_why() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let formats: Vec<&Format> = registry.iter().collect();
     let extended: Vec<Parting> = formats.iter().filter_map(|format| first_of(format, extends)).collect();
     let new: Vec<Parting> = formats.iter().filter_map(|format| first_of(format, new_turns)).collect();

@@ -9,12 +9,15 @@ use std::panic::catch_unwind;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use rolecall::answer::{self, Answer};
-use rolecall::json::{self, Layout};
-use rolecall::{
-    Bos, Codec, Conversation, Encoder, Field, Format, Json, Message, Op, Options, Origin, Own, Place, Prompt,
-    Protection, Registry, Role, RuleMode, Run, Slot, codec, render,
-};
+use rolecall::answer;
+use rolecall::answer::Answer;
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::conversation::{Conversation, Json, Message, Place, Role};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::format::{Codec, Field, Format, Op, Own, Slot, builtin_sources, codec};
+use rolecall::render::{Bos, Options, RuleMode, Run, render};
+use rolecall::{Origin, Prompt};
 use rolecall_testkit::Toy;
 use rolecall_testkit::generate::{self, Generated, Spot};
 
@@ -52,7 +55,7 @@ impl Sample<'_> {
 
 /// Checks a law on conversations that every format allows; each text in them is there once and nowhere else.
 fn for_each(rules: RuleMode, law: impl Fn(&Sample<'_>)) {
-    for format in generate::variants(&rolecall::registry()) {
+    for format in generate::variants(&rolecall::format::registry()) {
         for seed in 0..ROUNDS {
             law(&sample(format, seed, rules));
         }
@@ -324,7 +327,7 @@ fn without_own(prompt: &Prompt) -> Vec<(String, String)> {
 #[test]
 fn a_message_to_continue_ends_the_prompt_of_which_the_closed_one_is_a_continuation() {
     let mut seen = 0;
-    for format in generate::variants(&rolecall::registry()) {
+    for format in generate::variants(&rolecall::format::registry()) {
         for seed in 0..ROUNDS {
             let mut sample = sample(format, seed, RuleMode::Enforce);
             let Some(message) = sample.conversation.messages.last() else { continue };
@@ -385,7 +388,7 @@ fn a_generation_prompt_is_put_behind_what_is_there_without_it() {
     for_each(RuleMode::Enforce, |sample| {
         assert!(sample.format.layout(Slot::Generate).is_some());
     });
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     for format in generate::variants(&registry).into_iter().filter(|format| format.layout(Slot::End).is_none()) {
         for seed in 0..ROUNDS {
             let sample = sample(format, seed, RuleMode::Enforce);
@@ -507,7 +510,7 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
     for round in 0..4_000 {
         let (file, source) = &sources[round % sources.len()];
         let damaged = damage(source, &mut rng);
-        let result = catch_unwind(|| rolecall::read_format(file, &damaged));
+        let result = catch_unwind(|| rolecall::format::read(file, &damaged));
         let Ok(result) = result else { panic!("{file}, round {round}: a panic on\n{damaged}") };
         match result {
             Ok(format) => {
@@ -534,7 +537,7 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
 /// The makers' formats, and other frameworks' templates in their own shapes.
 fn all_format_files() -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> =
-        Registry::builtin_sources().iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
+        builtin_sources().iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
     for framework in ["lagent", "lmdeploy", "lmflow", "xtuner"] {
         let folder = rolecall_testkit::root().join("formats").join(framework);
         let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

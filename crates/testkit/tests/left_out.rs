@@ -2,10 +2,12 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use rolecall::json;
+use rolecall::conversation::json;
+use rolecall::conversation::{Json, Place};
 use rolecall::model::ModelPrompt;
 use rolecall::template::ModelTemplates;
-use rolecall::{CallForm, ChatTemplate, Error, Json, Model, Place, Request};
+use rolecall::template::{CallForm, ChatTemplate};
+use rolecall::{Error, Model, Request};
 use rolecall_testkit::FolderTemplates;
 
 /// Each part says a word that nothing else says.

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use rolecall::json::Object;
-use rolecall::{Bos, Conversation, Json, Options, Registry, json, object, render};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::registry;
+use rolecall::render::{Bos, Options, render};
 use rolecall_testkit::{Makers, Pair};
 
 #[test]
@@ -18,7 +20,7 @@ fn formats_give_the_text_of_their_makers_templates() {
     };
     let text = fs::read_to_string(shared.join("golden/hf_jinja.jsonl")).unwrap();
     let (cases, goldens) = read(&text);
-    let registry = Registry::builtin();
+    let registry = registry();
     let mut wrong = Vec::new();
     let mut compared = 0;
     for pair in Makers::read().pairs {

@@ -5,11 +5,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use rolecall::conversation::Json;
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::encode::Protect;
 use rolecall::grammar::Options;
-use rolecall::json::{self, Layout};
+use rolecall::loss::LossPolicy;
 use rolecall::model::{BosBy, OpenError, Purpose, Settings};
 use rolecall::template::ModelTemplates;
-use rolecall::{Error, Json, LossPolicy, Model, Protect, Reading, Request, Stop};
+use rolecall::{Error, Model, Reading, Request, Stop};
 use rolecall_testkit::gguf_of;
 
 /// A tokenizer whose tokens are words, line breaks and single characters.

@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use rolecall::Json;
+use rolecall::conversation::Json;
 use rolecall::gguf::Problem;
 use rolecall::identify::FileError;
 use rolecall::template::{ModelTemplates, load};

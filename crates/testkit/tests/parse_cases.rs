@@ -10,12 +10,15 @@
 use std::fs;
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout};
-use rolecall::{
-    CallsInReasoning, ChatTemplate, Conversation, Format, Ids, Json, JsonPolicy, Message, Options, ParseOptions,
-    Registry, Reply, Slot, Stop, TemplateOptions, TextAfterCalls, Tool, UnknownNames, answer, infer, load, object,
-    render, render_template, shared_calls,
-};
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::conversation::{Conversation, Json, Message, Tool, object};
+use rolecall::format::{Format, Registry, Slot, load, shared_calls};
+use rolecall::infer::infer;
+use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, Reply, TextAfterCalls, UnknownNames};
+use rolecall::render::{Options, render};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::{Stop, answer};
 use rolecall_testkit::Fixture;
 use rolecall_testkit::transcript::{Piece, characters, random_chunks, read_pieces, read_texts};
 
@@ -24,13 +27,13 @@ const SHORT: usize = 48;
 
 #[test]
 fn every_case_is_read_as_it_says() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     Fixture::check_all("parse", |case| check(case, &registry));
 }
 
 #[test]
 fn every_layout_that_is_shipped_has_cases_of_every_kind() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let formats = registry
         .iter()
         .filter(|format| [Slot::Call, Slot::CallInterpreter].into_iter().any(|slot| format.layout(slot).is_some()));

@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use rolecall::conversation::{Conversation, Message};
+use rolecall::encode::Decoder;
+use rolecall::format::Format;
+use rolecall::parse::{CallsInReasoning, IdParser, OutputParser, ParseOptions, Reply};
+use rolecall::render::{Options, render};
+use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{Place, load_file};
-use rolecall::{
-    CallsInReasoning, Conversation, Decoder, Format, IdParser, Message, Options, OutputParser, ParseOptions, Reading,
-    Reply, Stop, Tokenizer, render,
-};
+use rolecall::{Reading, Stop};
 use rolecall_testkit::Toy;
 
 /// Reads ids with a prompt of a format; the prompt's control tokens are spelled as the format says.
@@ -40,7 +43,7 @@ fn ids_of_a_call(format: &Format, usual: &Format, tokenizer: &dyn Tokenizer) -> 
 
 #[test]
 fn a_control_tokens_id_is_read_whatever_its_spelling() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let mut count = 0;
     for usual in registry.iter().filter(|format| !format.spellings().is_empty()) {
         let others = usual.spellings().into_iter().map(|name| usual.spelled(name));
@@ -67,7 +70,7 @@ fn a_control_tokens_id_is_read_whatever_its_spelling() {
 
 #[test]
 fn no_cap_makes_ids_panic_or_get_lost() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     for format in registry.iter() {
         let tokenizer: Arc<dyn Tokenizer> = Arc::new(Toy::of(format));
         let output: String =

@@ -1,7 +1,9 @@
 //! What holds for every reply, of every format here and every layout that is inferred from a real template.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
-use rolecall::{ParseOptions, Stop, object, read};
+use rolecall::Stop;
+use rolecall::conversation::object;
+use rolecall::parse::{ParseOptions, read};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::outputs::{self, Effort, Said, Subject, USUAL};
 

@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout, Object};
+use rolecall::Prompt;
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, Message, object};
+use rolecall::encode::{Encoder, Growing, Protect, Protection};
+use rolecall::format::Format;
+use rolecall::render::{Options, Run, render};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer::{EmbeddedVocabulary, HuggingFace, TokenType, Tokenizer};
-use rolecall::{
-    ChatTemplate, Conversation, Encoder, Format, Growing, Json, Message, Options, Prompt, Protect, Protection, Run,
-    TemplateOptions, object, render, render_template,
-};
 use rolecall_testkit::Toy;
 
 /// Letters, words that merges lead to, and added tokens with their flag.
@@ -165,7 +168,7 @@ fn what_a_normalizer_makes_of_a_text_is_no_control_token() {
     let normalizer =
         object! { "type" => "Replace", "pattern" => object! { "String" => "\u{a7}" }, "content" => "<end>" };
     let mut format = Format::new("f");
-    format.controls = [rolecall::Control { text: "<end>".into(), emitted: true, ..Default::default() }].into();
+    format.controls = [rolecall::format::Control { text: "<end>".into(), emitted: true, ..Default::default() }].into();
     for added in [&[][..], &[("<end>", true)]] {
         let tokenizer =
             load(&file(&["<end>"], added, |file, _| file.insert("normalizer", normalizer.clone().into())), None);
@@ -180,7 +183,7 @@ fn what_a_normalizer_makes_of_a_text_is_no_control_token() {
 
 #[test]
 fn an_encoder_takes_no_prompt_of_another_format_or_template() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let [chatml, gemma] = ["chatml", "lmflow:gemma"].map(|name| registry.get(name).unwrap());
     let conversation = Conversation::new(vec![Message::user("hi")]);
     let prompt = |format: &Format| render(&conversation, format, &Options::default()).unwrap();
@@ -195,7 +198,7 @@ fn an_encoder_takes_no_prompt_of_another_format_or_template() {
         assert_eq!(Growing::new(encoder).encode(prompt).unwrap_err().code(), "other_format");
     }
     // The same format, read anew, is the same.
-    let again = rolecall::registry();
+    let again = rolecall::format::registry();
     assert!(encoder(chatml).encode(&prompt(again.get("chatml").unwrap())).is_ok());
     // What a template writes is protected by the encoder of that template alone.
     let tokenizer = load(&file(&[], &[("<b>", false)], |_, _| {}), None);
@@ -230,13 +233,13 @@ fn control_is_what_the_model_controls_with() {
     let encoder = Encoder::new(&protection.clone().with_template("tool_use", &other), Arc::clone(&tokenizer)).unwrap();
     assert!(!shown(&encoder, &prompt).contains(&"<think>".to_owned()));
     let replies = Format::new("replies").with_layouts([(
-        rolecall::Slot::Assistant,
-        vec![rolecall::Op::Literal("<think>".into()), rolecall::Op::Literal("x".into())],
+        rolecall::format::Slot::Assistant,
+        vec![rolecall::format::Op::Literal("<think>".into()), rolecall::format::Op::Literal("x".into())],
     )]);
     let encoder = Encoder::new(&protection.clone().with_replies(&replies), Arc::clone(&tokenizer)).unwrap();
     assert!(!shown(&encoder, &prompt).contains(&"<think>".to_owned()));
     // What a correction of the template's family reads, which the template never writes.
-    for correction in rolecall::corrections() {
+    for correction in rolecall::format::corrections() {
         for mark in correction.habits.call_marks.iter().chain(&correction.generation.stop) {
             let tokenizer = load(&file(&[], &[(mark, false)], |_, _| {}), None);
             let family = format!("{PLAIN}{{% if false %}}{}{{% endif %}}", correction.identity.template.join(" "));

@@ -6,23 +6,25 @@
 
 use std::fmt::Write;
 
-use rolecall::json::{self, Layout};
-use rolecall::{
-    Bos, Conversation, Error, Format, Json, LossPolicy, Options, Origin, Prompt, Registry, Request, Role, RuleMode,
-    interop, loss_spans, new_turn, render,
-};
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::conversation::{Conversation, Json, Role};
+use rolecall::format::{Format, Registry};
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::render::{Bos, Options, RuleMode, new_turn, render};
+use rolecall::{Error, Origin, Prompt, Request, interop};
 use rolecall_testkit::Fixture;
 
 #[test]
 fn every_case_renders_as_it_says() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     Fixture::check_all("render", |case| check(case, &registry));
 }
 
 #[test]
 fn every_built_in_format_has_cases() {
     let cases = Fixture::of_folder("render");
-    for format in Registry::builtin().iter() {
+    for format in rolecall::format::registry().iter() {
         let own = cases.iter().filter(|case| folder(case) == format.name).count();
         assert!(own >= 4, "fixtures/render/{} holds {own} cases", format.name);
     }
@@ -33,7 +35,7 @@ fn every_shared_call_layout_has_cases() {
     let cases = Fixture::of_folder("render");
     let named = cases.iter().filter(|case| folder(case) == "calls");
     let named: Vec<String> = named.filter_map(|case| Request::from_text(case.needed("request")).ok()?.format).collect();
-    for (name, _) in rolecall::shared_calls() {
+    for (name, _) in rolecall::format::shared_calls() {
         assert!(named.contains(&format!("calls:{name}")), "fixtures/render/calls holds no case of {name}");
     }
 }
@@ -103,8 +105,8 @@ fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Regist
 }
 
 fn shared(name: &str) -> Option<Format> {
-    let (_, source) = rolecall::shared_calls().find(|(known, _)| *known == name)?;
-    Some(rolecall::load(source).unwrap_or_else(|error| panic!("{name}: {error}")))
+    let (_, source) = rolecall::format::shared_calls().find(|(known, _)| *known == name)?;
+    Some(rolecall::format::load(source).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
 /// One line for each run of the prompt that is learned or is not.

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use std::panic::catch_unwind;
 
 use fastrand::Rng;
-use rolecall::codec::JsonStyle;
-use rolecall::{
-    CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Registry, Slot, infer, load, write_reply,
+use rolecall::format::codec::JsonStyle;
+use rolecall::format::{
+    CallIds, Codec, Control, ControlId, Field, Format, FormatPart, Op, Slot, load, registry, write_reply,
 };
+use rolecall::infer::infer;
 use rolecall_testkit::FolderTemplates;
 
 /// Layouts for generated formats.
@@ -29,10 +30,10 @@ fn check(format: &Format) -> Format {
 
 #[test]
 fn every_built_in_formats_replies_are_read_as_they_were_written() {
-    for format in rolecall::registry().iter() {
+    for format in rolecall::format::registry().iter() {
         check(format);
     }
-    for (name, source) in rolecall::shared_calls() {
+    for (name, source) in rolecall::format::shared_calls() {
         check(&load(source).unwrap_or_else(|error| panic!("{name}: {error}")));
     }
 }
@@ -138,12 +139,12 @@ fn a_shared_call_layout_is_taken_by_name() {
     let error =
         load(&own.replace("json-in-tags", "json-list-behind-mark")).expect_err("its mark is not declared").to_string();
     assert!(error.contains("writes `[TOOL_CALLS]`, which is not declared"), "{error}");
-    assert!(Registry::builtin().get("json-in-tags").is_none(), "a shared call layout is no format");
+    assert!(registry().get("json-in-tags").is_none(), "a shared call layout is no format");
 }
 
 #[test]
 fn every_shared_call_layout_says_its_name_and_where_it_is_from() {
-    for (name, source) in rolecall::shared_calls() {
+    for (name, source) in rolecall::format::shared_calls() {
         let format = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((format.name.as_str(), format.part), (name, FormatPart::Reply));
         assert!(!format.sources.is_empty() && format.title != name, "{name} names no source or has no title");

@@ -1,7 +1,10 @@
 //! What the assistant's layouts print of calls, for formats that say no more than how a reply is written.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
-use rolecall::{Conversation, Format, Json, Message, Options, Origin, Prompt, json, load, render};
+use rolecall::conversation::{Conversation, Json, Message, json};
+use rolecall::format::{Format, load};
+use rolecall::render::{Options, render};
+use rolecall::{Origin, Prompt};
 
 /// A format with these layouts beside an assistant's of nothing but content and calls.
 fn format(layouts: &str) -> Format {

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::fs;
 
-use rolecall::{
-    ArgumentForm, CallForm, Capability, ChatTemplate, Conversation, DateTime, FindingKind, Json, Support,
-    TemplateOptions, analyze_template, json, render_template,
+use rolecall::conversation::{Conversation, Json, json};
+use rolecall::template::{
+    ArgumentForm, CallForm, Capability, ChatTemplate, DateTime, FindingKind, Support, TemplateOptions,
+    analyze_template, render_template,
 };
 
 /// A case of the golden files that shows a capability, by words of it that are then in the output.

@@ -1,9 +1,10 @@
 //! Every case of `fixtures/template`: a conversation through a chat template, and the prompt or the refusal that comes out.
 //! The case may give `options`: `{"calls": "as-wanted", "now": "2026-11-21T12:34:56", "tokens": {"bos_token": "<s>"}}`.
 
-use rolecall::{
-    CallForm, ChatTemplate, Conversation, Json, Prompt, RenderError, TemplateOptions, json, render_template,
-};
+use rolecall::Prompt;
+use rolecall::conversation::{Conversation, Json, json};
+use rolecall::render::Error as RenderError;
+use rolecall::template::{CallForm, ChatTemplate, TemplateOptions, render_template};
 use rolecall_testkit::Fixture;
 
 #[test]

@@ -4,7 +4,9 @@
 
 use std::fs;
 
-use rolecall::{ChatTemplate, Conversation, DateTime, Json, Origin, Prompt, TemplateOptions, json, render_template};
+use rolecall::conversation::{Conversation, Json, json};
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::{Origin, Prompt};
 
 /// Every text is there once, so that each byte of it can only come from one place.
 const CONVERSATIONS: [&str; 4] = [

@@ -1,10 +1,12 @@
 //! Conversations through a model's own template: origins, the model's own words, and the message that is gone on with.
 
-use rolecall::json::Object;
-use rolecall::{
-    ChatTemplate, Conversation, Error, Format, Json, LossPolicy, Prompt, RenderError, TemplateOptions, json,
-    loss_spans, object, render_template,
-};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::Format;
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::render::Error as RenderError;
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::{Error, Prompt};
 
 const TEMPLATE: &str = "{{ bos_token }}{% for m in messages %}<|{{ m.role }}|>\
     {% if m.role == 'assistant' %}{% generation %}{{ m.content }}</s>{% endgeneration %}{% else %}{{ m.content }}</s>\

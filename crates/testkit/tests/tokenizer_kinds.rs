@@ -8,10 +8,11 @@ use std::fs;
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json, object};
 use rolecall::gguf::Gguf;
-use rolecall::json::Object;
-use rolecall::tokenizer::{self, FileKind, HuggingFace, Place, Token, Tokenizer};
-use rolecall::{Json, json, object};
+use rolecall::tokenizer;
+use rolecall::tokenizer::{FileKind, HuggingFace, Place, Token, Tokenizer};
 use rolecall_testkit::write_gguf;
 
 const TEXTS: &[&str] = &[

@@ -6,9 +6,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use rolecall::json::Object;
-use rolecall::tokenizer::{self, Place, Token, Tokenizer};
-use rolecall::{Json, json};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json};
+use rolecall::tokenizer;
+use rolecall::tokenizer::{Place, Token, Tokenizer};
 
 #[test]
 fn real_tokenizers_give_the_ids_of_the_vectors() {

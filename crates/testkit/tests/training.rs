@@ -2,8 +2,14 @@
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
-use rolecall::{Conversation, Format, Json, LossPolicy, Message, Options, Prompt, Slot};
-use rolecall::{loss_spans, object, render};
+use rolecall::Prompt;
+use rolecall::conversation::object;
+use rolecall::conversation::{Conversation, Json, Message};
+use rolecall::format::{Format, Slot};
+use rolecall::loss::LossPolicy;
+use rolecall::loss::spans as loss_spans;
+use rolecall::render::Options;
+use rolecall::render::render;
 use rolecall_testkit::generate;
 
 fn turns(format: &Format, count: usize) -> Vec<Message> {
@@ -25,7 +31,7 @@ fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy
 
 #[test]
 fn the_loss_covers_what_the_model_writes_and_nothing_else() {
-    for format in generate::variants(&rolecall::registry()) {
+    for format in generate::variants(&rolecall::format::registry()) {
         let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 3));
         let prompt = render(&conversation, format, &Options::default()).unwrap();
@@ -45,7 +51,7 @@ fn the_loss_covers_what_the_model_writes_and_nothing_else() {
 /// covers the whole turn (rule `loss = "turn"`), it begins where the generation prompt does, and holds it.
 #[test]
 fn the_generation_prompt_and_the_loss_meet() {
-    for format in rolecall::registry().iter() {
+    for format in rolecall::format::registry().iter() {
         let messages = turns(format, 1);
         let asked = Conversation::new(messages[..messages.len() - 1].to_vec());
         let given = render(&asked, format, &Options::default()).unwrap();
@@ -66,7 +72,7 @@ fn the_generation_prompt_and_the_loss_meet() {
 #[test]
 fn what_stands_behind_an_answer_is_not_learned() {
     let mut seen = 0;
-    for format in generate::variants(&rolecall::registry()) {
+    for format in generate::variants(&rolecall::format::registry()) {
         let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 2));
         let prompt = render(&conversation, format, &Options::default()).unwrap();
@@ -82,7 +88,7 @@ fn what_stands_behind_an_answer_is_not_learned() {
 
 #[test]
 fn a_message_may_carry_no_loss() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let format = registry.get("chatml").unwrap();
     for (key, value) in [("weight", Json::from(0)), ("loss", Json::from(false))] {
         let mut silent = object! { "role" => "assistant", "content" => "quiet" };
@@ -103,7 +109,7 @@ fn a_message_may_carry_no_loss() {
 
 #[test]
 fn no_loss_at_all_is_an_error() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let format = registry.get("chatml").unwrap();
     let conversation = Conversation::new(vec![Message::user("a")]);
     let prompt = render(&conversation, format, &Options::default()).unwrap();
@@ -113,7 +119,7 @@ fn no_loss_at_all_is_an_error() {
 
 #[test]
 fn a_family_whose_turns_end_with_the_next_role_learns_that_token() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let format = registry.get("chatglm3").unwrap();
     let messages = vec![Message::user("q"), Message::assistant("a"), Message::user("r"), Message::assistant("b")];
     let conversation = Conversation::new(messages);
@@ -123,7 +129,7 @@ fn a_family_whose_turns_end_with_the_next_role_learns_that_token() {
 
 #[test]
 fn the_spelling_of_control_tokens_does_not_move_the_loss() {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let format = registry.get("internlm2").unwrap();
     let options = Options { choices: vec![("spelling".into(), "unused_token".into())], ..Options::default() };
     let conversation = Conversation::new(vec![Message::user("q"), Message::assistant("a")]);

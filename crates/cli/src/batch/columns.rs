@@ -6,7 +6,8 @@ use arrow_array::{
 };
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
-use rolecall::{Encoded, Json, Prompt, Request, json};
+use rolecall::conversation::{Json, json};
+use rolecall::{Encoded, Prompt, Request};
 
 use super::Wanted;
 use super::origins::{OriginRun, origin_runs};

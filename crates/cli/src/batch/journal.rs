@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use rolecall::json::{self, Layout, Object};
-use rolecall::{Json, object};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Json, object};
 
 use super::lines::Mark;
 use super::tally::Tally;

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-use rolecall::{Conversation, Encoded, Origin, Prompt};
+use rolecall::conversation::Conversation;
+use rolecall::{Encoded, Origin, Prompt};
 
 /// Ids that hold a byte of one origin, for a trainer that makes masks of its own. An id that straddles a border is in two.
 #[derive(Debug, PartialEq, Eq)]

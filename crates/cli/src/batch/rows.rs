@@ -7,7 +7,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::types::ColumnPath;
-use rolecall::Json;
+use rolecall::conversation::Json;
 
 use super::columns::{Columns, LONGEST, Row, schema};
 use super::{Kind, Wanted};
@@ -59,8 +59,8 @@ impl Rows {
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         match self {
             Rows::Lines(text) => {
-                let layout = rolecall::json::Layout::compact();
-                text.push_str(&rolecall::json::write(&refusal.to_json(id), &layout));
+                let layout = rolecall::conversation::json::Layout::compact();
+                text.push_str(&rolecall::conversation::json::write(&refusal.to_json(id), &layout));
             }
             Rows::Columns { open, .. } => open.refuse(number, id, refusal),
         }

@@ -1,4 +1,5 @@
-use rolecall::{Format, Json, Slot, object};
+use rolecall::conversation::{Json, object};
+use rolecall::format::{Format, Slot};
 
 use crate::args::Check;
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -16,7 +17,7 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
         return Err(Failure::NotAFormat { path: args.file.display().to_string() });
     }
     let source = files::read_text(&args.file)?;
-    let loaded = rolecall::read_format(&source.name, &source.text);
+    let loaded = rolecall::format::read(&source.name, &source.text);
     let exit = if loaded.is_ok() { Exit::Good } else { Exit::Refused };
     match loaded {
         Ok(format) if args.json => output.write_json(&Json::Object(object! {

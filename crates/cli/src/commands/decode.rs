@@ -2,8 +2,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::{fs, io};
 
+use rolecall::Error;
+use rolecall::encode::Decoder;
 use rolecall::tokenizer::Place;
-use rolecall::{Decoder, Error};
 
 use crate::args::Decode;
 use crate::exit::Exit;

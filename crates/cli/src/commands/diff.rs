@@ -1,7 +1,10 @@
 use std::path::Path;
 
+use rolecall::Request;
+use rolecall::conversation::{Json, object};
 use rolecall::diff::{Comparison, Matrix, Telling, View, compare};
-use rolecall::{Bos, Format, Json, Options, Registry, Request, RuleMode, object};
+use rolecall::format::{Format, Registry};
+use rolecall::render::{Bos, Options, RuleMode};
 
 use crate::args::{Diff, ViewArg};
 use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, read_models, write_page};

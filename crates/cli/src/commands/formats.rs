@@ -4,8 +4,10 @@ mod fit;
 mod list;
 mod setting;
 
+use rolecall::answer;
+use rolecall::conversation::Json;
+use rolecall::format::{Format, Registry};
 use rolecall::identify::identify;
-use rolecall::{Format, Json, Registry, answer};
 
 use crate::args::Formats;
 use crate::exit::Exit;

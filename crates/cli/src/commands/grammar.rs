@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use rolecall::Model;
+use rolecall::conversation::{Json, Tool};
+use rolecall::format::Format;
 use rolecall::grammar::{Options, Printed, Reasoning, Token, ToolChoice, grammar};
-use rolecall::{Format, Json, Model, Tool};
 
 use crate::args::{Grammar, LanguageArg, ReasoningArg};
 use crate::diagnostic::{Diagnostic, Place, Severity};
@@ -52,7 +54,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
 
 /// The layouts of the reply, the tools, and how the prompt ends.
 fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Tool>, String), Refusal> {
-    let tools = match rolecall::json::parse(text).map_err(rolecall_openai::Error::from)? {
+    let tools = match rolecall::conversation::json::parse(text).map_err(rolecall_openai::Error::from)? {
         Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
         other => Some(other),
     };
@@ -70,7 +72,7 @@ fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Too
     };
     let (format, tail) = match of(request) {
         // Calls may be written even where the format has no place to offer tools.
-        Err(Refusal::Library(rolecall::Error::Render(rolecall::RenderError::NoPlace { .. }))) => {
+        Err(Refusal::Library(rolecall::Error::Render(rolecall::render::Error::NoPlace { .. }))) => {
             of(request_of_one_word(None)?)?
         }
         found => found?,

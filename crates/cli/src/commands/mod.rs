@@ -16,8 +16,9 @@ mod tokenizer;
 
 use std::path::Path;
 
+use rolecall::encode::Note;
 use rolecall::model::ModelPrompt;
-use rolecall::{LeftOut, Note};
+use rolecall::render::LeftOut;
 
 use crate::args::{Chat, Verb};
 use crate::diagnostic::{Diagnostic, Severity};

@@ -1,4 +1,4 @@
-use rolecall::Protect;
+use rolecall::encode::Protect;
 
 use super::{read_input, warn_of_dropped};
 use crate::args::Render;

@@ -5,8 +5,10 @@ use std::fmt::Write;
 use std::ops::Bound;
 use std::path::Path;
 
+use rolecall::conversation::{Conversation, Json, Role, object};
+use rolecall::parse::ParseOptions;
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
-use rolecall::{Conversation, Json, Origin, ParseOptions, Prompt, Reading, Request, Role, Stop, answer, object};
+use rolecall::{Origin, Prompt, Reading, Request, Stop, answer};
 
 use crate::args::Roundtrip;
 use crate::exit::Exit;
@@ -86,7 +88,7 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     let shared = common_prefix(&before, whole.text());
     let (tail, written) = whole.text().split_at(shared);
     let Ready { reply, options } = reader.ready_behind(whole.request(), tail.to_owned(), &ParseOptions::default())?;
-    let reading = rolecall::read(&reply, options, written, Stop::End);
+    let reading = rolecall::parse::read(&reply, options, written, Stop::End);
     let message = &request.conversation.messages[at];
     let fields = fields_written(&whole, at);
     let differences = differences(message, &reading, |field| is_written(&fields, field));

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use rolecall::conversation::{Json, json};
+use rolecall::format::{Control, Format, Own, Registry};
 use rolecall::identify::{Clues, Unidentified, identify};
-use rolecall::{Control, Dialect, Format, Json, Own, Registry, dialects, json};
+use rolecall::interop::{Dialect, dialects};
 
 use crate::failure::Failure;
 use crate::files;

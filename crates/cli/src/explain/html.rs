@@ -3,7 +3,8 @@
 use std::fmt::Write;
 use std::io;
 
-use rolecall::{Origin, Role};
+use rolecall::Origin;
+use rolecall::conversation::Role;
 
 use super::legend::{self, Seen};
 use super::turns::Owner;

@@ -1,8 +1,10 @@
 use std::io;
 
-use rolecall::answer::{self, Streamed};
-use rolecall::json::Object;
-use rolecall::{EncodedToken, Json, object};
+use rolecall::answer;
+use rolecall::answer::Streamed;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+use rolecall::encode::EncodedToken;
 
 use super::view::View;
 

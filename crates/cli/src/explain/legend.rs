@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use rolecall::{Origin, Place, Role};
+use rolecall::Origin;
+use rolecall::conversation::{Place, Role};
 
 use super::forgery::Forgery;
 use super::view::{Kind, Piece, View};
@@ -181,7 +182,7 @@ pub fn who(origin: &Origin) -> String {
 }
 
 /// A template has no title.
-fn name_of(format: &rolecall::Format) -> String {
+fn name_of(format: &rolecall::format::Format) -> String {
     match format.title.is_empty() {
         true => format!("`{}`", format.name),
         false => format!("{} (`{}`)", format.title, format.name),

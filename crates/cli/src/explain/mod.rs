@@ -14,8 +14,11 @@ mod view;
 
 use std::ops::Range;
 
+use rolecall::Prompt;
+use rolecall::conversation::Conversation;
+use rolecall::encode::Note;
+use rolecall::format::Format;
 use rolecall::tokenizer::AddedToken;
-use rolecall::{Conversation, Format, Note, Prompt};
 
 pub use html::draw as draw_html;
 pub use json::write as write_json;

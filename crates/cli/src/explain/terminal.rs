@@ -73,7 +73,7 @@ fn owner_style(owner: &Owner) -> Style {
 }
 
 fn style(kind: &Kind) -> Style {
-    use rolecall::Role;
+    use rolecall::conversation::Role;
     match kind {
         Kind::Control => Style::Control,
         Kind::Format => Style::Format,

@@ -1,4 +1,5 @@
-use rolecall::{EncodedToken, Prompt};
+use rolecall::Prompt;
+use rolecall::encode::EncodedToken;
 
 use crate::refusal::Refusal;
 

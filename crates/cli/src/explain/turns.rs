@@ -1,6 +1,7 @@
 //! Whose each turn of a prompt is.
 
-use rolecall::{Role, Slot};
+use rolecall::conversation::Role;
+use rolecall::format::Slot;
 
 use super::Explained;
 

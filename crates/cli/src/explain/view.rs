@@ -3,7 +3,8 @@ use std::io;
 use std::iter::Peekable;
 use std::ops::Range;
 
-use rolecall::{Origin, Role, Segment};
+use rolecall::conversation::Role;
+use rolecall::{Origin, Segment};
 
 use super::Explained;
 use super::forgery::{Forgery, Marks};

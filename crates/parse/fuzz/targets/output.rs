@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use rolecall_conversation::{Json, Tool, object};
-use rolecall_format::{Registry, Slot, load, shared_calls};
+use rolecall_format::{builtin, Slot, load, shared_calls};
 use rolecall_parse::{
     CallsInReasoning, Event, JsonPolicy, OutputParser, ParseOptions, Reply, Stop, TextAfterCalls, UnknownNames,
 };
@@ -26,7 +26,7 @@ const THINKERS: [&str; 2] = [
 ];
 
 static REPLIES: LazyLock<Vec<Arc<Reply>>> = LazyLock::new(|| {
-    let registry = Registry::builtin();
+    let registry = builtin();
     let built_in = registry.iter().filter(|format| format.layout(Slot::Call).is_some()).map(Reply::new);
     let shared = shared_calls().map(|(_, source)| Reply::new(&load(source).expect("it comes with the library")));
     let thinkers = THINKERS.iter().map(|source| Reply::new(&load(source).expect("it is a format")));

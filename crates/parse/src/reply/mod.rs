@@ -19,9 +19,9 @@ use turns::{Part, Turns, turns_of};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rolecall_format::Registry;
+/// use rolecall_format::builtin;
 /// use rolecall_parse::{ParseOptions, Reply, Stop, read};
-/// let registry = Registry::builtin();
+/// let registry = builtin();
 /// let reply = Arc::new(Reply::new(registry.get("qwen2.5").expect("built in")));
 /// let output = "Let me look.\n<tool_call>\n{\"name\": \"get_weather\", \"arguments\": {\"city\": \"Oslo\"}}\n</tool_call><|im_end|>";
 /// let reading = read(&reply, ParseOptions::default(), output, Stop::End);

@@ -10,7 +10,8 @@ use super::reading::{finish_reason, of_message};
 ///
 /// ```
 /// use rolecall::answer::Completion;
-/// use rolecall::{Event, Reading, Stop, json};
+/// use rolecall::{Event, Reading, Stop};
+/// use rolecall::conversation::json;
 /// let completion = Completion { id: "chatcmpl-1".into(), model: "m".into(), created: 0 };
 /// let mut reading = Reading::default();
 /// reading.add(&Event::Content("Hi"));
@@ -59,7 +60,8 @@ impl Completion {
 ///
 /// ```
 /// use rolecall::answer::{Chunks, Completion};
-/// use rolecall::{Event, json};
+/// use rolecall::Event;
+/// use rolecall::conversation::json;
 /// let mut chunks = Chunks::new(Completion::default());
 /// let first = chunks.of_event(&Event::Content("Hi"));
 /// // The first of them says the role.

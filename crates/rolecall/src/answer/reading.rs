@@ -5,7 +5,8 @@ use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 /// `{"id"?, "message": {"content", "reasoning_content"?, "tool_calls"}, "finish_reason", "malformed"}`
 ///
 /// ```
-/// use rolecall::{Event, Reading, Stop, answer, json};
+/// use rolecall::{Event, Reading, Stop, answer};
+/// use rolecall::conversation::json;
 /// let mut reading = Reading::default();
 /// reading.add(&Event::Content("Hello"));
 /// reading.add(&Event::Stop(Stop::End));
@@ -46,7 +47,8 @@ pub fn finish_reason(reading: &Reading) -> &'static str {
 /// `code`, `stop` or `malformed`.
 ///
 /// ```
-/// use rolecall::{Event, answer, json};
+/// use rolecall::{Event, answer};
+/// use rolecall::conversation::json;
 /// let event = Event::CallStarted { index: 0, id: "call_1", name: "f" };
 /// let text = json::write(&answer::of_event(&event), &json::Layout::compact());
 /// assert_eq!(text, r#"{"type":"call_started","index":0,"id":"call_1","name":"f"}"#);

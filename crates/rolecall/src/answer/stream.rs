@@ -8,7 +8,8 @@ use rolecall_conversation::json::{Layout, escape_into, write_into, write_string}
 use rolecall_encode::{EncodedToken, Note};
 use rolecall_render::Prompt;
 
-use super::{cut, is_learned, of_generation, of_left_out, of_note, of_origin, of_unusual};
+use super::{cut, of_generation, of_left_out, of_note, of_origin, of_unusual};
+use crate::loss::is_learned;
 
 /// What an answer is made of, with tokens that can be gone through several times.
 #[derive(Clone, Copy)]
@@ -38,9 +39,12 @@ pub struct Stream<'w> {
 /// [`of_training`](super::of_training), with a space behind each comma and colon. `more` may add keys at its end.
 ///
 /// ```
-/// use rolecall::answer::{self, Streamed};
-/// use rolecall::{Conversation, Message, Options, Registry, json, render};
-/// let registry = Registry::builtin();
+/// use rolecall::answer;
+/// use rolecall::answer::Streamed;
+/// use rolecall::conversation::{Conversation, Message, json};
+/// use rolecall::format::registry;
+/// use rolecall::render::{Options, render};
+/// let registry = registry();
 /// let conversation = Conversation::new(vec![Message::user("Hi")]);
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let mut written = Vec::new();

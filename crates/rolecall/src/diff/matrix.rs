@@ -60,9 +60,10 @@ impl Matrix {
     ///
     /// ```
     /// use rolecall::diff::{Matrix, Telling, View};
-    /// use rolecall::{Options, Registry};
+    /// use rolecall::format::registry;
+    /// use rolecall::render::Options;
     ///
-    /// let registry = Registry::builtin();
+    /// let registry = registry();
     /// let formats: Vec<_> = ["chatml", "internlm2"].iter().filter_map(|name| registry.get(name)).collect();
     /// let matrix = Matrix::new(&formats, &Telling::all(), &Options::default());
     /// let chat = matrix.cell(View::Chat, 1, 0).expect("two formats");

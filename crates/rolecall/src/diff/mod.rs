@@ -55,9 +55,10 @@ pub struct Case {
 ///
 /// ```
 /// use rolecall::diff::{Outcome, Telling, View, compare};
-/// use rolecall::{Options, Registry};
+/// use rolecall::format::registry;
+/// use rolecall::render::Options;
 ///
-/// let registry = Registry::builtin();
+/// let registry = registry();
 /// let (a, b) = (registry.get("chatml").expect("built in"), registry.get("internlm2").expect("built in"));
 /// let comparison = compare([a, b], &Telling::all(), &[View::Chat], &Options::default());
 /// let (_, outcome) = &comparison.cases[0].findings[0];

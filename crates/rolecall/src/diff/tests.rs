@@ -1,5 +1,5 @@
 use rolecall_conversation::{Conversation, Message};
-use rolecall_format::{Format, Registry, load};
+use rolecall_format::{Format, load};
 use rolecall_render::{Options, render};
 
 use super::*;
@@ -65,7 +65,7 @@ fn every_telling_is_read_and_tells_something() {
 
 #[test]
 fn every_format_is_the_same_as_itself() {
-    for format in Registry::builtin().iter() {
+    for format in rolecall_format::builtin().iter() {
         let views = [View::Chat, View::Training];
         assert!(compare([format, format], &Telling::all(), &views, &Options::default()).is_same(), "{}", format.name);
     }

@@ -47,7 +47,8 @@ impl Written {
 /// What the format says to stop at; a tokenizer's own closing token always ends an answer.
 pub(super) fn stops(format: &Format) -> Vec<String> {
     let mut stops = format.generation.stop.clone();
-    let closing = format.controls.iter().filter(|control| control.ends_turn || control.own == Some(crate::Own::Eos));
+    let closing =
+        format.controls.iter().filter(|control| control.ends_turn || control.own == Some(crate::format::Own::Eos));
     stops.extend(closing.flat_map(|control| control.texts().map(str::to_owned)));
     stops.retain(|stop| !stop.is_empty());
     stops.sort();

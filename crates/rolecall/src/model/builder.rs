@@ -10,10 +10,11 @@ use super::ends::Ends;
 use super::templates::{Compiled, Templates};
 use super::{BosBy, Choice, Model, OpenError, Settings, Shared, Voice};
 use crate::files;
+use crate::format::{read as read_format, registry};
 use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_folder};
-use crate::template::{self, ModelTemplates, NamedTemplate};
-use crate::tokenizer_file;
-use crate::{read_format, registry};
+use crate::template;
+use crate::template::{ModelTemplates, NamedTemplate};
+use crate::tokenizer;
 
 /// Opens a model, part by part.
 ///
@@ -348,7 +349,7 @@ impl ModelBuilder {
                 };
             }
         }
-        if let Ok(file) = tokenizer_file::find_file(folder) {
+        if let Ok(file) = tokenizer::find_file(folder) {
             found.choices.push(Choice::new("tokenizer", file.display().to_string()));
             found.tokenizer = Some(folder.to_path_buf());
         }
@@ -418,7 +419,7 @@ fn find_in_template(path: &Path) -> Result<Found, OpenError> {
     let folder = folder_of(path);
     let ends = Ends::of_folder(folder, &templates)?;
     let mut choices = vec![Choice::asked("chat template", &path.display().to_string())];
-    let tokenizer = tokenizer_file::find_file(folder).ok().map(|file| {
+    let tokenizer = tokenizer::find_file(folder).ok().map(|file| {
         choices.push(Choice::new("tokenizer", format!("{}, beside the chat template", file.display())));
         folder.to_path_buf()
     });

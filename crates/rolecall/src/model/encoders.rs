@@ -9,8 +9,10 @@ use rolecall_format::Format;
 
 use super::templates::Templates;
 use crate::Error;
-use crate::template::{self, ModelTemplates};
-use crate::tokenizer_file::{self, TokenizerFile};
+use crate::template;
+use crate::template::ModelTemplates;
+use crate::tokenizer;
+use crate::tokenizer::TokenizerFile;
 
 /// Encoders that are kept: requests that all carry another template do not fill the memory.
 const KEPT: usize = 64;
@@ -98,7 +100,7 @@ impl Encoders {
 impl Loaded {
     fn load(path: &Path) -> Result<Loaded, Error> {
         let at = |error| Error::Tokenizer { path: path.to_path_buf(), error };
-        let (file, tokenizer) = tokenizer_file::load_file(path).map_err(at)?;
+        let (file, tokenizer) = tokenizer::load_file(path).map_err(at)?;
         let tokenizer: Arc<dyn Tokenizer> = Arc::from(tokenizer);
         let decoder = Arc::new(Decoder::new(Arc::clone(&tokenizer)));
         let beside = template::beside(&file).map_err(Error::File)?;

@@ -33,10 +33,11 @@ pub use error::OpenError;
 pub use prompt::{ModelPrompt, offered_tools};
 pub use settings::{BosBy, Settings};
 
+use crate::Error;
 use crate::identify::ModelWarning;
+use crate::parse::IdParser;
 use crate::template::ModelTemplates;
 use crate::tokenizer::{AddedToken, Audit, TokenizerFile};
-use crate::{Error, IdParser};
 use encoders::Encoders;
 use ends::Ends;
 use prompt::Speaker;

@@ -12,7 +12,8 @@ use rolecall_render::{ChatTemplate, Dropped, LossPolicy, Prompt, loss_spans};
 use super::encoders::Writer;
 use super::templates::Chosen;
 use super::{BosBy, Model};
-use crate::{Error, IdParser};
+use crate::Error;
+use crate::parse::IdParser;
 
 /// The prompt of a request, which knows the model that it is for.
 ///
@@ -73,7 +74,7 @@ impl ModelPrompt {
     }
 
     /// Whether its chat template left out calls, or parts of them, that it writes in another form
-    /// ([`CallForm::AsWanted`](crate::CallForm)).
+    /// ([`CallForm::AsWanted`](crate::template::CallForm)).
     pub fn wants_other_calls(&self) -> Result<bool, Error> {
         let is_call = |dropped: &Dropped| dropped.place.field.starts_with("tool_calls");
         match &self.speaker {

@@ -1,5 +1,7 @@
-use rolecall::json::{self, Layout, Object};
-use rolecall::{Json, Options};
+use rolecall::conversation::Json;
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::render::Options;
 
 /// Stands before and behind the number of a text.
 const MARK: (char, char) = ('\u{f0000}', '\u{f0001}');

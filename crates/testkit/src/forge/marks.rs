@@ -1,7 +1,8 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use rolecall::{Protected, Protection, Tokenizer};
+use rolecall::encode::{Protected, Protection};
+use rolecall::tokenizer::Tokenizer;
 
 /// What a text could spell to be taken for more than text: the control tokens of a tokenizer and of a format or template, and
 /// the words that a template looks for.

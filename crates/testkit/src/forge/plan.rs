@@ -2,9 +2,12 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use rolecall::jinja::{Constant, Test};
-use rolecall::tokenizer::{self, Tokenizer};
-use rolecall::{ChatTemplate, Encoder, FindingKind, Format, Protection, TemplateOptions, analyze_template};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::format::Format;
+use rolecall::template::jinja::{Constant, Test};
+use rolecall::template::{ChatTemplate, FindingKind, TemplateOptions, analyze_template};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
 
 use super::marks::spelled_in;
 use super::property::ROLES;
@@ -84,7 +87,7 @@ impl Plan {
     /// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
     /// the format's literal text is a token.
     fn add_formats_with_toys(&mut self) {
-        let registry = rolecall::registry();
+        let registry = rolecall::format::registry();
         for format in generate::variants(&registry) {
             let [plain, appended, marked] = Toy::family(format);
             for (name, toy) in [("toy", plain), ("toy-appended", appended), (MARKED, marked)] {
@@ -94,7 +97,7 @@ impl Plan {
     }
 
     fn add_formats(&mut self, tokenizers: &Tokenizers) {
-        let registry = rolecall::registry();
+        let registry = rolecall::format::registry();
         for format in generate::variants(&registry) {
             for (name, tokenizer) in tokenizers {
                 self.add_format(format, name, tokenizer);

@@ -1,7 +1,9 @@
 //! What must hold of a hostile conversation and its honest twin.
 
+use rolecall::encode::EncodedToken;
+use rolecall::render::Run;
 use rolecall::tokenizer::Place;
-use rolecall::{Encoded, EncodedToken, Origin, Prompt, Run};
+use rolecall::{Encoded, Origin, Prompt};
 
 use super::draft::{Draft, Side};
 use super::{Subject, Voice};

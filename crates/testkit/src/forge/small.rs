@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout, Object};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Json, object};
 use rolecall::tokenizer::{EmbeddedVocabulary, HuggingFace, TokenType, Tokenizer};
-use rolecall::{Json, object};
 
 /// The control tokens of all of them: flagged special or not, with white space taken, by words alone, by themselves.
 const TOKENS: [&str; 14] = [
@@ -304,7 +305,7 @@ fn unigram() -> Object {
     let vocabulary = vocabulary(["<unk>".to_owned()].into_iter().chain(bytes).chain(letters).chain(words));
     let pieces = vocabulary.iter().enumerate().map(|(id, piece)| {
         let score = if id < TOKENS.len() { 0.0 } else { -2.0 - piece.len() as f64 / 64.0 };
-        let score = rolecall::json::Number::from_spelling(&format!("{score:.3}")).expect("a JSON number");
+        let score = rolecall::conversation::json::Number::from_spelling(&format!("{score:.3}")).expect("a JSON number");
         Json::from(vec![Json::from(piece.as_str()), Json::Number(score)])
     });
     let pieces: Vec<Json> = pieces.collect();

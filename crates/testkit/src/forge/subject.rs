@@ -2,11 +2,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock};
 
 use fastrand::Rng;
+use rolecall::conversation::{Conversation, Json};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::format::Format;
+use rolecall::render::{Options, RuleMode, render};
+use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{NamedToken, Place};
-use rolecall::{
-    CallForm, ChatTemplate, Conversation, DateTime, Encoded, Encoder, Format, Json, Options, Prompt, Protection,
-    RuleMode, TemplateOptions, Tokenizer, render, render_template,
-};
+use rolecall::{Encoded, Prompt};
 
 use super::Marks;
 use super::draft::{Draft, Side};
@@ -91,7 +94,7 @@ impl Subject {
             }
         };
         prompt.map_err(|error| match &error {
-            rolecall::RenderError::Template { error, .. } => format!("template: {}", error.kind().code()),
+            rolecall::render::Error::Template { error, .. } => format!("template: {}", error.kind().code()),
             other => other.code().to_owned(),
         })
     }

@@ -1,8 +1,10 @@
 //! Conversations for chat templates, with a placeholder in place of each text.
 
 use fastrand::Rng;
-use rolecall::json::{self, Layout, Object};
-use rolecall::{Capability, IdForm, Json, Support, TemplateAnalysis, object};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Json, object};
+use rolecall::template::{Capability, IdForm, Support, TemplateAnalysis};
 
 use super::Marks;
 use super::attack::attack;

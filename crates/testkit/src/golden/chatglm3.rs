@@ -1,11 +1,15 @@
 use std::fs;
 use std::path::Path;
 
-use rolecall::json::{self, Layout, Object};
-use rolecall::{
-    Bos, ChatTemplate, Control, Conversation, Error, Format, Json, LossPolicy, Options, Origin, Prompt, RenderError,
-    RuleMode, Split, TemplateOptions, loss_spans, object, render, render_template,
-};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, object};
+use rolecall::encode::Split;
+use rolecall::format::{Control, Format};
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::render::{Bos, Error as RenderError, Options, RuleMode, render};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::{Error, Origin, Prompt};
 
 use super::{Context, chatglm3_reading, conversation, keys, labels, refusal, runs, text, xtuner};
 use crate::Verdict;

@@ -1,8 +1,11 @@
 //! Model output as ChatGLM3's own code reads it: parts of a header line and a text, each a reply or a call.
 
-use rolecall::json::Object;
+use rolecall::Reading;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, Message, json, object};
+use rolecall::format::{Format, codec};
+use rolecall::parse::{ParseOptions, ParsedCall};
 use rolecall::roundtrip::same_json;
-use rolecall::{Format, Json, Message, ParseOptions, ParsedCall, Reading, codec, json, object};
 
 use super::reading::{Read, is_all_there, read_every_way};
 use super::{conversation, text};

@@ -1,7 +1,7 @@
 //! Rows of the harmony format. What of them is not pending is that a template gives harmony's ids where the row says so.
 
-use rolecall::json::Object;
-use rolecall::{Json, object};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
 
 use super::parity::same_ids;
 use super::{Context, text};

@@ -6,10 +6,10 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::json::Object;
-use rolecall::{
-    ChatTemplate, Conversation, DateTime, Error, Json, Prompt, TemplateOptions, json, object, render_template,
-};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::{Error, Prompt};
 
 use super::{refusal, text};
 use crate::Verdict;

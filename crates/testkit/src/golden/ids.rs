@@ -3,11 +3,15 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout, Object};
-use rolecall::{
-    ChatTemplate, Control, ControlId, DateTime, Encoder, Json, Prompt, Protection, Run, TemplateOptions, Tokenizer,
-    render_template,
-};
+use rolecall::Prompt;
+use rolecall::conversation::Json;
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::format::{Control, ControlId};
+use rolecall::render::Run;
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
+use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
 use crate::Verdict;

@@ -1,5 +1,9 @@
-use rolecall::json::Object;
-use rolecall::{Bos, Error, Format, Json, Options, Prompt, RuleMode, Split, object, render};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, object};
+use rolecall::encode::Split;
+use rolecall::format::Format;
+use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, keys, lagent, lagent_reading, refusal, runs, text};
 use crate::Verdict;

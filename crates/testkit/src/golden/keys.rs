@@ -1,6 +1,6 @@
 //! Which keys of a vector's options an operation looks at.
 
-use rolecall::json::Object;
+use rolecall::conversation::json::Object;
 
 use crate::Verdict;
 

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use rolecall::{Control, Json, Origin, Prompt, object};
+use rolecall::conversation::{Json, object};
+use rolecall::format::Control;
+use rolecall::{Origin, Prompt};
 
 /// What a control token is called, the text, and whether it is learned.
 type Labelled = (Option<(&'static str, String)>, String, bool);

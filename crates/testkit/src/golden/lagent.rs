@@ -1,9 +1,11 @@
 //! lagent's own messages: an agent's steps of language and tools, which together are one assistant message.
 
-use rolecall::json::{Layout, Object};
-use rolecall::{
-    Bos, Conversation, Error, Json, Options, Origin, Prompt, RuleMode, Segment, Slot, Split, json, object, render,
-};
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::encode::Split;
+use rolecall::format::Slot;
+use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::{Error, Origin, Prompt, Segment};
 
 use super::{Context, refusal, runs, text};
 use crate::Verdict;

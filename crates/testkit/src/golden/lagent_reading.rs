@@ -1,8 +1,10 @@
 //! Model output as lagent's protocol reads it: the language before the first call, and that call.
 
-use rolecall::json::Object;
+use rolecall::Reading;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json, object};
+use rolecall::parse::ParsedCall;
 use rolecall::roundtrip::same_json;
-use rolecall::{Json, ParsedCall, Reading, json, object};
 
 use super::reading::{Read, is_all_there, read_every_way};
 use super::{Context, text};

@@ -1,8 +1,10 @@
-use rolecall::interop::lmdeploy::{self, Config, Template};
-use rolecall::json::{Layout, Object};
-use rolecall::{
-    Bos, Conversation, Error, Format, Json, Message, Options, Prompt, RuleMode, json, new_turn, object, render,
-};
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, Message, json, object};
+use rolecall::format::Format;
+use rolecall::interop::lmdeploy;
+use rolecall::interop::lmdeploy::{Config, Template};
+use rolecall::render::{Bos, Options, RuleMode, new_turn, render};
+use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, keys, refusal, text};
 use crate::Verdict;
@@ -146,7 +148,8 @@ fn get_prompt(row: &Object, expected: &Object, options: &Object, format: &Format
     let capability = text(options, "capability");
     let user = conversation(row, Object::new())?.messages.pop().and_then(|user| user.text()).unwrap_or_default();
     let start = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
-    let alone = capability == "completion" || (capability != "chat" && format.layout(rolecall::Slot::Infill).is_some());
+    let alone =
+        capability == "completion" || (capability != "chat" && format.layout(rolecall::format::Slot::Infill).is_some());
     let mut choices = vec![("capability".to_owned(), capability.to_owned())];
     if let Some(suffix_first) = options.get("suffix_first").and_then(Json::as_bool) {
         choices.push(("suffix_first".to_owned(), suffix_first.to_string()));
@@ -177,7 +180,7 @@ fn one_text(content: &str, start: bool, format: &Format, choices: Vec<(String, S
 }
 
 fn numbers(format: &Format) -> bool {
-    format.layout(rolecall::Slot::User).is_some_and(|layout| layout.prints(rolecall::Field::Round))
+    format.layout(rolecall::format::Slot::User).is_some_and(|layout| layout.prints(rolecall::format::Field::Round))
 }
 
 fn params(expected: &Object, name: &str, version: &str) -> Verdict {

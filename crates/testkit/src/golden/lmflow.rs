@@ -1,8 +1,9 @@
-use rolecall::json::{Layout, Object};
-use rolecall::{
-    Bos, Control, Conversation, Error, Format, Json, LossPolicy, Options, Own, Prompt, RuleMode, Slot, Turn, json,
-    loss_spans, object, render,
-};
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::{Control, Format, Own, Slot};
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::render::{Bos, Options, RuleMode, Turn, render};
+use rolecall::{Error, Prompt};
 
 use super::{Context, keys, labels, refusal, text};
 use crate::Verdict;
@@ -45,12 +46,12 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
             Verdict::Failed { expected: "every message in the prompt".into(), found: "one is not there".into() }
         }
         (Ok(_), true) => Verdict::Excused(if text(expected, "message").contains("list index") { OPEN } else { TUPLES }),
-        (Err(Error::Render(rolecall::RenderError::UnknownRole { .. })), false)
+        (Err(Error::Render(rolecall::render::Error::UnknownRole { .. })), false)
             if error.is_empty() && cuts_roles(format) =>
         {
             Verdict::Excused(IGNORED)
         }
-        (Err(Error::Render(rolecall::RenderError::UnknownRole { .. })), true) if cuts_roles(format) => {
+        (Err(Error::Render(rolecall::render::Error::UnknownRole { .. })), true) if cuts_roles(format) => {
             Verdict::Excused(IGNORED)
         }
         (Err(error), true) => Verdict::Failed { expected: "a prompt".into(), found: format!("a refusal: {error}") },
@@ -239,7 +240,7 @@ fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
         match loss_spans(&prompt, &conversation, format, policy) {
             Ok(loss) => Ok(written(&Json::Array(labels::of_prompt(&prompt, &loss, name)))),
             // The reference drops a conversation that teaches nothing.
-            Err(rolecall::RenderError::NoLoss) => Ok("[]".to_owned()),
+            Err(rolecall::render::Error::NoLoss) => Ok("[]".to_owned()),
             Err(error) => Err(error.into()),
         }
     });
@@ -261,7 +262,7 @@ fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
 /// The same preset without what training leaves out of it.
 fn format_of_chat(format: &Format) -> Format {
     let mut format = format.clone();
-    format.rules.turns = rolecall::TurnsRule::Any;
+    format.rules.turns = rolecall::format::TurnsRule::Any;
     format
 }
 

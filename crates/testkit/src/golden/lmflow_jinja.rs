@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
-use rolecall::json::Object;
-use rolecall::{ChatTemplate, Error, Json, TemplateOptions, json, object, render_template};
+use rolecall::Error;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Json, json, object};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 
 use super::{hf_jinja, refusal, text};
 use crate::Verdict;

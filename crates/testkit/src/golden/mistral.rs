@@ -1,7 +1,8 @@
 //! Rows of a maker whose own code writes prompts. What of them is not pending is that their ids decode to their text.
 
-use rolecall::json::Object;
-use rolecall::{Decoder, Json};
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
+use rolecall::encode::Decoder;
 
 use super::{Context, text, tokenizers};
 use crate::Verdict;

@@ -30,8 +30,11 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rolecall::json::Object;
-use rolecall::{Conversation, Error, Json, Registry, Tokenizer, json, object, tokenizer};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::Registry;
+use rolecall::tokenizer::Tokenizer;
+use rolecall::{Error, tokenizer};
 
 use crate::{Report, Verdict};
 
@@ -66,7 +69,7 @@ impl Context {
     /// The built-in formats, and folders.
     pub fn new(folders: Folders) -> Context {
         Context {
-            registry: rolecall::registry(),
+            registry: rolecall::format::registry(),
             folders,
             only: None,
             loaded: HashMap::new(),

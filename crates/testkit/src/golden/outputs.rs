@@ -6,12 +6,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::json::{Layout, Object};
+use rolecall::Reading;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, Tool, json, object};
+use rolecall::infer::infer;
+use rolecall::parse::{ParseOptions, ParsedCall, Reply};
 use rolecall::roundtrip::same_json;
-use rolecall::{
-    ChatTemplate, Conversation, DateTime, Json, ParseOptions, ParsedCall, Reading, Reply, TemplateOptions, Tool, infer,
-    json, object, render_template,
-};
+use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
 
 use super::reading::read_by;
 use super::text;
@@ -152,8 +153,9 @@ fn of_reading(reading: &Reading) -> Object {
 
 /// Whether a message is what a vector says: texts without the white space at their ends, calls as they are; null says nothing.
 fn means(expected: &Object, found: &Object) -> bool {
-    let strip =
-        |value: &Json| value.as_str().map(|text| text.trim_matches(rolecall::codec::is_python_space).to_owned());
+    let strip = |value: &Json| {
+        value.as_str().map(|text| text.trim_matches(rolecall::format::codec::is_python_space).to_owned())
+    };
     expected.iter().filter(|(_, wanted)| !wanted.is_null()).all(|(key, wanted)| {
         let found = found.get(key).unwrap_or(&Json::Null);
         match wanted {
@@ -170,7 +172,7 @@ fn written(json: &Json) -> String {
 #[cfg(test)]
 mod tests {
     use super::{has_the_calls, means};
-    use rolecall::{Json, json};
+    use rolecall::conversation::{Json, json};
 
     fn of(text: &str) -> Json {
         json::parse(text).unwrap()

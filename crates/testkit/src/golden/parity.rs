@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use rolecall::json::{Layout, Object};
-use rolecall::{
-    ChatTemplate, Encoder, Json, Prompt, Protection, TemplateOptions, Tokenizer, json, object, render_template,
-};
+use rolecall::Prompt;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Json, json, object};
+use rolecall::encode::{Encoder, Protection};
+use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
+use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
 use crate::Verdict;

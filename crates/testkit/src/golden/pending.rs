@@ -1,6 +1,6 @@
 //! Operations that the library does not have yet. Their rows are counted, and the pins bound the counts.
 
-use rolecall::json::Object;
+use rolecall::conversation::json::Object;
 
 use crate::Verdict;
 

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use rolecall::{Event, Format, ParseOptions, ParsedCall, Reading, Reply, Stop};
+use rolecall::format::Format;
+use rolecall::parse::{ParseOptions, ParsedCall, Reply};
+use rolecall::{Event, Reading, Stop};
 
 use crate::Verdict;
 use crate::transcript::{Transcript, characters, random_chunks, read_texts};
@@ -49,7 +51,7 @@ pub(super) fn read_by(reply: &Arc<Reply>, options: &ParseOptions, output: &str) 
 fn before_calls(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> String {
     let mut before = String::new();
     let mut is_before = true;
-    let mut parser = rolecall::OutputParser::new(reply, options.clone());
+    let mut parser = rolecall::parse::OutputParser::new(reply, options.clone());
     let mut sink = |event: Event<'_>| match event {
         Event::Content(text) if is_before => before.push_str(text),
         Event::CallStarted { .. } | Event::CodeStarted { .. } => is_before = false,

@@ -5,8 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout, Object};
-use rolecall::{Json, Tokenizer, object, tokenizer};
+use rolecall::conversation::json;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Json, object};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
 
 use super::text;
 

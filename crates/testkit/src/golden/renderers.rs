@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use rolecall::Json;
-use rolecall::json::Object;
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
 
 use super::parity::{request, same_ids};
 use super::{Context, pending, text};

@@ -1,7 +1,12 @@
 //! The runs of a prompt in the vectors' own notation: `{"special": .., "id": ..}` and `{"text": ..}`.
 
-use rolecall::json::{self, Layout};
-use rolecall::{Control, Json, Prompt, Run, Split, SplitRun, object, split_text};
+use rolecall::Prompt;
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::conversation::{Json, object};
+use rolecall::encode::{Split, SplitRun, split_text};
+use rolecall::format::Control;
+use rolecall::render::Run;
 
 /// What the tokenizer sees, by the library.
 pub(super) fn of_prompt(prompt: &Prompt) -> Json {

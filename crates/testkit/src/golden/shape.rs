@@ -1,7 +1,7 @@
 //! What a row of each operation must hold: one whose expectation is not there, or has a key that nothing compares, fails.
 
-use rolecall::Json;
-use rolecall::json::Object;
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
 
 use crate::Verdict;
 
@@ -154,8 +154,8 @@ impl Shape {
 
 #[cfg(test)]
 mod tests {
-    use rolecall::json::Object;
-    use rolecall::{Json, json};
+    use rolecall::conversation::json::Object;
+    use rolecall::conversation::{Json, json};
 
     use super::check;
 

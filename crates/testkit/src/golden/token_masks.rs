@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use rolecall::json::{Layout, Object};
-use rolecall::{EncodedToken, Encoder, Json, Prompt, Protection, json};
+use rolecall::Prompt;
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Json, json};
+use rolecall::encode::{EncodedToken, Encoder, Protection};
 
 use super::Context;
 use crate::Verdict;

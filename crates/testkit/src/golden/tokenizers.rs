@@ -5,8 +5,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rolecall::json::{self, Layout};
-use rolecall::{Json, Tokenizer, tokenizer};
+use rolecall::conversation::Json;
+use rolecall::conversation::json;
+use rolecall::conversation::json::Layout;
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
 
 use super::{Context, text};
 use crate::{Report, Verdict};

@@ -1,11 +1,13 @@
 use std::ops::Range;
 
-use rolecall::interop::xtuner::{self, Pair};
-use rolecall::json::Object;
-use rolecall::{
-    Bos, Control, Conversation, Error, Format, Json, LossPolicy, Options, Prompt, RuleMode, json, loss_spans, object,
-    render,
-};
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::{Control, Format};
+use rolecall::interop::xtuner;
+use rolecall::interop::xtuner::Pair;
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::render::{Bos, Options, RuleMode, render};
+use rolecall::{Error, Prompt};
 
 use super::{Context, conversation, labels, refusal, text};
 use crate::Verdict;
@@ -91,7 +93,7 @@ fn train(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
     let mut prompt = render(&conversation, format, &asked)?;
     let mut loss = match loss_spans(&prompt, &conversation, format, LossPolicy::Assistant) {
         Ok(spans) => spans,
-        Err(rolecall::RenderError::NoLoss) => Vec::new(),
+        Err(rolecall::render::Error::NoLoss) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
     if options.get("input_ids_with_output").and_then(Json::as_bool) == Some(false) {
@@ -125,7 +127,8 @@ fn asked_alone(
     options: &Options,
 ) -> Result<(Prompt, Vec<Range<usize>>), Error> {
     let whole = render(conversation, format, options)?;
-    let answer = whole.turns().iter().find(|turn| turn.slot == rolecall::Slot::Assistant).map(|turn| turn.start);
+    let answer =
+        whole.turns().iter().find(|turn| turn.slot == rolecall::format::Slot::Assistant).map(|turn| turn.start);
     let asked = answer.and_then(|end| whole.up_to(end)).unwrap_or(whole);
     Ok((asked, Vec::new()))
 }

@@ -1,7 +1,9 @@
 use fastrand::Rng;
-use rolecall::json::{self, Object};
-use rolecall::{Arguments, Call, Json, Message};
-use rolecall::{Event, OutputParser, ParseOptions, ParsedCall, Reading, Stop, Why};
+use rolecall::conversation::json;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Arguments, Call, Json, Message};
+use rolecall::parse::{OutputParser, ParseOptions, ParsedCall, Why};
+use rolecall::{Event, Reading, Stop};
 
 use super::limits::{limits, tokens_of};
 use super::log::{Log, Seen};
@@ -350,7 +352,7 @@ impl Reader<'_> {
             if out[out_at..].starts_with(character) {
                 reached.insert((at + character.len_utf8(), out_at + character.len_utf8()));
             }
-            if character.is_whitespace() || rolecall::codec::is_python_space(character) {
+            if character.is_whitespace() || rolecall::format::codec::is_python_space(character) {
                 reached.insert((at + character.len_utf8(), out_at));
             }
             for mark in &marks {

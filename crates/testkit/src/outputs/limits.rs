@@ -1,5 +1,7 @@
 use fastrand::Rng;
-use rolecall::{CallsInReasoning, Format, JsonPolicy, ParseOptions, Stop, TextAfterCalls, UnknownNames};
+use rolecall::Stop;
+use rolecall::format::Format;
+use rolecall::parse::{CallsInReasoning, JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
 
 use super::message::{Taste, said};
 use super::mutation::mutate;
@@ -29,7 +31,8 @@ pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
         _ => call,
     };
     let mut text = written.text();
-    let reasoning = outer.message.get("reasoning_content").and_then(rolecall::Json::as_str).unwrap_or_default();
+    let reasoning =
+        outer.message.get("reasoning_content").and_then(rolecall::conversation::Json::as_str).unwrap_or_default();
     let at = match text.find(reasoning).filter(|_| !reasoning.is_empty()) {
         Some(start) => start + border(reasoning, rng),
         None => border(&text, rng),

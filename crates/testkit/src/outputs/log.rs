@@ -1,4 +1,5 @@
-use rolecall::{Event, Malformed, Reading, Stop};
+use rolecall::parse::Malformed;
+use rolecall::{Event, Reading, Stop};
 
 /// The events of a reply, deltas merged: what two readings of the same text must have in common.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -1,6 +1,7 @@
 use fastrand::Rng;
-use rolecall::json::{Number, Object};
-use rolecall::{CallIds, Field, Format, Json, Slot, Tool, codec, object};
+use rolecall::conversation::json::{Number, Object};
+use rolecall::conversation::{Json, Tool, object};
+use rolecall::format::{CallIds, Field, Format, Slot, codec};
 
 use crate::generate;
 
@@ -56,7 +57,8 @@ impl Places {
     pub fn of(format: &Format) -> Places {
         let plain = format.layout(Slot::Assistant);
         let calling = format.layout(Slot::AssistantWithCalls).or(plain);
-        let prints = |layout: Option<&rolecall::Layout>, field| layout.is_some_and(|layout| layout.prints(field));
+        let prints =
+            |layout: Option<&rolecall::format::Layout>, field| layout.is_some_and(|layout| layout.prints(field));
         let is_there = |slot| format.layout(slot).is_some();
         let calls = match prints(calling, Field::Calls) {
             true => format.rules.max_calls.unwrap_or(4).min(4),
@@ -81,8 +83,8 @@ impl Places {
 }
 
 /// Whether a layout writes arguments as JSON.
-fn is_json(layout: &rolecall::Layout) -> bool {
-    use rolecall::{Codec, Op};
+fn is_json(layout: &rolecall::format::Layout) -> bool {
+    use rolecall::format::{Codec, Op};
     fn among(ops: &[Op]) -> bool {
         ops.iter().any(|op| match op {
             Op::Hole { codec, .. } => matches!(codec, Codec::Json { .. } | Codec::Call(_) | Codec::JsonString),
@@ -94,8 +96,8 @@ fn is_json(layout: &rolecall::Layout) -> bool {
 }
 
 /// Whether a layout writes a call as one JSON object.
-fn is_object(layout: &rolecall::Layout) -> bool {
-    use rolecall::{Codec, Op};
+fn is_object(layout: &rolecall::format::Layout) -> bool {
+    use rolecall::format::{Codec, Op};
     layout.ops().iter().any(|op| match op {
         Op::Hole { codec, .. } => matches!(codec, Codec::Call(_)),
         Op::Literal(text) => text.contains('{') && text.contains('"'),

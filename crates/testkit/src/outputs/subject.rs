@@ -1,11 +1,14 @@
 use std::sync::Arc;
 
-use rolecall::inference::{Outcome, Part};
-use rolecall::json::Object;
-use rolecall::{
-    Conversation, Format, Json, LossPolicy, Op, Options, Origin, ParseOptions, Reply, RuleMode, Slot, infer, load,
-    loss_spans, object, render, shared_calls,
-};
+use rolecall::Origin;
+use rolecall::conversation::json::Object;
+use rolecall::conversation::{Conversation, Json, object};
+use rolecall::format::{Format, Op, Slot, load, shared_calls};
+use rolecall::infer::infer;
+use rolecall::infer::{Outcome, Part};
+use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::parse::{ParseOptions, Reply};
+use rolecall::render::{Options, RuleMode, render};
 
 use super::message::{Places, Said};
 use crate::{FolderTemplates, generate};
@@ -175,7 +178,7 @@ fn parts(mark: &str) -> impl Iterator<Item = &str> {
 
 /// Every format here that has calls or reasoning, and every call layout that formats share.
 pub fn built_in() -> Vec<Subject> {
-    let registry = rolecall::registry();
+    let registry = rolecall::format::registry();
     let formats = registry.iter().map(|format| (format.name.clone(), format.clone()));
     let shared = shared_calls().filter_map(|(name, source)| Some((format!("calls/{name}"), load(source).ok()?)));
     formats.chain(shared).filter_map(|(label, format)| Subject::new(label, format)).collect()

@@ -1,6 +1,8 @@
 //! One format on a page, for people.
 
-use rolecall::{Format, answer, json};
+use rolecall::answer;
+use rolecall::conversation::json;
+use rolecall::format::Format;
 
 use super::facts::rules_of;
 use super::setting::{Setting, settings_of};

@@ -1,6 +1,8 @@
 //! What is known of a format, as JSON.
 
-use rolecall::{Format, Json, Tool, answer, object};
+use rolecall::answer;
+use rolecall::conversation::{Json, Tool, object};
+use rolecall::format::Format;
 
 use super::setting::settings_of;
 use crate::example::fill_example;

@@ -1,6 +1,6 @@
 //! All formats in columns.
 
-use rolecall::Format;
+use rolecall::format::Format;
 
 use super::setting::settings_of;
 use crate::paint::{Paint, Style};

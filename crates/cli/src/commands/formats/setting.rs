@@ -1,4 +1,4 @@
-use rolecall::Format;
+use rolecall::format::Format;
 
 /// What a caller may choose.
 pub struct Setting {

@@ -4,7 +4,10 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use rolecall::{Decoder, Event, IdParser, Json, Model, OutputParser, Stop, json};
+use rolecall::conversation::{Json, json};
+use rolecall::encode::Decoder;
+use rolecall::parse::{IdParser, OutputParser};
+use rolecall::{Event, Model, Stop};
 
 use crate::args::Parse;
 use crate::commands::decode::ids;

@@ -1,7 +1,10 @@
 //! One line of `parse --jsonl`: a request with what the model wrote.
 
-use rolecall::json::{self, Object};
-use rolecall::{Json, OutputParser, ParseOptions, Reading, Request, Stop, answer};
+use rolecall::conversation::Json;
+use rolecall::conversation::json;
+use rolecall::conversation::json::Object;
+use rolecall::parse::{OutputParser, ParseOptions};
+use rolecall::{Reading, Request, Stop, answer};
 use rolecall_conversation::{Place, Problem};
 
 use crate::batch::Line;

@@ -4,8 +4,10 @@ mod input;
 mod line;
 
 use rolecall::answer::{Chunks, Completion};
-use rolecall::json::{Layout, write_into};
-use rolecall::{Event, Json, ParseOptions, Reading, Request, answer};
+use rolecall::conversation::Json;
+use rolecall::conversation::json::{Layout, write_into};
+use rolecall::parse::ParseOptions;
+use rolecall::{Event, Reading, Request, answer};
 
 use crate::args::{ApiArg, FinishArg, Parse};
 use crate::batch::{Journal, Plan, Rows, answer_lines};
@@ -104,7 +106,7 @@ fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready
     };
     let source = files::read_text(path)?;
     let with_tools = || -> Result<Ready, Refusal> {
-        let tools = match rolecall::json::parse(&source.text).map_err(rolecall_openai::Error::from)? {
+        let tools = match rolecall::conversation::json::parse(&source.text).map_err(rolecall_openai::Error::from)? {
             Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
             other => Some(other),
         };
@@ -112,7 +114,7 @@ fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready
         let tools = request.conversation.tools.clone();
         match reader.ready(request, tail, policies) {
             // They say of what type arguments are, even where the format has no place to offer them.
-            Err(Refusal::Library(rolecall::Error::Render(rolecall::RenderError::NoPlace { .. }))) => {
+            Err(Refusal::Library(rolecall::Error::Render(rolecall::render::Error::NoPlace { .. }))) => {
                 let mut ready = reader.ready(request_of_one_word(None)?, tail, policies)?;
                 ready.options.tools = tools.unwrap_or_default();
                 Ok(ready)

@@ -1,7 +1,8 @@
 //! The analysis as JSON.
 
-use rolecall::jinja::{Constant, Spot};
-use rolecall::{BosUse, Json, Support, object};
+use rolecall::conversation::{Json, object};
+use rolecall::template::jinja::{Constant, Spot};
+use rolecall::template::{BosUse, Support};
 
 use crate::refusal::Refusal;
 
@@ -94,7 +95,9 @@ fn of_constant(constant: &Constant) -> Json {
     match constant {
         Constant::None => Json::Null,
         Constant::Bool(value) => Json::Bool(*value),
-        Constant::Number(number) => rolecall::json::parse(number).unwrap_or_else(|_| Json::from(number.as_str())),
+        Constant::Number(number) => {
+            rolecall::conversation::json::parse(number).unwrap_or_else(|_| Json::from(number.as_str()))
+        }
         Constant::Text(text) => Json::from(text.as_str()),
     }
 }

@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use rolecall::inference::{Outcome, Report, infer};
+use rolecall::format::write_reply;
+use rolecall::infer::{Outcome, Report, infer};
+use rolecall::template::ChatTemplate;
 use rolecall::template::{ModelTemplates, NamedTemplate};
-use rolecall::{ChatTemplate, write_reply};
 
 use crate::args::Template;
 use crate::diagnostic::{Diagnostic, Place, Severity};

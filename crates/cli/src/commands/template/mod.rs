@@ -6,10 +6,12 @@ mod page;
 
 use std::path::Path;
 
-use rolecall::jinja::{Spot, Use};
+use rolecall::conversation::{Json, object};
+use rolecall::template::jinja::{Spot, Use};
+use rolecall::template::{ChatTemplate, TemplateAnalysis, TemplateOptions, analyze_template};
 use rolecall::template::{ModelTemplates, NamedTemplate};
-use rolecall::tokenizer::{self, Tokenizer};
-use rolecall::{ChatTemplate, Json, TemplateAnalysis, TemplateOptions, analyze_template, object};
+use rolecall::tokenizer;
+use rolecall::tokenizer::Tokenizer;
 
 use crate::args::Template;
 use crate::exit::Exit;

@@ -1,7 +1,7 @@
 //! The analysis on a page, for people.
 
-use rolecall::jinja::{Read, Spot};
-use rolecall::{BosUse, Support, Switch};
+use rolecall::template::jinja::{Read, Spot};
+use rolecall::template::{BosUse, Support, Switch};
 
 use super::Analyzed;
 use super::{name_of_use, shown};

@@ -1,7 +1,7 @@
 //! The audit as JSON.
 
+use rolecall::conversation::{Json, object};
 use rolecall::tokenizer::{ControlFit, Finding, Fit, Level};
-use rolecall::{Json, object};
 
 use super::Audited;
 

@@ -3,8 +3,11 @@
 mod json;
 mod page;
 
+use rolecall::encode::Protected;
+use rolecall::format::{Control, Format};
+use rolecall::template::{BosUse, ChatTemplate, TemplateOptions, analyze_template};
+use rolecall::tokenizer::Tokenizer;
 use rolecall::tokenizer::{Audit, Finding, FindingKind, Level, TokenizerFile, audit};
-use rolecall::{BosUse, ChatTemplate, Control, Format, Protected, TemplateOptions, Tokenizer, analyze_template};
 
 use crate::args;
 use crate::exit::Exit;

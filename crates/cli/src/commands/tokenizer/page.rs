@@ -1,6 +1,6 @@
 //! The audit on a page, for people.
 
-use rolecall::Reason;
+use rolecall::encode::Reason;
 use rolecall::tokenizer::{AddedToken, ControlFit, Finding, Fit, Level};
 
 use super::Audited;

@@ -1,12 +1,14 @@
-//! Which kind of tokenizer file a path holds, told by its content.
+//! Tokenizers: the trait, its adapters, and which kind of file a path holds, told by its content.
 
 use std::fs::{self, File};
 use std::io::{Cursor, Read, Seek};
 use std::path::{Path, PathBuf};
 
-use rolecall_encode::tokenizer::{Beside, Error, HuggingFace, Named, SentencePiece, Tokenizer, is_tekken, is_tiktoken};
+pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
+pub use rolecall_encode::tokenizer::*;
 
-use crate::gguf::{self, Gguf, Problem};
+use crate::gguf;
+use crate::gguf::{Gguf, Problem};
 
 /// Bytes of a file that is read whole; the largest known tokenizer.json has a tenth of it.
 const MOST: u64 = 512 << 20;
