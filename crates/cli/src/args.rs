@@ -10,9 +10,11 @@ use rolecall::loss::LossPolicy;
 use rolecall::model::BosBy;
 use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, TextAfterCalls, UnknownNames};
 use rolecall::render::{Bos, RuleMode};
+use rolecall::template::jinja::LimitKind;
 use rolecall::template::{CallForm, DateTime};
 
 use crate::batch::Kind;
+use crate::flags::read_limit;
 
 /// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
 #[derive(Debug, Parser)]
@@ -262,6 +264,10 @@ pub struct Layouts {
     /// What `strftime_now` tells the template [default: the machine's clock, in UTC]
     #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
+    /// Set how much the template may use: `instructions`, `output`, `memory` and `source` in bytes, `loop` in items, `integer`
+    /// in bits; may be repeated
+    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
+    pub limits: Vec<(LimitKind, u64)>,
 }
 
 /// How output is read where there is a choice.
@@ -574,6 +580,10 @@ pub struct OwnTemplate {
     /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
     #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
+    /// Set how much the template may use: `instructions`, `output`, `memory` and `source` in bytes, `loop` in items, `integer`
+    /// in bits; may be repeated
+    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
+    pub limits: Vec<(LimitKind, u64)>,
 }
 
 /// How answers are given.

@@ -13,6 +13,7 @@ use rolecall::{Error, Request, tokenizer};
 use crate::batch::Problem;
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
+use crate::flags;
 use crate::locate::locate;
 use crate::refusal::Refusal;
 use crate::source::{Source, Spot};
@@ -215,7 +216,7 @@ impl Failure {
         match self {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
             Failure::Refused { refusal, .. } => refusal.help(),
-            Failure::Misfit { error, .. } => error.help().into_iter().collect(),
+            Failure::Misfit { error, .. } => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Failure::NameClash { .. } => {
                 vec!["give the file another name, or say `--replace` to use it in place of the other".into()]
             }
@@ -228,8 +229,8 @@ impl Failure {
             Failure::ModelFile(error) => vec![format!("{}; `--model` with a name asks the name alone", error.help())],
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],
-            Failure::NoFormatFor(unidentified) => unidentified.help(),
-            Failure::Open(_, _, help) => help.clone(),
+            Failure::NoFormatFor(unidentified) => flags::in_flags(unidentified.help(), unidentified.code()),
+            Failure::Open(_, code, help) => flags::in_flags(help.clone(), code),
             Failure::NotAFormat { path } => vec![
                 format!("`rolecall template {path}` says what it reads and takes, and what an audit should look at"),
                 format!(

@@ -20,6 +20,7 @@ use crate::batch::{Row, Rows};
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
+use crate::flags;
 use crate::output::Output;
 use crate::refusal::Refusal;
 use crate::source::Source;
@@ -80,6 +81,7 @@ impl Job {
             tool_calls: own.tool_calls.map_or(CallForm::default(), CallsArg::form),
             template_name: own.template_name.clone(),
             now: own.now.or_else(|| DateTime::from_unix(clock)),
+            limits: flags::limits(&own.limits),
             protect,
         });
         let named = own.template.as_deref().or(chat.model.as_deref());

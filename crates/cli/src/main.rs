@@ -18,6 +18,7 @@ mod exit;
 mod explain;
 mod failure;
 mod files;
+mod flags;
 mod job;
 mod locate;
 mod output;

@@ -50,6 +50,7 @@ impl Reader {
             template_name: layouts.template_name.clone(),
             tool_calls: None,
             now: layouts.now,
+            limits: layouts.limits.clone(),
         };
         Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)?, reads_ids })
     }

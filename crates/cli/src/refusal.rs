@@ -6,6 +6,7 @@ use rolecall::render::Error as RenderError;
 use rolecall::template::NoChoice;
 use rolecall::template::TemplateError;
 
+use crate::flags;
 use crate::source::Source;
 use crate::template::as_source;
 
@@ -75,7 +76,7 @@ impl Refusal {
     /// What to do about it, behind what else there is to know.
     pub fn help(&self) -> Vec<String> {
         match self {
-            Refusal::Library(error) => error.help().into_iter().collect(),
+            Refusal::Library(error) => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Refusal::NoFormat => vec![
                 "give `--format NAME` or write `\"format\": \"NAME\"` into the input; `rolecall formats` lists them"
                     .into(),
@@ -102,7 +103,13 @@ impl Refusal {
     /// `{"id"?, "error": {..}}`, in the library's shape; of a template with its name, line and column.
     pub fn to_json(&self, id: Option<&Json>) -> Json {
         if let Refusal::Library(error) = self {
-            return answer::of_error(id, error);
+            let mut answer = answer::of_error(id, error);
+            if let (Some(help), Json::Object(object)) = (self.help().pop(), &mut answer)
+                && let Some(Json::Object(inner)) = object.get_mut("error")
+            {
+                inner.insert("help", Json::from(help));
+            }
+            return answer;
         }
         let mut inner = object! { "code" => self.code(), "message" => self.to_string() };
         if let [.., help] = self.help().as_slice() {
@@ -139,13 +146,10 @@ fn help_with_template(error: &TemplateError, message: Option<usize>) -> Vec<Stri
             help.push(line);
         }
     }
-    for (token, flag) in [("bos_token", "--bos-token"), ("eos_token", "--eos-token")] {
-        if error.message().starts_with(&format!("'{token}' is undefined")) {
-            help.push(format!("no file beside the template names it: give it with `{flag} TOKEN`"));
-            return help;
-        }
-    }
-    help.push(RenderError::Template { error: error.clone(), message }.help());
+    help.push(
+        flags::against_template(error)
+            .unwrap_or_else(|| RenderError::Template { error: error.clone(), message }.help()),
+    );
     help
 }
 

@@ -130,7 +130,7 @@ impl Error {
                 "use the model's tokenizer with byte fallback, or give the unknown token another role".into()
             }
             Error::UnforeseenControl { .. } => {
-                "keep all added tokens out of text: `--protect all-added`, `Protect::AllAdded`".into()
+                "keep all added tokens out of text (`Protect::AllAdded`)".into()
             }
             Error::ForgeableControl { .. } => {
                 "list the token among the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()

@@ -52,8 +52,8 @@ impl Note {
     pub fn help(&self) -> &'static str {
         match self {
             Note::NoBos { .. } => {
-                "`--bos auto` adds it, `--bos none` says that an engine will; the reference, which encodes a template's text as \
-                 it is, has none"
+                "let the encoder add it, or leave it to an engine that does; the reference, which encodes a template's text as it \
+                 is, has none"
             }
             Note::TwoBos { .. } => "a template and a text in it both write it: take it out of one of them",
         }

@@ -38,6 +38,7 @@ pub struct Fit<'a> {
 
 /// A model for which no format can be chosen without a guess.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unresolved {
     /// No pattern fits; the formats whose patterns come nearest.
     Unknown {

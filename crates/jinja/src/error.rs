@@ -42,10 +42,14 @@ pub enum LimitKind {
     Nesting,
     /// Bytes of source.
     Source,
-    /// Items of one loop, or of one range.
+    /// Items of one loop.
     Loop,
-    /// Bits of one integer, or digits to be printed.
+    /// Items of one range, which the reference limits too.
+    Range,
+    /// Bits of one integer.
     Integer,
+    /// Digits of one integer that is read or printed, which the reference limits too.
+    Digits,
     /// The caller's deadline.
     Deadline,
 }
@@ -67,6 +71,21 @@ impl ErrorKind {
 }
 
 impl LimitKind {
+    /// The kinds that may be raised as far as time and memory reach. What nests is bound by the stack.
+    pub const RAISED: [LimitKind; 6] = [
+        LimitKind::Instructions,
+        LimitKind::Output,
+        LimitKind::Memory,
+        LimitKind::Source,
+        LimitKind::Loop,
+        LimitKind::Integer,
+    ];
+
+    /// What it is called: its code without `limit-`.
+    pub fn name(self) -> &'static str {
+        self.code().trim_start_matches("limit-")
+    }
+
     /// A stable name for programs.
     pub fn code(self) -> &'static str {
         match self {
@@ -78,7 +97,9 @@ impl LimitKind {
             LimitKind::Nesting => "limit-nesting",
             LimitKind::Source => "limit-source",
             LimitKind::Loop => "limit-loop",
+            LimitKind::Range => "limit-range",
             LimitKind::Integer => "limit-integer",
+            LimitKind::Digits => "limit-digits",
             LimitKind::Deadline => "limit-deadline",
         }
     }
@@ -242,7 +263,9 @@ impl Fault {
             LimitKind::Nesting => "nested expressions or blocks",
             LimitKind::Source => "bytes of source",
             LimitKind::Loop => "items of one loop",
-            LimitKind::Integer => "bits or digits of one integer",
+            LimitKind::Range => "items of one range",
+            LimitKind::Integer => "bits of one integer",
+            LimitKind::Digits => "digits of one integer",
             LimitKind::Deadline => return Fault::new(ErrorKind::Limit(which), "the caller's deadline has passed"),
         };
         Fault::new(ErrorKind::Limit(which), format!("more than {most} {what}"))

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use num_bigint::BigInt;
 
-use crate::error::{ErrorKind, Fault};
+use crate::error::Fault;
 use crate::parser::ast::{BinaryOp, CompareOp};
 
 /// A token and where it begins.
@@ -406,7 +406,7 @@ impl<'s> Lexer<'s> {
         let kind = match i64::from_str_radix(&digits, radix) {
             Ok(value) => Kind::Int(value),
             Err(_) if digits.len() > crate::limits::INTEGER_DIGITS => {
-                return Err((Fault::new(ErrorKind::Limit(crate::LimitKind::Integer), "more than 4300 digits"), start));
+                return Err((Fault::limit(crate::LimitKind::Digits, crate::limits::INTEGER_DIGITS), start));
             }
             Err(_) => match BigInt::parse_bytes(digits.as_bytes(), radix) {
                 Some(value) => Kind::BigInt(Box::new(value)),

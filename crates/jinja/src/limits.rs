@@ -36,6 +36,44 @@ pub struct Limits {
     pub integer_bits: u64,
 }
 
+impl Limits {
+    /// The limit of a kind that may be raised ([`LimitKind::RAISED`]); none for the others.
+    ///
+    /// ```
+    /// use rolecall_jinja::{LimitKind, Limits};
+    /// let mut limits = Limits::default();
+    /// assert!(limits.set(LimitKind::Loop, 2_000_000));
+    /// assert_eq!((limits.loop_length, limits.get(LimitKind::Loop)), (2_000_000, Some(2_000_000)));
+    /// assert!(!limits.set(LimitKind::Recursion, 2_000_000));
+    /// ```
+    pub fn get(&self, kind: LimitKind) -> Option<u64> {
+        Some(match kind {
+            LimitKind::Instructions => self.instructions,
+            LimitKind::Output => self.output_bytes as u64,
+            LimitKind::Memory => self.live_bytes as u64,
+            LimitKind::Source => self.source_bytes as u64,
+            LimitKind::Loop => self.loop_length as u64,
+            LimitKind::Integer => self.integer_bits,
+            _ => return None,
+        })
+    }
+
+    /// Sets the limit of a kind that may be raised, higher or lower. False for another kind.
+    pub fn set(&mut self, kind: LimitKind, most: u64) -> bool {
+        let count = usize::try_from(most).unwrap_or(usize::MAX);
+        match kind {
+            LimitKind::Instructions => self.instructions = most,
+            LimitKind::Output => self.output_bytes = count,
+            LimitKind::Memory => self.live_bytes = count,
+            LimitKind::Source => self.source_bytes = count,
+            LimitKind::Loop => self.loop_length = count,
+            LimitKind::Integer => self.integer_bits = most,
+            _ => return false,
+        }
+        true
+    }
+}
+
 impl Default for Limits {
     fn default() -> Limits {
         Limits {

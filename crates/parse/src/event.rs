@@ -3,6 +3,7 @@ use std::ops::Range;
 
 /// What the parser saw, in order. Deltas join to the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Event<'t> {
     /// More of the answer.
     Content(&'t str),

@@ -183,11 +183,14 @@ impl Error {
 }
 
 fn template_help(kind: rolecall_jinja::ErrorKind) -> &'static str {
-    use rolecall_jinja::ErrorKind;
+    use rolecall_jinja::{ErrorKind, LimitKind};
     match kind {
         ErrorKind::Rejected => "the template itself refuses this conversation: change what it names",
         ErrorKind::Syntax => "the template is not valid Jinja: look at the place it names",
-        ErrorKind::Limit(_) => "raise the limit only for a template that you trust",
+        ErrorKind::Limit(kind) if LimitKind::RAISED.contains(&kind) => {
+            "raise the limit only for a template that you trust"
+        }
+        ErrorKind::Limit(_) => "this limit stands: correct the template, or the input that it repeats",
         ErrorKind::Security => "templates may not do this: look at the place it names",
         _ => "give the template the fields that it reads there, or correct the template",
     }

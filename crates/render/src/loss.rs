@@ -9,6 +9,7 @@ use crate::{Error, Origin, Prompt, Turn};
 
 /// Whose text is learned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum LossPolicy {
     /// Every assistant message.
     #[default]

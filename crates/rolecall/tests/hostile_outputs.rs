@@ -412,6 +412,7 @@ impl Sum {
             Event::Malformed(malformed) => {
                 assert!(format!("{malformed:?}").len() < 1 << 12, "a report is no place for an output")
             }
+            _ => panic!("an event that this sum does not know: {event:?}"),
         }
     }
 }

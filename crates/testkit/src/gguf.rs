@@ -38,7 +38,7 @@ pub fn read_gguf(bytes: &[u8]) -> Result<Gguf<Cursor<&[u8]>>, Error> {
 pub fn flaw_of(error: Error) -> Flaw {
     match error {
         Error::Damaged(flaw) => flaw,
-        Error::Unreadable(error) => panic!("{error}"),
+        error => panic!("{error}"),
     }
 }
 

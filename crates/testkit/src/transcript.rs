@@ -78,6 +78,7 @@ fn fact(event: &Event<'_>) -> String {
             format!("malformed\t{}..{}\t{}: {}", span.start, span.end, malformed.why.code(), malformed.why)
         }
         Event::Content(_) | Event::Reasoning(_) | Event::Arguments { .. } | Event::Code { .. } => String::new(),
+        _ => panic!("an event that this transcript does not know: {event:?}"),
     }
 }
 

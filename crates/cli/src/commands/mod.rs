@@ -25,6 +25,7 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::exit::Exit;
 use crate::failure::{Failure, place_in_input};
 use crate::files;
+use crate::flags;
 use crate::output::Output;
 use crate::refusal::AS_WANTED;
 use crate::source::Source;
@@ -88,7 +89,7 @@ fn warn_of_ends(notes: &[Note], output: &Output) {
             code: note.code(),
             message: note.to_string(),
             place: crate::diagnostic::Place::Named("the prompt's first token".into()),
-            help: vec![note.help().into()],
+            help: flags::in_flags(vec![note.help().into()], note.code()),
         });
     }
 }

@@ -87,7 +87,7 @@ fn range<'a>(args: Args<'_, 'a>) -> Res<Value<'a>> {
     let distance = if step > 0 { i128::from(stop) - i128::from(start) } else { i128::from(start) - i128::from(stop) };
     let len = if distance <= 0 { 0 } else { (distance as u128).div_ceil(u128::from(step.unsigned_abs())) };
     if len > MAX_RANGE as u128 {
-        return Err(Fault::limit(LimitKind::Loop, MAX_RANGE));
+        return Err(Fault::limit(LimitKind::Range, MAX_RANGE));
     }
     Ok(Value::Range(Rc::new(Range { start, stop, step, len: len as usize })))
 }

@@ -68,7 +68,7 @@ pub(crate) fn parse_int<'a>(text: &str, base: u32) -> Res<Option<Value<'a>>> {
         return Ok(None);
     }
     if digits.len() > INTEGER_DIGITS * 4 {
-        return Err(Fault::limit(LimitKind::Integer, INTEGER_DIGITS));
+        return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
     }
     Ok(BigInt::parse_bytes(digits.as_bytes(), base).map(|value| of_big(if is_negative { -value } else { value })))
 }
@@ -107,7 +107,7 @@ fn int<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         value if is_number(value) => operate::positive(value),
         Value::Str(text) => {
             if text.plain().len() > MOST_BYTES {
-                return Err(Fault::limit(LimitKind::Integer, INTEGER_DIGITS));
+                return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
             }
             let length = text.plain().len();
             world.work(length * (8 + length / 32))?;

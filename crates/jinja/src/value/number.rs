@@ -26,7 +26,7 @@ pub(crate) fn parse_json<'a>(spelling: &str) -> Res<Value<'a>> {
 /// An integer of any size in decimal digits.
 pub(crate) fn parse_digits<'a>(digits: &str) -> Res<Value<'a>> {
     if digits.len() > INTEGER_DIGITS {
-        return Err(Fault::limit(LimitKind::Integer, INTEGER_DIGITS));
+        return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
     }
     match digits.parse::<BigInt>() {
         Ok(value) => Ok(of_big(value)),
@@ -46,7 +46,7 @@ pub(crate) fn of_big<'a>(value: BigInt) -> Value<'a> {
 pub(crate) fn big_digits(value: &BigInt) -> Res<String> {
     // 3.33 bits a digit.
     if value.bits() > INTEGER_DIGITS as u64 * 3322 / 1000 + 4 {
-        return Err(Fault::limit(LimitKind::Integer, INTEGER_DIGITS));
+        return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
     }
     Ok(value.to_string())
 }

@@ -121,6 +121,10 @@ impl Chunks {
                 chunks.push(self.chunk(Object::new(), reason.into()));
                 return chunks;
             }
+            _ => {
+                debug_assert!(false, "{event:?}");
+                return chunks;
+            }
         };
         chunks.push(self.chunk(delta, Json::Null));
         chunks

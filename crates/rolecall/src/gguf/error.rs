@@ -2,6 +2,7 @@ use std::{fmt, io};
 
 /// Why the metadata of a GGUF file cannot be used.
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
     Unreadable(io::Error),

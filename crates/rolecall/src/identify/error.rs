@@ -10,6 +10,7 @@ use crate::gguf::{Flaw, Problem};
 
 /// A model for which no format can be chosen without a guess.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Unidentified {
     /// Nothing says which format it needs.
     Unknown {
@@ -58,16 +59,13 @@ impl Unidentified {
                     help.push(format!("formats of models with a similar name: {}", names.join(", ")));
                 }
                 help.push(match candidates.is_empty() {
-                    true => "choose one by name with `--format`; `rolecall formats` lists them".into(),
-                    false => "if you know that one of them fits, choose it by name with `--format`".into(),
+                    true => "choose a format by its name".into(),
+                    false => "if you know that one of them fits, choose it by its name".into(),
                 });
             }
             Unidentified::Ambiguous { candidates, .. } => {
                 help.extend(candidates.iter().map(Candidate::to_string));
-                help.push(
-                    "choose one by name with `--format`, or say more in the format files (`models`, `[identity]`)"
-                        .into(),
-                );
+                help.push("choose one by its name, or say more in the format files (`models`, `[identity]`)".into());
             }
         }
         help
@@ -109,6 +107,7 @@ pub(super) fn unknown(model: &Clues, recognised: &Recognised<'_>, registry: &Reg
 
 /// What is wrong with a file of a model's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Damage {
     /// It is not JSON.
     NotJson(ParseError),

@@ -7,6 +7,7 @@ const SHOWN: usize = 48;
 
 /// Why a model needs a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Evidence {
     /// These texts stand in its chat template.
     Template(Vec<String>),

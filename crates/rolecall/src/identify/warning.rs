@@ -9,6 +9,7 @@ use super::{Clues, Evidence};
 
 /// What to know before the format of a model is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ModelWarning {
     /// It is a base model.
     BaseModel {

@@ -389,11 +389,10 @@ impl ModelBuilder {
 
     /// What is wrong with the template that all requests take is said at once.
     fn check(&self, templates: &Arc<Templates>, path: &Path, compiled: &Compiled) -> Result<(), OpenError> {
-        let name = self.settings.template_name.as_deref();
-        if name.is_none() && templates.model.templates.len() != 1 {
+        if self.settings.template_name.is_none() && templates.model.templates.len() != 1 {
             return Ok(());
         }
-        match templates.choose(name, false, compiled) {
+        match templates.choose(&self.settings, false, compiled) {
             Ok(_) => Ok(()),
             Err(crate::Error::NoTemplate(why)) => Err(OpenError::NoTemplate { path: path.to_path_buf(), why }),
             Err(error) => Err(OpenError::Template(Box::new(error))),

@@ -121,6 +121,7 @@ impl fmt::Display for Choice {
 
 /// What a prompt is for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Purpose {
     /// The model answers it.
     #[default]
@@ -273,8 +274,7 @@ impl Model {
             return Ok(None);
         };
         // Where no template is the usual one, or its layouts cannot be inferred, the files say what there is.
-        let name = self.settings.template_name.as_deref();
-        let Ok(chosen) = templates.choose(name, false, &self.shared.compiled) else { return Ok(None) };
+        let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Ok(None) };
         let Ok(layouts) = self.shared.replies.layouts(&chosen.template) else { return Ok(None) };
         let last = layouts.layout(Slot::Assistant).and_then(|layout| layout.ops().last());
         let Some(Op::Literal(end)) = last else { return Ok(None) };
@@ -392,7 +392,7 @@ impl Model {
                 return Err(Error::NoLoss);
             }
             let has_tools = request.conversation.tools.is_some();
-            let chosen = templates.choose(settings.template_name.as_deref(), has_tools, &shared.compiled)?;
+            let chosen = templates.choose(settings, has_tools, &shared.compiled)?;
             return Ok(Speaker::Template(chosen));
         }
         // A name only: a request must not choose files to be read.

@@ -5,7 +5,7 @@ use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Json, Place, Problem};
 use rolecall_encode::{AddSpecial, Protect};
 use rolecall_openai::Request;
-use rolecall_render::{Bos, CallForm, DateTime, Options, RuleMode};
+use rolecall_render::{Bos, CallForm, DateTime, Limits, Options, RuleMode};
 
 use crate::Error;
 
@@ -26,6 +26,8 @@ pub struct Settings {
     pub template_name: Option<String>,
     /// What `strftime_now` tells a chat template; without it, the machine's time in UTC.
     pub now: Option<DateTime>,
+    /// How much a chat template may use; no request changes it.
+    pub limits: Limits,
     /// Which of the tokenizer's tokens text never becomes; no request changes it.
     pub protect: Protect,
 }

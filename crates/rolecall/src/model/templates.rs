@@ -8,7 +8,9 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::Protection;
 use rolecall_openai::Request;
-use rolecall_render::{CallForm, ChatTemplate, Prompt, TemplateOptions, left_out, render_template, without_media};
+use rolecall_render::{
+    CallForm, ChatTemplate, Limits, Prompt, TemplateOptions, left_out, render_template, without_media,
+};
 
 use super::Settings;
 use super::settings::{text_of, wrong_type};
@@ -22,17 +24,17 @@ const KEPT: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Compiled(RwLock<HashMap<Content, Outcome>>);
 
-/// A template's text, and the special tokens that it may name.
-type Content = (String, Vec<(String, String)>);
+/// A template's text, the special tokens that it may name, and how large it may be.
+type Content = (String, Vec<(String, String)>, usize, usize);
 type Outcome = Result<Arc<ChatTemplate>, rolecall_render::Error>;
 
 impl Compiled {
-    fn compile(&self, source: &str, tokens: &[(String, String)]) -> Outcome {
-        let content = (source.to_owned(), tokens.to_owned());
+    fn compile(&self, source: &str, tokens: &[(String, String)], limits: &Limits) -> Outcome {
+        let content = (source.to_owned(), tokens.to_owned(), limits.source_bytes, limits.nesting);
         if let Some(known) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&content) {
             return known.clone();
         }
-        let outcome = ChatTemplate::compile(source, tokens.to_owned()).map(Arc::new);
+        let outcome = ChatTemplate::compile_within(source, tokens.to_owned(), limits).map(Arc::new);
         let mut kept = self.0.write().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT {
             kept.clear();
@@ -80,11 +82,17 @@ impl Templates {
         Ok(Some(Templates { is_carried: true, ..Templates::new(model) }))
     }
 
-    /// The template of a name, or the one for a conversation with tools or without.
-    pub fn choose(self: &Arc<Self>, name: Option<&str>, has_tools: bool, compiled: &Compiled) -> Result<Chosen, Error> {
-        let named = self.model.choose(name, has_tools).map_err(Error::NoTemplate)?;
+    /// The template of the name that the settings have, or the one for a conversation with tools or without.
+    pub fn choose(
+        self: &Arc<Self>,
+        settings: &Settings,
+        has_tools: bool,
+        compiled: &Compiled,
+    ) -> Result<Chosen, Error> {
+        let named = self.model.choose(settings.template_name.as_deref(), has_tools).map_err(Error::NoTemplate)?;
         let at = self.model.templates.iter().position(|template| std::ptr::eq(template, named)).unwrap_or_default();
-        let template = compiled.compile(&named.source, &self.model.tokens).map_err(|error| refused(named, error))?;
+        let template = compiled.compile(&named.source, &self.model.tokens, &settings.limits);
+        let template = template.map_err(|error| refused(named, error))?;
         Ok(Chosen { templates: Arc::clone(self), named: at, template })
     }
 
@@ -141,10 +149,10 @@ impl Chosen {
         let kwargs: Object = settings.options.iter().map(|(name, text)| (name.clone(), value(text))).collect();
         let options = TemplateOptions {
             now: settings.time(),
+            limits: settings.limits.clone(),
             kwargs,
             calls: settings.tool_calls,
             bos: settings.bos.bos(),
-            ..TemplateOptions::default()
         };
         render_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
     }

@@ -36,6 +36,7 @@ impl Log {
             Event::Code { index, text } => Seen::Code { index, text: text.to_owned() },
             Event::Stop(stop) => Seen::Stop(stop),
             Event::Malformed(ref malformed) => Seen::Malformed(malformed.clone()),
+            _ => panic!("an event that this log does not know: {event:?}"),
         };
         match (self.seen.last_mut(), new) {
             (
