@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use rolecall::Stop;
+use rolecall::dataset::Shape;
 use rolecall::encode::Protect;
 use rolecall::loss::LossPolicy;
 use rolecall::model::BosBy;
@@ -501,9 +502,13 @@ pub struct Completions {
 /// A conversation and how it is rendered.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Chat {
-    /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input
+    /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input. With
+    /// --jsonl also several files, and patterns such as `data/*.jsonl`. What gzip or zstd has packed is unpacked
     #[arg(value_name = "FILE")]
-    pub input: Option<PathBuf>,
+    pub inputs: Vec<PathBuf>,
+    /// How the data is written, where its keys do not tell it
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    pub shape: Option<ShapeArg>,
     /// The model: its folder, a GGUF file, or its name. Format or chat template, tokenizer, stop tokens and sampling defaults are
     /// the model's own where no other flag says otherwise
     #[arg(short, long, value_name = "DIR|FILE|NAME")]
@@ -595,6 +600,9 @@ pub struct Batch {
     /// Read one JSON object a line and answer each with one, in order; errors are lines too
     #[arg(long)]
     pub jsonl: bool,
+    /// Write the lines that are refused into this file too, as they came
+    #[arg(long, value_name = "FILE", requires = "jsonl")]
+    pub errors: Option<PathBuf>,
     /// How many threads answer the lines [default: one a core]
     #[arg(long, value_name = "N", requires = "jsonl")]
     pub threads: Option<NonZeroUsize>,
@@ -620,7 +628,7 @@ pub struct BatchFile {
     #[arg(long, requires = "output")]
     pub with_text: bool,
     /// Go on with a run that was interrupted, if there was one
-    #[arg(long, requires = "output", conflicts_with = "force")]
+    #[arg(long, requires = "output", conflicts_with_all = ["force", "errors"])]
     pub resume: bool,
     /// Replace the file, and what an interrupted run has left
     #[arg(long, requires = "output")]
@@ -628,6 +636,35 @@ pub struct BatchFile {
     /// How often is written down how far the run is, in milliseconds; tests make it often
     #[arg(long, hide = true, default_value_t = 2000)]
     pub journal_ms: u64,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ShapeArg {
+    /// OpenAI's `messages`, as in its API and its files for fine-tuning
+    Openai,
+    /// `conversations` of `from` and `value`
+    Sharegpt,
+    /// `instruction`, `input` and `output`
+    Alpaca,
+    /// `prompt` and `completion`
+    Completion,
+    /// `chosen` and `rejected`: both are answered, the better one first
+    Preference,
+    /// LMFlow's `instances`
+    Instances,
+}
+
+impl ShapeArg {
+    pub fn shape(self) -> Shape {
+        match self {
+            ShapeArg::Openai => Shape::OpenAi,
+            ShapeArg::Sharegpt => Shape::ShareGpt,
+            ShapeArg::Alpaca => Shape::Alpaca,
+            ShapeArg::Completion => Shape::Completion,
+            ShapeArg::Preference => Shape::Preference,
+            ShapeArg::Instances => Shape::Instances,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -4,6 +4,7 @@ use std::io;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, Place as Field, json, object};
+use rolecall::dataset;
 use rolecall::format::LoadError;
 use rolecall::grammar::Error as GrammarError;
 use rolecall::identify::{FileError, Unidentified};
@@ -38,6 +39,8 @@ pub enum Failure {
     NameClash { path: String, name: String, other: String, first: Option<String> },
     /// The command line names a format that is not there.
     UnknownFormat { name: String, near: Option<String> },
+    /// The command line names so many files where one is read.
+    SeveralFiles(usize),
     /// The file is no tokenizer.
     Tokenizer { path: String, error: tokenizer::Error },
     /// A file in a model's folder is damaged.
@@ -72,6 +75,7 @@ impl Failure {
             Failure::UnknownFormat { .. }
             | Failure::UnknownKind { .. }
             | Failure::NotAFormat { .. }
+            | Failure::SeveralFiles(_)
             | Failure::NoTemplate { .. }
             | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
@@ -104,7 +108,7 @@ impl Failure {
             }
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
             Failure::NoTemplate { path, .. } | Failure::NotAFormat { path } => Place::Named(path.clone()),
-            Failure::UnknownFormat { .. } => Place::Named("command line".into()),
+            Failure::UnknownFormat { .. } | Failure::SeveralFiles(_) => Place::Named("command line".into()),
             Failure::UnknownKind { .. } => Place::Named("command line, --output".into()),
             Failure::Output { path, .. } => Place::Named(path.clone()),
             Failure::LostLines { input, behind } => Place::Named(format!("{input}, behind line {behind}")),
@@ -165,6 +169,7 @@ impl Failure {
             Failure::Output { problem, .. } => problem.code(),
             Failure::LostLines { .. } => "lost_lines",
             Failure::UnknownKind { .. } => "unknown_kind",
+            Failure::SeveralFiles(_) => "several_files",
         }
     }
 
@@ -207,6 +212,7 @@ impl Failure {
             Failure::NotAFormat { .. } => "a chat template is no format file".into(),
             Failure::NoGrammar(error) => error.to_string(),
             Failure::Output { problem, .. } => problem.to_string(),
+            Failure::SeveralFiles(count) => format!("expected one file, found {count}"),
             Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
             Failure::LostLines { .. } => "a line was not answered: rolecall has a mistake".into(),
         }
@@ -239,6 +245,7 @@ impl Failure {
             ],
             Failure::NoGrammar(error) => vec![error.help()],
             Failure::Output { problem, .. } => vec![problem.help().into()],
+            Failure::SeveralFiles(_) => vec!["`--jsonl` reads several, a conversation a line".into()],
             Failure::UnknownKind { .. } => {
                 vec!["name it .jsonl, .arrow or .parquet, or say `--to jsonl`, `--to arrow` or `--to parquet`".into()]
             }
@@ -294,7 +301,8 @@ pub fn count_of_mistakes(error: &LoadError) -> String {
 
 /// Where something of a conversation stands, as exactly as its text allows.
 pub fn place_in_input<'a>(source: &'a Source, field: &Field) -> Place<'a> {
-    match locate(&source.text, field) {
+    let original = dataset::place_in(&source.text, field);
+    match locate(&source.text, original.as_ref().unwrap_or(field)) {
         Some(span) => Place::Span(source, span),
         None => Place::Named(source.name.clone()),
     }
@@ -312,6 +320,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
         Refusal::NotUtf8(_)
         | Refusal::TooLong { .. }
         | Refusal::TooLongForTokens { .. }
+        | Refusal::SeveralConversations(_)
         | Refusal::TooManyReplies { .. } => return Place::Named(source.name.clone()),
         Refusal::Template { source, error, .. } => {
             let offset = error.place().offset;

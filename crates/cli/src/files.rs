@@ -1,7 +1,7 @@
 //! Reads what the command line names: texts, formats, tokenizers, chat templates. No other module opens a file.
 
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -17,6 +17,7 @@ use crate::args::MoreFormats;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::failure::{Failure, count_of_mistakes};
 use crate::output::Output;
+use crate::packed;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
@@ -35,11 +36,9 @@ pub fn unreadable_file(path: &Path, error: &io::Error) -> Failure {
 pub fn read_text(path: &Path) -> Result<Source, Failure> {
     let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
     let mut bytes = Vec::new();
-    let read = match is_stdin(path) {
-        true => io::stdin().lock().read_to_end(&mut bytes).map(|_| ()),
-        false => fs::read(path).map(|read| bytes = read),
-    };
-    read.map_err(|error| Failure::Unreadable { path: name.clone(), why: said(&error) })?;
+    open(path)
+        .and_then(|mut file| file.read_to_end(&mut bytes))
+        .map_err(|error| Failure::Unreadable { path: name.clone(), why: said(&error) })?;
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source { name, text: without_mark(text) }),
         Err(error) => {
@@ -49,31 +48,54 @@ pub fn read_text(path: &Path) -> Result<Source, Failure> {
     }
 }
 
-/// Opens a file to be read line by line; standard input where none is named.
-pub fn open(path: Option<&Path>) -> Result<Box<dyn Read + Send>, Failure> {
-    match path {
-        Some(path) if !is_stdin(path) => {
-            // A folder can be opened on some systems, and then not be read.
-            let file = fs::File::open(path).and_then(|file| match file.metadata()?.is_dir() {
-                true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
-                false => Ok(file),
-            });
-            match file {
-                Ok(file) => Ok(Box::new(file)),
-                Err(error) => Err(Failure::Unreadable { path: path.display().to_string(), why: said(&error) }),
-            }
+/// Opens a file, or standard input, to be read as it comes. What gzip or zstd has packed is unpacked.
+pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
+    if is_stdin(path) {
+        if io::stdin().is_terminal() {
+            // Whoever has forgotten the file would wait for an answer.
+            let end = if cfg!(windows) { "Ctrl-Z and Enter end" } else { "Ctrl-D ends" };
+            let _ = writeln!(io::stderr().lock(), "waiting for input from the terminal ({end} it)");
         }
-        _ => Ok(Box::new(io::stdin())),
+        return packed::unpack(Box::new(io::stdin()));
+    }
+    // A folder can be opened on some systems, and then not be read.
+    let file = fs::File::open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
+        false => packed::unpack(Box::new(file)),
     }
 }
 
-/// The bytes of a file, or of the one that standard input is; none where that has no end yet.
-pub fn size(path: Option<&Path>) -> Option<u64> {
-    let metadata = match path {
-        Some(path) => fs::metadata(path).ok()?,
-        None => stdin_metadata()?,
+/// The files that the command line names; a pattern stands for all that it fits, in order.
+pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut files = Vec::new();
+    for path in paths {
+        let text = path.to_str().filter(|text| text.contains(['*', '?', '[']) && !path.exists());
+        let Some(pattern) = text else {
+            files.push(path.clone());
+            continue;
+        };
+        let unreadable = |why: String| Failure::Unreadable { path: pattern.to_owned(), why };
+        let found = glob::glob(pattern).map_err(|error| unreadable(format!("it is no pattern: {}", error.msg)))?;
+        let before = files.len();
+        for file in found {
+            files.push(file.map_err(|error| unreadable(said(error.error())))?);
+        }
+        if files.len() == before {
+            return Err(unreadable("no file fits the pattern".into()));
+        }
+    }
+    Ok(files)
+}
+
+/// The bytes of files, or of the one that standard input is; none where that has no end yet, or is packed.
+pub fn size(paths: &[PathBuf]) -> Option<u64> {
+    let size = |path: &PathBuf| {
+        let metadata = if is_stdin(path) { stdin_metadata()? } else { fs::metadata(path).ok()? };
+        let is_packed = path.extension().is_some_and(|extension| extension == "gz" || extension == "zst");
+        (metadata.is_file() && !is_packed).then_some(metadata.len())
     };
-    metadata.is_file().then_some(metadata.len())
+    paths.iter().map(size).sum()
 }
 
 #[cfg(unix)]

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rolecall::answer::{Answer, Streamed};
+use rolecall::dataset::{self, Sample, Shape, Side};
 use rolecall::encode::{EncodedToken, Note, Protect};
 use rolecall::format::Format;
 use rolecall::loss::{self, LossPolicy};
@@ -15,19 +17,24 @@ use rolecall::tokenizer::AddedToken;
 use rolecall::{Encoded, Error, Model, Request, answer};
 use rolecall_conversation::{Conversation, Role};
 
-use crate::args::{BosArg, CallsArg, Chat, LossArg, OwnTemplate};
-use crate::batch::{Row, Rows};
+use crate::args::{BosArg, CallsArg, Chat, LossArg, OwnTemplate, ShapeArg};
+use crate::batch::{Line, Row, Rows};
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
 use crate::flags;
 use crate::output::Output;
 use crate::refusal::Refusal;
+use crate::shapes::SeenShapes;
 use crate::source::Source;
 
 /// A model, and what a run does with each of its requests.
 pub struct Job {
     pub model: Model,
+    /// How the data is written, where the command line says it.
+    shape: Option<Shape>,
+    /// The shapes that were read.
+    seen: Arc<SeenShapes>,
     generation: Option<bool>,
     continue_final_message: bool,
     purpose: Purpose,
@@ -91,6 +98,8 @@ impl Job {
         nameless.title = "its own chat template".into();
         Ok(Job {
             model,
+            shape: chat.shape.map(ShapeArg::shape),
+            seen: Arc::default(),
             generation: match (chat.generation_prompt, chat.no_generation_prompt) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),
@@ -120,9 +129,30 @@ impl Job {
         }
     }
 
+    /// The shapes that requests were read in, as far as they were read.
+    pub fn seen(&self) -> Arc<SeenShapes> {
+        Arc::clone(&self.seen)
+    }
+
     /// Reads a request, and renders it: what it says of itself wins over the command line, but for the switches of its end.
     pub fn prompt(&self, text: &str) -> Result<ModelPrompt, Refusal> {
-        self.prompt_of(Request::from_text(text)?)
+        let mut samples = self.read(text)?;
+        match (samples.pop(), samples.len()) {
+            (Some(only), 0) => self.prompt_of(only.request),
+            (more, behind) => Err(Refusal::SeveralConversations(behind + usize::from(more.is_some()))),
+        }
+    }
+
+    /// The same for a text that may hold several: the answers of a preference pair, or instances.
+    pub fn prompts(&self, text: &str) -> Result<Vec<(Option<Side>, ModelPrompt)>, Refusal> {
+        let samples = self.read(text)?.into_iter();
+        samples.map(|sample| Ok((sample.side, self.prompt_of(sample.request)?))).collect()
+    }
+
+    fn read(&self, text: &str) -> Result<Vec<Sample>, Refusal> {
+        let (shape, samples) = dataset::read(text, self.shape)?;
+        self.seen.add(shape);
+        Ok(samples)
     }
 
     /// The same for a request that is read.
@@ -153,28 +183,24 @@ impl Job {
         Ok(self.loss.map(|policy| prompt.loss(policy)).transpose()?)
     }
 
-    /// Adds the answer to a batch, with the loss where it is asked for.
-    pub fn add_to(
-        &self,
-        rows: &mut Rows,
-        number: u64,
-        prompt: &ModelPrompt,
-        encoded: Option<&Encoded>,
-    ) -> Result<(), Refusal> {
-        let loss = self.loss_of(prompt)?;
-        let request = prompt.request();
-        match (&mut *rows, encoded) {
-            (Rows::Lines(text), _) => {
-                answer::write(text, &Answer { id: request.id.as_ref(), prompt, encoded, loss: loss.as_deref() });
-                Ok(())
-            }
-            (Rows::Columns { .. }, Some(encoded)) => {
-                let mask = loss.map(|loss| loss::mask(encoded, &loss).collect()).unwrap_or_default();
-                rows.push(&Row { number, request, prompt, encoded, mask })
-            }
-            // Only ids are written to columns.
-            (Rows::Columns { .. }, None) => Ok(()),
+    /// Adds the answers to a line of a batch, with ids and the loss where they are asked for: all of them, or none. Says how many
+    /// tokens they have.
+    pub fn answer(&self, line: Line<'_>, encoding: Option<Encoding>, rows: &mut Rows) -> Result<u64, Refusal> {
+        let mut answers = Vec::new();
+        for (side, prompt) in self.prompts(line.text)? {
+            let encoded = encoding.map(|encoding| encoding.of(&prompt)).transpose()?;
+            let loss = self.loss_of(&prompt)?;
+            answers.push((side, prompt, encoded, loss));
         }
+        let mut tokens = 0;
+        for (at, (side, prompt, encoded, loss)) in answers.into_iter().enumerate() {
+            if at > 0 {
+                rows.next_of_line();
+            }
+            tokens += encoded.as_ref().map_or(0, |encoded| encoded.tokens.len() as u64);
+            add_to(rows, line.number, side, &prompt, encoded.as_ref(), loss)?;
+        }
+        Ok(tokens)
     }
 
     /// Writes the answer as a line of JSON, with the loss where it is asked for.
@@ -203,6 +229,31 @@ impl Job {
     pub fn made_of(&self) -> String {
         let templates = self.model.templates();
         templates.map_or(String::new(), |model| format!("{:?}", (&model.templates, &model.tokens)))
+    }
+}
+
+/// Adds one answer to a batch.
+fn add_to(
+    rows: &mut Rows,
+    number: u64,
+    side: Option<Side>,
+    prompt: &ModelPrompt,
+    encoded: Option<&Encoded>,
+    loss: Option<Vec<Range<usize>>>,
+) -> Result<(), Refusal> {
+    let request = prompt.request();
+    match (&mut *rows, encoded) {
+        (Rows::Lines(text), _) => {
+            let answer = Answer { id: request.id.as_ref(), side, prompt, encoded, loss: loss.as_deref() };
+            answer::write(text, &answer);
+            Ok(())
+        }
+        (Rows::Columns { .. }, Some(encoded)) => {
+            let mask = loss.map(|loss| loss::mask(encoded, &loss).collect()).unwrap_or_default();
+            rows.push(&Row { number, request, prompt, encoded, mask })
+        }
+        // Only ids are written to columns.
+        (Rows::Columns { .. }, None) => Ok(()),
     }
 }
 

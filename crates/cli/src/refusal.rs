@@ -51,6 +51,8 @@ pub enum Refusal {
     TooLongForTokens {
         bytes: usize,
     },
+    /// The text holds so many conversations where one is expected.
+    SeveralConversations(usize),
     /// The conversation is rendered once for each of its replies, and that is too much.
     TooManyReplies {
         replies: usize,
@@ -70,6 +72,7 @@ impl Refusal {
             Refusal::NotUtf8(_) => "not_utf8",
             Refusal::TooLong { .. } | Refusal::TooLongForTokens { .. } => "too_long",
             Refusal::TooManyReplies { .. } => "too_many_replies",
+            Refusal::SeveralConversations(_) => "several_conversations",
         }
     }
 
@@ -96,6 +99,7 @@ impl Refusal {
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
             Refusal::TooLong { .. } => vec!["write JSON lines, which may be of any length, or cut it".into()],
             Refusal::TooLongForTokens { .. } => vec!["cut it".into()],
+            Refusal::SeveralConversations(_) => vec!["`--jsonl` answers each of them".into()],
             Refusal::TooManyReplies { .. } => vec!["split the conversation".into()],
         }
     }
@@ -175,6 +179,7 @@ impl fmt::Display for Refusal {
             Refusal::TooLongForTokens { bytes } => {
                 write!(f, "the prompt has {bytes} bytes, and its tokens can be kept for at most {}", u32::MAX)
             }
+            Refusal::SeveralConversations(count) => write!(f, "expected one conversation, found {count}"),
             Refusal::TooManyReplies { replies } => {
                 write!(f, "the conversation is rendered for each of its {replies} replies, and it is too long for that")
             }

@@ -17,6 +17,7 @@ pub use self::openai::{Chunks, Completion};
 pub use self::reading::{finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;
+use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identified};
 use crate::loss::{self, first_behind};
 
@@ -25,6 +26,8 @@ use crate::loss::{self, first_behind};
 pub struct Answer<'a> {
     /// The request's own name.
     pub id: Option<&'a Json>,
+    /// Of a preference pair, which answer it ends with: `"side"`.
+    pub side: Option<Side>,
     /// The rendered conversation.
     pub prompt: &'a Prompt,
     /// Its ids, where they were asked for.
@@ -47,17 +50,23 @@ pub struct Answer<'a> {
 /// let prompt = render(&conversation, registry.get("chatml").expect("built in"), &Options::default())?;
 /// let id = Json::from(7);
 /// let mut text = String::new();
-/// answer::write(&mut text, &Answer { id: Some(&id), prompt: &prompt, encoded: None, loss: None });
+/// answer::write(&mut text, &Answer { id: Some(&id), side: None, prompt: &prompt, encoded: None, loss: None });
 /// assert_eq!(text, json::write(&answer::of_prompt(Some(&id), &prompt), &json::Layout::compact()));
 /// # Ok::<(), rolecall::Error>(())
 /// ```
 pub fn write(text: &mut String, answer: &Answer<'_>) {
-    let Answer { id, prompt, encoded, loss } = *answer;
+    let Answer { id, side, prompt, encoded, loss } = *answer;
     text.push('{');
     if let Some(id) = id {
         text.push_str("\"id\":");
         write_into(text, id, &Layout::compact());
         text.push(',');
+    }
+    if let Some(side) = side {
+        text.push_str(match side {
+            Side::Chosen => "\"side\":\"chosen\",",
+            Side::Rejected => "\"side\":\"rejected\",",
+        });
     }
     text.push_str("\"prompt\":");
     write_string(text, prompt.text(), false);

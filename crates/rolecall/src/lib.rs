@@ -50,6 +50,7 @@
 struct Readme;
 
 pub mod answer;
+pub mod dataset;
 pub mod diff;
 mod error;
 mod files;

@@ -90,7 +90,7 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
         let loss: Vec<Range<usize>> = spans.step_by(3).collect();
         let written = |encoded, loss| {
             let mut text = String::new();
-            answer::write(&mut text, &Answer { id: Some(&id), prompt, encoded, loss });
+            answer::write(&mut text, &Answer { id: Some(&id), side: None, prompt, encoded, loss });
             text
         };
         let as_text = |value: Json| json::write(&value, &Layout::compact());

@@ -9,7 +9,7 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, object};
 
 use super::lines::Mark;
-use super::tally::Tally;
+use super::tally::{Reason, Tally};
 
 /// How far a run is: so much of the output stands for so much of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,6 +70,7 @@ impl Journal {
             "tokens" => self.tally.tokens as i64,
             "refused" => self.tally.refused as i64,
             "refused_lines" => Json::Array(self.tally.named.iter().map(|line| Json::from(*line as i64)).collect()),
+            "reasons" => Json::Array(self.tally.reasons.iter().map(of_reason).collect()),
             "complete" => Json::Bool(self.complete),
         })
     }
@@ -80,6 +81,7 @@ impl Journal {
         let digest = u64::from_str_radix(input.get("digest")?.as_str()?, 16).ok()?;
         let made_of = object.get("made_of")?.as_object()?;
         let made_of = made_of.iter().map(|(name, value)| Some((name.to_owned(), value.as_str()?.to_owned())));
+        let reasons = object.get("reasons").and_then(Json::as_array).unwrap_or_default().iter().map(reason_of);
         let lines = object.get("refused_lines")?.as_array()?.iter().map(as_u64);
         Some(Journal {
             made_of: made_of.collect::<Option<_>>()?,
@@ -93,11 +95,26 @@ impl Journal {
                 answered: as_u64(object.get("answered")?)?,
                 refused: as_u64(object.get("refused")?)?,
                 named: lines.collect::<Option<_>>()?,
+                reasons: reasons.collect::<Option<_>>()?,
                 tokens: as_u64(object.get("tokens")?)?,
             },
             complete: *object.get("complete")? == Json::Bool(true),
         })
     }
+}
+
+fn of_reason(reason: &Reason) -> Json {
+    let Reason { code, count, line, message } = reason;
+    Json::Object(object! {
+        "code" => code.as_str(), "count" => *count as i64, "line" => *line as i64, "message" => message.as_str(),
+    })
+}
+
+fn reason_of(value: &Json) -> Option<Reason> {
+    let object = value.as_object()?;
+    let text = |key: &str| Some(object.get(key)?.as_str()?.to_owned());
+    let number = |key: &str| as_u64(object.get(key)?);
+    Some(Reason { code: text("code")?, count: number("count")?, line: number("line")?, message: text("message")? })
 }
 
 fn as_u64(value: &Json) -> Option<u64> {
@@ -125,7 +142,13 @@ mod tests {
             clock: -3,
             input: Mark { bytes: 10, lines: 2, digest: u64::MAX },
             output: 99,
-            tally: Tally { answered: 2, refused: 1, named: vec![2], tokens: 7 },
+            tally: Tally {
+                answered: 2,
+                refused: 1,
+                named: vec![2],
+                reasons: vec![Reason { code: "a".into(), count: 1, line: 2, message: "b".into() }],
+                tokens: 7,
+            },
             complete: true,
         };
         assert_eq!(Journal::from_json(&journal.to_json()), Some(journal.clone()));

@@ -5,19 +5,22 @@
 
 mod columns;
 mod file;
+mod input;
 mod journal;
 mod lines;
 mod origins;
 mod parquet;
 mod pipeline;
 mod progress;
+mod records;
 mod rows;
 mod tally;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -34,7 +37,9 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 use crate::refusal::Refusal;
+use crate::shapes::SeenShapes;
 use file::{Opened, OutputFile};
+use input::{Begun, Input};
 use lines::{Block, Lines, Mark, Size};
 use pipeline::Step;
 use progress::Progress;
@@ -63,12 +68,15 @@ pub struct Wanted {
 
 /// Where a batch comes from and where it goes.
 pub struct Plan<'a> {
-    pub input: Option<&'a Path>,
+    /// The files; none is standard input.
+    pub inputs: &'a [PathBuf],
     pub options: &'a args::Batch,
     /// None is standard output.
     pub target: Option<Target>,
     /// What the answers depend on.
     pub journal: Journal,
+    /// The shapes that its data is read in.
+    pub shapes: Option<Arc<SeenShapes>>,
 }
 
 /// A line of the input without what ends it.
@@ -83,6 +91,8 @@ struct Answered {
     bytes: Vec<u8>,
     mark: Mark,
     tally: Tally,
+    /// The lines that were refused, as they came.
+    refused: Vec<u8>,
 }
 
 /// Why a block has no rows.
@@ -97,25 +107,33 @@ pub fn answer_lines(
     output: &Output,
     answer: impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal> + Send + Sync + 'static,
 ) -> Result<Exit, Failure> {
-    let path = plan.input.filter(|path| !files::is_stdin(path));
-    let name = path.map_or("<stdin>".to_owned(), |path| path.display().to_string());
+    let inputs = match plan.inputs {
+        [] => vec![PathBuf::from("-")],
+        named => files::expand(named)?,
+    };
+    let name = match inputs.as_slice() {
+        [one] if files::is_stdin(one) => "<stdin>".to_owned(),
+        [one] => one.display().to_string(),
+        several => format!("{} files", several.len()),
+    };
     let unreadable = |error: io::Error| Failure::Unreadable { path: name.clone(), why: files::said(&error) };
-    let input = files::open(plan.input)?;
+    let (input, begun) = Input::open(&inputs)?;
+    let mut errors = plan.options.errors.as_deref().map(Errors::create).transpose()?;
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
         None => (Kind::Jsonl, Wanted { mask: false, text: false }),
     };
     let size = Size { prompt: plan.target.is_none(), ..if kind == Kind::Jsonl { LINES } else { COLUMNS } };
-    let mut lines = Lines::new(input, size);
+    let mut lines = Lines::new(Box::new(input), size);
     let mut sink = match Sink::open(plan.target.as_ref(), plan.journal)? {
         Ok(sink) => sink,
-        Err(tally) => return Ok(close(&tally, &name, output)),
+        Err(tally) => return Ok(close(&tally, &name, &begun, output)),
     };
     let (from, mut tally) = sink.begun();
     if from != Mark::default() && !lines.skip_to(from).map_err(unreadable)? {
         return Err(sink.failed(Problem::OtherInput));
     }
-    let mut progress = progress_of(plan.options, path, plan.target.is_some(), (from.bytes, tally.clone()));
+    let mut progress = progress_of(plan.options, &inputs, plan.target.is_some(), (from.bytes, tally.clone()));
     let mut source = Some(lines);
     let next_block = move || match source.as_mut()?.next_block() {
         Ok(block) => block.map(Ok),
@@ -124,7 +142,8 @@ pub fn answer_lines(
             Some(Err(Broken::Unreadable(error)))
         }
     };
-    let work = move |block: Result<Block, Broken>| answer_block(&block?, kind, wanted, &answer);
+    let keeps_refused = errors.is_some();
+    let work = move |block: Result<Block, Broken>| answer_block(&block?, kind, wanted, keeps_refused, &answer);
     let mut answers = pipeline::start(threads(plan.options), next_block, work).map_err(Failure::Unwritable)?;
     let patience = progress.as_ref().map_or(Duration::from_secs(3600), Progress::patience);
     let mut at = from;
@@ -133,6 +152,12 @@ pub fn answer_lines(
             Ok(Step::Done(Ok(answered))) => {
                 tally.add(&answered.tally);
                 at = answered.mark;
+                if let Some(shapes) = &plan.shapes {
+                    shapes.tell(output);
+                }
+                if let Some(errors) = &mut errors {
+                    errors.write(&answered.refused)?;
+                }
                 if let Err(error) = sink.write(&answered.bytes, at, &tally) {
                     break Err(sink.unwritable(error));
                 }
@@ -158,12 +183,12 @@ pub fn answer_lines(
     if let Some(progress) = &mut progress {
         progress.end(&tally);
     }
-    Ok(close(&tally, &name, output))
+    Ok(close(&tally, &name, &begun, output))
 }
 
 /// Says which lines were refused.
-fn close(tally: &Tally, name: &str, output: &Output) -> Exit {
-    if let Some(diagnostic) = tally.diagnostic(name) {
+fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
+    if let Some(diagnostic) = tally.diagnostic(name, begun) {
         output.show(&diagnostic);
     }
     tally.exit()
@@ -173,10 +198,11 @@ fn answer_block(
     block: &Block,
     kind: Kind,
     wanted: Wanted,
+    keeps_refused: bool,
     answer: &impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal>,
 ) -> Result<Answered, Broken> {
     let mut rows = Rows::new(kind, wanted);
-    let mut tally = Tally::default();
+    let (mut tally, mut refused) = (Tally::default(), Vec::new());
     for (number, line) in block.lines() {
         if line.trim_ascii().is_empty() {
             continue;
@@ -191,13 +217,17 @@ fn answer_block(
         match answered {
             Ok(tokens) => tally.tokens += tokens,
             Err(refusal) => {
-                tally.refuse(number);
+                tally.refuse(number, &refusal);
+                if keeps_refused {
+                    refused.extend_from_slice(line.trim_ascii_end());
+                    refused.push(b'\n');
+                }
                 rows.refuse(number, text.ok().and_then(Request::id_of).as_ref(), &refusal);
             }
         }
         rows.end_row().map_err(Broken::Unwritten)?;
     }
-    Ok(Answered { bytes: rows.into_bytes().map_err(Broken::Unwritten)?, mark: block.mark, tally })
+    Ok(Answered { bytes: rows.into_bytes().map_err(Broken::Unwritten)?, mark: block.mark, tally, refused })
 }
 
 fn threads(options: &args::Batch) -> NonZeroUsize {
@@ -205,12 +235,37 @@ fn threads(options: &args::Batch) -> NonZeroUsize {
 }
 
 /// How far it is, where somebody looks at it.
-fn progress_of(options: &args::Batch, input: Option<&Path>, to_file: bool, from: (u64, Tally)) -> Option<Progress> {
+fn progress_of(options: &args::Batch, inputs: &[PathBuf], to_file: bool, from: (u64, Tally)) -> Option<Progress> {
     let terminal = io::stderr().is_terminal();
     // On the terminal that shows the answers it would stand between them.
     let apart = to_file || !io::stdout().is_terminal();
     let wanted = options.progress || (terminal && apart && !options.quiet);
-    wanted.then(|| Progress::new(terminal, files::size(input), from))
+    wanted.then(|| Progress::new(terminal, files::size(inputs), from))
+}
+
+/// The file that refused lines go to.
+struct Errors {
+    path: String,
+    file: io::BufWriter<fs::File>,
+}
+
+impl Errors {
+    fn create(path: &Path) -> Result<Errors, Failure> {
+        let named = path.display().to_string();
+        match fs::File::create(path) {
+            Ok(file) => Ok(Errors { path: named, file: io::BufWriter::new(file) }),
+            Err(error) => Err(Failure::Output { path: named, problem: Problem::Unwritable(error) }),
+        }
+    }
+
+    /// What is written is there, whatever comes later.
+    fn write(&mut self, lines: &[u8]) -> Result<(), Failure> {
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.write_all(lines).and_then(|()| self.file.flush());
+        written.map_err(|error| Failure::Output { path: self.path.clone(), problem: Problem::Unwritable(error) })
+    }
 }
 
 /// Where the rows go.

@@ -137,7 +137,7 @@ mod tests {
         let before = Tally { answered: 1000, tokens: 50_000, ..Tally::default() };
         let progress = Progress::new(false, None, (0, before.clone()));
         let mut tally = before;
-        tally.add(&Tally { answered: 3000, refused: 1, named: vec![4], tokens: 900_000 });
+        tally.add(&Tally { answered: 3000, refused: 1, named: vec![4], tokens: 900_000, ..Tally::default() });
         let line = progress.rates(&tally, Duration::from_secs(3));
         assert_eq!(line, "4,000 conversations, 1 refused, 1,000/s, 300,000 tokens/s");
     }

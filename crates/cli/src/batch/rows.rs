@@ -66,7 +66,14 @@ impl Rows {
         }
     }
 
-    /// Ends a row.
+    /// Goes on to the next row of the same line.
+    pub fn next_of_line(&mut self) {
+        if let Rows::Lines(text) = self {
+            text.push('\n');
+        }
+    }
+
+    /// Ends the rows of a line.
     pub fn end_row(&mut self) -> Result<(), Unwritten> {
         match self {
             Rows::Lines(text) => {

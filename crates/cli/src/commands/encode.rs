@@ -23,6 +23,7 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     }
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
+    job.seen().tell(output);
     if args.batch.json {
         let mut tokens = Tokens::of(&prompt).map_err(|refusal| refused(refusal, &source))?;
         let notes = encoding.each(&job.model, &prompt, &mut |token| tokens.push(token))?;
@@ -51,17 +52,13 @@ fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -
     job.set_clock(resumed.map_or(job.clock, |journal| journal.clock));
     let made_of = target.as_ref().map_or_else(Vec::new, |target| made_of(args, target, &job));
     let plan = Plan {
-        input: args.chat.input.as_deref(),
+        inputs: &args.chat.inputs,
         options: &args.batch,
         target,
         journal: Journal { made_of, clock: job.clock, ..Journal::default() },
+        shapes: Some(job.seen()),
     };
-    answer_lines(plan, output, move |line, rows| {
-        let prompt = job.prompt(line.text)?;
-        let encoded = encoding.of(&prompt)?;
-        job.add_to(rows, line.number, &prompt, Some(&encoded))?;
-        Ok(encoded.tokens.len() as u64)
-    })
+    answer_lines(plan, output, move |line, rows| job.answer(line, Some(encoding), rows))
 }
 
 fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
@@ -87,7 +84,7 @@ fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
         Kind::Arrow => "arrow",
         Kind::Parquet => "parquet",
     };
-    let chat = crate::args::Chat { input: None, ..args.chat.clone() };
+    let chat = crate::args::Chat { inputs: Vec::new(), ..args.chat.clone() };
     let arguments =
         format!("{:?}", (chat, &args.own, args.reference_encoding, args.protect, args.max_length, args.file.with_text));
     let mut formats: Vec<_> = args.chat.format.iter().map(|format| Path::new(format).to_path_buf()).collect();

@@ -50,7 +50,11 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
 
 /// The one conversation of a run.
 fn read_input(chat: &Chat) -> Result<Source, Failure> {
-    files::read_text(chat.input.as_deref().unwrap_or(Path::new("-")))
+    match chat.inputs.as_slice() {
+        [] => files::read_text(Path::new("-")),
+        [one] => files::read_text(one),
+        several => Err(Failure::SeveralFiles(several.len())),
+    }
 }
 
 /// Says which options have an unusual value, and what is not in the prompt: of each kind the first, and how many there are.

@@ -11,14 +11,18 @@ use crate::output::Output;
 pub fn run(args: &Render, output: &Output) -> Result<Exit, Failure> {
     let job = Job::open(&args.chat, &args.own, None, Protect::default(), output)?;
     if args.batch.jsonl {
-        let plan =
-            Plan { input: args.chat.input.as_deref(), options: &args.batch, target: None, journal: Journal::default() };
-        return answer_lines(plan, output, move |line, rows| {
-            job.add_to(rows, line.number, &job.prompt(line.text)?, None).map(|()| 0)
-        });
+        let plan = Plan {
+            inputs: &args.chat.inputs,
+            options: &args.batch,
+            target: None,
+            journal: Journal::default(),
+            shapes: Some(job.seen()),
+        };
+        return answer_lines(plan, output, move |line, rows| job.answer(line, None, rows));
     }
     let source = read_input(&args.chat)?;
     let prompt = render_one(&job, &source)?;
+    job.seen().tell(output);
     if args.batch.json {
         job.stream(&prompt, None, output).map_err(|refusal| refused(refusal, &source))??;
     } else {

@@ -44,7 +44,7 @@ fn feed_text(
     stop: Stop,
     sink: &mut impl FnMut(Event<'_>),
 ) -> Result<(), Failure> {
-    let mut input = files::open(Some(path))?;
+    let mut input = files::open(path).map_err(|error| files::unreadable_file(path, &error))?;
     let mut buffer = vec![0; 1 << 16];
     // What is kept of the last piece: a character that is cut.
     let (mut kept, mut offset) = (0, 0);
@@ -117,5 +117,5 @@ fn feed_chunks(
 }
 
 fn lines(path: &Path) -> Result<impl Iterator<Item = std::io::Result<String>>, Failure> {
-    Ok(BufReader::new(files::open(Some(path))?).lines())
+    Ok(BufReader::new(files::open(path).map_err(|error| files::unreadable_file(path, &error))?).lines())
 }

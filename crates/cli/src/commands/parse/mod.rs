@@ -79,7 +79,13 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Output) -> Result<Exit, Failure> {
-    let plan = Plan { input: args.input.as_deref(), options: &args.batch, target: None, journal: Journal::default() };
+    let plan = Plan {
+        inputs: args.input.as_slice(),
+        options: &args.batch,
+        target: None,
+        journal: Journal::default(),
+        shapes: None,
+    };
     answer_lines(plan, output, move |line, rows| {
         let answer = line::answer(&reader, &policies, line)?;
         // Only encoding writes columns.

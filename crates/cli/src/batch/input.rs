@@ -1,0 +1,99 @@
+//! The files of a run, read as one stream of lines.
+
+use std::collections::VecDeque;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::records::Records;
+use crate::failure::Failure;
+use crate::files;
+
+/// The files one behind the other. A file's last line ends with the file.
+pub struct Input {
+    rest: VecDeque<PathBuf>,
+    open: Option<Box<dyn Read + Send>>,
+    last: u8,
+    /// Line breaks that were read.
+    lines: u64,
+    begun: Begun,
+}
+
+/// Which lines are of which file: the lines before each, and its name.
+#[derive(Clone, Debug, Default)]
+pub struct Begun(Arc<Mutex<Vec<(u64, String)>>>);
+
+impl Begun {
+    /// Whether all lines are of one file.
+    pub fn is_one(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len() <= 1
+    }
+
+    /// `file.jsonl, line 7`
+    pub fn place(&self, line: u64) -> String {
+        let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match begun.iter().rev().find(|(before, _)| *before < line) {
+            Some((before, name)) => format!("{name}, line {}", line - before),
+            None => format!("line {line}"),
+        }
+    }
+}
+
+impl Input {
+    /// Opens the first; what is wrong with the others is said when it is their turn, unless they are not there at all.
+    pub fn open(paths: &[PathBuf]) -> Result<(Input, Begun), Failure> {
+        for path in paths.iter().filter(|path| !files::is_stdin(path)) {
+            path.metadata().map_err(|error| files::unreadable_file(path, &error))?;
+        }
+        let begun = Begun::default();
+        let mut input =
+            Input { rest: paths.iter().cloned().collect(), open: None, last: b'\n', lines: 0, begun: begun.clone() };
+        if let Some(first) = paths.first() {
+            input.next_file().map_err(|error| files::unreadable_file(first, &error))?;
+        }
+        Ok((input, begun))
+    }
+
+    /// Opens the next file; false if there is none.
+    fn next_file(&mut self) -> io::Result<bool> {
+        let Some(path) = self.rest.pop_front() else { return Ok(false) };
+        self.open = Some(Box::new(Records::new(files::open(&path)?)));
+        let name = if files::is_stdin(&path) { "<stdin>".to_owned() } else { path.display().to_string() };
+        self.begun.0.lock().unwrap_or_else(PoisonError::into_inner).push((self.lines, name));
+        Ok(true)
+    }
+}
+
+impl Read for Input {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let Some(open) = &mut self.open else { return Ok(0) };
+            let count = open.read(buffer)?;
+            if let [.., last] = buffer[..count] {
+                self.last = last;
+                if !self.rest.is_empty() {
+                    self.lines += buffer[..count].iter().filter(|byte| **byte == b'\n').count() as u64;
+                }
+                return Ok(count);
+            }
+            if buffer.is_empty() {
+                return Ok(0);
+            }
+            self.open = None;
+            if self.rest.is_empty() {
+                return Ok(0);
+            }
+            if self.last != b'\n' {
+                self.lines += 1;
+            }
+            let is_cut = std::mem::replace(&mut self.last, b'\n') != b'\n';
+            let path = self.rest.front().map(|path| path.display().to_string()).unwrap_or_default();
+            self.next_file()
+                .map_err(|error| io::Error::new(error.kind(), format!("{path}: {}", files::said(&error))))?;
+            if is_cut {
+                buffer[0] = b'\n';
+                return Ok(1);
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! LMFlow's files: one object that holds all instances, and says of what type they are.
+
+use rolecall_conversation::Json;
+use rolecall_conversation::json::Object;
+use rolecall_conversation::{Place, Problem};
+use rolecall_openai::Error;
+
+use super::dialogue::read_tools;
+use super::{Draft, message, missing, take_text, wrong_type};
+
+/// `{"type": "conversation", "instances": [{"messages", "system"?, "tools"?}, ..]}`, where `system` is the system message, or
+/// `{"type": "text2text", "instances": [{"input", "output"}, ..]}`. Without a type the keys of each instance tell it.
+pub(super) fn read(mut object: Object) -> Result<Vec<Draft>, Error> {
+    if let Some(other) = take_text(&mut object, "type")?.filter(|kind| !KINDS.contains(&kind.as_str())) {
+        let problem = Problem::UnknownType { known: "`conversation`, `text2text`", found: other };
+        return Err(rolecall_conversation::Error { place: Place::field("type"), problem }.into());
+    }
+    let instances = match object.remove("instances") {
+        Some(Json::Array(instances)) => instances,
+        Some(other) => return Err(wrong_type("instances", "a list of instances", &other)),
+        None => return Err(missing("instances")),
+    };
+    let each = instances.into_iter().enumerate().map(|(at, instance)| {
+        let path = format!("instances[{at}]");
+        match instance {
+            Json::Object(instance) => read_one(instance, &path).map_err(|error| under(&path, error)),
+            other => Err(wrong_type(path, "an object", &other)),
+        }
+    });
+    each.collect()
+}
+
+const KINDS: [&str; 2] = ["conversation", "text2text"];
+
+fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
+    let (mut messages, mut paths) = (Vec::new(), Vec::new());
+    if let Some(system) = take_text(&mut instance, "system")? {
+        messages.push(message("system", system));
+        paths.push(format!("{path}.system"));
+    }
+    // What the file calls an instance is its name.
+    if let Some(id) = instance.remove("conversation_id")
+        && instance.get("id").is_none()
+    {
+        instance.insert("id", id);
+    }
+    match instance.remove("messages") {
+        Some(Json::Array(said)) => {
+            paths.extend((0..said.len()).map(|at| format!("{path}.messages[{at}]")));
+            messages.extend(said);
+        }
+        Some(other) => return Err(wrong_type("messages", "a list of messages", &other)),
+        None if instance.get("input").is_some() && instance.get("output").is_some() => {
+            for (key, role) in [("input", "user"), ("output", "assistant")] {
+                let said = instance.remove(key).unwrap_or(Json::Null);
+                let Json::String(said) = said else { return Err(wrong_type(key, "a string", &said)) };
+                messages.push(message(role, said));
+                paths.push(format!("{path}.{key}"));
+            }
+        }
+        None => return Err(missing("messages")),
+    }
+    read_tools(&mut instance)?;
+    instance.insert("messages", Json::Array(messages));
+    Ok(Draft { object: instance, side: None, paths })
+}
+
+/// An error of an instance, with the instance's place.
+fn under(path: &str, error: Error) -> Error {
+    match error {
+        Error::Conversation(mut error) if !error.place.field.starts_with(path) => {
+            error.place.field = format!("{path}.{}", error.place.field);
+            error.into()
+        }
+        other => other,
+    }
+}
