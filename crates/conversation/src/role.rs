@@ -25,13 +25,25 @@ impl Role {
     /// The role of a name or of one of its aliases.
     pub fn from_name(name: &str) -> Role {
         match name {
-            // OpenAI's newer models call the application's instructions `developer`.
-            "system" | "developer" => Role::System,
+            "system" => Role::System,
             "user" => Role::User,
             "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
+            other => {
+                let is_alias = |role: &Role| role.aliases().contains(&other);
+                [Role::System, Role::Tool].into_iter().find(is_alias).unwrap_or_else(|| Role::Other(other.to_owned()))
+            }
+        }
+    }
+
+    /// The other names that are read as this role.
+    pub fn aliases(&self) -> &'static [&'static str] {
+        match self {
+            // What OpenAI's newer models call the application's instructions.
+            Role::System => &["developer"],
             // InternLM2, ChatGLM3, OpenAI's first function calling and Llama 3.1, in this order.
-            "tool" | "environment" | "observation" | "function" | "ipython" => Role::Tool,
-            other => Role::Other(other.to_owned()),
+            Role::Tool => &["environment", "observation", "function", "ipython"],
+            Role::User | Role::Assistant | Role::Other(_) => &[],
         }
     }
 

@@ -9,15 +9,36 @@ use crate::{Codec, Diagnostic, Field, Format, FormatPart, Op, Slot, SystemRule, 
 pub(crate) type Places = BTreeMap<String, Range<usize>>;
 
 /// Everything that would make a prompt lose something of its conversation, or never be written.
-pub(crate) fn find_gaps(format: &Format, places: &Places, stops: &[(String, Range<usize>)]) -> Vec<Diagnostic> {
+pub(crate) fn find_gaps(format: &Format, places: &Places) -> Vec<Diagnostic> {
     let mut gaps = Gaps { format, places, found: Vec::new() };
     gaps.contents();
     gaps.system();
     gaps.calls();
     gaps.tools();
     gaps.twins();
-    gaps.stops(stops);
     gaps.found
+}
+
+/// Texts to stop at that nothing declares. They do not depend on the rest of the file, so that they are told with its mistakes.
+pub(crate) fn find_undeclared(format: &Format, stops: &[(String, Range<usize>)]) -> Vec<Diagnostic> {
+    // A correction declares none: what it names is its template's.
+    if format.part == FormatPart::Correction {
+        return Vec::new();
+    }
+    let is_known = |text: &str| {
+        let declared = format.controls.iter().any(|control| control.texts().any(|known| known == text));
+        let mut layouts = Slot::ALL.iter().filter_map(|slot| format.layout(*slot));
+        declared
+            || layouts.any(|layout| spells(layout.ops(), text.trim()))
+            || format.plain_marks.iter().any(|mark| mark == text)
+    };
+    let unknown = stops.iter().filter(|(text, _)| !is_known(text));
+    let told = unknown.map(|(text, span)| {
+        let message = format!("`{text}` is stopped at and is not a declared control token");
+        let help = "declare it in `[control]`, or name it in `plain-marks` if it is ordinary text";
+        diagnostic(span.clone(), message, help)
+    });
+    told.collect()
 }
 
 struct Gaps<'a> {
@@ -179,26 +200,6 @@ impl Gaps<'_> {
                     other.key()
                 );
                 self.gap(&layout_key(other), message, "give each its own mark");
-            }
-        }
-    }
-
-    /// What the model stops at is most likely a control token that somebody forgot to declare.
-    fn stops(&mut self, stops: &[(String, Range<usize>)]) {
-        // A correction declares none: what it names is its template's.
-        if self.format.part == FormatPart::Correction {
-            return;
-        }
-        for (text, span) in stops {
-            let declared = self.format.controls.iter().any(|control| control.texts().any(|known| known == text));
-            let written = Slot::ALL
-                .iter()
-                .filter_map(|slot| self.format.layout(*slot))
-                .any(|layout| spells(layout.ops(), text.trim()));
-            if !declared && !written && !self.format.plain_marks.contains(text) {
-                let message = format!("`{text}` is stopped at and is not a declared control token");
-                let help = "declare it in `[control]`, or name it in `plain-marks` if it is ordinary text";
-                self.found.push(diagnostic(span.clone(), message, help));
             }
         }
     }

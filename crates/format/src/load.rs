@@ -21,7 +21,7 @@ use rolecall_conversation::Role;
 use table::Table;
 
 use crate::check::find_ambiguity;
-use crate::gaps::{Places, find_gaps};
+use crate::gaps::{Places, find_gaps, find_undeclared};
 use crate::{CallIds, Diagnostic, Field, Format, FormatPart, LoadError, Pattern, Slot};
 use rolecall_conversation::spelling::nearest;
 
@@ -36,8 +36,12 @@ pub fn load(source: &str) -> Result<Format, LoadError> {
     let Some(file) = Table::of_file(source, &mut mistakes) else { return Err(LoadError { diagnostics: mistakes }) };
     let (places, stops) = find_places(&file);
     let format = read_file(file, source, &mut mistakes);
+    // Where no control token could be read, none is known.
+    if mistakes.is_empty() || !format.controls.is_empty() {
+        mistakes.extend(find_undeclared(&format, &stops));
+    }
     if mistakes.is_empty() {
-        mistakes.extend(find_gaps(&format, &places, &stops));
+        mistakes.extend(find_gaps(&format, &places));
         mistakes.extend(find_ambiguity(&format));
     }
     mistakes.sort_by_key(|mistake| mistake.span.start);

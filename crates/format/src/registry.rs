@@ -146,7 +146,11 @@ impl Registry {
 
     /// The names that are nearest to one that is not there.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        let near = || nearest(name, self.formats.iter().flat_map(Format::names));
+        // A name of a framework is like another one of its own, whatever the framework's name adds to both.
+        let near = || match name.split_once(':') {
+            Some((framework, own)) => self.nearest_of(framework, own),
+            None => nearest(name, self.formats.iter().flat_map(Format::names)),
+        };
         // The name of another framework's format, or that of a model.
         let rest_of = |name: &'_ str| name.split_once(':').map_or(name.len(), |(_, rest)| rest.len());
         let of_others = || {
@@ -157,6 +161,19 @@ impl Registry {
         };
         let of_model = || Some(self.fits(name).first()?.format.name.as_str());
         near().or_else(of_others).or_else(of_model)
+    }
+
+    /// The name of a framework that is nearest to one that it has not, or that begins with it.
+    fn nearest_of(&self, framework: &str, own: &str) -> Option<&str> {
+        let names = || {
+            let names = self.formats.iter().flat_map(Format::names);
+            names.filter_map(|known| Some((known, known.strip_prefix(framework)?.strip_prefix(':')?)))
+        };
+        let begins = |known: &str| own.chars().count() > 2 && known.starts_with(own);
+        let near = nearest(own, names().map(|(_, known)| known));
+        let begun = names().map(|(_, known)| known).filter(|known| begins(known)).min_by_key(|known| known.len());
+        let near = near.or(begun)?;
+        names().find(|(_, known)| *known == near).map(|(name, _)| name)
     }
 
     /// The format that a model needs, by the most specific pattern that its name fits.

@@ -27,6 +27,8 @@ pub enum Error {
         role: String,
         /// The roles that there are.
         known: Vec<String>,
+        /// Other names that are read as one of them.
+        aliases: Vec<String>,
     },
     /// A rule of the format is broken.
     Rule {
@@ -160,7 +162,10 @@ impl Error {
     /// What to do about it.
     pub fn help(&self) -> String {
         match self {
-            Error::UnknownRole { known, .. } => format!("use one of {}", listed(known)),
+            Error::UnknownRole { known, aliases, .. } if aliases.is_empty() => format!("use one of {}", listed(known)),
+            Error::UnknownRole { known, aliases, .. } => {
+                format!("use one of {}, or one of their other names, {}", listed(known), listed(aliases))
+            }
             Error::Rule { help, .. } | Error::NoPlace { help, .. } => help.clone(),
             Error::UnknownOption { known, .. } if known.is_empty() => "this format has no options".into(),
             Error::UnknownOption { known, .. } => format!("its options are {}", listed(known)),

@@ -48,7 +48,26 @@ fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) 
         RuleMode::Enforce => vec![*usual],
         RuleMode::Reference => format.role_names(usual),
     });
-    Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known: names.map(str::to_owned).collect() })
+    let known: Vec<String> = names.map(str::to_owned).collect();
+    let aliases = match mode {
+        RuleMode::Enforce => aliases_of(format).filter(|alias| !known.contains(alias)).collect(),
+        // The maker's own code knows the maker's names.
+        RuleMode::Reference => Vec::new(),
+    };
+    Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known, aliases })
+}
+
+/// What else a role may be called: by the maker's names, and by those of others.
+fn aliases_of(format: &Format) -> impl Iterator<Item = String> {
+    let own = format.roles.iter().flat_map(|(_, own)| own.clone());
+    let usual = [Role::System, Role::User, Role::Assistant, Role::Tool].into_iter().flat_map(|role| role.aliases());
+    let mut aliases: Vec<String> = own.collect();
+    for alias in usual {
+        if !aliases.iter().any(|known| known == alias) {
+            aliases.push((*alias).to_owned());
+        }
+    }
+    aliases.into_iter()
 }
 
 /// A system message of a family that has none.
