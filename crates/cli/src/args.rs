@@ -385,14 +385,15 @@ pub struct Formats {
     pub json: bool,
 }
 
-/// Compare two formats over telling conversations, or all formats that there are for a model
+/// Compare two formats, templates or models over telling conversations, or all formats that there are for a model
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/diff.txt"))]
 pub struct Diff {
-    /// The first format: a name or a .toml file
+    /// The first format: a name or a .toml file; or a model's folder, or a file with a chat template (.jinja, .gguf,
+    /// tokenizer_config.json)
     #[arg(value_name = "A", required_unless_present_any = ["model", "models"], conflicts_with_all = ["model", "models"])]
     pub a: Option<String>,
-    /// The second format
+    /// The second one
     #[arg(value_name = "B", required_unless_present_any = ["model", "models"])]
     pub b: Option<String>,
     /// A conversation to compare them over, as `render` takes it (what it says of formats and options is not looked at);
@@ -411,6 +412,12 @@ pub struct Diff {
     /// Draw every difference, not the first of each view alone
     #[arg(long, conflicts_with_all = ["json", "model", "models"])]
     pub all: bool,
+    /// The token that opens a text, where no file beside a template names it
+    #[arg(long = "bos-token", value_name = "TOKEN")]
+    pub bos_tokens: Vec<String>,
+    /// The token that closes a text, where no file beside a template names it
+    #[arg(long, value_name = "TOKEN")]
+    pub eos_token: Option<String>,
     /// Who writes the token that opens the prompt: `tokenizer` leaves it out of the comparison [default: write]
     #[arg(long, value_enum, value_name = "WHO")]
     pub bos: Option<BosArg>,
@@ -431,6 +438,16 @@ pub struct Check {
     /// The format file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
+    /// Compare what it writes with what a chat template writes: a .jinja file, a tokenizer_config.json, a GGUF file, or a model's
+    /// folder
+    #[arg(long, value_name = "FILE|DIR")]
+    pub against: Option<String>,
+    /// The token that opens a text, where no file beside the template names it
+    #[arg(long = "bos-token", value_name = "TOKEN", requires = "against")]
+    pub bos_tokens: Vec<String>,
+    /// The token that closes a text, where no file beside the template names it
+    #[arg(long, value_name = "TOKEN", requires = "against")]
+    pub eos_token: Option<String>,
     /// Answer with one JSON object
     #[arg(long)]
     pub json: bool,

@@ -39,6 +39,8 @@ pub enum Failure {
     NameClash { path: String, name: String, other: String, first: Option<String> },
     /// The command line names a format that is not there.
     UnknownFormat { name: String, near: Option<String> },
+    /// The command line asks for a view that chat templates do not have.
+    NoSuchView(&'static str),
     /// The command line names so many files where one is read.
     SeveralFiles(usize),
     /// The file is no tokenizer.
@@ -76,6 +78,7 @@ impl Failure {
             | Failure::UnknownKind { .. }
             | Failure::NotAFormat { .. }
             | Failure::SeveralFiles(_)
+            | Failure::NoSuchView(_)
             | Failure::NoTemplate { .. }
             | Failure::Refused { refusal: Refusal::NoFormat, .. } => Exit::Usage,
             Failure::Refused { refusal, source } if option_of_command_line(refusal, source).is_some() => Exit::Usage,
@@ -108,7 +111,9 @@ impl Failure {
             }
             Failure::ModelFile(error) | Failure::TemplateFile(error) => place_in_model(error),
             Failure::NoTemplate { path, .. } | Failure::NotAFormat { path } => Place::Named(path.clone()),
-            Failure::UnknownFormat { .. } | Failure::SeveralFiles(_) => Place::Named("command line".into()),
+            Failure::UnknownFormat { .. } | Failure::SeveralFiles(_) | Failure::NoSuchView(_) => {
+                Place::Named("command line".into())
+            }
             Failure::UnknownKind { .. } => Place::Named("command line, --output".into()),
             Failure::Output { path, .. } => Place::Named(path.clone()),
             Failure::LostLines { input, behind } => Place::Named(format!("{input}, behind line {behind}")),
@@ -170,6 +175,7 @@ impl Failure {
             Failure::LostLines { .. } => "lost_lines",
             Failure::UnknownKind { .. } => "unknown_kind",
             Failure::SeveralFiles(_) => "several_files",
+            Failure::NoSuchView(_) => "no_such_view",
         }
     }
 
@@ -212,6 +218,9 @@ impl Failure {
             Failure::NotAFormat { .. } => "a chat template is no format file".into(),
             Failure::NoGrammar(error) => error.to_string(),
             Failure::Output { problem, .. } => problem.to_string(),
+            Failure::NoSuchView(view) => {
+                format!("a chat template does not say what is learned, which `{view}` compares")
+            }
             Failure::SeveralFiles(count) => format!("expected one file, found {count}"),
             Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
             Failure::LostLines { .. } => "a line was not answered: rolecall has a mistake".into(),
@@ -245,6 +254,7 @@ impl Failure {
             ],
             Failure::NoGrammar(error) => vec![error.help()],
             Failure::Output { problem, .. } => vec![problem.help().into()],
+            Failure::NoSuchView(_) => vec!["leave `--view` out, or say `--view chat`".into()],
             Failure::SeveralFiles(_) => vec!["`--jsonl` reads several, a conversation a line".into()],
             Failure::UnknownKind { .. } => {
                 vec!["name it .jsonl, .arrow or .parquet, or say `--to jsonl`, `--to arrow` or `--to parquet`".into()]

@@ -306,7 +306,7 @@ pub fn load_tokenizer(model: &Model) -> Result<&[AddedToken], Failure> {
 }
 
 /// Why ids cannot be made.
-fn misfit(error: Error, model: &Model) -> Failure {
+pub fn misfit(error: Error, model: &Model) -> Failure {
     match error {
         Error::Tokenizer { path, error } => files::no_tokenizer(&path, error),
         Error::File(error) => files::in_template(error),

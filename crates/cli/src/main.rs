@@ -30,6 +30,7 @@ mod shapes;
 mod source;
 mod table;
 mod template;
+mod versus;
 mod visible;
 
 use std::process::ExitCode;

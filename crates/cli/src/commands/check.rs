@@ -1,8 +1,12 @@
 use rolecall::conversation::{Json, object};
+use rolecall::diff::{Telling, View};
 use rolecall::format::{Format, Slot};
+use rolecall::model::Settings;
 
-use crate::args::Check;
+use super::diff::exit_of;
+use crate::args::{Check, MoreFormats};
 use crate::diagnostic::{Diagnostic, Place, Severity};
+use crate::diff::draw_pair;
 use crate::example::draw_example;
 use crate::exit::Exit;
 use crate::explain::counted;
@@ -11,6 +15,7 @@ use crate::files;
 use crate::output::Output;
 use crate::paint::Style;
 use crate::source::Source;
+use crate::versus::{self, OwnTokens};
 
 pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
     if args.file.extension().is_some_and(|extension| extension == "jinja") {
@@ -18,6 +23,9 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
     }
     let source = files::read_text(&args.file)?;
     let loaded = rolecall::format::read(&source.name, &source.text);
+    if let (Ok(format), Some(against)) = (&loaded, &args.against) {
+        return compare_with(format, against, args, output);
+    }
     let exit = if loaded.is_ok() { Exit::Good } else { Exit::Refused };
     match loaded {
         Ok(format) if args.json => output.write_json(&Json::Object(object! {
@@ -41,6 +49,24 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
         }
     }
     Ok(exit)
+}
+
+/// Compares what the format writes with what a chat template writes; the first difference in each conversation is shown.
+fn compare_with(format: &Format, against: &str, args: &Check, output: &Output) -> Result<Exit, Failure> {
+    let mut formats = files::load_formats(&MoreFormats::default())?;
+    formats.registry.replace(format.clone());
+    let tokens = OwnTokens { bos: &args.bos_tokens, eos: args.eos_token.as_deref() };
+    let own = versus::open(&format.name, &mut formats, &tokens, &Settings::default())?;
+    let other = versus::open(against, &mut formats, &tokens, &Settings::default())?;
+    let comparison = versus::compare([&own, &other], &Telling::of_templates())?;
+    match args.json {
+        true => output.write_json(&Json::Object(object! {
+            "file" => args.file.display().to_string(), "right" => true, "format" => format.name.as_str(),
+            "mistakes" => Vec::new(), "against" => comparison.to_json(),
+        }))?,
+        false => output.write(&draw_pair(&comparison, &[View::Chat], true, output.paint))?,
+    }
+    Ok(exit_of(&comparison))
 }
 
 fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), Failure> {

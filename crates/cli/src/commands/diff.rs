@@ -4,19 +4,26 @@ use rolecall::Request;
 use rolecall::conversation::{Json, object};
 use rolecall::diff::{Comparison, Matrix, Telling, View, compare};
 use rolecall::format::{Format, Registry};
+use rolecall::model::Settings;
 use rolecall::render::{Bos, Options, RuleMode};
 
-use crate::args::{Diff, ViewArg};
+use crate::args::{BosArg, Diff, ViewArg};
 use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, read_models, write_page};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::files;
+use crate::files::{self, Formats};
 use crate::job::{check_replies, refused};
 use crate::output::Output;
 use crate::source::Source;
+use crate::versus::{self, OwnTokens, has_template};
 
 pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     let mut formats = files::load_formats(&args.more)?;
+    if let (Some(a), Some(b)) = (&args.a, &args.b)
+        && (has_template(a) || has_template(b))
+    {
+        return compare_templates([a, b], args, &mut formats, output);
+    }
     let mut choose = |asked: &Option<String>| asked.as_deref().map(|asked| formats.choose(asked)).transpose();
     // Both are there, or a model is named.
     let [a, b] = [choose(&args.a)?.unwrap_or_default(), choose(&args.b)?.unwrap_or_default()];
@@ -50,8 +57,34 @@ pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     Ok(exit_of(&comparison))
 }
 
+/// Compares the prompts of two sides, one of which at least has a chat template.
+fn compare_templates(asked: [&str; 2], args: &Diff, formats: &mut Formats, output: &Output) -> Result<Exit, Failure> {
+    if let Some(view) = args.view.iter().map(|view| view.view()).find(|view| *view != View::Chat) {
+        return Err(Failure::NoSuchView(view.name()));
+    }
+    let settings = Settings {
+        bos: args.bos.map(BosArg::by).unwrap_or_default(),
+        rules: args.rules.map_or(RuleMode::default(), |rules| rules.mode()),
+        ..Settings::default()
+    };
+    let tokens = OwnTokens { bos: &args.bos_tokens, eos: args.eos_token.as_deref() };
+    let a = versus::open(asked[0], formats, &tokens, &settings)?;
+    let b = versus::open(asked[1], formats, &tokens, &settings)?;
+    formats.warn(output);
+    let given = args.input.as_deref().map(files::read_text).transpose()?;
+    let tellings = given.as_ref().map_or_else(|| Ok(Telling::of_templates()), read_telling)?;
+    let comparison = versus::compare([&a, &b], &tellings)?;
+    match args.json {
+        true => output.write_json(&comparison.to_json())?,
+        false => {
+            output.write(&draw_pair(&comparison, &[View::Chat], args.all || given.is_some(), output.paint))?;
+        }
+    }
+    Ok(exit_of(&comparison))
+}
+
 /// A pair that refuses everything has nothing in common that could be relied on.
-fn exit_of(comparison: &Comparison) -> Exit {
+pub fn exit_of(comparison: &Comparison) -> Exit {
     if comparison.is_same() && comparison.says_anything() { Exit::Good } else { Exit::Refused }
 }
 

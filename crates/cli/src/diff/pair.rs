@@ -1,6 +1,6 @@
 //! Two formats: a line for each conversation, and where they first part, view by view.
 
-use rolecall::diff::{Case, Comparison, Outcome, View};
+use rolecall::diff::{Case, Comparison, Outcome, SameIds, View};
 
 use super::finding::{draw as draw_finding, gather};
 use super::words::in_short;
@@ -20,6 +20,7 @@ pub fn draw(comparison: &Comparison, views: &[View], all: bool, paint: Paint) ->
         out.push_str(&draw_finding(&finding, &comparison.formats, paint));
     }
     push_stops(&mut out, comparison, paint);
+    push_ids(&mut out, comparison, paint);
     push_marks(&mut out, paint);
     out
 }
@@ -47,6 +48,13 @@ fn push_stops(out: &mut String, comparison: &Comparison, paint: Paint) {
     if a != b {
         out.push_str(&format!("\n{}   A at {a}; B at {b}\n", paint.text(Style::Strong, "stops")));
     }
+}
+
+/// How many prompts have the same ids, where both sides have a tokenizer.
+fn push_ids(out: &mut String, comparison: &Comparison, paint: Paint) {
+    let Some(SameIds { same, taken, first }) = &comparison.ids else { return };
+    let first = first.as_ref().map_or(String::new(), |name| format!("; `{name}` is the first with others"));
+    out.push_str(&format!("\n{}   the same in {same} of {taken} prompts{first}\n", paint.text(Style::Strong, "ids")));
 }
 
 /// A line for each conversation and one with the sums, a column for each view.

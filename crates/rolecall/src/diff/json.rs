@@ -3,11 +3,11 @@
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
-use super::{Cell, Comparison, Difference, Learned, Matrix, Opening, Outcome, Refusal, Spot, Stand};
+use super::{Cell, Comparison, Difference, Learned, Matrix, Opening, Outcome, Refusal, SameIds, Spot, Stand};
 use crate::{Error, answer};
 
 impl Comparison {
-    /// `{"formats": [A, B], "same", "stops": [[..], [..]], "conversations": [{"name", "tells"?, "chat": {"outcome", ..}, "training"?: .., ..}]}`
+    /// `{"formats": [A, B], "same", "stops": [[..], [..]], "conversations": [{"name", "tells"?, "chat": {"outcome", ..}, "training"?: .., ..}], "ids"?: {"same", "of", "first"?}}`
     pub fn to_json(&self) -> Json {
         let cases = self.cases.iter().map(|case| {
             let mut object = object! { "name" => case.telling.name.as_str() };
@@ -21,9 +21,17 @@ impl Comparison {
         });
         let cases = Json::Array(cases.collect());
         let stops = Json::Array(self.stops.iter().map(|stops| names(stops)).collect());
-        Json::Object(object! {
+        let mut object = object! {
             "formats" => names(&self.formats), "same" => self.is_same(), "stops" => stops, "conversations" => cases,
-        })
+        };
+        if let Some(SameIds { same, taken, first }) = &self.ids {
+            let mut ids = object! { "same" => count(*same), "of" => count(*taken) };
+            if let Some(first) = first {
+                ids.insert("first", Json::from(first.as_str()));
+            }
+            object.insert("ids", Json::Object(ids));
+        }
+        Json::Object(object)
     }
 }
 

@@ -1,4 +1,4 @@
-//! In: two formats, or more, and [`Telling`] conversations. Out: a [`Comparison`] of two or a [`Matrix`] of many.
+//! In: two formats or models, or more formats, and [`Telling`] conversations. Out: a [`Comparison`] of two or a [`Matrix`] of many.
 //! Between: `written` has each format write a conversation to be answered, to be learned from and to be served;
 //! `texts` finds where two prompts part, `learned` where two losses do, `served` whether one serves what the other trains on.
 //! Start reading at [`compare`].
@@ -6,6 +6,7 @@
 mod json;
 mod learned;
 mod matrix;
+mod models;
 mod opening;
 mod outcome;
 mod served;
@@ -21,6 +22,7 @@ use rolecall_render::Options;
 
 pub use learned::{Learned, LossDifference};
 pub use matrix::{Cell, Matrix};
+pub use models::{SameIds, compare_models};
 pub use opening::Opening;
 pub use outcome::{Outcome, Side};
 pub use spot::{Spot, Stand};
@@ -38,6 +40,8 @@ pub struct Comparison {
     pub stops: [Vec<String>; 2],
     /// One for each conversation, in their order.
     pub cases: Vec<Case>,
+    /// Whether the prompts have the same ids, where that was compared.
+    pub ids: Option<SameIds>,
 }
 
 /// What two formats make of one conversation.
@@ -75,13 +79,14 @@ pub fn compare(formats: [&Format; 2], tellings: &[Telling], views: &[View], opti
         formats: formats.map(|format| format.name.clone()),
         stops: formats.map(written::stops),
         cases: cases.collect(),
+        ids: None,
     }
 }
 
 impl Comparison {
     /// Whether nothing that was compared differs.
     pub fn is_same(&self) -> bool {
-        self.findings().all(|(.., outcome)| outcome.is_same())
+        self.findings().all(|(.., outcome)| outcome.is_same()) && self.ids.iter().all(|ids| ids.same == ids.taken)
     }
 
     /// Whether the formats say anything at all: a pair that refuses everything cannot be compared.

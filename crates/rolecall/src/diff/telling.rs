@@ -2,6 +2,8 @@ use rolecall_conversation::{Conversation, Json, Message, Role, json};
 
 /// The fixed set. What each conversation tells stands beside it.
 const SET: &str = include_str!("conversations.json");
+/// What chat templates write each in their own way, and few formats of frameworks at all.
+const MORE: &str = include_str!("more_conversations.json");
 
 /// A conversation by which formats can be told apart.
 ///
@@ -25,11 +27,22 @@ pub struct Telling {
 impl Telling {
     /// The fixed set of them.
     pub fn all() -> Vec<Telling> {
-        let set = json::parse(SET).ok();
+        Telling::of_set(SET)
+    }
+
+    /// The same with those that tell chat templates apart: calls at once, reasoning, switches, parts.
+    pub fn of_templates() -> Vec<Telling> {
+        let mut tellings = Telling::all();
+        tellings.extend(Telling::of_set(MORE));
+        tellings
+    }
+
+    fn of_set(set: &str) -> Vec<Telling> {
+        let set = json::parse(set).ok();
         let items = set.as_ref().and_then(Json::as_array).unwrap_or_default();
         let tellings: Vec<Telling> = items.iter().filter_map(read).collect();
         // A test reads the set; a broken one never ships.
-        debug_assert!(!items.is_empty() && tellings.len() == items.len(), "conversations.json is broken");
+        debug_assert!(!items.is_empty() && tellings.len() == items.len(), "a set of conversations is broken");
         tellings
     }
 
