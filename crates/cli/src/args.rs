@@ -1,7 +1,7 @@
 //! What can be asked for on the command line. The comments here are the help that people read.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand, ValueEnum};
 use rolecall::Stop;
@@ -101,8 +101,11 @@ pub struct Decode {
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
     /// The tokenizer that the ids are of: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
-    #[arg(long, value_name = "FILE|DIR")]
-    pub tokenizer: PathBuf,
+    #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
+    pub tokenizer: Option<PathBuf>,
+    /// The model whose ids they are: its folder or a GGUF file
+    #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "tokenizer")]
+    pub model: Option<PathBuf>,
     /// The ids go on behind a prompt, as a model's answer does: no space of the tokenizer's own stands before them
     #[arg(long)]
     pub answer: bool,
@@ -440,7 +443,7 @@ pub struct Check {
     pub file: PathBuf,
     /// Compare what it writes with what a chat template writes: a .jinja file, a tokenizer_config.json, a GGUF file, or a model's
     /// folder
-    #[arg(long, value_name = "FILE|DIR")]
+    #[arg(long, value_name = "FILE|DIR", visible_alias = "model")]
     pub against: Option<String>,
     /// The token that opens a text, where no file beside the template names it
     #[arg(long = "bos-token", value_name = "TOKEN", requires = "against")]
@@ -458,8 +461,11 @@ pub struct Check {
 #[command(after_help = include_str!("../help/template.txt"))]
 pub struct Template {
     /// The template: a .jinja file, a tokenizer_config.json, a model's folder or a .gguf file; `-` is standard input
-    #[arg(value_name = "FILE|DIR")]
-    pub path: PathBuf,
+    #[arg(value_name = "FILE|DIR", required_unless_present = "model")]
+    pub path: Option<PathBuf>,
+    /// The model whose template it is: its folder or a GGUF file
+    #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "path")]
+    pub model: Option<PathBuf>,
     /// Show this one of several named templates [default: all]
     #[arg(long, value_name = "NAME")]
     pub template_name: Option<String>,
@@ -486,8 +492,12 @@ pub struct Template {
 pub struct Tokenizer {
     /// The tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that
     /// holds one
-    #[arg(value_name = "FILE|DIR")]
-    pub path: PathBuf,
+    #[arg(value_name = "FILE|DIR", required_unless_present = "model")]
+    pub path: Option<PathBuf>,
+    /// The model whose tokenizer it is: its folder or a GGUF file. The format is the one that its files tell, where no other flag
+    /// says otherwise
+    #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "path")]
+    pub model: Option<PathBuf>,
     /// The format that it is to be used for: a name, a .toml file, or another framework's template as .json or .py
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
@@ -847,6 +857,32 @@ impl Policies {
             ..ParseOptions::default()
         }
     }
+}
+
+impl Template {
+    /// Where the template is.
+    pub fn path(&self) -> &Path {
+        either(self.path.as_deref(), self.model.as_deref())
+    }
+}
+
+impl Tokenizer {
+    /// Where the tokenizer is.
+    pub fn path(&self) -> &Path {
+        either(self.path.as_deref(), self.model.as_deref())
+    }
+}
+
+impl Decode {
+    /// Where the tokenizer is.
+    pub fn tokenizer(&self) -> &Path {
+        either(self.tokenizer.as_deref(), self.model.as_deref())
+    }
+}
+
+/// Of two paths the one that is given; the command line has one of them.
+fn either<'a>(one: Option<&'a Path>, other: Option<&'a Path>) -> &'a Path {
+    one.or(other).unwrap_or(Path::new("-"))
 }
 
 impl Verb {

@@ -13,13 +13,13 @@ use crate::files;
 use crate::output::Output;
 
 pub fn run(args: &Decode, output: &Output) -> Result<Exit, Failure> {
-    let decoder = Decoder::new(files::load_tokenizer(&args.tokenizer)?);
+    let decoder = Decoder::new(files::load_tokenizer(args.tokenizer())?);
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
     let mut stream = decoder.stream();
     if !args.answer {
         stream = stream.at(Place::Start);
     }
-    let misfit = |error: Error| Failure::Misfit { tokenizer: args.tokenizer.display().to_string(), error };
+    let misfit = |error: Error| Failure::Misfit { tokenizer: args.tokenizer().display().to_string(), error };
     for (number, line) in open(path)?.lines().enumerate() {
         let line = line.map_err(|error| files::unreadable_file(path, &error))?;
         let mut text = String::new();

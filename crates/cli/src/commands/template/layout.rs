@@ -19,7 +19,7 @@ use crate::visible::escape;
 /// Prints the layouts of one template; what was found out of them goes to standard error.
 pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result<(), Failure> {
     let chosen = model.choose(args.template_name.as_deref(), false);
-    let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path.display().to_string(), why })?;
+    let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
     let compiled = ChatTemplate::compile(&named.source, model.tokens.clone());
     let nothing = Source { name: String::new(), text: String::new() };
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;

@@ -30,7 +30,7 @@ struct Analyzed {
 }
 
 pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
-    let mut model = files::load_templates(&args.path)?;
+    let mut model = files::load_templates(args.path())?;
     for (name, token) in [("bos_token", &args.bos_token), ("eos_token", &args.eos_token)] {
         if let Some(token) = token {
             model.set_token(name, token.clone());
@@ -47,7 +47,7 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
     if analyzed.is_empty() {
         // Says which there are.
         let chosen = model.choose(args.template_name.as_deref(), false).map(|_| ());
-        chosen.map_err(|why| Failure::NoTemplate { path: args.path.display().to_string(), why })?;
+        chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
     }
     let exit = if analyzed.iter().any(|(_, result)| result.is_err()) { Exit::Refused } else { Exit::Good };
     if args.json {
@@ -92,10 +92,10 @@ fn adds_bos(args: &Template, model: &ModelTemplates) -> Result<Option<bool>, Fai
     if let Some(path) = &args.tokenizer {
         return Ok(said(&*files::load_tokenizer(path)?));
     }
-    if model.adds_bos.is_some() || files::is_stdin(&args.path) {
+    if model.adds_bos.is_some() || files::is_stdin(args.path()) {
         return Ok(model.adds_bos);
     }
-    let folder = if args.path.is_dir() { Some(args.path.as_path()) } else { args.path.parent() };
+    let folder = if args.path().is_dir() { Some(args.path()) } else { args.path().parent() };
     let Some(folder) = folder.map(|folder| if folder.as_os_str().is_empty() { Path::new(".") } else { folder }) else {
         return Ok(None);
     };

@@ -3,6 +3,7 @@
 mod json;
 mod page;
 
+use rolecall::Model;
 use rolecall::encode::Protected;
 use rolecall::format::{Control, Format};
 use rolecall::template::{BosUse, ChatTemplate, TemplateOptions, analyze_template};
@@ -27,7 +28,7 @@ struct Audited {
 
 pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
     let format = load_format(args, output)?;
-    let (file, tokenizer) = files::load_tokenizer_file(&args.path)?;
+    let (file, tokenizer) = files::load_tokenizer_file(args.path())?;
     let beside = templates_beside(&file);
     let controls: &[Control] = format.as_ref().map_or(&[], |format| &format.controls);
     let mut audit = audit(&*tokenizer, controls, beside.as_ref().map(|beside| beside.source.as_str()));
@@ -46,7 +47,7 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
                 .beside(&files::templates_beside(&file)?)
                 .protection(None)
                 .protecting(args.protect.mode());
-            let path = args.path.display().to_string();
+            let path = args.path().display().to_string();
             let misfit = |error: rolecall_encode::Error| Failure::Misfit { tokenizer: path, error: error.into() };
             Some(Protected::new(&protection, &*tokenizer).map_err(misfit)?)
         }
@@ -62,7 +63,11 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
 }
 
 fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>, Failure> {
-    let Some(asked) = &args.format else { return Ok(None) };
+    let Some(asked) = &args.format else {
+        // What cannot be opened as a model may still have a tokenizer.
+        let model = args.model.as_ref().and_then(|path| Model::open(path).ok());
+        return Ok(model.and_then(|model| model.format().cloned()));
+    };
     let mut formats = files::load_formats(&args.more)?;
     let name = formats.choose(asked)?;
     formats.warn(output);
