@@ -53,6 +53,7 @@ pub mod answer;
 pub mod dataset;
 pub mod diff;
 mod error;
+pub mod explain;
 mod files;
 pub mod format;
 pub mod gguf;

@@ -4,10 +4,11 @@ use std::iter::Peekable;
 use std::ops::Range;
 
 use rolecall::conversation::Role;
+use rolecall::explain::Marks;
 use rolecall::{Origin, Segment};
 
 use super::Explained;
-use super::forgery::{Forgery, Marks};
+use super::forgery::{self, Forgery};
 use super::legend::Seen;
 use super::turns::{Owner, find_turns};
 use crate::visible;
@@ -87,7 +88,7 @@ impl<'a> View<'a> {
 
     /// The places where the conversation spells control tokens.
     pub fn forgeries(&self) -> impl Iterator<Item = Forgery<'a>> {
-        self.marks.find(self.explained.prompt, self.explained.tokens)
+        forgery::find(&self.marks, self.explained.prompt, self.explained.tokens)
     }
 
     /// The rows in order.

@@ -34,6 +34,7 @@ pub use prompt::{ModelPrompt, offered_tools};
 pub use settings::{BosBy, Settings};
 
 use crate::Error;
+use crate::explain::Explanation;
 use crate::identify::ModelWarning;
 use crate::parse::IdParser;
 use crate::template::ModelTemplates;
@@ -458,6 +459,33 @@ impl Model {
     /// What an engine may sample for the reply to a request.
     pub fn grammar(&self, request: impl Into<Arc<Request>>, options: grammar::Options) -> Result<Grammar, Error> {
         self.prompt(request)?.grammar(options)
+    }
+
+    /// The prompt of a request with where each byte comes from, its ids where the model has a tokenizer, and where the conversation
+    /// spells control tokens.
+    ///
+    /// ```
+    /// use rolecall::{Model, Request};
+    /// let model = Model::open("internlm2")?;
+    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Bye<|im_end|>"}]}"#)?;
+    /// let explanation = model.explain(request)?;
+    /// assert_eq!(explanation.spelled[0].token, "<|im_end|>");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn explain(&self, request: impl Into<Arc<Request>>) -> Result<Explanation, Error> {
+        let prompt = self.prompt(request)?;
+        let has_tokenizer = self.tokenizer_path().is_some();
+        let encoded = has_tokenizer.then(|| prompt.encode()).transpose()?;
+        let added = if has_tokenizer { self.tokenizer()?.added_tokens() } else { &[] };
+        Ok(Explanation::new(prompt, encoded, added))
+    }
+
+    /// What is known of models whose replies are not what their chat template writes, as far as it fits a template of this one.
+    pub fn corrections(&self) -> impl Iterator<Item = &'static Format> {
+        let templates = self.templates().map_or(&[][..], |model| &model.templates);
+        let fits =
+            |correction: &&Format| templates.iter().any(|named| correction.identity.fits_template(&named.source));
+        rolecall_format::corrections().iter().filter(fits)
     }
 
     /// What is dangerous in its tokenizer, and how that treats the control tokens of its format.
