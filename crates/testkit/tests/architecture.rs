@@ -109,6 +109,21 @@ fn arrows_between_crates_point_one_way() {
     }
 }
 
+/// What most programs use, and no more, is in the root of the facade.
+#[test]
+fn the_facades_root_is_small() {
+    let text = fs::read_to_string(rolecall_testkit::root().join("crates/rolecall/src/lib.rs")).unwrap();
+    let root = text.lines().filter_map(|line| line.strip_prefix("pub use ")?.strip_suffix(';'));
+    let names: Vec<&str> = root
+        .flat_map(|path| match path.split_once('{') {
+            Some((_, names)) => names.trim_end_matches('}').split(',').map(str::trim).collect(),
+            // `crate as module` is a module.
+            None => vec![path].into_iter().filter(|path| !path.contains(" as ")).collect::<Vec<_>>(),
+        })
+        .collect();
+    assert_eq!(names.len(), 10, "{names:?}");
+}
+
 /// A difference between models is a field in a data file: no library source names a model.
 #[test]
 fn no_model_is_named_in_library_source() {

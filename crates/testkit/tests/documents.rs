@@ -30,7 +30,8 @@ fn compatibility_lists_every_difference_from_the_makers_templates() {
 fn the_readme_lists_every_format() {
     let registry = registry();
     let mut table = String::from("| format | family | models, for example |\n| --- | --- | --- |\n");
-    for format in registry.iter() {
+    // Those of frameworks are named after them.
+    for format in registry.iter().filter(|format| !format.name.contains(':')) {
         let model = format.models.first().map_or(String::new(), |pattern| format!("`{}`", pattern.as_str()));
         let _ = writeln!(table, "| `{}` | {} | {model} |", format.name, format.title);
     }
