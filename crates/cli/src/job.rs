@@ -167,7 +167,7 @@ impl Job {
             && let Some(left_out) = prompt.left_out().into_iter().find(|left_out| !left_out.by_design)
         {
             let (place, why, count) = (left_out.first.clone(), left_out.why, left_out.count);
-            let as_wanted = place.field.starts_with("tool_calls") && prompt.wants_other_calls()?;
+            let as_wanted = place.field.starts_with("tool_calls") && prompt.calls_as_wanted;
             return Err(Refusal::LeftOut { place, why, count, as_wanted });
         }
         Ok(prompt)

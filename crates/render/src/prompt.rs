@@ -37,6 +37,9 @@ pub struct Prompt {
     pub generation: Arc<Generation>,
     /// What the format has no place for and left out, as its maker's code does.
     pub dropped: Vec<Dropped>,
+    /// Whether the template writes the calls that were left out where it is given them in its own form
+    /// ([`CallForm::AsWanted`](crate::CallForm)).
+    pub calls_as_wanted: bool,
     /// Options whose value is none of those that they are meant for.
     pub unusual: Vec<Unusual>,
     /// Whether the model is to go on with it: it ends with a generation prompt, or inside a message.

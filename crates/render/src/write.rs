@@ -77,6 +77,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         controls: Arc::clone(&format.controls),
         generation,
         dropped: plan.dropped,
+        calls_as_wanted: false,
         unusual: chosen.unusual(format),
         open: plan.open,
         generated: Vec::new(),

@@ -352,7 +352,10 @@ fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
     answer.insert("generation", of_generation(&prompt.generation));
     if !prompt.dropped.is_empty() {
-        answer.insert("left_out", Json::Array(prompt.left_out().iter().map(of_left_out).collect()));
+        answer.insert(
+            "left_out",
+            Json::Array(prompt.left_out().iter().map(|left_out| of_left_out(left_out, prompt)).collect()),
+        );
     }
     if !prompt.unusual.is_empty() {
         answer.insert("unusual", Json::Array(prompt.unusual.iter().map(of_unusual).collect()));
@@ -365,8 +368,9 @@ fn of_unusual(unusual: &Unusual) -> Json {
     Json::Object(object! { "option" => option, "value" => value, "usual" => Json::Array(usual) })
 }
 
-/// `{"why", "count", "message"?, "field", "by_design"?}`, with the place of the first
-fn of_left_out(left_out: &LeftOut<'_>) -> Json {
+/// `{"why", "count", "message"?, "field", "by_design"?, "as_wanted"?}`, with the place of the first; the last where the template
+/// writes it in the form of [`CallForm::AsWanted`](crate::template::CallForm)
+fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     let mut object = object! { "why" => left_out.why, "count" => left_out.count as i64 };
     if let Some(index) = left_out.first.message {
         object.insert("message", Json::from(index as i64));
@@ -374,6 +378,9 @@ fn of_left_out(left_out: &LeftOut<'_>) -> Json {
     object.insert("field", Json::from(left_out.first.field.as_str()));
     if left_out.by_design {
         object.insert("by_design", Json::from(true));
+    }
+    if prompt.calls_as_wanted && left_out.first.field.starts_with("tool_calls") {
+        object.insert("as_wanted", Json::from(true));
     }
     Json::Object(object)
 }

@@ -152,7 +152,7 @@ fn calls_in_the_other_form_are_offered_where_the_template_writes_them() {
         "{% if c.function.arguments is mapping %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endif %}",
     ));
     let prompt = items.prompt(call(r#""{\"x\": \"y\"}""#)).unwrap();
-    assert_eq!((prompt.dropped.len(), prompt.wants_other_calls().unwrap()), (1, true));
+    assert_eq!((prompt.dropped.len(), prompt.calls_as_wanted), (1, true));
     assert!(items.prompt(call(r#"{"x": "y"}"#)).unwrap().dropped.is_empty());
     // It refuses a text.
     let refuses = model(&turn("{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}"));

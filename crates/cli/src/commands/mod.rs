@@ -69,9 +69,8 @@ fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
             help: vec![format!("usual are {}", usual.join(", "))],
         });
     }
-    let as_wanted = prompt.wants_other_calls().unwrap_or(false);
     for LeftOut { why, count, first, by_design } in prompt.left_out() {
-        let help = as_wanted && first.field.starts_with("tool_calls");
+        let help = prompt.calls_as_wanted && first.field.starts_with("tool_calls");
         output.show(&Diagnostic {
             severity: if by_design { Severity::Note } else { Severity::Warning },
             code: "left_out",

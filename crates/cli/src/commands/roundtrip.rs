@@ -6,6 +6,7 @@ use std::ops::Bound;
 use std::path::Path;
 
 use rolecall::conversation::{Conversation, Json, Role, object};
+use rolecall::dataset;
 use rolecall::parse::ParseOptions;
 use rolecall::roundtrip::{Difference, DifferenceKind, differences};
 use rolecall::{Origin, Prompt, Reading, Request, Stop, answer};
@@ -41,7 +42,13 @@ impl Trip {
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::new(&args.layouts, None, false, output)?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
-    let trips = Request::from_text(&source.text).map_err(Refusal::from).and_then(|request| {
+    let request = dataset::read(&source.text, None).map_err(Refusal::from).and_then(|(_, mut samples)| {
+        match (samples.pop(), samples.len()) {
+            (Some(only), 0) => Ok(only.request),
+            (more, behind) => Err(Refusal::SeveralConversations(behind + usize::from(more.is_some()))),
+        }
+    });
+    let trips = request.and_then(|request| {
         check_replies(&request.conversation, source.text.len())?;
         trips(&reader, &request)
     });

@@ -73,6 +73,7 @@ pub(super) fn prompt(conversation: &Conversation, inputs: &Inputs<'_>, output: j
         turns,
         generation: Arc::new(Generation::default()),
         dropped: Vec::new(),
+        calls_as_wanted: false,
         unusual: Vec::new(),
         open: inputs.generates || conversation.continue_final_message,
         generated,

@@ -92,7 +92,7 @@ pub fn stream(
     stream.value(&of_generation(&prompt.generation))?;
     if !prompt.dropped.is_empty() {
         let left_out = prompt.left_out();
-        stream.list("left_out", left_out.iter(), |stream, left_out| stream.value(&of_left_out(left_out)))?;
+        stream.list("left_out", left_out.iter(), |stream, left_out| stream.value(&of_left_out(left_out, prompt)))?;
     }
     if !prompt.unusual.is_empty() {
         stream.list("unusual", prompt.unusual.iter(), |stream, unusual| stream.value(&of_unusual(unusual)))?;

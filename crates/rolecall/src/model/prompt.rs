@@ -7,7 +7,7 @@ use rolecall_format::Format;
 use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
-use rolecall_render::{ChatTemplate, Dropped, LossPolicy, Prompt, loss_spans};
+use rolecall_render::{ChatTemplate, LossPolicy, Prompt, loss_spans};
 
 use super::encoders::Writer;
 use super::templates::Chosen;
@@ -70,19 +70,6 @@ impl ModelPrompt {
         match &self.speaker {
             Speaker::Format { .. } => None,
             Speaker::Template(chosen) => Some(&chosen.template),
-        }
-    }
-
-    /// Whether its chat template left out calls, or parts of them, that it writes in another form
-    /// ([`CallForm::AsWanted`](crate::template::CallForm)).
-    pub fn wants_other_calls(&self) -> Result<bool, Error> {
-        let is_call = |dropped: &Dropped| dropped.place.field.starts_with("tool_calls");
-        match &self.speaker {
-            Speaker::Template(chosen) if self.prompt.dropped.iter().any(is_call) => {
-                let settings = self.model.settings.of(&self.request)?;
-                Ok(chosen.wants_other_calls(&self.request.conversation, &settings))
-            }
-            _ => Ok(false),
         }
     }
 

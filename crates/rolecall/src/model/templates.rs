@@ -9,7 +9,7 @@ use rolecall_conversation::{Conversation, Json};
 use rolecall_encode::Protection;
 use rolecall_openai::Request;
 use rolecall_render::{
-    CallForm, ChatTemplate, Limits, Prompt, TemplateOptions, left_out, render_template, without_media,
+    CallForm, ChatTemplate, Dropped, Limits, Prompt, TemplateOptions, left_out, render_template, without_media,
 };
 
 use super::Settings;
@@ -123,6 +123,8 @@ impl Chosen {
             other => other?,
         };
         prompt.dropped = left_out(conversation, &prompt);
+        let is_call = |dropped: &Dropped| dropped.place.field.starts_with("tool_calls");
+        prompt.calls_as_wanted = prompt.dropped.iter().any(is_call) && self.wants_other_calls(conversation, settings);
         if let Some((rest, media)) = without_media(conversation)
             && self.run(&rest, settings).is_ok_and(|without| without.text() == prompt.text())
         {
@@ -132,7 +134,7 @@ impl Chosen {
     }
 
     /// Whether the template writes all calls in another form than it was given, where it was given them as they are.
-    pub fn wants_other_calls(&self, conversation: &Conversation, settings: &Settings) -> bool {
+    fn wants_other_calls(&self, conversation: &Conversation, settings: &Settings) -> bool {
         let has_calls = conversation.messages.iter().any(|message| message.calls().len() > 0);
         let other = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
         has_calls
