@@ -13,8 +13,11 @@ use crate::visible;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Writes the picture with its legend.
+/// Writes the picture, with its legend above it and the facts below.
 pub fn draw(view: &View<'_>, name: &str, out: &mut dyn io::Write) -> io::Result<()> {
+    let seen = view.draw(|_| Ok(()))?;
+    let mut legend = String::new();
+    push_legend(&mut legend, view, &seen);
     let name = escape(name);
     let format = &view.explained.format;
     let title = escape(&format.title);
@@ -23,16 +26,16 @@ pub fn draw(view: &View<'_>, name: &str, out: &mut dyn io::Write) -> io::Result<
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <title>{name} as {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <h1>{name} <small>as {title} (<code>{}</code>)</small></h1>\n<table>\n",
+         <h1>{name} <small>as {title} (<code>{}</code>)</small></h1>\n{legend}<table>\n",
         escape(&format.name)
     )?;
-    let seen = view.draw(|stroke| match stroke {
+    view.draw(|stroke| match stroke {
         Stroke::Row(row) => write_row(out, row),
         Stroke::Piece(piece) => write_piece(out, piece, view),
         Stroke::End => out.write_all(b"</td></tr>\n"),
     })?;
     let mut end = "</table>\n".to_owned();
-    push_legend(&mut end, view, &seen);
+    push_facts(&mut end, view);
     end.push_str("</body>\n</html>\n");
     out.write_all(end.as_bytes())
 }
@@ -85,6 +88,7 @@ fn title(piece: &Piece<'_, '_>, view: &View<'_>) -> String {
     title
 }
 
+/// What the colours and the marks stand for: a line each.
 fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen) {
     out.push_str("<dl>\n");
     let kinds = seen.kinds().map(|(kind, name)| format!("<span class=\"{}\">{name}</span>", class(&kind)));
@@ -100,6 +104,11 @@ fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen) {
     if !marks.is_empty() {
         let _ = writeln!(out, "<dt>marks</dt><dd>{}</dd>", marks.join(" &nbsp; "));
     }
+    out.push_str("</dl>\n");
+}
+
+fn push_facts(out: &mut String, view: &View<'_>) {
+    out.push_str("<dl>\n");
     for line in legend::lines(view) {
         let class = if line.warns { " class=\"warns\"" } else { "" };
         let _ = writeln!(out, "<dt>{}</dt><dd{class}>{}</dd>", line.label, escape(&line.text));
