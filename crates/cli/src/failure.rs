@@ -23,6 +23,10 @@ use crate::source::{Source, Spot};
 pub enum Failure {
     /// A file or folder cannot be read.
     Unreadable { path: String, why: String },
+    /// The input of a batch cannot be read to its end: which file, and why.
+    BrokenInput { why: String },
+    /// The file for refused lines cannot be written.
+    ErrorsFile { path: String, why: String },
     /// The result cannot be written.
     Unwritable(io::Error),
     /// A conversation is refused.
@@ -71,6 +75,8 @@ impl Failure {
     pub fn exit(&self) -> Exit {
         match self {
             Failure::Unreadable { .. }
+            | Failure::BrokenInput { .. }
+            | Failure::ErrorsFile { .. }
             | Failure::Unwritable(_)
             | Failure::Output { .. }
             | Failure::LostLines { .. } => Exit::Unreadable,
@@ -155,7 +161,8 @@ impl Failure {
 
     fn code(&self) -> &'static str {
         match self {
-            Failure::Unreadable { .. } => "unreadable_file",
+            Failure::Unreadable { .. } | Failure::BrokenInput { .. } => "unreadable_file",
+            Failure::ErrorsFile { .. } => "unwritable_errors",
             Failure::Unwritable(_) => "unwritable_output",
             Failure::Refused { refusal, .. } => refusal.code(),
             Failure::Misfit { error, .. } => error.code(),
@@ -182,6 +189,8 @@ impl Failure {
     fn message(&self) -> String {
         match self {
             Failure::Unreadable { path, why } => format!("cannot read `{path}`: {why}"),
+            Failure::BrokenInput { why } => format!("cannot read the input to its end: {why}"),
+            Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
             // The place says line and column already.
             Failure::Refused {
@@ -230,6 +239,8 @@ impl Failure {
     fn help(&self) -> Vec<String> {
         match self {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
+            Failure::BrokenInput { .. } => vec!["what stands before it was answered".into()],
+            Failure::ErrorsFile { .. } => vec!["name another file with `--errors`".into()],
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Failure::NameClash { .. } => {

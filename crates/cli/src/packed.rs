@@ -70,7 +70,7 @@ impl Frames {
                         return Err(io::ErrorKind::UnexpectedEof.into());
                     }
                 }
-                Err(error) => return Err(io::Error::other(error)),
+                Err(_) => return Err(damaged()),
             }
         }
         Ok(false)
@@ -88,7 +88,7 @@ impl Read for Frames {
             }
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 let block = BlockDecodingStrategy::UptoBlocks(1);
-                self.decoder.decode_blocks(&mut self.source, block).map_err(io::Error::other)?;
+                self.decoder.decode_blocks(&mut self.source, block).map_err(|_| damaged())?;
             }
             let read = self.decoder.read(buffer)?;
             if read > 0 {
@@ -96,12 +96,16 @@ impl Read for Frames {
             }
             let said = self.decoder.get_checksum_from_data();
             if said.is_some() && said != self.decoder.get_calculated_checksum() {
-                return Err(io::Error::other("its checksum is wrong"));
+                return Err(damaged());
             }
             self.is_open = false;
         }
         Ok(0)
     }
+}
+
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "what zstd has packed is damaged or cut off")
 }
 
 #[cfg(test)]

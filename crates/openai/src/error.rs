@@ -26,6 +26,13 @@ pub enum Error {
     },
     /// `system` stands beside the messages, where nothing reads it.
     SystemBeside,
+    /// Two keys stand beside each other that say the same thing in two ways, or two conversations.
+    TwoWays {
+        /// One of them.
+        one: String,
+        /// The other one.
+        other: String,
+    },
     /// The JSON is not a conversation.
     Conversation(rolecall_conversation::Error),
 }
@@ -38,6 +45,7 @@ impl Error {
             Error::NotJson(_) => "not_json",
             Error::NoContent { .. } => "no_content",
             Error::SystemBeside => "system_beside_messages",
+            Error::TwoWays { .. } => "two_ways",
             Error::MisspeltKey { .. } => "misspelt_key",
             Error::Conversation(error) => error.code(),
         }
@@ -50,6 +58,7 @@ impl Error {
             Error::MisspeltKey { key, message, .. } => Some(Place { message: *message, ..Place::field(key.as_str()) }),
             Error::NoContent { message, key } => Some(Place::message(*message, key.as_str())),
             Error::SystemBeside => Some(Place::field("system")),
+            Error::TwoWays { other, .. } => Some(Place::field(other.as_str())),
             Error::Conversation(error) => Some(error.place.clone()),
         }
     }
@@ -61,6 +70,7 @@ impl Error {
                 "leave one of them out: only one of them would be read".into()
             }
             Error::NoContent { .. } => "write what the user says as `content`".into(),
+            Error::TwoWays { .. } => "leave one of them out: only one of them would be read".into(),
             Error::SystemBeside => "write it as the first message: {\"role\": \"system\", \"content\": \"..\"}".into(),
             Error::NotJson(_) => {
                 "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()
@@ -85,6 +95,7 @@ impl fmt::Display for Error {
             Error::NoContent { message, key } => {
                 write!(f, "message {message} of the user has no `content`, and nothing reads its `{key}`")
             }
+            Error::TwoWays { one, other } => write!(f, "`{one}` and `{other}` stand beside each other"),
             Error::SystemBeside => f.write_str("nothing reads `system` beside `messages`"),
             Error::Conversation(error) => write!(f, "{error}"),
         }
@@ -96,7 +107,7 @@ impl std::error::Error for Error {
         match self {
             Error::NotJson(error) => Some(error),
             Error::Conversation(error) => Some(error),
-            Error::MisspeltKey { .. } | Error::NoContent { .. } | Error::SystemBeside => None,
+            Error::MisspeltKey { .. } | Error::NoContent { .. } | Error::SystemBeside | Error::TwoWays { .. } => None,
         }
     }
 }

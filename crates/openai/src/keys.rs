@@ -1,8 +1,8 @@
 //! The keys of a request and of its messages: those that are read, and those that are almost right.
 
-use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
 use rolecall_conversation::spelling::near_miss;
+use rolecall_conversation::{Json, Place, Problem};
 
 use crate::Error;
 
@@ -99,6 +99,25 @@ const OF_MESSAGES: [&str; 22] = [
     "weight",
 ];
 
+/// Whether a key of a message is one that somebody reads.
+pub(crate) fn is_of_messages(key: &str) -> bool {
+    OF_MESSAGES.contains(&key)
+}
+
+/// Refuses a call whose arguments stand under another key: it would be one without arguments.
+fn check_calls(index: usize, message: &Object) -> Result<(), Error> {
+    let calls = message.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
+    for (at, call) in calls.iter().enumerate() {
+        let Some(function) = call.as_object().and_then(|call| call.get("function")?.as_object()) else { continue };
+        let other = ["parameters", "args", "input", "kwargs"].into_iter().find(|key| function.get(key).is_some());
+        if let (None, Some(_)) = (function.get("arguments"), other) {
+            let place = Place::message(index, format!("tool_calls[{at}].function.arguments"));
+            return Err(rolecall_conversation::Error { place, problem: Problem::Missing }.into());
+        }
+    }
+    Ok(())
+}
+
 /// Refuses messages with a key that is almost one which is read and not there, and messages of a user without content, which is
 /// under another key.
 pub(crate) fn check(messages: &[Json]) -> Result<(), Error> {
@@ -121,6 +140,7 @@ fn check_message(index: usize, message: &Object) -> Result<(), Error> {
             return Err(Error::MisspeltKey { key: key.to_owned(), near, message: Some(index) });
         }
     }
+    check_calls(index, message)?;
     let is_users = message.get("role").and_then(Json::as_str) == Some("user");
     match others().next() {
         Some(key) if is_users && message.get("content").is_none() => {

@@ -77,6 +77,16 @@ impl Request {
         self.other.iter().map(|(key, _)| key).filter(|key| !READ.contains(key) && !OF_API.contains(key))
     }
 
+    /// The keys of messages that neither rolecall nor an API or dataset of this shape reads, each with its message.
+    pub fn unread_of_messages(&self) -> impl Iterator<Item = (usize, &str)> {
+        let messages = self.conversation.messages.iter().enumerate();
+        // Most messages have a role and content, and nothing more.
+        let others = messages.filter(|(_, message)| message.as_object().len() > 2);
+        others.flat_map(|(index, message)| {
+            message.as_object().iter().map(move |(key, _)| (index, key)).filter(|(_, key)| !keys::is_of_messages(key))
+        })
+    }
+
     /// The `id` of a request that cannot be read otherwise, for the answer to it.
     pub fn id_of(text: &str) -> Option<Json> {
         match json::parse(text) {

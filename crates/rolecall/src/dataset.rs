@@ -71,7 +71,7 @@ impl Shape {
     pub fn of(object: &Object) -> Option<Shape> {
         let has = |key: &str| object.get(key).is_some();
         Some(match () {
-            () if has("instances") => Shape::Instances,
+            () if has("instances") && !has("messages") => Shape::Instances,
             () if has("chosen") && has("rejected") => Shape::Preference,
             () if has("preferred_output") && has("non_preferred_output") => Shape::Preference,
             () if has("messages") => Shape::OpenAi,
@@ -103,6 +103,7 @@ impl Shape {
             Shape::Completion => &["prompt", "completion", "tools"],
             Shape::Preference => &[
                 "prompt",
+                "instruction",
                 "chosen",
                 "rejected",
                 "conversations",
@@ -117,6 +118,10 @@ impl Shape {
     }
 
     fn drafts(self, object: Object) -> Result<Vec<Draft>, Error> {
+        if self != Shape::OpenAi && object.get("messages").is_some_and(|messages| !messages.is_null()) {
+            let one = self.keys().iter().find(|key| object.get(key).is_some()).unwrap_or(&"messages");
+            return Err(Error::TwoWays { one: (*one).to_owned(), other: "messages".to_owned() });
+        }
         for (key, _) in object.iter().filter(|(key, _)| !self.keys().contains(key)) {
             let missing = self.keys().iter().copied().filter(|known| object.get(known).is_none());
             if let Some(near) = near_miss(key, missing) {
@@ -165,6 +170,20 @@ impl Side {
     }
 }
 
+/// The types of LMFlow's files that hold conversations.
+pub const KINDS: [&str; 2] = ["conversation", "text2text"];
+
+/// The name of a record that cannot be read otherwise, for the answer to it.
+pub fn id_of(text: &str) -> Option<Json> {
+    let Ok(Json::Object(object)) = json::parse(text) else { return None };
+    let named = |object: &Object| object.get("id").filter(|id| !id.is_null()).cloned();
+    let of_instance = || match object.get("instances")?.as_array()? {
+        [Json::Object(only)] => named(only).or_else(|| only.get("conversation_id").cloned()),
+        _ => None,
+    };
+    named(&object).or_else(of_instance)
+}
+
 /// Reads a JSON text in a shape, or in the one that its keys tell, and says which. What has no shape's keys is read as a request.
 ///
 /// ```
@@ -193,6 +212,10 @@ pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Er
 /// A place of the request that a text holds, as a place of the text itself; none where that is the same, or where the text holds
 /// several requests.
 pub fn place_in(text: &str, place: &Place) -> Option<Place> {
+    // Most texts are requests, and are not read once more.
+    if place.message.is_none() || json::span(text, &[json::Step::Key("messages")]).is_some() {
+        return None;
+    }
     let Ok(Json::Object(object)) = json::parse(text) else { return None };
     let drafts = Shape::of(&object)?.drafts(object).ok()?;
     let [draft] = drafts.as_slice() else { return None };

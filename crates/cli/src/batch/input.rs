@@ -13,6 +13,8 @@ use crate::files;
 pub struct Input {
     rest: VecDeque<PathBuf>,
     open: Option<Box<dyn Read + Send>>,
+    /// What the open one is called.
+    name: String,
     last: u8,
     /// Line breaks that were read.
     lines: u64,
@@ -46,8 +48,14 @@ impl Input {
             path.metadata().map_err(|error| files::unreadable_file(path, &error))?;
         }
         let begun = Begun::default();
-        let mut input =
-            Input { rest: paths.iter().cloned().collect(), open: None, last: b'\n', lines: 0, begun: begun.clone() };
+        let mut input = Input {
+            rest: paths.iter().cloned().collect(),
+            open: None,
+            name: String::new(),
+            last: b'\n',
+            lines: 0,
+            begun: begun.clone(),
+        };
         if let Some(first) = paths.first() {
             input.next_file().map_err(|error| files::unreadable_file(first, &error))?;
         }
@@ -59,6 +67,7 @@ impl Input {
         let Some(path) = self.rest.pop_front() else { return Ok(false) };
         self.open = Some(Box::new(Records::new(files::open(&path)?)));
         let name = if files::is_stdin(&path) { "<stdin>".to_owned() } else { path.display().to_string() };
+        self.name = name.clone();
         self.begun.0.lock().unwrap_or_else(PoisonError::into_inner).push((self.lines, name));
         Ok(true)
     }
@@ -68,7 +77,7 @@ impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let Some(open) = &mut self.open else { return Ok(0) };
-            let count = open.read(buffer)?;
+            let count = open.read(buffer).map_err(|error| named(&self.name, &error))?;
             if let [.., last] = buffer[..count] {
                 self.last = last;
                 if !self.rest.is_empty() {
@@ -88,12 +97,16 @@ impl Read for Input {
             }
             let is_cut = std::mem::replace(&mut self.last, b'\n') != b'\n';
             let path = self.rest.front().map(|path| path.display().to_string()).unwrap_or_default();
-            self.next_file()
-                .map_err(|error| io::Error::new(error.kind(), format!("{path}: {}", files::said(&error))))?;
+            self.next_file().map_err(|error| named(&path, &error))?;
             if is_cut {
                 buffer[0] = b'\n';
                 return Ok(1);
             }
         }
     }
+}
+
+/// An error that says which file it is about.
+fn named(path: &str, error: &io::Error) -> io::Error {
+    io::Error::other(format!("{path}: {}", files::said(error)))
 }

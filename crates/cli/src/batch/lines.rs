@@ -6,6 +6,9 @@ use twox_hash::XxHash64;
 /// Bytes that are read at once.
 const BUFFER: usize = 256 << 10;
 
+/// Bytes of a line that is read at all: memory must not grow with the input.
+const LONGEST: u64 = 256 << 20;
+
 /// Some lines of the input, the work of one thread at a time.
 #[derive(Debug, Default)]
 pub struct Block {
@@ -89,8 +92,15 @@ impl Lines {
         }
         let mut block = Block { first: self.lines + 1, ..Block::default() };
         while block.ends.len() < self.size.lines && block.bytes.len() < self.size.bytes {
-            match self.reader.read_until(b'\n', &mut block.bytes) {
+            let before = block.bytes.len();
+            match self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut block.bytes) {
                 Ok(0) => break,
+                Ok(read) if read as u64 == LONGEST && !block.bytes.ends_with(b"\n") => {
+                    block.bytes.truncate(before);
+                    let line = self.lines + block.ends.len() as u64 + 1;
+                    self.failed = Some(io::Error::other(format!("line {line} is longer than {} MiB", LONGEST >> 20)));
+                    break;
+                }
                 Ok(_) => {}
                 Err(error) => {
                     block.bytes.truncate(block.ends.last().copied().unwrap_or_default());

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use rolecall::Request;
+use rolecall::dataset;
 
 pub use columns::Row;
 pub use file::{Begin, Problem, Target};
@@ -116,9 +116,13 @@ pub fn answer_lines(
         [one] => one.display().to_string(),
         several => format!("{} files", several.len()),
     };
-    let unreadable = |error: io::Error| Failure::Unreadable { path: name.clone(), why: files::said(&error) };
+    // The input names the file itself.
+    let unreadable = |error: io::Error| Failure::BrokenInput { why: error.to_string() };
     let (input, begun) = Input::open(&inputs)?;
-    let mut errors = plan.options.errors.as_deref().map(Errors::create).transpose()?;
+    if let Some(errors) = plan.options.errors.as_deref() {
+        let target = plan.target.as_ref().map(|target| target.path.as_path());
+        Errors::check(errors, inputs.iter().map(PathBuf::as_path).chain(target))?;
+    }
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
         None => (Kind::Jsonl, Wanted { mask: false, text: false }),
@@ -129,6 +133,7 @@ pub fn answer_lines(
         Ok(sink) => sink,
         Err(tally) => return Ok(close(&tally, &name, &begun, output)),
     };
+    let mut errors = plan.options.errors.as_deref().map(Errors::create).transpose()?;
     let (from, mut tally) = sink.begun();
     if from != Mark::default() && !lines.skip_to(from).map_err(unreadable)? {
         return Err(sink.failed(Problem::OtherInput));
@@ -204,7 +209,7 @@ fn answer_block(
     let mut rows = Rows::new(kind, wanted);
     let (mut tally, mut refused) = (Tally::default(), Vec::new());
     for (number, line) in block.lines() {
-        if line.trim_ascii().is_empty() {
+        if line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line).trim_ascii().is_empty() {
             continue;
         }
         tally.answered += 1;
@@ -219,10 +224,12 @@ fn answer_block(
             Err(refusal) => {
                 tally.refuse(number, &refusal);
                 if keeps_refused {
-                    refused.extend_from_slice(line.trim_ascii_end());
-                    refused.push(b'\n');
+                    refused.extend_from_slice(line);
+                    if !line.ends_with(b"\n") {
+                        refused.push(b'\n');
+                    }
                 }
-                rows.refuse(number, text.ok().and_then(Request::id_of).as_ref(), &refusal);
+                rows.refuse(number, text.ok().and_then(dataset::id_of).as_ref(), &refusal);
             }
         }
         rows.end_row().map_err(Broken::Unwritten)?;
@@ -250,11 +257,24 @@ struct Errors {
 }
 
 impl Errors {
+    /// Refuses a file that the run reads or writes otherwise.
+    fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
+        let canonical = |path: &Path| path.canonicalize().ok();
+        let own = canonical(path);
+        match others.any(|other| other == path || own.is_some() && canonical(other) == own) {
+            true => {
+                let why = "the run reads or writes that file itself".into();
+                Err(Failure::ErrorsFile { path: path.display().to_string(), why })
+            }
+            false => Ok(()),
+        }
+    }
+
     fn create(path: &Path) -> Result<Errors, Failure> {
         let named = path.display().to_string();
         match fs::File::create(path) {
             Ok(file) => Ok(Errors { path: named, file: io::BufWriter::new(file) }),
-            Err(error) => Err(Failure::Output { path: named, problem: Problem::Unwritable(error) }),
+            Err(error) => Err(Failure::ErrorsFile { path: named, why: files::said(&error) }),
         }
     }
 
@@ -264,7 +284,7 @@ impl Errors {
             return Ok(());
         }
         let written = self.file.write_all(lines).and_then(|()| self.file.flush());
-        written.map_err(|error| Failure::Output { path: self.path.clone(), problem: Problem::Unwritable(error) })
+        written.map_err(|error| Failure::ErrorsFile { path: self.path.clone(), why: files::said(&error) })
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::io::{self, Read};
 
-/// Bytes that are read at once, and in which the shape of a file is told.
+use rolecall::conversation::{Json, json};
+
+/// Bytes that are read at once, and in which the layout of a file is told.
 const CHUNK: usize = 256 << 10;
 
 /// A stream in which each record is a line.
@@ -14,6 +16,8 @@ pub struct Records<R> {
     given: usize,
     has_begun: bool,
     has_ended: bool,
+    /// Why nothing more is read; what stands before it counts.
+    broken: Option<String>,
 }
 
 impl<R: Read> Records<R> {
@@ -26,66 +30,78 @@ impl<R: Read> Records<R> {
             given: 0,
             has_begun: false,
             has_ended: false,
+            broken: None,
         }
     }
-}
 
-impl<R: Read> Records<R> {
     /// Reads as much as tells what kind of file it is.
     fn begin(&mut self) -> io::Result<()> {
         let (mut begun, mut teller) = (Vec::new(), Teller::default());
-        let are_lines = loop {
-            let read = match self.inner.read(&mut self.chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read?,
-            };
+        let layout = loop {
+            let read = self.read_chunk()?;
             let bytes = &self.chunk[..read];
             begun.extend_from_slice(bytes);
-            match bytes.iter().find_map(|byte| teller.are_lines(*byte)) {
-                Some(are_lines) => break are_lines,
-                // One line without an end is a line, whatever it holds; a list is none.
-                None if read == 0 || begun.len() >= CHUNK => break teller.is_object != Some(false),
+            match bytes.iter().find_map(|byte| teller.layout(*byte)) {
+                Some(layout) => break layout,
+                None if read == 0 || begun.len() >= CHUNK => break teller.layout_at_end(),
                 None => {}
             }
         };
         self.has_begun = true;
-        if are_lines {
-            self.out = begun;
-        } else {
-            let mut cutter = Cutter::default();
-            begun.iter().for_each(|byte| cutter.push(*byte, &mut self.out));
-            self.cutter = Some(cutter);
+        match layout {
+            Layout::Lines => self.out = begun,
+            layout => {
+                self.cutter = Some(Cutter::new(layout == Layout::Lists));
+                self.cut(&begun);
+            }
         }
         Ok(())
+    }
+
+    fn cut(&mut self, bytes: &[u8]) {
+        let Some(cutter) = &mut self.cutter else { return };
+        let cut = bytes.iter().try_for_each(|byte| cutter.push(*byte, &mut self.out));
+        self.broken = cut.err();
+    }
+
+    fn read_chunk(&mut self) -> io::Result<usize> {
+        loop {
+            match self.inner.read(&mut self.chunk) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => return read,
+            }
+        }
     }
 }
 
 impl<R: Read> Read for Records<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         while self.given == self.out.len() {
+            if let Some(why) = self.broken.take() {
+                self.has_ended = true;
+                return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+            }
             if self.has_ended {
                 return Ok(0);
-            }
-            if self.has_begun && self.cutter.is_none() {
-                return self.inner.read(buffer);
             }
             if !self.has_begun {
                 self.begin()?;
                 continue;
             }
+            if self.cutter.is_none() {
+                return self.inner.read(buffer);
+            }
             self.out.clear();
             self.given = 0;
-            let read = match self.inner.read(&mut self.chunk) {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                read => read?,
-            };
-            if let Some(cutter) = &mut self.cutter {
-                match read {
-                    0 => cutter.end(&mut self.out),
-                    _ => self.chunk[..read].iter().for_each(|byte| cutter.push(*byte, &mut self.out)),
-                }
+            let read = self.read_chunk()?;
+            if read == 0 {
+                self.has_ended = true;
+                self.broken = self.cutter.as_ref().and_then(|cutter| cutter.end().err());
+            } else {
+                let chunk = std::mem::take(&mut self.chunk);
+                self.cut(&chunk[..read]);
+                self.chunk = chunk;
             }
-            self.has_ended = read == 0;
         }
         let count = buffer.len().min(self.out.len() - self.given);
         buffer[..count].copy_from_slice(&self.out[self.given..self.given + count]);
@@ -94,18 +110,38 @@ impl<R: Read> Read for Records<R> {
     }
 }
 
-/// Tells what kind of file it is by how it begins. A list of messages is a record itself.
+/// How records stand in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Layout {
+    /// Each on a line of its own.
+    Lines,
+    /// Each a value of its own, on as many lines as it likes.
+    Values,
+    /// In lists.
+    Lists,
+}
+
+/// Keys that only a record has which holds a whole conversation; a message has none of them.
+const OF_RECORDS: [&[u8]; 7] =
+    [b"messages", b"conversations", b"instruction", b"prompt", b"chosen", b"preferred_output", b"instances"];
+
+/// Tells the layout of a file by how it begins. A list of messages is a record itself.
 #[derive(Default)]
 struct Teller {
     /// Whether it begins with an object, or else with a list.
     is_object: Option<bool>,
     scan: Scan,
     has_line_ended: bool,
+    /// Whether the line break came before anything of the first record in a list.
+    is_spread: bool,
+    /// Of the first record in a list: whether it has a role, and a key of a whole conversation.
+    has_role: bool,
+    is_record: bool,
 }
 
 impl Teller {
-    /// Whether there is a record a line, as soon as that is known.
-    fn are_lines(&mut self, byte: u8) -> Option<bool> {
+    /// The layout, as soon as it is known.
+    fn layout(&mut self, byte: u8) -> Option<Layout> {
         let Some(is_object) = self.is_object else {
             return match byte {
                 b'{' | b'[' => {
@@ -116,30 +152,52 @@ impl Teller {
                 // A byte order mark.
                 0xef | 0xbb | 0xbf => None,
                 _ if byte.is_ascii_whitespace() => None,
-                _ => Some(true),
+                _ => Some(Layout::Lines),
             };
         };
+        if is_object && self.has_line_ended && byte != b'\n' && byte != b'\r' {
+            // A line of JSON lines begins with its record; what goes on is indented, or a key, or closes.
+            return Some(if byte == b'{' || byte == b'[' { Layout::Lines } else { Layout::Values });
+        }
         let was_in_string = self.scan.in_string;
-        if is_object && self.has_line_ended && !byte.is_ascii_whitespace() {
-            // The second line of an object on several lines begins with a key.
-            return Some(byte != b'"');
+        if was_in_string && byte == b'\n' {
+            // No JSON, which is said of the line.
+            return Some(Layout::Lines);
         }
         self.scan.push(byte);
         if was_in_string {
             return None;
         }
         match (is_object, byte, self.scan.depth) {
-            (true, b'[', 2) if self.scan.key.as_deref() == Some(b"instances") => Some(false),
-            (true, b'}', 0) => Some(true),
+            (true, b'[', 2) if self.scan.holds_instances() => Some(Layout::Values),
+            (true, b'}', 0) => Some(Layout::Lines),
             (true, b'\n', _) => {
                 self.has_line_ended = true;
                 None
             }
-            // A list of texts or numbers is no list of records, and one of messages is one record.
-            (false, b'"', 1) => Some(true),
-            (false, b':', 2) if self.scan.last == b"role" => Some(true),
-            (false, b'}' | b']', 0 | 1) => Some(false),
+            (false, b'\n', 1) => {
+                self.is_spread = true;
+                None
+            }
+            (false, b':', 2) => {
+                self.has_role |= self.scan.last == b"role";
+                self.is_record |= OF_RECORDS.contains(&self.scan.last.as_slice());
+                None
+            }
+            // A list of texts or numbers is no list of records.
+            (false, b'"', 1) | (false, b']', 0) => Some(Layout::Lines),
+            (false, b'}' | b']', 1) => Some(self.layout_at_end()),
             _ => None,
+        }
+    }
+
+    /// The layout of what has begun so and ends, or is long.
+    fn layout_at_end(&self) -> Layout {
+        match self.is_object {
+            Some(false) if !self.has_role || self.is_record => Layout::Lists,
+            Some(false) if self.is_spread => Layout::Values,
+            // One line without an end is a line, whatever it holds.
+            _ => Layout::Lines,
         }
     }
 }
@@ -154,6 +212,8 @@ struct Scan {
     last: Vec<u8>,
     /// The key of the outermost object that stands before the value here.
     key: Option<Vec<u8>>,
+    /// Whether the outermost object has keys that a file of instances has not.
+    has_others: bool,
 }
 
 impl Scan {
@@ -176,31 +236,43 @@ impl Scan {
             }
             b'[' | b'{' => self.depth += 1,
             b']' | b'}' => self.depth = self.depth.saturating_sub(1),
-            b':' if self.depth == 1 => self.key = Some(self.last.clone()),
+            b':' if self.depth == 1 => {
+                self.has_others |= self.last != b"type" && self.last != b"instances";
+                self.key = Some(self.last.clone());
+            }
             b',' if self.depth == 1 => self.key = None,
             _ => {}
         }
     }
+
+    /// Whether the list that opens here is the instances of a file.
+    fn holds_instances(&self) -> bool {
+        !self.has_others && self.key.as_deref() == Some(b"instances")
+    }
 }
 
-#[derive(Default)]
 struct Cutter {
     scan: Scan,
     place: Place,
+    /// Whether top-level lists hold records, and are none themselves.
+    are_lists: bool,
     /// What stands before each record: nothing, or the head of the object that holds them.
     head: Vec<u8>,
+    /// Behind the instances: what closes their object.
+    tail: Vec<u8>,
     /// Whether a record has begun.
     has_begun: bool,
     /// Whether a comma asks for a record.
     is_owed: bool,
+    /// How many records were cut.
+    records: u64,
 }
 
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Place {
-    #[default]
     Between,
-    /// In an object that may hold instances.
-    Object,
+    /// In a value that is a record, or an object that may hold instances.
+    Value,
     /// Among the records of a list, which are so deep.
     List(u32),
     /// Behind the instances of an object.
@@ -210,19 +282,32 @@ enum Place {
 }
 
 impl Cutter {
-    fn push(&mut self, byte: u8, out: &mut Vec<u8>) {
+    fn new(are_lists: bool) -> Cutter {
+        Cutter {
+            scan: Scan::default(),
+            place: Place::Between,
+            are_lists,
+            head: Vec::new(),
+            tail: Vec::new(),
+            has_begun: false,
+            is_owed: false,
+            records: 0,
+        }
+    }
+
+    fn push(&mut self, byte: u8, out: &mut Vec<u8>) -> Result<(), String> {
         let was_in_string = self.scan.in_string;
-        // A line break is none of a record's; in a string it is wrong, and stays so.
-        let shown = match byte {
-            b'\n' | b'\r' if was_in_string => 0x1f,
-            b'\n' | b'\r' => b' ',
-            other => other,
-        };
+        let is_break = byte == b'\n' || byte == b'\r';
+        if is_break && was_in_string && !matches!(self.place, Place::Between | Place::Raw) {
+            return Err(self.lost("has a line break inside a string"));
+        }
+        // A line break is none of a record's.
+        let shown = if is_break { b' ' } else { byte };
         match self.place {
             Place::Between => match byte {
-                b'[' => self.enter(Place::List(1), byte),
-                b'{' => {
-                    self.enter(Place::Object, byte);
+                b'[' if self.are_lists => self.enter(Place::List(1), byte),
+                b'{' | b'[' => {
+                    self.enter(Place::Value, byte);
                     self.head.push(byte);
                 }
                 0xef | 0xbb | 0xbf => {}
@@ -235,57 +320,63 @@ impl Cutter {
             Place::Raw => {
                 out.push(byte);
                 if byte == b'\n' {
+                    self.records += 1;
                     self.place = Place::Between;
                 }
             }
-            Place::Object => {
+            Place::Value => {
                 self.head.push(shown);
                 self.scan.push(byte);
-                if self.scan.in_string || was_in_string {
-                } else if byte == b'[' && self.scan.depth == 2 && self.scan.key.as_deref() == Some(b"instances") {
+                if was_in_string || self.scan.in_string {
+                } else if byte == b'[' && self.scan.depth == 2 && self.scan.holds_instances() {
                     self.place = Place::List(2);
                 } else if self.scan.depth == 0 {
                     self.head.push(b'\n');
                     out.append(&mut self.head);
+                    self.records += 1;
                     self.place = Place::Between;
                 }
             }
-            Place::List(depth) => {
-                let is_between = self.scan.depth == depth && !was_in_string;
-                match byte {
-                    b',' if is_between && self.has_begun => {
-                        self.close(depth, out);
-                        self.is_owed = true;
-                    }
-                    b']' if is_between => {
-                        if self.is_owed && !self.has_begun {
-                            // A comma with nothing behind it is no JSON.
-                            self.begin(out);
-                            out.push(b',');
-                        }
-                        if self.has_begun {
-                            self.close(depth, out);
-                        }
-                        self.is_owed = false;
-                        self.scan.push(byte);
-                        self.place = if depth == 1 { Place::Between } else { Place::Behind };
-                        self.head.clear();
-                    }
-                    _ if is_between && byte.is_ascii_whitespace() => {}
-                    _ => {
-                        self.begin(out);
-                        out.push(shown);
-                        // What closes more than it has opened is no end of the list.
-                        if !(is_between && byte == b'}') {
-                            self.scan.push(byte);
-                        }
-                    }
-                }
-            }
+            Place::List(depth) => self.push_of_list(depth, byte, shown, out),
             Place::Behind => {
+                self.tail.push(shown);
                 self.scan.push(byte);
                 if self.scan.depth == 0 {
+                    self.close_instances(out);
                     self.place = Place::Between;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push_of_list(&mut self, depth: u32, byte: u8, shown: u8, out: &mut Vec<u8>) {
+        let is_between = self.scan.depth == depth && !self.scan.in_string;
+        match byte {
+            b',' if is_between && self.has_begun => {
+                self.close(depth, out);
+                self.is_owed = true;
+            }
+            b']' if is_between => {
+                if self.is_owed && !self.has_begun {
+                    // A comma with nothing behind it is no JSON.
+                    self.begin(out);
+                    out.push(b',');
+                }
+                if self.has_begun {
+                    self.close(depth, out);
+                }
+                self.is_owed = false;
+                self.scan.push(byte);
+                self.place = if depth == 1 { Place::Between } else { Place::Behind };
+            }
+            _ if is_between && byte.is_ascii_whitespace() => {}
+            _ => {
+                self.begin(out);
+                out.push(shown);
+                // What closes more than it has opened is no end of the list.
+                if !(is_between && byte == b'}') {
+                    self.scan.push(byte);
                 }
             }
         }
@@ -295,6 +386,7 @@ impl Cutter {
         (self.place, self.scan) = (place, Scan::default());
         self.scan.push(byte);
         self.head.clear();
+        self.tail.clear();
         self.is_owed = false;
     }
 
@@ -310,19 +402,38 @@ impl Cutter {
         }
         out.push(b'\n');
         self.has_begun = false;
+        self.records += 1;
     }
 
-    /// What has no end is a record that ends too early.
-    fn end(&mut self, out: &mut Vec<u8>) {
-        match self.place {
-            Place::Between | Place::Raw => {}
-            Place::Object => out.append(&mut self.head),
-            Place::List(_) if self.has_begun => {}
-            Place::List(1) => out.push(b'['),
-            Place::List(_) => out.append(&mut self.head),
-            // The instances are there; what is missing is the end of their file.
-            Place::Behind => out.push(b'{'),
+    /// What stands behind the instances must be right too; where it is not, the object without them is a record that is refused.
+    fn close_instances(&mut self, out: &mut Vec<u8>) {
+        let rest = [self.head.as_slice(), b"]", &self.tail].concat();
+        let parsed = std::str::from_utf8(&rest).ok().and_then(|text| json::parse_unique(text).ok());
+        let is_known = |(key, value): (&str, &Json)| match key {
+            "instances" => true,
+            "type" => rolecall::dataset::KINDS.iter().any(|kind| value.as_str() == Some(kind)),
+            _ => false,
+        };
+        let is_right = parsed.as_ref().and_then(Json::as_object).is_some_and(|object| object.iter().all(is_known));
+        if !is_right {
+            out.extend_from_slice(&rest);
+            out.push(b'\n');
+            self.records += 1;
         }
+    }
+
+    /// What has no end was not read record by record.
+    fn end(&self) -> Result<(), String> {
+        match self.place {
+            Place::Between | Place::Raw => Ok(()),
+            Place::Behind => Err("the object of the instances has no end".into()),
+            Place::List(_) if !self.has_begun => Err(format!("the list has no end behind record {}", self.records)),
+            Place::Value | Place::List(_) => Err(self.lost("has no end")),
+        }
+    }
+
+    fn lost(&self, what: &str) -> String {
+        format!("record {} {what}: it and what comes behind it were not read", self.records + 1)
     }
 }
 
@@ -336,40 +447,84 @@ mod tests {
         out
     }
 
+    /// What is read before it ends in an error, and the error.
+    fn cut_broken(text: &str) -> (String, String) {
+        let (mut records, mut out) = (Records::new(text.as_bytes()), Vec::new());
+        let mut buffer = [0; 7];
+        let error = loop {
+            match records.read(&mut buffer) {
+                Ok(0) => panic!("{text} has no error"),
+                Ok(count) => out.extend_from_slice(&buffer[..count]),
+                Err(error) => break error.to_string(),
+            }
+        };
+        (String::from_utf8(out).unwrap(), error)
+    }
+
     #[test]
     fn each_record_of_a_list_is_a_line() {
         for (text, lines) in [
             ("[{\"a\": 1}, {\"b\": [2, \"]\\\",\"]}]", "{\"a\": 1}\n{\"b\": [2, \"]\\\",\"]}\n"),
             ("[\n  {\n    \"a\": 1\n  },\n  {}\n]\n", "{     \"a\": 1   }\n{}\n"),
             ("\u{feff}[{\"a\": 1}]", "{\"a\": 1}\n"),
-            ("[]", ""),
             ("[{\"a\": 1},]", "{\"a\": 1}\n,\n"),
             ("[{\"a\": 1},,{}]", "{\"a\": 1}\n,{}\n"),
-            ("[{\"a\": 1}, {\"b\"", "{\"a\": 1}\n{\"b\""),
-            ("[{\"a\": \"x\ny\"}]", "{\"a\": \"x\u{1f}y\"}\n"),
             ("[{\"a\": 1}}, 2]", "{\"a\": 1}}\n2\n"),
             ("[{\"a\": 1}] x\n[{\"b\": 2}]", "{\"a\": 1}\nx\n{\"b\": 2}\n"),
-            ("[{\"a\": 1}", "{\"a\": 1}"),
-            ("[{\"a\": 1},", "{\"a\": 1}\n["),
+            ("[{\"role\": \"x\", \"messages\": []}]", "{\"role\": \"x\", \"messages\": []}\n"),
+            ("[[{\"role\": \"user\"}], []]", "[{\"role\": \"user\"}]\n[]\n"),
         ] {
             assert_eq!(cut(text), lines, "{text}");
         }
     }
 
     #[test]
+    fn what_has_no_end_is_an_error_behind_what_was_read() {
+        for (text, lines, error) in [
+            ("[{\"a\": 1}, {\"b\"", "{\"a\": 1}\n{\"b\"", "record 2 has no end"),
+            ("[{\"a\": 1}", "{\"a\": 1}", "record 1 has no end"),
+            ("[{\"a\": 1},", "{\"a\": 1}\n", "the list has no end behind record 1"),
+            ("[{\"a\": [1}, {\"b\": 2}]", "{\"a\": [1}, {\"b\": 2}]", "record 1 has no end"),
+            (
+                "[{\"a\": 1},\n {\"a\": \"x\ny\"}]",
+                "{\"a\": 1}\n{\"a\": \"x",
+                "record 2 has a line break inside a string",
+            ),
+            ("{\n \"a\": 1\n}\n{\n \"b\"", "{  \"a\": 1 }\n", "record 2 has no end"),
+            (
+                "{\"instances\": [{\"a\": 1}]",
+                "{\"instances\": [{\"a\": 1}]}\n",
+                "the object of the instances has no end",
+            ),
+            ("{\"instances\": [", "", "the list has no end behind record 0"),
+        ] {
+            let (read, said) = cut_broken(text);
+            assert_eq!(read, lines, "{text}");
+            assert!(said.starts_with(error), "{text}: {said}");
+        }
+    }
+
+    #[test]
     fn each_instance_of_a_file_is_a_line_with_the_files_head() {
-        let text =
-            "{\n \"type\": \"conversation\",\n \"instances\": [\n  {\"a\": 1},\n  {\"b\": 2}\n ],\n \"z\": [3]}\n";
+        let text = "{\n \"type\": \"conversation\",\n \"instances\": [\n  {\"a\": 1},\n  {\"b\": 2}\n ]}\n";
         let head = "{  \"type\": \"conversation\",  \"instances\": [";
         assert_eq!(cut(text), format!("{head}{{\"a\": 1}}]}}\n{head}{{\"b\": 2}}]}}\n"));
-        assert_eq!(cut("{\"instances\": [{\"a\": 1}]}"), "{\"instances\": [{\"a\": 1}]}\n");
-        assert_eq!(cut("{\"instances\": [{\"a\": 1}"), "{\"instances\": [{\"a\": 1}");
-        assert_eq!(cut("{\"instances\": ["), "{\"instances\": [");
+        let right = "{\"instances\": [{\"a\": 1}], \"type\": \"text2text\"}";
+        assert_eq!(cut(right), "{\"instances\": [{\"a\": 1}]}\n");
+        // What is wrong behind them is a line of its own.
+        for wrong in
+            [", \"instances\": [2]}", ", \"type\": \"no\"}", " \"type\": \"text2text\"}", ", \"messages\": []}"]
+        {
+            let text = format!("{{\"instances\": [{{\"a\": 1}}]{wrong}");
+            assert_eq!(cut(&text), format!("{{\"instances\": [{{\"a\": 1}}]}}\n{{\"instances\": []{wrong}\n"));
+        }
     }
 
     #[test]
     fn a_record_on_several_lines_is_one() {
         assert_eq!(cut("{\n  \"a\": 1\n}\n{\n  \"b\": 2\n}\n"), "{   \"a\": 1 }\n{   \"b\": 2 }\n");
+        assert_eq!(cut("{\"messages\": [\n  {\"a\": 1}\n]}"), "{\"messages\": [   {\"a\": 1} ]}\n");
+        assert_eq!(cut("[\n  {\n  \"role\": \"user\"\n}]"), "[   {   \"role\": \"user\" }]\n");
     }
 
     #[test]
@@ -377,9 +532,14 @@ mod tests {
         for text in [
             "{\"a\": 1}\n{\"b\": 2}\n",
             "{\"a\": \n{\"b\": 2}\n",
+            "{\"a\": \"x\n{\"b\": 2}\n",
             "[{\"role\": \"user\", \"content\": \"x\"}]\n[{\"role\": \"user\"}]\n",
             "[{\"content\": {\"role\": 1}, \"role\": \"user\"}]\n",
+            "{\"messages\": [], \"instances\": []}\n{\"b\": 2}\n",
+            "[]\n[{\"role\": \"user\"}]\n",
+            "[{\"role\": \"a\n{\"b\": 2}\n",
             "",
+            "\u{feff}",
             "\n\n{\"a\": 1}\r\n",
             "no json\n[{\"a\": 1}]\n",
             "{\"a\": \"long",
@@ -393,7 +553,7 @@ mod tests {
         struct Slow<'a>(&'a [u8]);
         impl Read for Slow<'_> {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                let count = self.0.len().min(buffer.len()).min(40);
+                let count = self.0.len().min(buffer.len()).min(3);
                 buffer[..count].copy_from_slice(&self.0[..count]);
                 self.0 = &self.0[count..];
                 Ok(count)

@@ -1,13 +1,15 @@
 use std::path::Path;
 
-use rolecall::Request;
+use rolecall::Model;
 use rolecall::conversation::{Json, object};
+use rolecall::dataset;
 use rolecall::diff::{Comparison, Matrix, Telling, View, compare};
 use rolecall::format::{Format, Registry};
 use rolecall::model::Settings;
 use rolecall::render::{Bos, Options, RuleMode};
 
 use crate::args::{BosArg, Diff, ViewArg};
+use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::diff::{Group, draw_matrix, draw_pair, group_models, list_formats, read_models, write_page};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -80,7 +82,20 @@ fn compare_templates(asked: [&str; 2], args: &Diff, formats: &mut Formats, outpu
             output.write(&draw_pair(&comparison, &[View::Chat], args.all || given.is_some(), output.paint))?;
         }
     }
+    if comparison.is_same() && sources_of(&a).is_some_and(|own| sources_of(&b).is_some_and(|other| own != other)) {
+        output.show(&Diagnostic {
+            severity: Severity::Note,
+            code: "other_source",
+            message: "the templates' texts differ, and nothing in these conversations tells them apart".into(),
+            place: Place::Nowhere,
+            help: vec!["give a conversation that does as a third argument".into()],
+        });
+    }
     Ok(exit_of(&comparison))
+}
+
+fn sources_of(model: &Model) -> Option<Vec<&str>> {
+    Some(model.templates()?.templates.iter().map(|named| named.source.as_str()).collect())
 }
 
 /// A pair that refuses everything has nothing in common that could be relied on.
@@ -89,9 +104,15 @@ pub fn exit_of(comparison: &Comparison) -> Exit {
 }
 
 fn read_telling(source: &Source) -> Result<Vec<Telling>, Failure> {
-    let request = Request::from_text(&source.text).map_err(|error| refused(error.into(), source))?;
-    check_replies(&request.conversation, source.text.len()).map_err(|refusal| refused(refusal, source))?;
-    Ok(vec![Telling::of(source.name.clone(), request.conversation)])
+    let (_, samples) = dataset::read(&source.text, None).map_err(|error| refused(error.into(), source))?;
+    let mut tellings = Vec::new();
+    for sample in samples {
+        let conversation = sample.request.conversation;
+        check_replies(&conversation, source.text.len()).map_err(|refusal| refused(refusal, source))?;
+        let name = sample.side.map_or_else(|| source.name.clone(), |side| format!("{} ({})", source.name, side.name()));
+        tellings.push(Telling::of(name, conversation));
+    }
+    Ok(tellings)
 }
 
 fn compare_for_model(

@@ -58,7 +58,14 @@ pub(super) fn read_turn(turn: Json, path: &str) -> Result<Json, Error> {
     };
     if turn.get("from").is_none() {
         // Some write OpenAI's keys under `conversations`.
-        return if turn.get("role").is_some() { Ok(Json::Object(turn)) } else { Err(missing(format!("{path}.from"))) };
+        return match (turn.get("role").is_some(), turn.get("value").is_some()) {
+            (true, false) => Ok(Json::Object(turn)),
+            (true, true) => Err(two_ways(path, "role", "value")),
+            (false, _) => Err(missing(format!("{path}.from"))),
+        };
+    }
+    if let Some(other) = ["role", "content"].into_iter().find(|key| turn.get(key).is_some()) {
+        return Err(two_ways(path, "from", other));
     }
     let from = match turn.remove("from") {
         Some(Json::String(from)) => from,
@@ -82,6 +89,10 @@ pub(super) fn read_turn(turn: Json, path: &str) -> Result<Json, Error> {
     Ok(Json::Object(message))
 }
 
+fn two_ways(path: &str, one: &str, other: &str) -> Error {
+    Error::TwoWays { one: format!("{path}.{one}"), other: format!("{path}.{other}") }
+}
+
 fn speaker(turn: &Json) -> Option<&str> {
     let turn = turn.as_object()?;
     turn.get("from").or_else(|| turn.get("role"))?.as_str()
@@ -91,15 +102,18 @@ fn speaker(turn: &Json) -> Option<&str> {
 fn read_calls(value: &Json, path: &str) -> Result<Vec<Json>, Error> {
     const CALL: &str = "a call as JSON text: an object with `name` and `arguments`, or a list of them";
     let parsed = match value {
-        Json::String(text) => json::parse(text).map_err(|_| wrong_type(path, CALL, value))?,
+        Json::String(text) => json::parse_unique(text).map_err(|_| wrong_type(path, CALL, value))?,
         other => other.clone(),
     };
     let calls = match parsed {
         Json::Array(calls) => calls,
         call => vec![call],
     };
+    if calls.is_empty() {
+        return Err(wrong_type(path, CALL, value));
+    }
     let function = |call: Json| match &call {
-        Json::Object(object) if object.get("name").is_some() => {
+        Json::Object(object) if object.get("name").is_some() && object.get("arguments").is_some() => {
             Ok(Json::Object(object! { "type" => "function", "function" => call }))
         }
         _ => Err(wrong_type(path, CALL, value)),
@@ -114,7 +128,7 @@ pub(super) fn read_tools(object: &mut Object) -> Result<(), Error> {
         None | Some(Json::Null) => return Ok(()),
         Some(Json::String(text)) if text.trim().is_empty() => return Ok(()),
         Some(Json::String(text)) => {
-            json::parse(&text).map_err(|_| wrong_type("tools", TOOLS, &Json::from(text.as_str())))?
+            json::parse_unique(&text).map_err(|_| wrong_type("tools", TOOLS, &Json::from(text.as_str())))?
         }
         Some(other) => other,
     };
@@ -132,7 +146,22 @@ pub(super) fn read_tools(object: &mut Object) -> Result<(), Error> {
 }
 
 /// `{"instruction", "input"?, "output", "system"?, "history"?}`; the input stands under the instruction, as trainers put it.
-pub(super) fn of_instruction(mut object: Object) -> Result<Draft, Error> {
+pub(super) fn of_instruction(object: Object) -> Result<Draft, Error> {
+    let mut draft = begin_instruction(object)?;
+    let output = match draft.object.remove("output") {
+        Some(Json::String(output)) => output,
+        Some(other) => return Err(wrong_type("output", "a string", &other)),
+        None => return Err(missing("output")),
+    };
+    if let Some(Json::Array(messages)) = draft.object.get_mut("messages") {
+        messages.push(message("assistant", output));
+    }
+    draft.paths.push("output".to_owned());
+    Ok(draft)
+}
+
+/// The same up to the instruction.
+pub(super) fn begin_instruction(mut object: Object) -> Result<Draft, Error> {
     let (mut messages, mut paths) = (Vec::new(), Vec::new());
     let mut add = |role: &str, content: String, path: String| {
         messages.push(message(role, content));
@@ -168,12 +197,6 @@ pub(super) fn of_instruction(mut object: Object) -> Result<Draft, Error> {
         (None, None) => return Err(missing("instruction")),
     };
     add("user", asked, "instruction".into());
-    let output = match object.remove("output") {
-        Some(Json::String(output)) => output,
-        Some(other) => return Err(wrong_type("output", "a string", &other)),
-        None => return Err(missing("output")),
-    };
-    add("assistant", output, "output".into());
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
     Ok(Draft { object, side: None, paths })

@@ -6,7 +6,7 @@ use rolecall_conversation::{Place, Problem};
 use rolecall_openai::Error;
 
 use super::dialogue::read_tools;
-use super::{Draft, message, missing, take_text, wrong_type};
+use super::{Draft, KINDS, message, missing, take_text, wrong_type};
 
 /// `{"type": "conversation", "instances": [{"messages", "system"?, "tools"?}, ..]}`, where `system` is the system message, or
 /// `{"type": "text2text", "instances": [{"input", "output"}, ..]}`. Without a type the keys of each instance tell it.
@@ -20,23 +20,34 @@ pub(super) fn read(mut object: Object) -> Result<Vec<Draft>, Error> {
         Some(other) => return Err(wrong_type("instances", "a list of instances", &other)),
         None => return Err(missing("instances")),
     };
+    if instances.is_empty() {
+        let problem = Problem::NoMessages;
+        return Err(rolecall_conversation::Error { place: Place::field("instances"), problem }.into());
+    }
+    let is_one = instances.len() == 1;
     let each = instances.into_iter().enumerate().map(|(at, instance)| {
-        let path = format!("instances[{at}]");
+        let path = if is_one { String::new() } else { format!("instances[{at}].") };
         match instance {
-            Json::Object(instance) => read_one(instance, &path).map_err(|error| under(&path, error)),
-            other => Err(wrong_type(path, "an object", &other)),
+            Json::Object(mut instance) => {
+                // What stands beside the instances is read with each of them, or told as what nothing reads.
+                for (key, value) in object.iter() {
+                    if instance.get(key).is_none() {
+                        instance.insert(key, value.clone());
+                    }
+                }
+                read_one(instance, &path).map_err(|error| under(&path, error))
+            }
+            other => Err(wrong_type(format!("instances[{at}]"), "an object", &other)),
         }
     });
     each.collect()
 }
 
-const KINDS: [&str; 2] = ["conversation", "text2text"];
-
 fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
     let (mut messages, mut paths) = (Vec::new(), Vec::new());
     if let Some(system) = take_text(&mut instance, "system")? {
         messages.push(message("system", system));
-        paths.push(format!("{path}.system"));
+        paths.push(format!("{path}system"));
     }
     // What the file calls an instance is its name.
     if let Some(id) = instance.remove("conversation_id")
@@ -46,7 +57,11 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
     }
     match instance.remove("messages") {
         Some(Json::Array(said)) => {
-            paths.extend((0..said.len()).map(|at| format!("{path}.messages[{at}]")));
+            let first = said.first().and_then(Json::as_object).and_then(|first| first.get("role")?.as_str());
+            if first == Some("system") && !messages.is_empty() {
+                return Err(Error::SystemBeside);
+            }
+            paths.extend((0..said.len()).map(|at| format!("{path}messages[{at}]")));
             messages.extend(said);
         }
         Some(other) => return Err(wrong_type("messages", "a list of messages", &other)),
@@ -55,7 +70,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
                 let said = instance.remove(key).unwrap_or(Json::Null);
                 let Json::String(said) = said else { return Err(wrong_type(key, "a string", &said)) };
                 messages.push(message(role, said));
-                paths.push(format!("{path}.{key}"));
+                paths.push(format!("{path}{key}"));
             }
         }
         None => return Err(missing("messages")),
@@ -69,7 +84,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
 fn under(path: &str, error: Error) -> Error {
     match error {
         Error::Conversation(mut error) if !error.place.field.starts_with(path) => {
-            error.place.field = format!("{path}.{}", error.place.field);
+            error.place.field = format!("{path}{}", error.place.field);
             error.into()
         }
         other => other,

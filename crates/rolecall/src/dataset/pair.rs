@@ -1,7 +1,7 @@
 //! Prompts with their answers: one, or a better and a worse one.
 
-use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
+use rolecall_conversation::{Json, Place, Problem};
 use rolecall_openai::Error;
 
 use super::dialogue::{read_tools, read_turn};
@@ -22,33 +22,80 @@ pub(super) fn completion(mut object: Object) -> Result<Draft, Error> {
 /// `{"prompt"?, "chosen", "rejected"}`, with ShareGPT's `conversations` in place of the prompt, or OpenAI's keys. Without a prompt,
 /// both answers hold all of the conversation.
 pub(super) fn preference(mut object: Object) -> Result<Vec<Draft>, Error> {
-    let mut prompt = (Vec::new(), Vec::new());
     let is_openai = object.get("preferred_output").is_some();
-    if is_openai {
-        let mut input = match object.remove("input") {
-            Some(Json::Object(input)) => input,
-            Some(other) => return Err(wrong_type("input", "an object with `messages`", &other)),
-            None => return Err(missing("input")),
-        };
-        prompt = turns(input.remove("messages").ok_or_else(|| missing("input.messages"))?, "user", "input.messages")?;
-        for (key, value) in input.iter() {
-            object.insert(key, value.clone());
+    let sources = ["prompt", "conversations", "instruction"];
+    let mut given = sources.into_iter().chain(is_openai.then_some("input")).filter(|key| {
+        // A prompt of null is none.
+        object.get(key).is_some_and(|value| !value.is_null())
+    });
+    let source = given.next();
+    if let (Some(one), Some(other)) = (source, given.next()) {
+        return Err(Error::TwoWays { one: one.to_owned(), other: other.to_owned() });
+    }
+    let prompt = match source {
+        None => (Vec::new(), Vec::new()),
+        Some("prompt") => turns(take(&mut object, "prompt")?, "user", "prompt")?,
+        Some("input") => of_input(&mut object)?,
+        Some(source) => {
+            let read = if source == "instruction" { super::dialogue::begin_instruction } else { super::dialogue::read };
+            let begun = read(object)?;
+            object = begun.object;
+            match object.remove("messages") {
+                Some(Json::Array(messages)) => (messages, begun.paths),
+                _ => return Err(missing(source)),
+            }
         }
-    } else if object.get("conversations").is_some() {
-        let begun = super::dialogue::read(object)?;
-        object = begun.object;
-        if let Some(Json::Array(messages)) = object.remove("messages") {
-            prompt = (messages, begun.paths);
-        }
-    } else if let Some(given) = object.remove("prompt").filter(|given| !given.is_null()) {
-        prompt = turns(given, "user", "prompt")?;
+    };
+    if let Some(unread) = ["input", "output"].into_iter().find(|key| object.get(key).is_some()) {
+        return Err(Error::TwoWays { one: "chosen".into(), other: unread.to_owned() });
     }
     let keys = if is_openai { ["preferred_output", "non_preferred_output"] } else { ["chosen", "rejected"] };
     let mut sides = Vec::new();
     for (key, side) in keys.into_iter().zip([Side::Chosen, Side::Rejected]) {
-        sides.push((turns(take(&mut object, key)?, "assistant", key)?, side));
+        let answer = turns(take(&mut object, key)?, "assistant", key)?;
+        sides.push((behind(&prompt, answer, key)?, side));
     }
-    sides.into_iter().map(|(answer, side)| draft(object.clone(), &prompt, answer, Some(side))).collect()
+    sides.into_iter().map(|((prompt, answer), side)| draft(object.clone(), &prompt, answer, Some(side))).collect()
+}
+
+/// OpenAI's `input`: messages, and what goes with them.
+fn of_input(object: &mut Object) -> Result<Turns, Error> {
+    let mut input = match take(object, "input")? {
+        Json::Object(input) => input,
+        other => return Err(wrong_type("input", "an object with `messages`", &other)),
+    };
+    let messages = input.remove("messages").ok_or_else(|| missing("input.messages"))?;
+    for (key, value) in input.iter() {
+        if object.get(key).is_some() {
+            return Err(Error::TwoWays { one: key.to_owned(), other: format!("input.{key}") });
+        }
+        object.insert(key, value.clone());
+    }
+    turns(messages, "user", "input.messages")
+}
+
+/// A prompt and the answer to it. Some datasets begin the answer with the prompt once more.
+fn behind(prompt: &Turns, answer: Turns, key: &str) -> Result<(Turns, Turns), Error> {
+    let role = |message: &Json| message.as_object().and_then(|message| Some(message.get("role")?.as_str()?.to_owned()));
+    let said = |message: &Json| message.as_object().and_then(|message| message.get("content").cloned());
+    let is_answer = |message: &Json| role(message).as_deref() == Some("assistant");
+    if prompt.0.is_empty() || answer.0.first().is_some_and(is_answer) {
+        return Ok((prompt.clone(), answer));
+    }
+    // A prompt that is a text is the last question.
+    let asked = answer.0.iter().take_while(|message| !is_answer(message)).count();
+    let repeats = prompt.0.len() <= asked
+        && prompt
+            .0
+            .iter()
+            .zip(&answer.0[asked - prompt.0.len()..])
+            .all(|(a, b)| role(a) == role(b) && said(a) == said(b));
+    let whole = answer.0.len() >= prompt.0.len()
+        && prompt.0.iter().zip(&answer.0).all(|(a, b)| role(a) == role(b) && said(a) == said(b));
+    match repeats || whole {
+        true => Ok(((Vec::new(), Vec::new()), answer)),
+        false => Err(Error::TwoWays { one: "prompt".into(), other: format!("{key}[0]") }),
+    }
 }
 
 fn take(object: &mut Object, key: &'static str) -> Result<Json, Error> {
@@ -79,6 +126,17 @@ fn turn_of(turn: Json, path: &str) -> Result<Json, Error> {
 }
 
 fn draft(mut object: Object, prompt: &Turns, answer: Turns, side: Option<Side>) -> Result<Draft, Error> {
+    if answer.0.is_empty() {
+        return Err(rolecall_conversation::Error {
+            place: Place::field(match side {
+                None => "completion",
+                Some(Side::Chosen) => "chosen",
+                Some(Side::Rejected) => "rejected",
+            }),
+            problem: Problem::NoMessages,
+        }
+        .into());
+    }
     let (mut messages, mut paths) = prompt.clone();
     messages.extend(answer.0);
     paths.extend(answer.1);

@@ -21,6 +21,16 @@ impl Model {
             .unread()
             .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
             .collect();
+        // What a template names it may read.
+        let named = |key: &str| match speaker {
+            Speaker::Template(chosen) => chosen.named().source.contains(key),
+            Speaker::Format { .. } => false,
+        };
+        unread.extend(request.unread_of_messages().filter(|(_, key)| !named(key)).map(|(message, key)| Dropped {
+            place: Place::message(message, key),
+            why: "nothing reads this key of a message",
+            by_design: false,
+        }));
         let is_template = matches!(speaker, Speaker::Template(_));
         // A format knows its options, and refuses others.
         let options = settings.options.iter().filter(|_| is_template).map(|(name, _)| ("options", name.as_str()));
