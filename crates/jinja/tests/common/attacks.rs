@@ -91,7 +91,7 @@ fn short_names() -> String {
 
 pub fn attacks() -> Vec<Attack> {
     use ErrorKind::{Syntax, Type, Undefined, Unsupported};
-    use LimitKind::{Depth, Instructions, Integer, Loop, Memory, Nesting, Recursion, Source};
+    use LimitKind::{Depth, Digits, Instructions, Integer, Memory, Nesting, Range, Recursion, Source};
     let nested = |open: &str, close: &str, times: usize| format!("{}1{}", open.repeat(times), close.repeat(times));
     let doubled = |body: &str| {
         format!(
@@ -132,9 +132,9 @@ pub fn attacks() -> Vec<Attack> {
         ("{{ [1]|tojson(indent=10**9) }}".into(), End::Budget),
         ("{{ [1]|batch(10**9, 1)|list }}".into(), End::Limit(Instructions)),
         ("{{ (['a' * 1000] * 10000)|join('b' * 10000) }}".into(), End::Budget),
-        ("{{ range(10**9) }}".into(), End::Limit(Loop)),
+        ("{{ range(10**9) }}".into(), End::Limit(Range)),
         ("{{ 10**(10**10) }}".into(), End::Limit(Integer)),
-        ("{{ 10 ** 5000 }}".into(), End::Limit(Integer)),
+        ("{{ 10 ** 5000 }}".into(), End::Limit(Digits)),
         // Time.
         ("{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}".into(), End::Limit(Instructions)),
         ("{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(60) }}".into(), End::Limit(Instructions)),
@@ -168,7 +168,7 @@ pub fn attacks() -> Vec<Attack> {
         (format!("{{{{ 1{} }}}}", "<1".repeat(100_000)), End::Text),
         (format!("{{{{ {} }}}}", (0..50_000).map(|n| format!("a{n}")).collect::<Vec<_>>().join("+")), End::Limit(Source)),
         ("a".repeat(2_000_000), End::Limit(Source)),
-        (format!("{{{{ {} }}}}", "9".repeat(100_000)), End::Limit(Integer)),
+        (format!("{{{{ {} }}}}", "9".repeat(100_000)), End::Limit(Digits)),
         ("{#".repeat(100_000), End::Error(Syntax)),
         ("{% raw %}".to_owned() + &"{% endra".repeat(30_000), End::Error(Syntax)),
         // Many small things.
@@ -485,7 +485,7 @@ pub fn attacks() -> Vec<Attack> {
         // A loop that hides how deep its items are.
         ("{% set ns = namespace(l=[1]) %}{% for i in range(100000) %}{% for x in [1, ns.l]|map('default', 0) %}{% if loop.first %}{% set ns.l = [loop] %}{% endif %}{% endfor %}{% endfor %}".into(), End::Limit(Depth)),
         ("{% set ns = namespace(l=[1]) %}{% for i in range(100000) %}{% for x in [1, ns.l] if true %}{% if loop.first %}{% set ns.l = [loop] %}{% endif %}{{ loop.last }}{% endfor %}{% endfor %}".into(), End::Limit(Depth)),
-        ("{{ ('9' * 10000000)|int }}".into(), End::Limit(Integer)),
+        ("{{ ('9' * 10000000)|int }}".into(), End::Limit(Digits)),
         // Large sources.
         (format!("{{% macro f({}) %}}{{% endmacro %}}", (0..1_001).map(|n| format!("a{n}")).collect::<Vec<_>>().join(",")), End::Limit(Source)),
         ((0..20_000).map(|n| format!("{{{{ a{n} }}}}")).collect(), End::Limit(Source)),
