@@ -248,6 +248,9 @@ impl Failure {
             }
             Failure::NotAnId { .. } => vec!["give ids with blanks, commas or line breaks between them".into()],
             Failure::NotAChunk { .. } => vec!["give one JSON string a line, such as \"Hel\"".into()],
+            Failure::UnknownFormat { name, near: None } if names_of_framework(name).is_some() => {
+                names_of_framework(name).into_iter().collect()
+            }
             Failure::UnknownFormat { name, near } => {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }
@@ -272,6 +275,25 @@ impl Failure {
             }
             Failure::LostLines { .. } => vec!["please report it with the line that comes next".into()],
         }
+    }
+}
+
+/// How many names of a framework are listed.
+const LISTED: usize = 8;
+
+/// Which formats the framework has that a name is of.
+fn names_of_framework(name: &str) -> Option<String> {
+    let (framework, _) = name.split_once(':')?;
+    let registry = rolecall::format::registry();
+    let is_own = |name: &&str| name.split_once(':').is_some_and(|(own, _)| own == framework);
+    let names: Vec<&str> = registry.iter().map(|format| format.name.as_str()).filter(is_own).collect();
+    let listed: Vec<String> = names.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
+    match names.len() {
+        0 => None,
+        count if count > LISTED => {
+            Some(format!("there are {} and {} more: `rolecall formats` lists them", listed.join(", "), count - LISTED))
+        }
+        _ => Some(format!("there are {}", listed.join(", "))),
     }
 }
 
