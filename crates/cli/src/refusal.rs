@@ -97,7 +97,7 @@ impl Refusal {
                 vec!["render it without these, or name a format in place of `chat_template`".into()]
             }
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
-            Refusal::TooLong { .. } => vec!["write JSON lines, which may be of any length, or cut it".into()],
+            Refusal::TooLong { .. } => vec!["write JSON lines, which may be longer, or cut it".into()],
             Refusal::TooLongForTokens { .. } => vec!["cut it".into()],
             Refusal::SeveralConversations(_) => vec!["`--jsonl` answers each of them".into()],
             Refusal::TooManyReplies { .. } => vec!["split the conversation".into()],

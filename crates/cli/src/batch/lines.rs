@@ -7,7 +7,7 @@ use twox_hash::XxHash64;
 const BUFFER: usize = 256 << 10;
 
 /// Bytes of a line that is read at all: memory must not grow with the input.
-const LONGEST: u64 = 256 << 20;
+const LONGEST: u64 = 2 << 30;
 
 /// Some lines of the input, the work of one thread at a time.
 #[derive(Debug, Default)]
@@ -98,7 +98,7 @@ impl Lines {
                 Ok(read) if read as u64 == LONGEST && !block.bytes.ends_with(b"\n") => {
                     block.bytes.truncate(before);
                     let line = self.lines + block.ends.len() as u64 + 1;
-                    self.failed = Some(io::Error::other(format!("line {line} is longer than {} MiB", LONGEST >> 20)));
+                    self.failed = Some(io::Error::other(format!("line {line} is longer than {} GiB", LONGEST >> 30)));
                     break;
                 }
                 Ok(_) => {}
