@@ -24,7 +24,8 @@ fn every_case_renders_as_it_says() {
 #[test]
 fn every_built_in_format_has_cases() {
     let cases = Fixture::of_folder("render");
-    for format in rolecall::format::registry().iter() {
+    // Those of frameworks have cases of their own.
+    for format in rolecall::format::registry().iter().filter(|format| !format.name.contains(':')) {
         let own = cases.iter().filter(|case| folder(case) == format.name).count();
         assert!(own >= 4, "fixtures/render/{} holds {own} cases", format.name);
     }
