@@ -7,7 +7,7 @@
 //! Start reading at [`Model::open`].
 //!
 //! What most programs use is here. Each step of the way can also be called alone, in the module that is called as it is:
-//! [`format`] finds a format, [`render`] writes a prompt by it, [`template`] by a chat template, [`encode`] makes ids of a prompt,
+//! [`mod@format`] finds a format, [`render`] writes a prompt by it, [`template`] by a chat template, [`encode`] makes ids of a prompt,
 //! [`parse`] reads a reply, [`grammar`] says what an engine may sample. [`answer`] gives their results as JSON.
 //!
 //! # From a folder to ids to a reply
