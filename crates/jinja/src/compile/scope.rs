@@ -1,6 +1,8 @@
 //! Which variable a name means: jinja2's idtracking, which settles it before anything runs. A frame (a loop's body, a
 //! macro, a `with`) has its own copy of every name that is set inside it; a name that is only read is found outside.
 
+use std::collections::BTreeMap;
+
 use crate::parser::ast::{Expr, ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 
 /// A frame by its number.
@@ -43,13 +45,56 @@ struct Variable {
     storage: Storage,
 }
 
+/// Names in the order in which they were added, each once, and what each has. A source may have as many names as fit into
+/// it, so finding one takes no longer the more there are.
+#[derive(Debug)]
+struct Names<T> {
+    list: Vec<(NameId, T)>,
+    places: BTreeMap<NameId, usize>,
+}
+
+impl<T> Default for Names<T> {
+    fn default() -> Names<T> {
+        Names { list: Vec::new(), places: BTreeMap::new() }
+    }
+}
+
+impl<T: Copy> Names<T> {
+    fn get(&self, name: NameId) -> Option<T> {
+        self.places.get(&name).map(|place| self.list[*place].1)
+    }
+
+    fn contains(&self, name: NameId) -> bool {
+        self.places.contains_key(&name)
+    }
+
+    fn set(&mut self, name: NameId, item: T) {
+        match self.places.get(&name) {
+            Some(place) => self.list[*place].1 = item,
+            None => {
+                self.places.insert(name, self.list.len());
+                self.list.push((name, item));
+            }
+        }
+    }
+
+    /// Takes out what was added when there were only so many.
+    fn split_off(&mut self, count: usize) -> Vec<(NameId, T)> {
+        let added = self.list.split_off(count);
+        for (name, _) in &added {
+            self.places.remove(name);
+        }
+        added
+    }
+}
+
 #[derive(Debug, Default)]
 struct Frame {
     parent: Option<FrameId>,
-    refs: Vec<(NameId, Ident)>,
-    stores: Vec<NameId>,
+    refs: Names<Ident>,
+    stores: Names<()>,
     /// All variables of the frame, those of branches that are not being looked at too.
-    all: Vec<(NameId, Ident)>,
+    all: Names<Ident>,
 }
 
 /// All frames of a template.
@@ -77,8 +122,8 @@ impl Scopes {
         let mut next = Some(frame);
         while let Some(frame) = next {
             let frame = self.get(frame);
-            if let Some((_, ident)) = frame.refs.iter().find(|(known, _)| *known == name) {
-                return Some(*ident);
+            if let Some(ident) = frame.refs.get(name) {
+                return Some(ident);
             }
             next = frame.parent;
         }
@@ -90,7 +135,7 @@ impl Scopes {
         let mut next = Some(frame);
         while let Some(frame) = next {
             let frame = self.get(frame);
-            if frame.stores.contains(&name) {
+            if frame.stores.contains(name) {
                 return true;
             }
             next = frame.parent;
@@ -99,27 +144,19 @@ impl Scopes {
     }
 
     fn define(&mut self, frame: FrameId, name: NameId, load: Load) -> Ident {
-        let known = self.get(frame).all.iter().find(|(known, _)| *known == name).map(|(_, ident)| *ident);
-        let ident = known.unwrap_or_else(|| {
+        let ident = self.get(frame).all.get(name).unwrap_or_else(|| {
             self.variables.push(Variable { name, load, is_stored: false, storage: Storage::Unknown });
             let ident = Ident(self.variables.len() as u32 - 1);
-            self.get_mut(frame).all.push((name, ident));
+            self.get_mut(frame).all.set(name, ident);
             ident
         });
         self.variables[ident.0 as usize].load = load;
-        let refs = &mut self.get_mut(frame).refs;
-        match refs.iter_mut().find(|(known, _)| *known == name) {
-            Some(entry) => entry.1 = ident,
-            None => refs.push((name, ident)),
-        }
+        self.get_mut(frame).refs.set(name, ident);
         ident
     }
 
     fn note_store(&mut self, frame: FrameId, name: NameId) {
-        let stores = &mut self.get_mut(frame).stores;
-        if !stores.contains(&name) {
-            stores.push(name);
-        }
+        self.get_mut(frame).stores.set(name, ());
     }
 
     fn mark_stored(&mut self, frame: FrameId, name: NameId) {
@@ -136,7 +173,7 @@ impl Scopes {
 
     pub(crate) fn store(&mut self, frame: FrameId, name: NameId) {
         self.note_store(frame, name);
-        if !self.get(frame).refs.iter().any(|(known, _)| *known == name) {
+        if !self.get(frame).refs.contains(name) {
             let outer = self.get(frame).parent.and_then(|parent| self.find(parent, name));
             self.define(frame, name, outer.map_or(Load::Undefined, Load::Alias));
         }
@@ -152,7 +189,7 @@ impl Scopes {
 
     /// The variables of a frame in the order in which they came up.
     pub(crate) fn variables_of(&self, frame: FrameId) -> Vec<Ident> {
-        self.get(frame).refs.iter().map(|(_, ident)| *ident).collect()
+        self.get(frame).refs.list.iter().map(|(_, ident)| *ident).collect()
     }
 
     pub(crate) fn load_of(&self, ident: Ident) -> Load {
@@ -259,10 +296,10 @@ impl Scopes {
             return self.visit_body(frame, otherwise);
         };
         self.visit_expr(frame, test);
-        let refs_before = self.get(frame).refs.len();
-        let stores_before = self.get(frame).stores.len();
+        let refs_before = self.get(frame).refs.list.len();
+        let stores_before = self.get(frame).stores.list.len();
         let mut added_refs: Vec<(NameId, Ident)> = Vec::new();
-        let mut added_stores: Vec<NameId> = Vec::new();
+        let mut added_stores: Vec<(NameId, ())> = Vec::new();
         for branch in 0..3 {
             match branch {
                 0 => self.visit_body(frame, body),
@@ -275,17 +312,17 @@ impl Scopes {
                 _ => self.visit_body(frame, otherwise),
             }
             let found = self.get_mut(frame);
-            added_refs.extend(found.refs.drain(refs_before..));
-            added_stores.extend(found.stores.drain(stores_before..));
+            added_refs.extend(found.refs.split_off(refs_before));
+            added_stores.extend(found.stores.split_off(stores_before));
         }
         for (name, ident) in added_refs {
             let refs = &mut self.get_mut(frame).refs;
-            if !refs.iter().any(|(known, _)| *known == name) {
-                refs.push((name, ident));
+            if !refs.contains(name) {
+                refs.set(name, ident);
             }
         }
-        for name in added_stores {
-            if self.get(frame).stores.contains(&name) {
+        for (name, ()) in added_stores {
+            if self.get(frame).stores.contains(name) {
                 continue;
             }
             self.note_store(frame, name);
