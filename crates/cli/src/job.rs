@@ -136,11 +136,7 @@ impl Job {
 
     /// Reads a request, and renders it: what it says of itself wins over the command line, but for the switches of its end.
     pub fn prompt(&self, text: &str) -> Result<ModelPrompt, Refusal> {
-        let mut samples = self.read(text)?;
-        match (samples.pop(), samples.len()) {
-            (Some(only), 0) => self.prompt_of(only.request),
-            (more, behind) => Err(Refusal::SeveralConversations(behind + usize::from(more.is_some()))),
-        }
+        self.prompt_of(only_request(self.read(text)?)?)
     }
 
     /// The same for a text that may hold several: the answers of a preference pair, or instances.
@@ -250,10 +246,18 @@ fn add_to(
         }
         (Rows::Columns { .. }, Some(encoded)) => {
             let mask = loss.map(|loss| loss::mask(encoded, &loss).collect()).unwrap_or_default();
-            rows.push(&Row { number, request, prompt, encoded, mask })
+            rows.push(&Row { number, request, side, prompt, encoded, mask })
         }
         // Only ids are written to columns.
         (Rows::Columns { .. }, None) => Ok(()),
+    }
+}
+
+/// The request of a text that holds one conversation.
+pub fn only_request(mut samples: Vec<Sample>) -> Result<Request, Refusal> {
+    match (samples.pop(), samples.len()) {
+        (Some(only), 0) => Ok(only.request),
+        (last, others) => Err(Refusal::SeveralConversations(others + usize::from(last.is_some()))),
     }
 }
 

@@ -43,6 +43,24 @@ fn rows_say_what_the_lines_say() {
     }
 }
 
+#[test]
+fn the_answers_of_a_preference_pair_are_told_apart_in_columns() {
+    let folder = Folder::new("sides");
+    let pair = r#"{"prompt": "Which?", "chosen": "This.", "rejected": "That."}"#;
+    let plain = r#"{"messages": [{"role": "user", "content": "Hi"}]}"#;
+    fs::write(folder.path("in.jsonl"), format!("{pair}\n{plain}\n{{}}\n")).unwrap();
+    for kind in ["arrow", "parquet"] {
+        let file = format!("out.{kind}");
+        encode(&folder, &["in.jsonl", "--output", &file]);
+        let mut sides = Vec::new();
+        for batch in read(&folder.path(&file)) {
+            let column = batch.column_by_name("side").expect("there is such a column").as_string::<i32>();
+            sides.extend(column.iter().map(|side| side.map(str::to_owned)));
+        }
+        assert_eq!(sides, [Some("chosen".to_owned()), Some("rejected".to_owned()), None, None], "{kind}");
+    }
+}
+
 /// That a row says what a line of JSON says.
 fn compare(batch: &RecordBatch, row: usize, answer: &Object) {
     let column = |name: &str| batch.column_by_name(name).expect("there is such a column");

@@ -118,15 +118,9 @@ impl Shape {
     }
 
     fn drafts(self, object: Object) -> Result<Vec<Draft>, Error> {
-        if self != Shape::OpenAi && object.get("messages").is_some_and(|messages| !messages.is_null()) {
-            let one = self.keys().iter().find(|key| object.get(key).is_some()).unwrap_or(&"messages");
-            return Err(Error::TwoWays { one: (*one).to_owned(), other: "messages".to_owned() });
-        }
-        for (key, _) in object.iter().filter(|(key, _)| !self.keys().contains(key)) {
-            let missing = self.keys().iter().copied().filter(|known| object.get(known).is_none());
-            if let Some(near) = near_miss(key, missing) {
-                return Err(Error::MisspeltKey { key: key.to_owned(), near, message: None });
-            }
+        // A request's own keys are checked when it is read.
+        if self != Shape::OpenAi {
+            self.check_keys(&object)?;
         }
         Ok(match self {
             Shape::OpenAi => vec![Draft { object, side: None, paths: Vec::new() }],
@@ -136,6 +130,21 @@ impl Shape {
             Shape::Preference => pair::preference(object)?,
             Shape::Instances => instances::read(object)?,
         })
+    }
+
+    /// Refuses a conversation that is written twice, and keys that look like misspelt ones of the shape.
+    fn check_keys(self, object: &Object) -> Result<(), Error> {
+        if object.get("messages").is_some_and(|messages| !messages.is_null()) {
+            let one = self.keys().iter().find(|key| object.get(key).is_some()).unwrap_or(&"messages");
+            return Err(Error::TwoWays { one: (*one).to_owned(), other: "messages".to_owned() });
+        }
+        for (key, _) in object.iter().filter(|(key, _)| !self.keys().contains(key)) {
+            let missing = self.keys().iter().copied().filter(|known| object.get(known).is_none());
+            if let Some(near) = near_miss(key, missing) {
+                return Err(Error::MisspeltKey { key: key.to_owned(), near, message: None });
+            }
+        }
+        Ok(())
     }
 }
 

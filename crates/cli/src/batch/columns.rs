@@ -7,6 +7,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 use rolecall::conversation::{Json, json};
+use rolecall::dataset::Side;
 use rolecall::{Encoded, Prompt, Request};
 
 use super::Wanted;
@@ -23,6 +24,8 @@ const FULL: usize = 64 << 20;
 pub struct Row<'a> {
     pub number: u64,
     pub request: &'a Request,
+    /// Which answer of a preference pair it is.
+    pub side: Option<Side>,
     pub prompt: &'a Prompt,
     pub encoded: &'a Encoded,
     /// One a token, where it was asked for.
@@ -34,6 +37,7 @@ pub struct Columns {
     wanted: Wanted,
     rows: Vec<u64>,
     names: StringBuilder,
+    sides: StringBuilder,
     there: BooleanBufferBuilder,
     id_ends: Vec<i32>,
     ids: Vec<u32>,
@@ -63,12 +67,13 @@ pub fn schema(wanted: Wanted) -> SchemaRef {
     let mut fields = vec![
         Field::new("row", DataType::UInt64, false),
         Field::new("id", DataType::Utf8, true),
+        Field::new("side", DataType::Utf8, true),
         Field::new("ids", list_of(DataType::UInt32), true),
         Field::new("spans", list_of(DataType::Struct(span_fields())), true),
         Field::new("origins", list_of(DataType::Struct(origin_fields())), true),
     ];
     if wanted.mask {
-        fields.insert(3, Field::new("loss_mask", list_of(DataType::UInt8), true));
+        fields.insert(4, Field::new("loss_mask", list_of(DataType::UInt8), true));
     }
     if wanted.text {
         fields.push(Field::new("prompt", DataType::Utf8, true));
@@ -106,6 +111,7 @@ impl Columns {
             wanted,
             rows: Vec::new(),
             names: StringBuilder::new(),
+            sides: StringBuilder::new(),
             there: BooleanBufferBuilder::new(0),
             id_ends: vec![0],
             ids: Vec::new(),
@@ -128,6 +134,7 @@ impl Columns {
             return Err(Refusal::TooLong { what: "prompt", bytes: text.len(), most: LONGEST });
         }
         self.open_row(row.number, row.request.id.as_ref(), true);
+        self.sides.append_option(row.side.map(Side::name));
         self.ids.extend(row.encoded.tokens.iter().map(|token| token.id));
         // No prompt is so long that they would not fit.
         self.starts.extend(row.encoded.tokens.iter().map(|token| token.start as u32));
@@ -149,6 +156,7 @@ impl Columns {
     /// Adds what is wrong with a line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         self.open_row(number, id, false);
+        self.sides.append_null();
         self.texts.append_null();
         self.codes.append_value(refusal.code());
         let message = refusal.to_string();
@@ -194,6 +202,7 @@ impl Columns {
         let mut columns: Vec<ArrayRef> = vec![
             Arc::new(UInt64Array::from(self.rows)),
             Arc::new(self.names.finish()),
+            Arc::new(self.sides.finish()),
             ids_of(DataType::UInt32, numbers(self.ids))?,
             ids_of(DataType::Struct(span_fields()), Arc::new(spans))?,
         ];
@@ -201,7 +210,7 @@ impl Columns {
         let item = Field::new("item", DataType::Struct(origin_fields()), false);
         columns.push(list(&self.origin_ends, item, Arc::new(origins), nulls.clone())?);
         if self.wanted.mask {
-            columns.insert(3, ids_of(DataType::UInt8, Arc::new(UInt8Array::from(self.mask)))?);
+            columns.insert(4, ids_of(DataType::UInt8, Arc::new(UInt8Array::from(self.mask)))?);
         }
         if self.wanted.text {
             columns.push(Arc::new(self.texts.finish()));

@@ -15,7 +15,7 @@ use crate::args::Roundtrip;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{check_replies, refused};
+use crate::job::{check_replies, only_request, refused};
 use crate::output::Output;
 use crate::paint::{Paint, Style};
 use crate::reading::{Reader, Ready};
@@ -42,12 +42,8 @@ impl Trip {
 pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
     let reader = Reader::new(&args.layouts, None, false, output)?;
     let source = files::read_text(args.input.as_deref().unwrap_or(Path::new("-")))?;
-    let request = dataset::read(&source.text, None).map_err(Refusal::from).and_then(|(_, mut samples)| {
-        match (samples.pop(), samples.len()) {
-            (Some(only), 0) => Ok(only.request),
-            (more, behind) => Err(Refusal::SeveralConversations(behind + usize::from(more.is_some()))),
-        }
-    });
+    let samples = dataset::read(&source.text, None).map_err(Refusal::from);
+    let request = samples.and_then(|(_, samples)| only_request(samples));
     let trips = request.and_then(|request| {
         check_replies(&request.conversation, source.text.len())?;
         trips(&reader, &request)
