@@ -11,7 +11,7 @@ pub use finding::{Finding, FindingKind, Level};
 
 use rolecall_format::Control;
 
-use crate::Tokenizer;
+use rolecall_tokenizer::Tokenizer;
 
 /// What an audit has found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct Audit {
 ///
 /// ```
 /// use rolecall_encode::audit::{FindingKind, audit};
-/// use rolecall_encode::tokenizer::HuggingFace;
+/// use rolecall_tokenizer::HuggingFace;
 /// let json = br#"{
 ///   "added_tokens": [{"id": 3, "content": "<a>", "special": true,
 ///                     "normalized": false, "lstrip": false, "rstrip": true, "single_word": false}],
@@ -34,7 +34,7 @@ pub struct Audit {
 /// }"#;
 /// let audit = audit(&HuggingFace::from_bytes(json, None)?, &[], None);
 /// assert_eq!(audit.findings[0].kind, FindingKind::TakesSpace);
-/// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+/// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
 pub fn audit(tokenizer: &dyn Tokenizer, controls: &[Control], template: Option<&str>) -> Audit {
     let fits: Vec<ControlFit> = controls.iter().map(|control| controls::fit(control, tokenizer)).collect();

@@ -2,8 +2,8 @@
 
 use rolecall_format::Control;
 
-use crate::tokenizer::Place;
-use crate::{Error, Tokenizer};
+use crate::Error;
+use rolecall_tokenizer::{Place, Tokenizer};
 
 /// The id of each control token; refused where the tokenizer lacks one that the format writes, or gives one another id.
 pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Vec<Option<u32>>, Error> {

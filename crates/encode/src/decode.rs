@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::tokenizer::Place;
-use crate::{Error, Tokenizer};
+use crate::Error;
+use rolecall_tokenizer::{Place, Tokenizer};
 
 /// Turns ids into the bytes that they stand for, control tokens into their text.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use rolecall_encode::Decoder;
-/// use rolecall_encode::tokenizer::HuggingFace;
+/// use rolecall_tokenizer::HuggingFace;
 /// let json = br#"{
 ///   "added_tokens": [{"id": 2, "content": "<end>", "special": true,
 ///                     "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],

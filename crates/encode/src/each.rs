@@ -4,8 +4,8 @@ use rolecall_render::{Prompt, Run};
 
 use crate::pieces::Piece;
 use crate::special::Surrounding;
-use crate::tokenizer::{Place, Token};
 use crate::{EncodedToken, Encoder, Error, Note};
+use rolecall_tokenizer::{Place, Token};
 
 /// So many pieces are kept at most before those that are encoded are dropped.
 const KEPT: usize = 1 << 10;
@@ -53,7 +53,7 @@ impl Encoder {
     ///
     /// use rolecall_conversation::{Conversation, Message};
     /// use rolecall_encode::{Encoder, Protection};
-    /// use rolecall_encode::tokenizer::HuggingFace;
+    /// use rolecall_tokenizer::HuggingFace;
     /// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
     ///
     /// let tokenizer = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}"#;

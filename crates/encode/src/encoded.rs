@@ -32,7 +32,7 @@ impl EncodedToken {
     ///
     /// use rolecall_conversation::{Conversation, Message};
     /// use rolecall_encode::{Encoder, Protection};
-    /// use rolecall_encode::tokenizer::HuggingFace;
+    /// use rolecall_tokenizer::HuggingFace;
     /// use rolecall_render::{ChatTemplate, Origin, TemplateOptions, render_template};
     ///
     /// let tokenizer = br#"{"added_tokens": [],

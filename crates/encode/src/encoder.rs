@@ -9,8 +9,8 @@ use crate::markers::Markers;
 use crate::pieces::Piece;
 use crate::reference::{Split, SplitRun, split_text};
 use crate::special::{AddSpecial, surround};
-use crate::tokenizer::{Place, Token};
-use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection, Tokenizer};
+use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection};
+use rolecall_tokenizer::{Place, Token, Tokenizer};
 
 /// Encodes prompts of one format with one tokenizer. Made once, shared by threads.
 ///
@@ -19,7 +19,7 @@ use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection, Tokeni
 ///
 /// use rolecall_conversation::{Conversation, Message};
 /// use rolecall_encode::{Encoder, Protection};
-/// use rolecall_encode::tokenizer::HuggingFace;
+/// use rolecall_tokenizer::HuggingFace;
 /// use rolecall_format::load;
 /// use rolecall_render::{Options, render};
 ///

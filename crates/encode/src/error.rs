@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::tokenizer;
+use rolecall_tokenizer as tokenizer;
 
 /// A prompt that cannot be encoded with a tokenizer.
 #[derive(Debug)]

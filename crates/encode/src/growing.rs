@@ -13,7 +13,7 @@ use crate::{Encoded, Encoder, Error};
 /// use std::sync::Arc;
 ///
 /// use rolecall_conversation::{Conversation, Message};
-/// use rolecall_encode::tokenizer::HuggingFace;
+/// use rolecall_tokenizer::HuggingFace;
 /// use rolecall_encode::{Encoder, Growing, Protection};
 /// use rolecall_render::{ChatTemplate, TemplateOptions, render_template};
 ///

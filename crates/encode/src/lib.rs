@@ -1,4 +1,4 @@
-//! In: a [`Prompt`](rolecall_render::Prompt) and a [`Tokenizer`]. Out: [`Encoded`]: ids, each with its span and whether it is a control token.
+//! In: a [`Prompt`](rolecall_render::Prompt) and a [`Tokenizer`](rolecall_tokenizer::Tokenizer). Out: [`Encoded`]: ids, each with its span and whether it is a control token.
 //! Between: `protection` gathers which tokens no text may become and `protected` finds them in the tokenizer, `binding` finds the format's
 //! control tokens, `encoder` encodes the runs between them, `reference` does as the reference does;
 //! `audit` says how a tokenizer treats control tokens and what is dangerous in it.
@@ -21,7 +21,6 @@ mod protection;
 mod reference;
 mod special;
 mod spelled;
-pub mod tokenizer;
 
 pub use decode::{DecodeStream, Decoder};
 pub use encoded::{Encoded, EncodedToken};
@@ -33,4 +32,3 @@ pub use protected::{Protected, ProtectedToken, Reason};
 pub use protection::{By, Protect, Protection};
 pub use reference::{Split, SplitRun, split_text};
 pub use special::{AddSpecial, Note};
-pub use tokenizer::Tokenizer;

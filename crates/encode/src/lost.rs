@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use rolecall_render::Prompt;
 
-use crate::tokenizer::Place;
 use crate::{Decoder, Encoded, Error};
+use rolecall_tokenizer::Place;
 
 /// A part of a prompt that its ids do not give back.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@ use std::ops::Range;
 use aho_corasick::{AhoCorasick, MatchKind};
 use rolecall_render::{Prompt, Trust};
 
-use crate::tokenizer::{AddedToken, is_space, stands_alone};
-use crate::{Error, Protect, Protected, Tokenizer};
+use crate::{Error, Protect, Protected};
+use rolecall_tokenizer::{AddedToken, Tokenizer, is_space, stands_alone};
 
 /// Finds added tokens as the reference does: those of raw text first, then those of normalized text in what is left. Of these,
 /// the protected ones are markers, and the others text.

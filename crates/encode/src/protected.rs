@@ -3,11 +3,11 @@ use std::fmt;
 
 use rolecall_render::jinja::Written;
 
+use crate::Error;
 use crate::binding::find;
 use crate::protection::{By, Protect, Protection};
 use crate::spelled::spelled;
-use crate::tokenizer::{AddedToken, Named, NamedToken, is_space};
-use crate::{Error, Tokenizer};
+use rolecall_tokenizer::{AddedToken, Named, NamedToken, Tokenizer, is_space};
 
 /// The tokens that no text becomes, each with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl Protected {
     ///
     /// ```
     /// use rolecall_encode::{Protected, Protection};
-    /// use rolecall_encode::tokenizer::HuggingFace;
+    /// use rolecall_tokenizer::HuggingFace;
     /// use rolecall_render::ChatTemplate;
     /// let json = br#"{"added_tokens": [
     ///     {"id": 3, "content": "<a>", "special": false, "normalized": false, "lstrip": false, "rstrip": false, "single_word": false},

@@ -4,7 +4,8 @@ use std::fmt;
 
 use rolecall_render::Prompt;
 
-use crate::{Encoded, EncodedToken, Tokenizer};
+use crate::{Encoded, EncodedToken};
+use rolecall_tokenizer::Tokenizer;
 
 /// Whether an encoder puts the tokenizer's own BOS and EOS around a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

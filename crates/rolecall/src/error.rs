@@ -2,8 +2,8 @@ use std::fmt;
 use std::path::PathBuf;
 
 use rolecall_conversation::Place;
-use rolecall_encode::tokenizer;
 use rolecall_render::TemplateError;
+use rolecall_tokenizer as tokenizer;
 
 use crate::identify::FileError;
 use crate::template::{NamedTemplate, NoChoice};

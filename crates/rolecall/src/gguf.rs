@@ -5,6 +5,7 @@
 
 mod cursor;
 mod error;
+#[cfg(feature = "tokenizers")]
 mod vocabulary;
 
 use std::collections::BTreeMap;

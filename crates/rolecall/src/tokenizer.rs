@@ -1,17 +1,20 @@
 //! Tokenizers: the trait, its adapters, and which kind of file a path holds, told by its content.
 
-use std::fs::{self, File};
-use std::io::{Cursor, Read, Seek};
+#[cfg(feature = "tokenizers")]
+mod load;
+#[cfg(not(feature = "tokenizers"))]
+mod not_built;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use rolecall_encode::audit::{Audit, ControlFit, Finding, FindingKind, Fit, Level, audit};
-pub use rolecall_encode::tokenizer::*;
+pub use rolecall_tokenizer::*;
 
-use crate::gguf;
-use crate::gguf::{Gguf, Problem};
-
-/// Bytes of a file that is read whole; the largest known tokenizer.json has a tenth of it.
-const MOST: u64 = 512 << 20;
+#[cfg(feature = "tokenizers")]
+pub use load::{load_bytes, load_file};
+#[cfg(not(feature = "tokenizers"))]
+pub use not_built::{load_bytes, load_file};
 
 /// The names that a folder's tokenizer may have, the first of them that is there counts: transformers' own order, then the rest.
 const NAMES: &[&str] =
@@ -19,13 +22,8 @@ const NAMES: &[&str] =
 /// Endings of files that hold a tokenizer, where none of the names is there and one file has the ending.
 const ENDINGS: [&str; 2] = ["tiktoken", "gguf"];
 
-type NamedReader = fn(&str, &[u8]) -> Result<Vec<Named>, Error>;
 /// Files beside a tokenizer that name tokens.
-const TELLING_TOKENS: [(&str, NamedReader); 3] = [
-    ("special_tokens_map.json", Named::in_tokens),
-    ("generation_config.json", Named::in_ids),
-    ("config.json", Named::in_ids),
-];
+const TELLING_TOKENS: [&str; 3] = ["special_tokens_map.json", "generation_config.json", "config.json"];
 
 /// A file that holds a tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,84 +73,17 @@ pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
     load_file(path).map(|(_, tokenizer)| tokenizer)
 }
 
-/// The same, with the file that it came from.
-pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
-    let path = find_file(path)?;
-    let mut file = File::open(&path).map_err(|source| unreadable(&path, source))?;
-    let mut bytes = Vec::new();
-    file.by_ref().take(4).read_to_end(&mut bytes).map_err(|source| unreadable(&path, source))?;
-    if bytes == *b"GGUF" {
-        let tokenizer = from_gguf(file).map_err(|error| match error {
-            Error::Unreadable { source, .. } => unreadable(&path, source),
-            error => error,
-        })?;
-        return Ok((TokenizerFile { path, kind: FileKind::Gguf }, tokenizer));
-    }
-    read_rest(&mut file, &mut bytes, &path)?;
-    let config = read_beside(&path, "tokenizer_config.json")?;
-    let named = named_beside(&path)?;
-    let (kind, tokenizer) = load_bytes(&bytes, Beside { config: config.as_deref(), named })?;
-    Ok((TokenizerFile { path, kind }, tokenizer))
-}
-
 /// The files that a tokenizer's ids depend on, those that are there: its own, and those of its folder that say which tokens are
 /// protected, which are what [`load_file`] and the model's chat templates are read from.
 pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let own = find_file(path)?;
     let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut files = crate::files::model_files(folder);
-    files.extend(TELLING_TOKENS.iter().map(|(name, _)| folder.join(name)).filter(|file| file.is_file()));
+    files.extend(TELLING_TOKENS.iter().map(|name| folder.join(name)).filter(|file| file.is_file()));
     files.push(folder.join(own.file_name().unwrap_or_default()));
     files.sort();
     files.dedup();
     Ok(files)
-}
-
-/// The same of a file's bytes and what lies beside it: the bytes of a `tokenizer_config.json`, and tokens that other files name.
-pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
-    let beside = beside.into();
-    // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
-    let starts_as_json = bytes.iter().find(|b| !b.is_ascii_whitespace()) == Some(&b'{');
-    if bytes.starts_with(b"GGUF") {
-        Ok((FileKind::Gguf, from_gguf(Cursor::new(bytes))?))
-    } else if starts_as_json && is_tekken(bytes) {
-        Ok((FileKind::Tekken, Box::new(HuggingFace::from_tekken(bytes, beside)?)))
-    } else if starts_as_json {
-        Ok((FileKind::TokenizerJson, Box::new(HuggingFace::from_bytes(bytes, beside)?)))
-    } else if is_tiktoken(bytes) {
-        Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, beside)?)))
-    } else if is_plain_text(bytes) {
-        let why = "it holds plain text".to_owned();
-        Err(Error::NotRecognized { expected: "a tokenizer's file", why })
-    } else {
-        Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, beside)?)))
-    }
-}
-
-/// A file beside a tokenizer's own.
-fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
-    let beside = path.with_file_name(name);
-    if beside.is_file() { read(&beside).map(Some) } else { Ok(None) }
-}
-
-/// The tokens that the other files of a model name.
-fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
-    let mut named = Vec::new();
-    for (name, reader) in TELLING_TOKENS {
-        if let Some(bytes) = read_beside(path, name)? {
-            named.extend(reader(name, &bytes)?);
-        }
-    }
-    Ok(named)
-}
-
-fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
-    let vocabulary = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary()).map_err(of_gguf)?;
-    let missing = || Error::Malformed {
-        place: "tokenizer.ggml.model".into(),
-        why: "it is not there: the file has no tokenizer".into(),
-    };
-    vocabulary.ok_or_else(missing)?.into_tokenizer()
 }
 
 pub(crate) fn find_file(path: &Path) -> Result<PathBuf, Error> {
@@ -197,48 +128,6 @@ fn is_dated_tekken(path: &Path) -> bool {
     date.is_some_and(|date| !date.is_empty() && date.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    let mut file = File::open(path).map_err(|source| unreadable(path, source))?;
-    let mut bytes = Vec::new();
-    read_rest(&mut file, &mut bytes, path)?;
-    Ok(bytes)
-}
-
-fn read_rest(file: &mut File, bytes: &mut Vec<u8>, path: &Path) -> Result<(), Error> {
-    file.take(MOST + 1).read_to_end(bytes).map_err(|source| unreadable(path, source))?;
-    match bytes.len() as u64 > MOST {
-        true => {
-            let found = format!("more than {MOST} bytes, which no tokenizer has");
-            Err(Error::Unsupported { place: path.display().to_string(), found })
-        }
-        false => Ok(()),
-    }
-}
-
 fn unreadable(path: &Path, source: std::io::Error) -> Error {
     Error::Unreadable { path: path.to_path_buf(), source }
-}
-
-/// A flaw of a GGUF file as a flaw of the tokenizer in it.
-fn of_gguf(error: gguf::Error) -> Error {
-    let flaw = match error {
-        gguf::Error::Unreadable(source) => return unreadable(Path::new(""), source),
-        gguf::Error::Damaged(flaw) => flaw,
-    };
-    match flaw.problem {
-        Problem::Ends { .. } if flaw.key.is_empty() => {
-            Error::Truncated { expected: "a GGUF file", offset: usize::try_from(flaw.offset).unwrap_or(usize::MAX) }
-        }
-        problem => {
-            let place = if flaw.key.is_empty() { "GGUF header".to_owned() } else { flaw.key };
-            Error::Malformed { place, why: format!("{problem} (byte {})", flaw.offset) }
-        }
-    }
-}
-
-/// A sentencepiece model is binary from its first bytes on.
-fn is_plain_text(bytes: &[u8]) -> bool {
-    let start = &bytes[..bytes.len().min(512)];
-    let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
-    !start.is_empty() && start.iter().all(readable)
 }

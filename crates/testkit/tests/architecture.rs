@@ -31,7 +31,8 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
     ("rolecall-parse", Core, &["rolecall-format", "rolecall-conversation"]),
     ("rolecall-infer", Core, &["rolecall-format", "rolecall-render", "rolecall-parse", "rolecall-conversation"]),
     ("rolecall-grammar", Core, &["rolecall-format", "rolecall-conversation"]),
-    ("rolecall-encode", Core, &["rolecall-render", "rolecall-format"]),
+    ("rolecall-tokenizer", Core, &[]),
+    ("rolecall-encode", Core, &["rolecall-render", "rolecall-format", "rolecall-tokenizer"]),
     ("rolecall-interop", Core, &["rolecall-format", "rolecall-render", "rolecall-conversation"]),
     ("rolecall-openai", Core, &["rolecall-conversation"]),
     (
@@ -45,6 +46,7 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
             "rolecall-parse",
             "rolecall-infer",
             "rolecall-grammar",
+            "rolecall-tokenizer",
             "rolecall-encode",
             "rolecall-interop",
             "rolecall-openai",

@@ -1,8 +1,9 @@
 use rolecall_format::Control;
 
 use super::{Finding, FindingKind};
+use crate::Error;
 use crate::binding;
-use crate::{Error, Tokenizer};
+use rolecall_tokenizer::Tokenizer;
 
 /// A control token of a format, and what the tokenizer has of it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, FindingKind};
-use crate::Tokenizer;
-use crate::tokenizer::{AddedToken, Place};
+use rolecall_tokenizer::Tokenizer;
+use rolecall_tokenizer::{AddedToken, Place};
 
 /// Ids that are looked through for holes; no vocabulary comes near.
 const MOST_IDS: usize = 1 << 22;

@@ -2,7 +2,7 @@
 
 use std::io::{Read, Seek};
 
-use rolecall_encode::tokenizer::{EmbeddedVocabulary, TokenType};
+use rolecall_tokenizer::{EmbeddedVocabulary, TokenType};
 
 use super::{Error, Gguf, Problem, Value};
 

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
-use rolecall_encode::{AddSpecial, Decoder, Encoder, Protect, Tokenizer};
+use rolecall_encode::{AddSpecial, Decoder, Encoder, Protect};
 use rolecall_format::Format;
+use rolecall_tokenizer::Tokenizer;
 
 use super::templates::Templates;
 use crate::Error;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object};
-use rolecall_encode::tokenizer::{Error, Named, NamedToken};
 use rolecall_format::Generation;
+use rolecall_tokenizer::{Error, Named, NamedToken};
 
 use super::OpenError;
 use crate::gguf::Gguf;

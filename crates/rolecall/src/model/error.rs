@@ -1,8 +1,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use rolecall_encode::tokenizer;
 use rolecall_format::{LoadError, NameClash};
+use rolecall_tokenizer as tokenizer;
 
 use crate::gguf;
 use crate::identify::{Damage, FileError, Unidentified};

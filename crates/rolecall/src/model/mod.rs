@@ -20,12 +20,13 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use rolecall_encode::{Decoder, Encoded, Tokenizer};
+use rolecall_encode::{Decoder, Encoded};
 use rolecall_format::{Format, Generation, Op, Registry, Slot};
 use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
 use rolecall_render::{Prompt, new_turn, render};
+use rolecall_tokenizer::Tokenizer;
 
 pub use builder::ModelBuilder;
 pub use ends::StopToken;

@@ -62,7 +62,7 @@ impl Options {
         let mut options = Options {
             seed: 20_261_122,
             count: 300,
-            crates: ["render", "encode", "parse", "infer", "format"].map(str::to_owned).into(),
+            crates: ["render", "tokenizer", "encode", "parse", "infer", "format"].map(str::to_owned).into(),
             jobs: 2,
             only: Vec::new(),
             limit: usize::MAX,

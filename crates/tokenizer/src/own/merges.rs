@@ -21,7 +21,7 @@ const WINDOW: usize = 2048;
 const UNSURE: usize = 16;
 
 /// Which neighbours merge into what, and in which order.
-pub(in crate::tokenizer) struct Merges {
+pub(crate) struct Merges {
     /// An open table: the pair in the upper bits, the rank in the lower.
     slots: Vec<u64>,
     shift: u32,
@@ -37,7 +37,7 @@ enum Products {
 
 /// A word being merged: symbols with the byte behind each of them. Its memory is kept from word to word.
 #[derive(Default)]
-pub(in crate::tokenizer) struct Symbols {
+pub(crate) struct Symbols {
     pub ids: Vec<u32>,
     pub ends: Vec<u32>,
     ranks: Vec<u32>,

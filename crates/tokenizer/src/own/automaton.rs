@@ -13,7 +13,7 @@ const DEAD: u16 = 0;
 const START: u16 = 1;
 
 /// A pattern as a table: finds what a backtracking engine finds, in one pass and without going back.
-pub(in crate::tokenizer) struct Automaton {
+pub(crate) struct Automaton {
     classes: CharClasses,
     /// `[state][class]`, the end of the text being one more class.
     transitions: Vec<u16>,

@@ -4,19 +4,19 @@ use super::automaton::Automaton;
 const PATIENCE: usize = 64;
 
 /// Cuts a text into the words that are merged apart from each other: one pattern, or several within each other.
-pub(in crate::tokenizer) struct Words {
+pub(crate) struct Words {
     splits: Vec<Split>,
 }
 
 /// A pattern that each of its matches is cut out by, and the text between them too.
-pub(in crate::tokenizer) struct Split {
+pub(crate) struct Split {
     pub automaton: Automaton,
     /// Whether the text between matches is dropped.
     pub drops_gaps: bool,
 }
 
 /// A text on which a pattern looks far ahead again and again.
-pub(in crate::tokenizer) struct TooHard;
+pub(crate) struct TooHard;
 
 impl Words {
     pub fn new(splits: Vec<Split>) -> Self {

@@ -2,7 +2,7 @@
 
 use toml::de::{DeTable, DeValue};
 
-const FILE: &str = include_str!("../../data/tokenizers.toml");
+const FILE: &str = include_str!("../data/tokenizers.toml");
 
 /// How text is cut into words, and what becomes of a word.
 #[derive(Clone, Debug, Default, PartialEq)]

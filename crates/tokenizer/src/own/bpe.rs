@@ -8,13 +8,13 @@ use super::merges::{Merges, Symbols};
 use super::word_cache::{Key, Memory};
 
 /// Byte-pair encoding of words, with the ids of the reference crate's.
-pub(in crate::tokenizer) struct Bpe {
+pub(crate) struct Bpe {
     pub tables: Arc<Tables>,
     pub forged: Forged,
 }
 
 /// What a vocabulary says of merging.
-pub(in crate::tokenizer) struct Tables {
+pub(crate) struct Tables {
     pub alphabet: Alphabet,
     pub merges: Merges,
     /// Words that are tokens without being merged, where a vocabulary wants that, by their bytes.
@@ -23,7 +23,7 @@ pub(in crate::tokenizer) struct Tables {
 
 /// Whether text may become the tokens that control.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tokenizer) enum Reading {
+pub(crate) enum Reading {
     /// It may not.
     Ordinary,
     /// It may, as in the reference.
@@ -164,7 +164,7 @@ impl Bpe {
 }
 
 /// Words of so many bytes are long: their tokens are handed over before all of them are there.
-pub(in crate::tokenizer) const LONG_WORD: usize = 1 << 15;
+pub(crate) const LONG_WORD: usize = 1 << 15;
 
 /// The tokens of a word that begins at a byte.
 fn tokens(word: &Symbols, start: usize) -> impl Iterator<Item = Token> + '_ {

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// Whether no word goes on before or after a span.
 ///
 /// A character of a word is what `\w` is to the reference crate, which counts marks and joiners and leaves numbers in circles out.
-pub(crate) fn stands_alone(text: &str, span: &Range<usize>) -> bool {
+pub fn stands_alone(text: &str, span: &Range<usize>) -> bool {
     let before = text[..span.start].chars().next_back();
     let after = text[span.end..].chars().next();
     !before.is_some_and(is_word) && !after.is_some_and(is_word)

@@ -19,7 +19,7 @@ pub struct AddedToken {
 
 impl AddedToken {
     /// A control token that is looked for as it is spelled.
-    pub(crate) fn special(text: String, id: u32) -> Self {
+    pub fn special(text: String, id: u32) -> Self {
         Self { text, id, special: true, normalized: false, lstrip: false, rstrip: false, single_word: false }
     }
 
@@ -41,6 +41,6 @@ pub(super) fn spells_text(text: &str) -> bool {
 }
 
 /// Whether a text is white space alone, in the sign for it too.
-pub(crate) fn is_space(text: &str) -> bool {
+pub fn is_space(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c == '\u{2581}')
 }

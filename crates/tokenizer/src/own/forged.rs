@@ -1,14 +1,14 @@
 use std::collections::HashMap;
 
 /// The tokens that ordinary text must not become, though merging could spell them.
-pub(in crate::tokenizer) struct Forged {
+pub(crate) struct Forged {
     /// By id, one bit each.
     watched: Vec<u64>,
     tokens: HashMap<u32, Spelled>,
 }
 
 /// How merging spells such a token.
-pub(in crate::tokenizer) struct Spelled {
+pub(crate) struct Spelled {
     /// In the vocabulary's own alphabet.
     pub name: String,
     /// In bytes of the text; `None` where no text is it.

@@ -1,7 +1,7 @@
 /// The pairs of characters that stand side by side in some token that merges lead to.
 ///
 /// Between two characters that do not, nothing is ever merged, so that a text may be cut there before merging.
-pub(in crate::tokenizer) struct Joints {
+pub(crate) struct Joints {
     space: Option<char>,
     /// By the left character, one bit for each right one, for ASCII.
     ascii: Box<[u128; 128]>,

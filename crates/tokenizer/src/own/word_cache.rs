@@ -12,7 +12,7 @@ const SLOTS: usize = 1 << 14;
 const KEPT: usize = 4;
 
 /// Words seen before with their tokens: a fixed table, in which a word displaces the one that had its slot.
-pub(in crate::tokenizer) struct WordCache {
+pub(crate) struct WordCache {
     slots: Vec<Slot>,
 }
 
@@ -22,7 +22,7 @@ type Slot = [u64; 7];
 
 /// A word as it stands in a slot.
 #[derive(Clone, Copy)]
-pub(in crate::tokenizer) struct Key {
+pub(crate) struct Key {
     bytes: [u64; 3],
     length: usize,
     slot: usize,
@@ -100,13 +100,13 @@ impl WordCache {
 }
 
 /// What encoding needs to keep from word to word, one for each thread, so that threads share a tokenizer without a lock.
-pub(in crate::tokenizer) struct Memory {
+pub(crate) struct Memory {
     pub cache: WordCache,
     pub word: Symbols,
 }
 
 /// The number of a tokenizer, by which a thread knows its memory.
-pub(in crate::tokenizer) struct Owner(u64);
+pub(crate) struct Owner(u64);
 
 thread_local! {
     static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };

@@ -4,14 +4,14 @@ use super::char_classes::decode;
 use super::merges::Symbols;
 
 /// The symbols that a word begins its merging with.
-pub(in crate::tokenizer) enum Alphabet {
+pub(crate) enum Alphabet {
     /// One for each byte.
     Bytes(Box<[u32; 256]>),
     Characters(Characters),
 }
 
 /// One for each character, and something for those that have none.
-pub(in crate::tokenizer) struct Characters {
+pub(crate) struct Characters {
     /// By code point, for the first of them; `NONE` where there is no symbol.
     first: Box<[u32; FIRST]>,
     others: HashMap<u32, u32>,
@@ -21,7 +21,7 @@ pub(in crate::tokenizer) struct Characters {
 }
 
 /// What a character becomes that has no symbol.
-pub(in crate::tokenizer) enum Otherwise {
+pub(crate) enum Otherwise {
     Bytes(Box<[u32; 256]>),
     /// The unknown token; `fused` where several of them side by side are one.
     Unknown {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 /// Why a tokenizer could not be loaded, or a text not be encoded.
 ///
 /// ```
-/// # use rolecall_encode::tokenizer::{HuggingFace, Error};
+/// # use rolecall_tokenizer::{HuggingFace, Error};
 /// let error = HuggingFace::from_bytes(b"not json", None).unwrap_err();
 /// assert_eq!(error.code(), "tokenizer_not_recognized");
 /// ```
@@ -63,6 +63,8 @@ pub enum Error {
         /// How many tokens the file has.
         tokens: usize,
     },
+    /// The build reads no tokenizer files.
+    NotBuilt,
     /// A text has no spelling in ordinary tokens.
     Unencodable {
         /// What stands in the way.
@@ -82,6 +84,7 @@ impl Error {
             Self::Malformed { .. } => "tokenizer_malformed",
             Self::Unsupported { .. } => "tokenizer_unsupported",
             Self::NoPattern { .. } => "tokenizer_no_pattern",
+            Self::NotBuilt => "tokenizer_not_built",
             Self::Unencodable { .. } => "tokenizer_unencodable",
         }
     }
@@ -102,6 +105,7 @@ impl Error {
             Self::NoPattern { .. } => {
                 "write the pattern of the model's own code as `pat_str` into a tokenizer_config.json beside the file, or give a tokenizer.json"
             }
+            Self::NotBuilt => "build rolecall with its feature `tokenizers`, or pass a tokenizer of your own",
             Self::Unencodable { .. } => "leave that text out, or take the model's whole tokenizer",
         }
     }
@@ -136,6 +140,7 @@ impl fmt::Display for Error {
             Self::NoPattern { tokens } => {
                 write!(f, "nothing says how text is cut into words for these {tokens} ranks")
             }
+            Self::NotBuilt => write!(f, "this build of rolecall does not read tokenizer files"),
             Self::Unencodable { why } => write!(f, "text cannot be encoded: {why}"),
         }
     }

@@ -4,40 +4,60 @@
 //! other files hold into one of the two, with the help of `facts` for what those files leave out.
 //! Start reading at the trait `Tokenizer`, below.
 
+#![cfg_attr(not(feature = "files"), allow(dead_code, reason = "some of it serves the readers of files alone"))]
+
 mod added;
-mod base64;
-mod byte_alphabet;
-mod byte_pairs;
 mod cached;
-mod config;
 mod engine;
 mod error;
-mod facts;
-mod gguf;
-mod hugging_face;
 mod named;
-mod own;
-mod ranks;
-mod sentencepiece;
-mod tekken;
-mod tiktoken;
 mod words;
 
-#[cfg(test)]
+// What reads files, and the engines that they are read into.
+#[cfg(feature = "files")]
+mod base64;
+#[cfg(feature = "files")]
+mod byte_alphabet;
+#[cfg(feature = "files")]
+mod byte_pairs;
+#[cfg(feature = "files")]
+mod config;
+#[cfg(feature = "files")]
+mod facts;
+#[cfg(feature = "files")]
+mod gguf;
+#[cfg(feature = "files")]
+mod hugging_face;
+#[cfg(feature = "files")]
+mod own;
+#[cfg(feature = "files")]
+mod ranks;
+#[cfg(feature = "files")]
+mod sentencepiece;
+#[cfg(feature = "files")]
+mod tekken;
+#[cfg(feature = "files")]
+mod tiktoken;
+
+#[cfg(all(test, feature = "files"))]
 mod tests;
 
-pub use added::AddedToken;
-pub(crate) use added::is_space;
+pub use added::{AddedToken, is_space};
 pub use cached::{CacheCounts, Cached};
 pub use engine::Engine;
 pub use error::Error;
+#[cfg(feature = "files")]
 pub use gguf::{EmbeddedVocabulary, TokenType};
+#[cfg(feature = "files")]
 pub use hugging_face::HuggingFace;
 pub use named::{Beside, Named, NamedToken};
+#[cfg(feature = "files")]
 pub use sentencepiece::SentencePiece;
+#[cfg(feature = "files")]
 pub use tekken::is_tekken;
+#[cfg(feature = "files")]
 pub use tiktoken::is_tiktoken;
-pub(crate) use words::stands_alone;
+pub use words::stands_alone;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// Added tokens that a text is cut at: the leftmost, of those at one place the longest.
-pub(in crate::tokenizer) struct Added {
+pub(crate) struct Added {
     search: Option<(AhoCorasick, Vec<u32>)>,
 }
 

@@ -5,7 +5,7 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// A text in the form that is cut into words, and where its bytes come from.
-pub(in crate::tokenizer) struct Normalized<'a> {
+pub(crate) struct Normalized<'a> {
     pub text: Cow<'a, str>,
     /// Left to right, without a gap; empty where the text is as it was.
     runs: Vec<Run>,

@@ -8,12 +8,12 @@ const DEEPEST: usize = 32;
 ///
 /// Its structure is read here, each set of characters by `regex_syntax`, whose Unicode tables the reference uses too.
 /// What the two engines of the reference (onig and fancy-regex) read in two ways is refused: `$`, `\b`, `{2}+`.
-pub(in crate::tokenizer) struct Pattern {
+pub(crate) struct Pattern {
     pub root: Node,
     pub sets: Vec<ClassUnicode>,
 }
 
-pub(in crate::tokenizer) enum Node {
+pub(crate) enum Node {
     /// One character of a set.
     Set(usize),
     Sequence(Vec<Node>),
@@ -33,7 +33,7 @@ pub(in crate::tokenizer) enum Node {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tokenizer) enum Greed {
+pub(crate) enum Greed {
     Greedy,
     Lazy,
     /// Never gives back what it took.
