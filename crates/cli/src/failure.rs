@@ -67,6 +67,8 @@ pub enum Failure {
     Output { path: String, problem: Problem },
     /// A batch's file does not say by its name what it is to hold.
     UnknownKind { path: String },
+    /// The output is to have columns, and this build writes none.
+    NotBuilt { path: String },
     /// Lines of a batch were read and not answered, which is a mistake of this program.
     LostLines { input: String, behind: u64 },
 }
@@ -82,6 +84,7 @@ impl Failure {
             | Failure::LostLines { .. } => Exit::Unreadable,
             Failure::UnknownFormat { .. }
             | Failure::UnknownKind { .. }
+            | Failure::NotBuilt { .. }
             | Failure::NotAFormat { .. }
             | Failure::SeveralFiles(_)
             | Failure::NoSuchView(_)
@@ -120,7 +123,7 @@ impl Failure {
             Failure::UnknownFormat { .. } | Failure::SeveralFiles(_) | Failure::NoSuchView(_) => {
                 Place::Named("command line".into())
             }
-            Failure::UnknownKind { .. } => Place::Named("command line, --output".into()),
+            Failure::UnknownKind { .. } | Failure::NotBuilt { .. } => Place::Named("command line, --output".into()),
             Failure::Output { path, .. } => Place::Named(path.clone()),
             Failure::LostLines { input, behind } => Place::Named(format!("{input}, behind line {behind}")),
             _ => Place::Nowhere,
@@ -181,6 +184,7 @@ impl Failure {
             Failure::Output { problem, .. } => problem.code(),
             Failure::LostLines { .. } => "lost_lines",
             Failure::UnknownKind { .. } => "unknown_kind",
+            Failure::NotBuilt { .. } => "not_built",
             Failure::SeveralFiles(_) => "several_files",
             Failure::NoSuchView(_) => "no_such_view",
         }
@@ -231,6 +235,7 @@ impl Failure {
                 format!("a chat template does not say what is learned, which `{view}` compares")
             }
             Failure::SeveralFiles(count) => format!("expected one file, found {count}"),
+            Failure::NotBuilt { path } => format!("this build of rolecall writes JSON lines only, not `{path}`"),
             Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
             Failure::LostLines { .. } => "a line was not answered: rolecall has a mistake".into(),
         }
@@ -270,6 +275,9 @@ impl Failure {
             Failure::Output { problem, .. } => vec![problem.help().into()],
             Failure::NoSuchView(_) => vec!["leave `--view` out, or say `--view chat`".into()],
             Failure::SeveralFiles(_) => vec!["`--jsonl` reads several, a conversation a line".into()],
+            Failure::NotBuilt { .. } => {
+                vec!["install it with `cargo install rolecall-cli --features parquet`, or write a .jsonl file".into()]
+            }
             Failure::UnknownKind { .. } => {
                 vec!["name it .jsonl, .arrow or .parquet, or say `--to jsonl`, `--to arrow` or `--to parquet`".into()]
             }

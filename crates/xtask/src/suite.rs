@@ -8,7 +8,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let record = folder.join("skipped");
     fs::write(&record, "").map_err(|error| format!("{}: {error}", record.display()))?;
     let status = crate::cargo()
-        .args(["test", "--workspace", "--locked"])
+        .args(["test", "--workspace", "--all-features", "--locked"])
         .args(arguments)
         .env("ROLECALL_SKIPPED", &record)
         // With it, tests would write their own expectations.

@@ -1,3 +1,11 @@
+//! Rows as columns, for Arrow and Parquet.
+
+mod arrow;
+mod origins;
+mod parquet;
+
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
@@ -10,8 +18,9 @@ use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
 use rolecall::{Encoded, Prompt, Request};
 
-use super::Wanted;
-use super::origins::{OriginRun, origin_runs};
+use self::origins::{OriginRun, origin_runs};
+use super::rows::Unwritten;
+use super::{Kind, Wanted};
 use crate::refusal::Refusal;
 
 /// The most bytes of a line or a prompt: what a block holds then stays far below the 2 GiB of a column of text.
@@ -19,6 +28,9 @@ pub const LONGEST: usize = 256 << 20;
 
 /// Bytes after which rows are written out, even if their block has more.
 const FULL: usize = 64 << 20;
+
+/// Whether this build writes columns.
+pub const ARE_BUILT: bool = true;
 
 /// What is written of a conversation.
 pub struct Row<'a> {
@@ -60,6 +72,35 @@ struct Origins {
     indices: Vec<Option<i32>>,
     roles: StringBuilder,
     fields: StringBuilder,
+}
+
+/// What a file of this kind begins with.
+pub fn head(kind: Kind, wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
+    match kind {
+        Kind::Arrow => arrow::head(wanted),
+        Kind::Parquet | Kind::Jsonl => Ok(Vec::new()),
+    }
+}
+
+/// What it ends with.
+pub fn end(kind: Kind) -> &'static [u8] {
+    match kind {
+        Kind::Arrow => &arrow::END,
+        Kind::Parquet | Kind::Jsonl => &[],
+    }
+}
+
+/// Adds rows to the bytes of a file of this kind.
+pub fn write(kind: Kind, columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+    match kind {
+        Kind::Parquet => parquet::write(columns, wanted, out),
+        Kind::Arrow | Kind::Jsonl => arrow::write(columns, wanted, out),
+    }
+}
+
+/// Makes one Parquet file of the blocks that were written.
+pub fn join(parts: &Path, joined: &Path, wanted: Wanted) -> io::Result<()> {
+    parquet::join(parts, joined, wanted)
 }
 
 /// The columns that there are; docs/batches.md says what they hold.

@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 
 use super::journal::{Journal, beside};
 use super::lines::Mark;
-use super::rows::{ARROW_END, arrow_head};
 use super::tally::Tally;
-use super::{Kind, Wanted, parquet};
+use super::{Kind, Wanted, columns};
 
 /// What is asked of the output's file.
 #[derive(Clone, Debug)]
@@ -144,12 +143,10 @@ impl OutputFile {
     }
 
     fn write_head(&mut self) -> Result<(), Problem> {
-        if self.target.kind == Kind::Arrow {
-            let head =
-                arrow_head(self.target.wanted).map_err(|error| Problem::Unwritable(io::Error::other(error.0)))?;
-            self.file.write_all(&head).map_err(Problem::Unwritable)?;
-            self.journal.output += head.len() as u64;
-        }
+        let head = columns::head(self.target.kind, self.target.wanted);
+        let head = head.map_err(|error| Problem::Unwritable(io::Error::other(error.0)))?;
+        self.file.write_all(&head).map_err(Problem::Unwritable)?;
+        self.journal.output += head.len() as u64;
         Ok(())
     }
 
@@ -181,23 +178,17 @@ impl OutputFile {
     /// Gives the file its name, now that all rows are in it.
     pub fn finish(mut self) -> io::Result<()> {
         self.journal.complete = true;
-        match self.target.kind {
-            Kind::Jsonl => self.save()?,
-            Kind::Arrow => {
-                // The end does not count: a run that is ended here writes it again.
-                self.save()?;
-                self.file.write_all(&ARROW_END)?;
-                self.file.sync_data()?;
-            }
-            Kind::Parquet => {
-                self.save()?;
-                let joined = beside(&self.target.path, ".joined");
-                parquet::join(&self.part, &joined, self.target.wanted)?;
-                fs::rename(&joined, &self.target.path)?;
-                fs::remove_file(&self.part)?;
-                return remove_journal(&self.journal_path);
-            }
+        self.save()?;
+        if self.target.kind == Kind::Parquet {
+            let joined = beside(&self.target.path, ".joined");
+            columns::join(&self.part, &joined, self.target.wanted)?;
+            fs::rename(&joined, &self.target.path)?;
+            fs::remove_file(&self.part)?;
+            return remove_journal(&self.journal_path);
         }
+        // The end does not count: a run that is ended here writes it again.
+        self.file.write_all(columns::end(self.target.kind))?;
+        self.file.sync_data()?;
         fs::rename(&self.part, &self.target.path)?;
         remove_journal(&self.journal_path)
     }

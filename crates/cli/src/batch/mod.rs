@@ -3,13 +3,12 @@
 //! they are written here or by `file`, which an interrupted run can go on with (`journal`). `progress` says how far it is.
 //! Start reading at [`answer_lines`].
 
+#[cfg_attr(not(feature = "parquet"), path = "columns_not_built.rs")]
 mod columns;
 mod file;
 mod input;
 mod journal;
 mod lines;
-mod origins;
-mod parquet;
 mod pipeline;
 mod progress;
 mod records;
@@ -26,7 +25,7 @@ use std::time::Duration;
 
 use rolecall::dataset;
 
-pub use columns::Row;
+pub use columns::{ARE_BUILT, Row};
 pub use file::{Begin, Problem, Target};
 pub use journal::{Journal, beside};
 pub use rows::Rows;

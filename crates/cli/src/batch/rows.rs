@@ -1,15 +1,8 @@
 //! What a block of lines becomes: bytes that need only be written one behind the other.
 
-use arrow_ipc::writer::StreamWriter;
-use arrow_schema::ArrowError;
-use parquet::arrow::ArrowWriter;
-use parquet::basic::{Compression, Encoding};
-use parquet::errors::ParquetError;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::schema::types::ColumnPath;
 use rolecall::conversation::Json;
 
-use super::columns::{Columns, LONGEST, Row, schema};
+use super::columns::{Columns, LONGEST, Row, write};
 use super::{Kind, Wanted};
 use crate::refusal::Refusal;
 
@@ -100,68 +93,6 @@ impl Rows {
             return Ok(());
         }
         let columns = std::mem::replace(&mut **open, Columns::new(*wanted));
-        match kind {
-            Kind::Parquet => write_parquet(columns, *wanted, written)?,
-            Kind::Arrow | Kind::Jsonl => write_arrow(columns, *wanted, written)?,
-        }
-        Ok(())
-    }
-}
-
-/// What an Arrow stream begins with: its schema.
-pub fn arrow_head(wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
-    // The schema is written at once; the end of the stream only by `finish`.
-    Ok(StreamWriter::try_new(Vec::new(), &schema(wanted))?.get_ref().clone())
-}
-
-/// What an Arrow stream ends with.
-pub const ARROW_END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
-
-fn write_arrow(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
-    let mut writer = StreamWriter::try_new(Vec::new(), &schema(wanted))?;
-    let head = writer.get_ref().len();
-    writer.write(&columns.into_batch()?)?;
-    out.extend_from_slice(&writer.get_ref()[head..]);
-    Ok(())
-}
-
-/// A Parquet file of its own, with its length before it: `parquet::join` puts them together.
-fn write_parquet(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
-    let mut writer = ArrowWriter::try_new(Vec::new(), schema(wanted), Some(properties().build()))?;
-    writer.write(&columns.into_batch()?)?;
-    let file = writer.into_inner()?;
-    out.extend_from_slice(&(file.len() as u64).to_le_bytes());
-    out.extend_from_slice(&file);
-    Ok(())
-}
-
-/// How columns are packed: what counts up as differences, what repeats by a dictionary.
-pub fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
-    let counting =
-        ["row", "spans.list.item.start", "spans.list.item.end", "origins.list.item.start", "origins.list.item.end"];
-    let mut builder = WriterProperties::builder()
-        .set_compression(Compression::SNAPPY)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_column_statistics_enabled(ColumnPath::from("row"), EnabledStatistics::Chunk)
-        .set_column_dictionary_enabled(ColumnPath::from("prompt"), false)
-        .set_created_by(concat!("rolecall ", env!("CARGO_PKG_VERSION")).into());
-    for path in counting {
-        let path = ColumnPath::new(path.split('.').map(str::to_owned).collect());
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
-    }
-    builder
-}
-
-impl From<ArrowError> for Unwritten {
-    fn from(error: ArrowError) -> Unwritten {
-        Unwritten(error.to_string())
-    }
-}
-
-impl From<ParquetError> for Unwritten {
-    fn from(error: ParquetError) -> Unwritten {
-        Unwritten(error.to_string())
+        write(*kind, columns, *wanted, written)
     }
 }

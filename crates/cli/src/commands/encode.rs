@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_reference};
 use crate::args::{Encode, KindArg};
-use crate::batch::{Begin, Journal, Kind, Plan, Target, Wanted, answer_lines, beside, digest_of, kind_of};
+use crate::batch::{ARE_BUILT, Begin, Journal, Kind, Plan, Target, Wanted, answer_lines, beside, digest_of, kind_of};
 use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
@@ -64,6 +64,9 @@ fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -
 fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
     let kind = args.file.to.map(KindArg::kind).or_else(|| kind_of(path));
     let kind = kind.ok_or_else(|| Failure::UnknownKind { path: path.display().to_string() })?;
+    if kind != Kind::Jsonl && !ARE_BUILT {
+        return Err(Failure::NotBuilt { path: path.display().to_string() });
+    }
     Ok(Target {
         path: path.to_path_buf(),
         kind,

@@ -1,3 +1,5 @@
+//! Parquet: each block is a small file of its own until all are joined.
+
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
@@ -5,14 +7,46 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::arrow::ArrowWriter;
+use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::errors::ParquetError;
 use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::ColumnPath;
 
-use super::Wanted;
-use super::columns::schema;
-use super::rows::properties;
+use super::super::Wanted;
+use super::super::rows::Unwritten;
+use super::{Columns, schema};
+
+/// A Parquet file of its own, with its length before it: [`join`] puts them together.
+pub fn write(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), schema(wanted), Some(properties().build()))?;
+    writer.write(&columns.into_batch()?)?;
+    let file = writer.into_inner()?;
+    out.extend_from_slice(&(file.len() as u64).to_le_bytes());
+    out.extend_from_slice(&file);
+    Ok(())
+}
+
+/// How columns are packed: what counts up as differences, what repeats by a dictionary.
+fn properties() -> WriterPropertiesBuilder {
+    let counting =
+        ["row", "spans.list.item.start", "spans.list.item.end", "origins.list.item.start", "origins.list.item.end"];
+    let mut builder = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::None)
+        .set_column_statistics_enabled(ColumnPath::from("row"), EnabledStatistics::Chunk)
+        .set_column_dictionary_enabled(ColumnPath::from("prompt"), false)
+        .set_created_by(concat!("rolecall ", env!("CARGO_PKG_VERSION")).into());
+    for path in counting {
+        let path = ColumnPath::new(path.split('.').map(str::to_owned).collect());
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    builder
+}
 
 /// Puts the files that stand one behind the other in `parts` together: their row groups are copied as they are.
 pub fn join(parts: &Path, joined: &Path, wanted: Wanted) -> io::Result<()> {
@@ -83,4 +117,10 @@ fn read_metadata(bytes: &Bytes) -> io::Result<ParquetMetaData> {
 
 fn failed(error: ParquetError) -> io::Error {
     io::Error::other(error)
+}
+
+impl From<ParquetError> for Unwritten {
+    fn from(error: ParquetError) -> Unwritten {
+        Unwritten(error.to_string())
+    }
 }

@@ -1,0 +1,64 @@
+//! What stands for columns in a build without the feature `parquet`: `--output` refuses them, so that none of this is called.
+
+use std::io;
+use std::path::Path;
+
+use rolecall::conversation::Json;
+use rolecall::dataset::Side;
+use rolecall::{Encoded, Prompt, Request};
+
+use super::rows::Unwritten;
+use super::{Kind, Wanted};
+use crate::refusal::Refusal;
+
+pub const ARE_BUILT: bool = false;
+
+pub const LONGEST: usize = 2 << 30;
+
+#[expect(dead_code, reason = "nothing reads it without columns")]
+pub struct Row<'a> {
+    pub number: u64,
+    pub request: &'a Request,
+    pub side: Option<Side>,
+    pub prompt: &'a Prompt,
+    pub encoded: &'a Encoded,
+    pub mask: Vec<bool>,
+}
+
+pub struct Columns;
+
+impl Columns {
+    pub fn new(_: Wanted) -> Columns {
+        Columns
+    }
+
+    pub fn push(&mut self, _: &Row<'_>) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    pub fn refuse(&mut self, _: u64, _: Option<&Json>, _: &Refusal) {}
+
+    pub fn is_empty(&self) -> bool {
+        true
+    }
+
+    pub fn is_full(&self) -> bool {
+        false
+    }
+}
+
+pub fn head(_: Kind, _: Wanted) -> Result<Vec<u8>, Unwritten> {
+    Ok(Vec::new())
+}
+
+pub fn end(_: Kind) -> &'static [u8] {
+    &[]
+}
+
+pub fn write(_: Kind, _: Columns, _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+    Ok(())
+}
+
+pub fn join(_: &Path, _: &Path, _: Wanted) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
