@@ -1,9 +1,10 @@
 use crate::Why;
+use crate::cursor::Cursor;
 use crate::literal::Literal;
 use crate::marks::{Found, Here, Input};
-use crate::parser::Shared;
 use crate::progress::Falling;
 use crate::reply::{Between, CDATA, Kind, List};
+use crate::shared::Shared;
 use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
 use rolecall_conversation::json;
 
@@ -19,6 +20,15 @@ pub(crate) struct Arguments {
     unsaid: String,
     /// How much of that is the prompt's.
     hidden: usize,
+}
+
+/// Whose arguments they are.
+#[derive(Clone, Copy)]
+pub(crate) struct Callee<'a> {
+    pub list: &'a List,
+    pub shared: &'a Shared,
+    /// The function's name.
+    pub name: &'a str,
 }
 
 #[derive(Clone, Debug)]
@@ -68,35 +78,25 @@ impl Arguments {
     }
 
     /// Reads as far as it goes, and up to where the first argument begins before that. What is done is the list; what closes the call is left.
-    #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
-    pub fn read(
-        &mut self,
-        list: &List,
-        shared: &Shared,
-        name: &str,
-        input: Input<'_>,
-        at: &mut usize,
-        is_last: bool,
-        out: &mut String,
-    ) -> State {
+    pub fn read(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> State {
         let mut progress = Falling::default();
         loop {
-            progress.check((input.text.len() - *at, self.rank()));
-            let from = *at;
+            progress.check((cursor.rest().len(), self.rank()));
+            let from = cursor.at;
             let is_value = matches!(self.at, At::Value(_));
             let state = match std::mem::replace(&mut self.at, At::Between) {
-                At::Between => self.between(list, input, at, is_last, out),
-                At::Key(key) => self.key(list, key, shared, input, at),
-                At::Middle(key) => self.middle(key, list, shared, name, input, at, is_last),
-                At::Pad(reading, seen) => self.pad(list, reading, seen, input, at, is_last),
-                At::Value(reading) => self.value(list, reading, shared, name, input, at, is_last, out),
+                At::Between => self.between(callee.list, cursor, out),
+                At::Key(key) => self.key(key, callee, cursor),
+                At::Middle(key) => self.middle(key, callee, cursor),
+                At::Pad(reading, seen) => self.pad(reading, seen, callee.list, cursor),
+                At::Value(reading) => self.value(reading, callee, cursor, out),
             };
             let began = !self.has_begun && !matches!(self.at, At::Between);
             self.has_begun |= began;
             match &self.at {
                 At::Between if !matches!(state, Some(State::Bad(_))) => self.forget(),
                 At::Value(reading) if reading.is_open => self.forget(),
-                _ if !is_value => self.unsaid.push_str(&input.text[from..*at]),
+                _ if !is_value => self.unsaid.push_str(&cursor.text()[from..cursor.at]),
                 _ => {}
             }
             // Who reads has something to say before the rest.
@@ -146,29 +146,21 @@ impl Arguments {
         self.hidden = 0;
     }
 
-    fn between(
-        &mut self,
-        list: &List,
-        input: Input<'_>,
-        at: &mut usize,
-        is_last: bool,
-        out: &mut String,
-    ) -> Option<State> {
-        let rest = &input.text[*at..];
-        *at += rest.len() - rest.trim_start().len();
-        if *at == input.text.len() {
-            return Some(self.over(list.end.is_empty() && is_last, out));
+    fn between(&mut self, list: &List, cursor: &mut Cursor<'_, '_>, out: &mut String) -> Option<State> {
+        cursor.skip_space();
+        if cursor.is_at_end() {
+            return Some(self.over(list.end.is_empty() && cursor.is_last(), out));
         }
-        match list.between.at(input, *at, is_last) {
+        match cursor.marker_here(&list.between) {
             Here::Open => Some(State::More),
             Here::Mark(end, action) => match list.between.action(action) {
                 Between::End => Some(self.over(true, out)),
                 Between::Separator => {
-                    *at = end;
+                    cursor.at = end;
                     None
                 }
                 Between::Open => {
-                    *at = end;
+                    cursor.at = end;
                     self.at = At::Key(String::new());
                     None
                 }
@@ -193,16 +185,10 @@ impl Arguments {
         State::Done
     }
 
-    fn key(
-        &mut self,
-        list: &List,
-        mut key: String,
-        shared: &Shared,
-        input: Input<'_>,
-        at: &mut usize,
-    ) -> Option<State> {
+    fn key(&mut self, mut key: String, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+        let list = callee.list;
         let stops: Vec<Option<(u8, bool)>> = list.kinds.iter().map(|kind| kind.middle.byte(0)).collect();
-        let rest = &input.text[*at..];
+        let rest = cursor.rest();
         let end = rest.bytes().position(|byte| stops.iter().any(|stop| stop.is_some_and(|(stop, _)| stop == byte)));
         let end = end.filter(|end| rest.is_char_boundary(*end));
         // A key of a call in Python's words is a word.
@@ -212,13 +198,13 @@ impl Arguments {
         let odd = rest
             .find(|character| list.open.is_empty() && !is_word(character))
             .filter(|odd| end.is_none_or(|end| *odd < end));
-        let most = shared.cap().min(KEY).saturating_sub(key.len());
+        let most = callee.shared.cap().min(KEY).saturating_sub(key.len());
         let mut taken = odd.or(end).unwrap_or(rest.len()).min(most);
         while !rest.is_char_boundary(taken) {
             taken -= 1;
         }
         key.push_str(&rest[..taken]);
-        *at += taken;
+        cursor.at += taken;
         if taken < odd.or(end).unwrap_or(rest.len()) {
             return Some(State::Bad(Why::TooLong));
         }
@@ -237,18 +223,9 @@ impl Arguments {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
-    fn middle(
-        &mut self,
-        key: String,
-        list: &List,
-        shared: &Shared,
-        name: &str,
-        input: Input<'_>,
-        at: &mut usize,
-        is_last: bool,
-    ) -> Option<State> {
-        match list.middles.at(input, *at, is_last) {
+    fn middle(&mut self, key: String, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+        let Callee { list, shared, .. } = callee;
+        match cursor.marker_here(&list.middles) {
             Here::Open => {
                 self.at = At::Middle(key);
                 Some(State::More)
@@ -258,7 +235,7 @@ impl Arguments {
                 Some(State::Bad(Why::Expected(format!("`{middle}`"))))
             }
             Here::Mark(end, action) => {
-                *at = end;
+                cursor.at = end;
                 let number = *list.middles.action(action);
                 let kind = &list.kinds[number];
                 let how = match kind {
@@ -266,7 +243,7 @@ impl Arguments {
                         How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
                     }
                     kind if kind.cdata => How::Unknown,
-                    kind => how_of(list, kind, shared, name, &key),
+                    kind => how_of(callee, kind, &key),
                 };
                 self.at = At::Pad(Reading { key, kind: number, how, is_open: false }, 0);
                 None
@@ -274,62 +251,36 @@ impl Arguments {
         }
     }
 
-    fn pad(
-        &mut self,
-        list: &List,
-        reading: Reading,
-        mut seen: usize,
-        input: Input<'_>,
-        at: &mut usize,
-        is_last: bool,
-    ) -> Option<State> {
-        let pad = &list.kinds[reading.kind].pad;
-        while let Some(expected) = pad[seen..].chars().next() {
-            match input.text[*at..].chars().next() {
-                Some(found) if found == expected => {
-                    seen += expected.len_utf8();
-                    *at += expected.len_utf8();
-                }
-                None if !is_last => {
-                    self.at = At::Pad(reading, seen);
-                    return Some(State::More);
-                }
-                _ => break,
-            }
-        }
-        self.at = At::Value(reading);
-        None
+    fn pad(&mut self, reading: Reading, mut seen: usize, list: &List, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+        let is_over = cursor.skip_pad(&list.kinds[reading.kind].pad, &mut seen);
+        self.at = if is_over { At::Value(reading) } else { At::Pad(reading, seen) };
+        (!is_over).then_some(State::More)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the output, the place in it, and what it is about")]
     fn value(
         &mut self,
-        list: &List,
         mut reading: Reading,
-        shared: &Shared,
-        name: &str,
-        input: Input<'_>,
-        at: &mut usize,
-        is_last: bool,
+        callee: &Callee<'_>,
+        cursor: &mut Cursor<'_, '_>,
         out: &mut String,
     ) -> Option<State> {
+        let Callee { list, shared, name } = *callee;
         let kind = &list.kinds[reading.kind];
         if matches!(reading.how, How::Unknown) {
-            let rest = &input.text[*at..];
-            if let Some(inside) = rest.strip_prefix(CDATA.0) {
-                *at = input.text.len() - inside.len();
+            if cursor.rest().starts_with(CDATA.0) {
+                cursor.at += CDATA.0.len();
                 reading.how = How::Cdata(TextValue::default());
-            } else if CDATA.0.starts_with(rest) && !is_last {
+            } else if CDATA.0.starts_with(cursor.rest()) && !cursor.is_last() {
                 self.at = At::Value(reading);
                 return Some(State::More);
             } else {
-                reading.how = how_of(list, kind, shared, name, &reading.key);
+                reading.how = how_of(callee, kind, &reading.key);
             }
         }
         if let How::Literal(reader) = &mut reading.how {
             let mut value = String::new();
-            let step = reader.push(&input.text[*at..], &mut value);
-            *at += step.used;
+            let step = reader.push(cursor.rest(), &mut value);
+            cursor.at += step.used;
             if !value.is_empty() {
                 reading.open(&mut self.count, out);
                 out.push_str(&value);
@@ -345,11 +296,12 @@ impl Arguments {
             _ => &kind.closes,
         };
         let is_section = matches!(reading.how, How::Cdata(_));
-        let mut from = *at;
+        let input = cursor.input();
+        let mut from = cursor.at;
         loop {
-            let (end, behind) = match closes.find(input, from, is_last) {
+            let (end, behind) = match cursor.find_marker(closes, from) {
                 Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
-                Found::Mark(start, end, _) => match shows_end(list, shared, input, end, is_last) {
+                Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
                     Some(true) => (start, Some(end)),
                     Some(false) => {
                         from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
@@ -360,7 +312,7 @@ impl Arguments {
                 Found::Open(start) => (start, None),
                 Found::Nothing => (input.text.len(), None),
             };
-            let text = &input.text[*at..end];
+            let text = &input.text[cursor.at..end];
             if let How::Typed(raw) = &mut reading.how
                 && raw.len() + text.len() > shared.cap()
             {
@@ -368,11 +320,11 @@ impl Arguments {
                 let left = shared.cap().saturating_sub(raw.len());
                 let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                 raw.push_str(&text[..taken]);
-                *at += taken;
+                cursor.at += taken;
                 self.at = At::Value(reading);
                 return Some(State::Bad(Why::TooLong));
             }
-            *at = behind.unwrap_or(end);
+            cursor.at = behind.unwrap_or(end);
             match &mut reading.how {
                 How::Text(value) | How::Cdata(value) => {
                     let mut text_out = String::new();
@@ -429,11 +381,11 @@ impl Reading {
 }
 
 /// How a value between marks is read.
-fn how_of(list: &List, kind: &Kind, shared: &Shared, name: &str, key: &str) -> How {
+fn how_of(callee: &Callee<'_>, kind: &Kind, key: &str) -> How {
     // Where one syntax serves all types, the tool's schema knows which are strings.
     let is_string = kind.is_string
-        || (list.kinds.len() == 1
-            && Schema::of_function(&shared.options.tools, name)
+        || (callee.list.kinds.len() == 1
+            && Schema::of_function(&callee.shared.options.tools, callee.name)
                 .and_then(|schema| schema.property(key))
                 .is_some_and(|schema| schema.types() == crate::values::Types::STRING));
     match is_string {
@@ -444,7 +396,8 @@ fn how_of(list: &List, kind: &Kind, shared: &Shared, name: &str, key: &str) -> H
 
 /// Whether what closes a value does so here: a quote does only where another argument or the call's end follows. None, if that is
 /// not known yet.
-fn shows_end(list: &List, shared: &Shared, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
+fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
+    let Callee { list, shared, .. } = *callee;
     // No more is looked at than this, however much there is, so that every chunking shows the same.
     let ahead = input.up_to(end + AHEAD);
     let is_cut = ahead.text.len() < input.text.len();

@@ -5,6 +5,8 @@
 
 mod arguments;
 mod call;
+mod cursor;
+mod draft;
 mod event;
 mod ids;
 mod literal;
@@ -16,6 +18,7 @@ mod parser;
 mod pending;
 mod progress;
 mod reply;
+mod shared;
 mod values;
 
 pub use event::{Event, Malformed, Stop, Why};

@@ -1,7 +1,7 @@
 use crate::Why;
-use crate::parser::Shared;
 use crate::progress::Falling;
 use crate::reply::Keys;
+use crate::shared::Shared;
 use crate::values::{State, Step, ValueReader};
 use rolecall_conversation::{Json, json};
 

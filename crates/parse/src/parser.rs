@@ -1,11 +1,14 @@
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::call::{Progress, Running};
-use crate::ids;
-use crate::marks::{Found, Here, Input};
-use crate::pending::{Pending, View};
+use crate::cursor::Cursor;
+use crate::draft::{Draft, Verdict};
+use crate::marks::{Found, Here};
+use crate::pending::Pending;
 use crate::progress::Falling;
 use crate::reply::{Mark, Meaning, Reply};
+use crate::shared::Shared;
 use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, Why};
 
 /// Reads what a model writes while it comes, and says what it means.
@@ -44,29 +47,6 @@ pub struct OutputParser {
     is_stopped: bool,
 }
 
-/// What all states need.
-#[derive(Clone, Debug)]
-pub(crate) struct Shared {
-    pub reply: Arc<Reply>,
-    pub options: ParseOptions,
-    /// How many calls began.
-    pub calls: usize,
-    /// How many of them what stands around calls was closed behind.
-    closed: usize,
-    /// Whether what is read is the prompt's own end: its text is nobody's news.
-    pub is_silent: bool,
-    /// What began in the prompt's end and is to be said when the output begins.
-    pub opened: Reading,
-    /// Whether the answer said something yet.
-    has_spoken: bool,
-    /// Why the output is over, once it is.
-    stop: Option<Stop>,
-    /// The character before, to know what stands in quotes.
-    last: Option<char>,
-    /// Where text in JSON's words is put together.
-    pub scratch: String,
-}
-
 #[derive(Clone, Debug)]
 enum State {
     /// Right behind the turn's opening, or behind reasoning.
@@ -83,27 +63,6 @@ enum State {
     Ended,
 }
 
-/// A call in reasoning, read ahead. Nothing of it is dropped before it is known what it is.
-#[derive(Clone, Debug)]
-struct Draft {
-    /// The call, until it is whole.
-    shadow: Option<Box<Running>>,
-    /// How many bytes were looked at, its mark included.
-    seen: usize,
-    /// How many bytes may be looked at: the cap, and its mark in any case.
-    room: usize,
-}
-
-/// What a draft turns out to be.
-enum Verdict {
-    /// The turn ends behind it, and the reasoning was never closed: a call.
-    Call,
-    /// The reasoning goes on behind it, from there on: reasoning as it stands.
-    Draft(usize),
-    /// Up to there it is no whole call: text, in which the reasoning may be closed.
-    Text(usize),
-}
-
 /// Whose text it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
@@ -117,35 +76,18 @@ enum Flow {
     Wait,
 }
 
-/// White space behind a call's end that is looked through at most.
-const BEHIND: usize = 256;
-
 /// White space that is kept back at most.
 const BLANK: usize = 4096;
 
 /// Long pieces are read in parts, so that no copy of them is made.
 const PIECE: usize = 1 << 12;
 
-/// The default of [`ParseOptions::cap`].
-pub(crate) const CAP: usize = 1 << 20;
-
 impl OutputParser {
     /// A parser for one turn. The prompt's tail is read first, in silence: what it opened is open.
     pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
         let tail = reply.respell(&options.prompt_tail);
         let tail = tail_of(reply, &tail).to_owned();
-        let shared = Shared {
-            reply: Arc::clone(reply),
-            options,
-            calls: 0,
-            closed: 0,
-            is_silent: true,
-            opened: Reading::default(),
-            has_spoken: false,
-            stop: None,
-            last: None,
-            scratch: String::new(),
-        };
+        let shared = Shared::new(reply, options);
         let mut parser = OutputParser {
             shared,
             state: State::Head { is_fresh: true },
@@ -263,20 +205,21 @@ impl OutputParser {
     /// Reads what there is.
     fn run(&mut self, is_last: bool, on: &mut dyn FnMut(Event<'_>)) {
         let mut pending = std::mem::take(&mut self.pending);
-        let mut at = 0;
+        let mut cursor = Cursor::new(pending.view(is_last), 0, on);
         let mut progress = Falling::default();
-        while let Flow::Again = self.eat_pad(&pending, &mut at, is_last) {
-            progress.check((pending.text().len() - at, self.rank(&pending, at)));
-            if let Flow::Wait = self.step(&mut pending, &mut at, is_last, on) {
+        while let Flow::Again = self.eat_pad(&mut cursor) {
+            progress.check((cursor.rest().len(), self.rank(&cursor)));
+            if let Flow::Wait = self.step(&mut cursor) {
                 break;
             }
         }
+        let at = cursor.at;
         pending.drop_up_to(at);
         self.pending = pending;
     }
 
     /// A step that reads no byte leads to a state of a lower rank.
-    fn rank(&self, pending: &Pending, at: usize) -> u8 {
+    fn rank(&self, cursor: &Cursor<'_, '_>) -> u8 {
         let is_unclosed = self.shared.calls_in_reasoning() == CallsInReasoning::Unclosed;
         match &self.state {
             State::Ended => 9,
@@ -285,53 +228,43 @@ impl OutputParser {
             State::AfterCall { is_group: true, .. } => 6,
             State::Call(_) => 5,
             State::AfterCall { is_group: false, .. } => 4,
-            State::Text { part: Part::Reasoning, .. } if is_unclosed && !pending.is_tried(at) => 3,
+            State::Text { part: Part::Reasoning, .. } if is_unclosed && !cursor.view().is_tried(cursor.at) => 3,
             State::Draft(_) => 2,
             State::Text { .. } => 1,
         }
     }
 
-    fn eat_pad(&mut self, pending: &Pending, at: &mut usize, is_last: bool) -> Flow {
+    fn eat_pad(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let (pad, seen) = &mut self.pad;
         // Text behind the end is taken whole or not at all.
         if *seen == 0 && !pad.trim().is_empty() {
-            let rest = &pending.text()[*at..];
-            if rest.starts_with(&**pad) {
-                *at += pad.len();
-            } else if pad.starts_with(rest) && !is_last {
+            if cursor.rest().starts_with(&**pad) {
+                cursor.at += pad.len();
+            } else if pad.starts_with(cursor.rest()) && !cursor.is_last() {
                 return Flow::Wait;
             }
             *seen = pad.len();
         }
-        while let Some(expected) = pad[*seen..].chars().next() {
-            match pending.text()[*at..].chars().next() {
-                Some(found) if found == expected => {
-                    *seen += expected.len_utf8();
-                    *at += expected.len_utf8();
-                }
-                None if !is_last => return Flow::Wait,
-                _ => *seen = pad.len(),
-            }
-        }
-        Flow::Again
+        if cursor.skip_pad(pad, seen) { Flow::Again } else { Flow::Wait }
     }
 
-    fn step(&mut self, pending: &mut Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
-        if *at == pending.text().len() && !(is_last && matches!(self.state, State::Call(_) | State::Draft(_))) {
+    fn step(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
+        let reads_end = cursor.is_last() && matches!(self.state, State::Call(_) | State::Draft(_));
+        if cursor.is_at_end() && !reads_end {
             return Flow::Wait;
         }
         match &mut self.state {
             State::Head { is_fresh } => {
                 let is_fresh = *is_fresh;
-                self.head(is_fresh, pending, at, is_last, on)
+                self.head(is_fresh, cursor)
             }
             State::Text { part, .. } => {
                 let part = *part;
-                self.text(part, pending, at, is_last, on)
+                self.text(part, cursor)
             }
-            State::AfterCall { .. } => self.after_call(pending, at, is_last, on),
+            State::AfterCall { .. } => self.after_call(cursor),
             State::Call(running) => {
-                let progress = running.read(&mut self.shared, pending.view(is_last), at, on);
+                let progress = running.read(&mut self.shared, cursor);
                 match progress {
                     Progress::Wait => return Flow::Wait,
                     Progress::Finished => {
@@ -350,43 +283,29 @@ impl OutputParser {
                 }
                 Flow::Again
             }
-            State::Draft(_) => self.draft(pending, at, is_last, on),
-            State::Ended => self.ended(pending, at, is_last, on),
+            State::Draft(_) => self.draft(cursor),
+            State::Ended => self.ended(cursor),
         }
     }
 
-    fn head(
-        &mut self,
-        is_fresh: bool,
-        pending: &Pending,
-        at: &mut usize,
-        is_last: bool,
-        on: &mut dyn FnMut(Event<'_>),
-    ) -> Flow {
+    fn head(&mut self, is_fresh: bool, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
-        match reply.head.at(pending.input(), *at, is_last) {
+        let start = cursor.at;
+        match cursor.marker_here(&reply.head) {
             Here::Open => return Flow::Wait,
-            Here::Mark(end, action) if is_fresh || !pending.text()[*at..end].trim().is_empty() => {
-                let start = *at;
-                *at = end;
-                self.apply(reply.head.action(action), start..end, pending, on);
+            Here::Mark(end, action) if is_fresh || !cursor.text()[start..end].trim().is_empty() => {
+                cursor.at = end;
+                self.apply(reply.head.action(action), start..end, cursor);
             }
             _ => match reply.head_call.filter(|_| is_fresh) {
-                Some(program) => self.start_call(program, *at..*at, pending, on),
+                Some(program) => self.start_call(program, start..start, cursor),
                 None => self.state = State::Text { part: Part::Content, blank: Some(String::new()) },
             },
         }
         Flow::Again
     }
 
-    fn text(
-        &mut self,
-        part: Part,
-        pending: &Pending,
-        at: &mut usize,
-        is_last: bool,
-        on: &mut dyn FnMut(Event<'_>),
-    ) -> Flow {
+    fn text(&mut self, part: Part, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
         let policy = self.shared.calls_in_reasoning();
         let marks = match (part, policy) {
@@ -394,177 +313,151 @@ impl OutputParser {
             (Part::Reasoning, CallsInReasoning::Draft) => &reply.reasoning,
             (Part::Reasoning, _) => &reply.reasoning_with_calls,
         };
-        let mut from = *at;
+        let mut from = cursor.at;
         loop {
-            match marks.find(pending.input(), from, is_last) {
-                Found::Mark(start, end, action) => {
-                    let mark = marks.action(action);
-                    let draft = match (part, mark.meaning, policy) {
-                        (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
-                        _ => None,
-                    };
-                    // Nothing was opened that it could close, or it was tried and is no call.
-                    let closes_nothing =
-                        mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed;
-                    if closes_nothing || (draft.is_some() && pending.is_tried(start)) {
-                        from = end;
-                        continue;
-                    }
-                    match self.is_quoted(mark, pending, *at, start, end, is_last) {
-                        Some(true) => {
-                            from = end;
-                            continue;
-                        }
-                        None => {
-                            self.say(pending.shown(*at..start), on);
-                            *at = start;
-                            return Flow::Wait;
-                        }
-                        Some(false) => {}
-                    }
-                    self.say(pending.shown(*at..start), on);
-                    if let Some(program) = draft {
-                        *at = start;
-                        let seen = end - start;
-                        let shadow = Some(Box::new(Running::new(program, 0, "", true)));
-                        self.state = State::Draft(Draft { shadow, seen, room: seen.max(self.shared.cap()) });
-                        return Flow::Again;
-                    }
-                    *at = end;
-                    self.apply(mark, start..end, pending, on);
-                    return Flow::Again;
-                }
+            let (start, end, action) = match cursor.find_marker(marks, from) {
+                Found::Mark(start, end, action) => (start, end, action),
                 Found::Open(start) => {
-                    self.say(pending.shown(*at..start), on);
-                    *at = start;
+                    self.say(cursor.take_up_to(start), cursor.on);
                     return Flow::Wait;
                 }
                 Found::Nothing => {
-                    let end = pending.text().len();
-                    self.say(pending.shown(*at..end), on);
-                    *at = end;
+                    self.say(cursor.take_up_to(cursor.text().len()), cursor.on);
                     return Flow::Wait;
                 }
+            };
+            let mark = marks.action(action);
+            let draft = match (part, mark.meaning, policy) {
+                (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
+                _ => None,
+            };
+            // Nothing was opened that it could close, or it was tried and is no call.
+            let closes_nothing = mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed;
+            if closes_nothing || (draft.is_some() && cursor.view().is_tried(start)) {
+                from = end;
+                continue;
             }
+            match self.is_quoted(mark, cursor, start..end) {
+                Some(true) => {
+                    from = end;
+                    continue;
+                }
+                None => {
+                    self.say(cursor.take_up_to(start), cursor.on);
+                    return Flow::Wait;
+                }
+                Some(false) => {}
+            }
+            self.say(cursor.take_up_to(start), cursor.on);
+            match draft {
+                Some(program) => self.state = State::Draft(Draft::new(program, end - start, &self.shared)),
+                None => {
+                    cursor.at = end;
+                    self.apply(mark, start..end, cursor);
+                }
+            }
+            return Flow::Again;
         }
     }
 
     /// Reads a call in reasoning ahead, until it is known what it is.
-    fn draft(&mut self, pending: &mut Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
+    fn draft(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let State::Draft(draft) = &mut self.state else { return Flow::Again };
-        match draft.read(&mut self.shared, pending.view(is_last), *at) {
-            None => return Flow::Wait,
-            Some(Verdict::Call) => {
-                self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call);
-                self.state = State::Text { part: Part::Reasoning, blank: None };
-            }
-            Some(Verdict::Draft(end)) => {
-                self.state = State::Text { part: Part::Reasoning, blank: None };
-                self.say(pending.shown(*at..end), on);
-                *at = end;
-            }
-            Some(Verdict::Text(end)) => {
-                // The text is read once more, and no call is tried in it again.
-                pending.set_tried(end);
-                self.state = State::Text { part: Part::Reasoning, blank: None };
-            }
+        let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
+        self.state = State::Text { part: Part::Reasoning, blank: None };
+        match verdict {
+            Verdict::Call => self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call),
+            Verdict::Draft(end) => self.say(cursor.take_up_to(end), cursor.on),
+            // The text is read once more, and no call is tried in it again.
+            Verdict::Text(end) => cursor.view().set_tried(end),
         }
         Flow::Again
     }
 
     /// Whether a mark that closes reasoning stands in backticks, where the model speaks of it; none, if that is not known yet.
-    fn is_quoted(
-        &self,
-        mark: &Mark,
-        pending: &Pending,
-        from: usize,
-        start: usize,
-        end: usize,
-        is_last: bool,
-    ) -> Option<bool> {
-        if mark.meaning != Meaning::ReasoningClosed || pending.input().is_control(start) {
+    fn is_quoted(&self, mark: &Mark, cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
+        if mark.meaning != Meaning::ReasoningClosed || cursor.input().is_control(span.start) {
             return Some(false);
         }
-        let before = pending.text()[from..start].chars().next_back().or(self.shared.last);
-        match (before, pending.text().as_bytes().get(end)) {
+        let before = cursor.text()[cursor.at..span.start].chars().next_back().or(self.shared.last);
+        match (before, cursor.text().as_bytes().get(span.end)) {
             (Some('`'), Some(b'`')) => Some(true),
-            (Some('`'), None) if !is_last => None,
+            (Some('`'), None) if !cursor.is_last() => None,
             _ => Some(false),
         }
     }
 
-    fn after_call(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
+    fn after_call(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let State::AfterCall { blank, is_group } = &mut self.state else { return Flow::Again };
-        let rest = &pending.text()[*at..];
+        let rest = cursor.rest();
         let spaces = rest.len() - rest.trim_start().len();
         if spaces > 0 {
             // The same white space is kept in every chunking.
             let most = rest[..spaces].char_indices().map(|(at, space)| at + space.len_utf8());
             let taken = most.into_iter().find(|end| blank.len() + end > BLANK).unwrap_or(spaces);
             blank.push_str(&rest[..taken]);
-            *at += taken;
+            cursor.at += taken;
             if blank.len() > BLANK {
                 let blank = std::mem::take(blank);
                 self.state = State::Text { part: Part::Content, blank: None };
-                self.say(&blank, on);
+                self.say(&blank, cursor.on);
             }
             return Flow::Again;
         }
         let reply = Arc::clone(&self.shared.reply);
-        match reply.after_call.at(pending.input(), *at, is_last) {
+        let start = cursor.at;
+        match cursor.marker_here(&reply.after_call) {
             Here::Open => Flow::Wait,
             Here::Mark(end, action) => {
-                let start = *at;
-                *at = end;
-                self.apply(reply.after_call.action(action), start..end, pending, on);
+                cursor.at = end;
+                self.apply(reply.after_call.action(action), start..end, cursor);
                 Flow::Again
             }
             Here::Nothing => {
                 let blank = std::mem::take(blank);
                 if let Some(program) = reply.next_call.filter(|_| *is_group) {
                     *is_group = false;
-                    self.start_call(program, *at..*at, pending, on);
+                    self.start_call(program, start..start, cursor);
                     if let State::Call(running) = &mut self.state {
                         running.prefix(&blank);
                     }
                     return Flow::Again;
                 }
                 if self.shared.options.text_after_calls == TextAfterCalls::Report {
-                    let start = pending.offset(*at);
+                    let start = cursor.offset();
                     let why = Why::Expected("another call or the end of the turn".into());
-                    on(Event::Malformed(Malformed { span: start..start, why }));
+                    cursor.emit(Event::Malformed(Malformed { span: start..start, why }));
                 }
                 self.state = State::Text { part: Part::Content, blank: None };
-                self.say(&blank, on);
+                self.say(&blank, cursor.on);
                 Flow::Again
             }
         }
     }
 
-    fn ended(&mut self, pending: &Pending, at: &mut usize, is_last: bool, on: &mut dyn FnMut(Event<'_>)) -> Flow {
-        let rest = &pending.text()[*at..];
-        let spaces = rest.len() - rest.trim_start().len();
-        *at += spaces;
-        if spaces == rest.len() {
+    fn ended(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
+        cursor.skip_space();
+        if cursor.is_at_end() {
             return Flow::Wait;
         }
         let reply = Arc::clone(&self.shared.reply);
-        match reply.after_call.at(pending.input(), *at, is_last) {
+        match cursor.marker_here(&reply.after_call) {
             Here::Open => Flow::Wait,
             Here::Mark(end, action) if reply.after_call.action(action).meaning == Meaning::End => {
-                *at = end;
+                cursor.at = end;
                 Flow::Again
             }
             _ => {
-                let start = pending.offset(*at);
-                on(Event::Malformed(Malformed { span: start..start, why: Why::AfterEnd }));
+                let start = cursor.offset();
+                cursor.emit(Event::Malformed(Malformed { span: start..start, why: Why::AfterEnd }));
                 self.state = State::Text { part: Part::Content, blank: None };
                 Flow::Again
             }
         }
     }
 
-    fn apply(&mut self, mark: &Mark, span: std::ops::Range<usize>, pending: &Pending, on: &mut dyn FnMut(Event<'_>)) {
+    /// Does what a marker means; the cursor is past it.
+    fn apply(&mut self, mark: &Mark, span: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let text = |part| State::Text { part, blank: Some(String::new()) };
         self.shared.last = None;
         self.pad = (Arc::clone(&mark.pad), 0);
@@ -576,7 +469,7 @@ impl OutputParser {
             Meaning::Reasoning => text(Part::Reasoning),
             Meaning::ReasoningClosed => State::Head { is_fresh: false },
             Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(Part::Content),
-            Meaning::Call(program) => return self.start_call(program, span, pending, on),
+            Meaning::Call(program) => return self.start_call(program, span, cursor),
             Meaning::End => {
                 // White space is an answer where nothing else is.
                 if let State::Text { part: Part::Content, blank: Some(blank) } = &mut self.state
@@ -584,21 +477,15 @@ impl OutputParser {
                     && self.shared.calls == 0
                 {
                     let blank = std::mem::take(blank);
-                    self.shared.say(false, &blank, on);
+                    self.shared.say(false, &blank, cursor.on);
                 }
-                self.stop(Stop::End, on);
+                self.stop(Stop::End, cursor.on);
                 State::Ended
             }
         };
     }
 
-    fn start_call(
-        &mut self,
-        program: usize,
-        mark: std::ops::Range<usize>,
-        pending: &Pending,
-        on: &mut dyn FnMut(Event<'_>),
-    ) {
+    fn start_call(&mut self, program: usize, mark: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let shared = &mut self.shared;
         let is_bare = shared.reply.program(program).bare;
         let is_over = shared.options.max_calls.is_some_and(|most| shared.calls >= most);
@@ -607,17 +494,17 @@ impl OutputParser {
         if is_over || is_answer {
             let blank = match &mut self.state {
                 // It stays reasoning, which ends where its own mark is.
-                State::Text { part: Part::Reasoning, .. } => return self.say(pending.shown(mark), on),
+                State::Text { part: Part::Reasoning, .. } => return self.say(cursor.shown(mark), cursor.on),
                 State::Text { blank, .. } => blank.take(),
                 State::AfterCall { blank, .. } => Some(std::mem::take(blank)),
                 _ => None,
             };
             self.state = State::Text { part: Part::Content, blank: Some(blank.unwrap_or_default()) };
-            return self.say(pending.shown(mark), on);
+            return self.say(cursor.shown(mark), cursor.on);
         }
-        let start = pending.offset(mark.start);
+        let start = cursor.view().offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
-        self.state = State::Call(Box::new(Running::new(program, start, pending.shown(mark), in_reasoning)));
+        self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
     }
 
     /// Says text of the part that is being read.
@@ -642,83 +529,6 @@ impl OutputParser {
         if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
             on(Event::Stop(stop));
         }
-    }
-}
-
-impl Draft {
-    /// Reads on from where it begins; none, if it is not known yet what it is.
-    fn read(&mut self, shared: &mut Shared, view: View<'_>, at: usize) -> Option<Verdict> {
-        let reply = Arc::clone(&shared.reply);
-        let room = view.up_to(at + self.room);
-        let mut here = at + self.seen;
-        if let Some(running) = &mut self.shadow {
-            let calls = shared.calls;
-            let progress = running.read(shared, room, &mut here, &mut |_| {});
-            shared.calls = calls;
-            match progress {
-                Progress::Wait => {}
-                Progress::Finished => self.shadow = None,
-                Progress::Text { .. } | Progress::Nothing => return Some(Verdict::Text(here)),
-            }
-        }
-        if self.shadow.is_none() {
-            match reply.reasoning.find(room.input(), here, room.is_last) {
-                Found::Mark(start, _, action) => {
-                    let is_end = reply.reasoning.action(action).meaning == Meaning::End;
-                    let is_over = shared.stop.is_none_or(|stop| stop == Stop::End);
-                    return Some(if is_end && is_over { Verdict::Call } else { Verdict::Draft(start) });
-                }
-                Found::Open(start) => here = start,
-                Found::Nothing => here = room.text().len(),
-            }
-        }
-        self.seen = here - at;
-        if room.is_last && self.shadow.is_none() && shared.stop == Some(Stop::End) {
-            return Some(Verdict::Call);
-        }
-        (room.is_last || room.is_shorter_than(view)).then(|| Verdict::Text(room.text().len()))
-    }
-}
-
-impl Shared {
-    /// What a call inside reasoning is.
-    pub fn calls_in_reasoning(&self) -> CallsInReasoning {
-        self.options.calls_in_reasoning.unwrap_or(self.reply.calls_in_reasoning)
-    }
-
-    /// Says text as content or as reasoning.
-    pub fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
-        self.has_spoken = true;
-        if !text.is_empty() && !self.is_silent {
-            on(match is_reasoning {
-                true => Event::Reasoning(text),
-                false => Event::Content(text),
-            });
-        }
-    }
-
-    /// Whether what stands here ends a call: another one, the end of them all, or of the turn; none, if that is not known yet.
-    pub fn ends_call(&self, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
-        let rest = &input.text[at..];
-        let start = at + rest.len() - rest.trim_start().len();
-        match self.reply.after_call.at(input, start, is_last) {
-            // So much white space is not looked through again for each piece of it that comes.
-            _ if start - at > BEHIND => Some(true),
-            _ if start == input.text.len() => is_last.then_some(true),
-            Here::Mark(..) => Some(true),
-            Here::Open => None,
-            Here::Nothing => Some(false),
-        }
-    }
-
-    /// The most bytes that are kept for one open value.
-    pub fn cap(&self) -> usize {
-        self.options.cap.unwrap_or(CAP)
-    }
-
-    /// The id of the next call, where the model writes none.
-    pub fn make_id(&self, name: &str) -> String {
-        ids::make(&self.reply.call_ids, self.options.ids, name, self.calls)
     }
 }
 

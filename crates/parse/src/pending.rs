@@ -1,3 +1,6 @@
+use std::cell::Cell;
+use std::ops::Range;
+
 use crate::marks::Input;
 
 /// Output that could not be read yet.
@@ -11,7 +14,7 @@ pub(crate) struct Pending {
     /// How many of its bytes are the prompt's.
     hidden: usize,
     /// Up to where it was tried to read calls in reasoning, and there are none.
-    tried: usize,
+    tried: Cell<usize>,
 }
 
 impl Pending {
@@ -38,16 +41,12 @@ impl Pending {
         &self.text
     }
 
-    pub fn input(&self) -> Input<'_> {
-        Input { text: &self.text, control: &self.control }
-    }
-
     pub fn view(&self, is_last: bool) -> View<'_> {
         View { pending: self, end: self.text.len(), is_last }
     }
 
     /// A part of it without what is the prompt's.
-    pub fn shown(&self, range: std::ops::Range<usize>) -> &str {
+    pub fn shown(&self, range: Range<usize>) -> &str {
         &self.text[range.start.max(self.hidden).min(range.end)..range.end]
     }
 
@@ -58,17 +57,17 @@ impl Pending {
 
     /// Whether a call in reasoning that begins here was tried and is none.
     pub fn is_tried(&self, at: usize) -> bool {
-        at < self.tried
+        at < self.tried.get()
     }
 
-    pub fn set_tried(&mut self, end: usize) {
-        self.tried = end;
+    pub fn set_tried(&self, end: usize) {
+        self.tried.set(end);
     }
 
     pub fn drop_up_to(&mut self, at: usize) {
         self.start += (at - self.hidden.min(at)) as u64;
         self.hidden -= self.hidden.min(at);
-        self.tried -= self.tried.min(at);
+        self.tried.set(self.tried.get().saturating_sub(at));
         match at == self.text.len() {
             true => self.text.clear(),
             false => drop(self.text.drain(..at)),
@@ -82,7 +81,7 @@ impl Pending {
 pub(crate) struct View<'p> {
     pending: &'p Pending,
     end: usize,
-    /// Whether nothing comes behind it.
+    /// Whether no more output follows.
     pub is_last: bool,
 }
 
@@ -111,12 +110,22 @@ impl<'p> View<'p> {
     }
 
     /// A part of it without what is the prompt's.
-    pub fn shown(self, range: std::ops::Range<usize>) -> &'p str {
+    pub fn shown(self, range: Range<usize>) -> &'p str {
         self.pending.shown(range)
     }
 
     /// Where a byte of it stands in the output.
     pub fn offset(self, at: usize) -> u64 {
         self.pending.offset(at)
+    }
+
+    /// Whether a call in reasoning that begins here was tried and is none.
+    pub fn is_tried(self, at: usize) -> bool {
+        self.pending.is_tried(at)
+    }
+
+    /// Notes that no call begins in the reasoning up to here.
+    pub fn set_tried(self, end: usize) {
+        self.pending.set_tried(end);
     }
 }

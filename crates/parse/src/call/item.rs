@@ -1,0 +1,376 @@
+//! The items of a call's layout, each read as far as the output goes.
+
+use super::{Inside, Running, Step};
+use crate::arguments::{Arguments, Callee};
+use crate::cursor::Cursor;
+use crate::literal::Literal;
+use crate::marks::{Found, Here, Input, Marks};
+use crate::object::{Object, Part};
+use crate::progress::Falling;
+use crate::reply::{Item, List, Syntax};
+use crate::shared::Shared;
+use crate::values::{State, ValueReader};
+use crate::{Event, Why};
+
+impl Running {
+    pub(super) fn item(&mut self, item: &Item, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        match item {
+            Item::Literal(literal) => self.literal(literal, cursor),
+            Item::Name(stop) => match self.word(*stop, is_name, shared, cursor) {
+                Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function's name".into())),
+                Ok(Some(name)) => match &self.name {
+                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("`{known}` once more"))),
+                    _ => {
+                        self.name = Some(name);
+                        Step::Next
+                    }
+                },
+                Ok(None) => Step::Wait,
+                Err(why) => Step::Bad(why),
+            },
+            Item::Id(stop) => match self.word(*stop, is_id, shared, cursor) {
+                Ok(Some(id)) => {
+                    self.id = Some(id).filter(|id| !id.is_empty());
+                    Step::Next
+                }
+                Ok(None) => Step::Wait,
+                Err(why) => Step::Bad(why),
+            },
+            Item::Index => match self.word(None, |c| c.is_ascii_digit(), shared, cursor) {
+                Ok(Some(_)) => Step::Next,
+                Ok(None) => Step::Wait,
+                Err(why) => Step::Bad(why),
+            },
+            Item::Object(keys) => {
+                if !matches!(self.inside, Inside::Object(_)) {
+                    let is_bare = shared.reply.program(self.program).bare;
+                    self.inside = Inside::Object(Box::new(Object::new(keys.clone(), is_bare)));
+                }
+                self.object(shared, cursor)
+            }
+            Item::Arguments(Syntax::List(list)) => self.list(list, shared, cursor),
+            Item::Arguments(syntax) => self.syntax(syntax, shared, cursor),
+            Item::Pad(pad) => match cursor.skip_pad(pad, &mut self.seen) {
+                true => Step::Next,
+                false => Step::Wait,
+            },
+            Item::Fence(fence) => self.fence(fence, cursor),
+            Item::Code(closes) => {
+                if self.index.is_none() {
+                    self.is_code = true;
+                    if let Err(why) = self.announce(shared, cursor.on) {
+                        return Step::Bad(why);
+                    }
+                }
+                self.code(closes, shared, cursor)
+            }
+        }
+    }
+
+    /// Arguments that stand one after the other.
+    fn list(&mut self, list: &List, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        loop {
+            if !matches!(self.inside, Inside::Arguments(_)) {
+                self.inside = Inside::Arguments(Box::new(Arguments::new()));
+            }
+            let Inside::Arguments(arguments) = &mut self.inside else { return Step::Wait };
+            let name = self.name.as_deref().unwrap_or_default();
+            let mut out = std::mem::take(&mut shared.scratch);
+            out.clear();
+            let state = arguments.read(&Callee { list, shared, name }, cursor, &mut out);
+            // Before the first argument, or the end of none, a name is no call yet.
+            let begins = self.index.is_none() && (state == State::Done || arguments.has_begun());
+            if begins && let Err(why) = self.announce(shared, cursor.on) {
+                shared.scratch = out;
+                return Step::Bad(why);
+            }
+            self.give(shared, out, cursor.on);
+            match state {
+                State::More if begins => {}
+                state => return self.after_value(state),
+            }
+        }
+    }
+
+    /// Arguments that are one value.
+    fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        if self.index.is_none()
+            && let Err(why) = self.announce(shared, cursor.on)
+        {
+            return Step::Bad(why);
+        }
+        if !matches!(self.inside, Inside::Value(_)) {
+            cursor.skip_space();
+            let Some(first) = cursor.peek() else { return Step::Wait };
+            self.inside = Inside::Value(Box::new(match syntax {
+                Syntax::Json if first == '"' => ValueReader::json_string(shared.options.json),
+                Syntax::Json => ValueReader::json(shared.options.json),
+                Syntax::Python => ValueReader::python_arguments(shared.options.json, shared.cap()),
+                Syntax::Marked(mark) => ValueReader::marked(mark, shared.options.json, shared.cap()),
+                Syntax::List(_) => return Step::Bad(Why::Unfinished),
+            }));
+        }
+        let mut out = std::mem::take(&mut shared.scratch);
+        out.clear();
+        let state = self.value(shared, cursor, &mut out);
+        self.give(shared, out, cursor.on);
+        self.after_value(state)
+    }
+
+    /// Reads a value as far as it goes.
+    fn value(&mut self, shared: &Shared, cursor: &mut Cursor<'_, '_>, out: &mut String) -> State {
+        let Inside::Value(reader) = &mut self.inside else { return State::More };
+        let mut progress = Falling::default();
+        loop {
+            progress.check(cursor.rest().len());
+            let end = match until_control(shared, cursor.input(), cursor.at) {
+                Ok(end) => end,
+                Err(why) => return State::Bad(why),
+            };
+            let step = reader.push(&cursor.text()[cursor.at..end], out);
+            cursor.at += step.used;
+            match step.state {
+                State::More if !cursor.is_at_end() => {}
+                State::More if cursor.is_last() => {
+                    return match reader.end(out) {
+                        State::Done => State::Done,
+                        _ => State::More,
+                    };
+                }
+                state => return state,
+            }
+        }
+    }
+
+    fn after_value(&mut self, state: State) -> Step {
+        match state {
+            State::More => Step::Wait,
+            State::Done => {
+                self.is_whole = true;
+                Step::Next
+            }
+            State::Bad(why) => Step::Bad(why),
+        }
+    }
+
+    /// Text of the format; white space may differ. What is only the start of it is not taken yet: it may turn out to be something else,
+    /// which is to be read as that.
+    fn literal(&self, literal: &Literal, cursor: &mut Cursor<'_, '_>) -> Step {
+        cursor.skip_space();
+        let input = cursor.input();
+        let (mut seen, mut to) = (0, cursor.at);
+        loop {
+            let Some(expected) = literal.text()[seen..].chars().next() else {
+                cursor.at = to;
+                return Step::Next;
+            };
+            if expected.is_whitespace() {
+                seen += expected.len_utf8();
+                continue;
+            }
+            let Some(found) = input.text[to..].chars().next() else {
+                if cursor.is_last() {
+                    cursor.at = to;
+                }
+                return Step::Wait;
+            };
+            if found.is_whitespace() && to - cursor.at < LONGEST_MARK {
+                to += found.len_utf8();
+                continue;
+            }
+            let fits = literal.byte(seen).is_some_and(|byte| input.fits(to, byte));
+            if found != expected || !fits {
+                return Step::Bad(Why::Expected(format!("`{}`", literal.text().trim())));
+            }
+            seen += expected.len_utf8();
+            to += found.len_utf8();
+        }
+    }
+
+    /// Text that may be missing, and white space before it.
+    fn fence(&mut self, fence: &Literal, cursor: &mut Cursor<'_, '_>) -> Step {
+        cursor.skip_space();
+        if cursor.rest().starts_with(fence.text()) {
+            cursor.at += fence.text().len();
+        } else if fence.text().starts_with(cursor.rest()) && !cursor.is_last() {
+            return Step::Wait;
+        }
+        Step::Next
+    }
+
+    /// A word: white space before it, and what belongs to it.
+    fn word(
+        &mut self,
+        stop: Option<u8>,
+        belongs: impl Fn(char) -> bool,
+        shared: &Shared,
+        cursor: &mut Cursor<'_, '_>,
+    ) -> Result<Option<String>, Why> {
+        if !matches!(self.inside, Inside::Word(_)) {
+            cursor.skip_space();
+            if cursor.is_at_end() && !cursor.is_last() {
+                return Ok(None);
+            }
+            self.inside = Inside::Word(String::new());
+        }
+        let Inside::Word(word) = &mut self.inside else { return Ok(None) };
+        while let Some(found) = cursor.peek() {
+            let stops = stop.is_some_and(|stop| cursor.text().as_bytes()[cursor.at] == stop);
+            if stops || !belongs(found) || cursor.input().is_control(cursor.at) {
+                return Ok(Some(std::mem::take(word)));
+            }
+            word.push(found);
+            cursor.at += found.len_utf8();
+            if word.len() > shared.cap().min(NAME) {
+                return Err(Why::TooLong);
+            }
+        }
+        Ok(None)
+    }
+
+    fn object(&mut self, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        let mut out = std::mem::take(&mut shared.scratch);
+        // Where the next control token begins.
+        let mut end = cursor.at;
+        loop {
+            let Inside::Object(object) = &mut self.inside else { return Step::Wait };
+            out.clear();
+            if cursor.at == end {
+                end = match until_control(shared, cursor.input(), cursor.at) {
+                    Ok(end) => end,
+                    Err(why) => return Step::Bad(why),
+                };
+            }
+            let (used, part) = object.read(&cursor.text()[cursor.at..end], shared, &mut out);
+            cursor.at += used;
+            match part {
+                Part::Wait | Part::More => {
+                    if self.index.is_some() {
+                        self.give_some(shared, &out, cursor.on);
+                    } else {
+                        object.early.push_str(&out);
+                    }
+                    if !cursor.is_at_end() {
+                        continue;
+                    }
+                    shared.scratch = out;
+                    return Step::Wait;
+                }
+                Part::Name(name) => self.name = Some(name),
+                Part::Id(id) => self.id = Some(id),
+                Part::Arguments => {}
+                Part::ArgumentsOver => {
+                    self.is_whole = true;
+                    if self.index.is_some() {
+                        self.give_some(shared, &out, cursor.on);
+                    } else {
+                        object.early.push_str(&out);
+                    }
+                }
+                Part::Done => {
+                    shared.scratch = out;
+                    if self.index.is_none() {
+                        let early = std::mem::take(&mut object.early);
+                        if let Err(why) = self.announce(shared, cursor.on) {
+                            return Step::Bad(why);
+                        }
+                        self.give_some(shared, if early.is_empty() { "{}" } else { &early }, cursor.on);
+                    } else if !self.is_whole {
+                        self.give_some(shared, "{}", cursor.on);
+                    }
+                    self.is_whole = true;
+                    return Step::Next;
+                }
+                Part::Bad(why) => {
+                    if self.index.is_some() {
+                        self.give_some(shared, &out, cursor.on);
+                    }
+                    shared.scratch = out;
+                    return Step::Bad(why);
+                }
+            }
+            // The name is known and arguments begin: the call can be said.
+            if self.index.is_none()
+                && let Inside::Object(object) = &mut self.inside
+                && object.has_arguments()
+                && self.name.is_some()
+            {
+                let early = std::mem::take(&mut object.early);
+                if let Err(why) = self.announce(shared, cursor.on) {
+                    shared.scratch = out;
+                    return Step::Bad(why);
+                }
+                self.give_some(shared, &early, cursor.on);
+            }
+        }
+    }
+
+    fn code(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        let input = cursor.input();
+        let index = self.index.unwrap_or_default();
+        let mut from = cursor.at;
+        loop {
+            let (found, used) = match cursor.find_marker(closes, from) {
+                Found::Mark(start, end, _) => {
+                    // A fence may stand in the code itself: the last one has the end of the turn behind it.
+                    let core = input.text[start..end].trim();
+                    let is_fence = core.chars().all(|c| c == '`');
+                    match is_fence.then(|| shared.ends_call(input, end, cursor.is_last())) {
+                        Some(Some(false)) => {
+                            from = end;
+                            continue;
+                        }
+                        Some(None) => (start, None),
+                        _ => (start, Some(end)),
+                    }
+                }
+                Found::Open(start) => (start, None),
+                Found::Nothing => (input.text.len(), None),
+            };
+            let text = cursor.take_up_to(found);
+            if !text.is_empty() && !shared.is_silent {
+                cursor.emit(Event::Code { index, text });
+            }
+            if let Some(end) = used {
+                cursor.at = end;
+                self.is_whole = true;
+                return Step::Next;
+            }
+            if cursor.is_last() && closes.is_empty() {
+                self.is_whole = true;
+            }
+            return Step::Wait;
+        }
+    }
+}
+
+/// The longest name.
+const NAME: usize = 1024;
+
+/// How far a mark's text, with the white space in it, is looked at.
+const LONGEST_MARK: usize = 4096;
+
+fn is_name(character: char) -> bool {
+    character.is_alphanumeric() || matches!(character, '_' | '-' | '.' | ':' | '/' | '$' | '@' | '#' | '+')
+}
+
+fn is_id(character: char) -> bool {
+    !character.is_whitespace() && !matches!(character, '"' | '\'' | '<' | '{' | '}' | '[' | ']' | '(' | ')' | ',')
+}
+
+/// Where in a value the next control token begins; one that closes the call breaks it off.
+fn until_control(shared: &Shared, input: Input<'_>, at: usize) -> Result<usize, Why> {
+    if input.control.is_empty() {
+        return Ok(input.text.len());
+    }
+    if input.is_control(at) && matches!(shared.reply.after_call.at(input, at, true), Here::Mark(..)) {
+        return Err(Why::Unfinished);
+    }
+    let first = input.text[at..].chars().next().map_or(0, char::len_utf8);
+    let breaks = |here: usize| {
+        input.is_control(here)
+            && input.text.is_char_boundary(here)
+            && (!input.is_control(here - 1) || matches!(shared.reply.after_call.at(input, here, true), Here::Mark(..)))
+    };
+    Ok((at + first..input.text.len()).find(|here| breaks(*here)).unwrap_or(input.text.len()))
+}
