@@ -1,42 +1,42 @@
 use std::fmt;
 
-/// Why there is no grammar for a request.
+/// The reason why a request has no grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call is asked for and the format has no layout for calls.
+    /// A call is required, but the format has no layout for calls.
     NoCalls {
-        /// The format.
+        /// The format's name.
         format: String,
     },
-    /// A call is asked for and no tool is offered.
+    /// A call is required, but no tools are offered.
     NoTools,
-    /// A call of a tool is asked for that is not offered.
+    /// A call to a tool is required, but that tool is not offered.
     UnknownTool {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// What is offered.
+        /// The names of the offered tools.
         offered: Vec<String>,
     },
-    /// Code is asked for and the format has no layout for it.
+    /// Code is required, but the format has no layout for it.
     NoInterpreter {
-        /// The format.
+        /// The format's name.
         format: String,
     },
-    /// Reasoning is asked for and the format has no place for it.
+    /// Reasoning is requested, but the format has no place for it.
     NoReasoning {
-        /// The format.
+        /// The format's name.
         format: String,
     },
-    /// The prompt ends in a way that no reply goes on from.
+    /// The end of the prompt is not one that a reply can continue.
     Opening {
-        /// What the prompt ends with.
+        /// The end of the prompt.
         tail: String,
     },
 }
 
 impl Error {
-    /// A stable name of the kind of mistake.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::NoCalls { .. } => "no_calls",
@@ -48,7 +48,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn help(&self) -> String {
         match self {
             Error::NoCalls { .. } => "give the format a layout `call`, or ask for the choice `none`".into(),
