@@ -131,6 +131,7 @@ impl Writer<'_> {
     }
 }
 
+/// Returns the arguments as an object. Text was validated as JSON when the message was built.
 pub(super) fn object_of(arguments: Arguments<'_>) -> Cow<'_, Object> {
     match arguments {
         Arguments::Value(object) => Cow::Borrowed(object),
