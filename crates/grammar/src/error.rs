@@ -11,7 +11,7 @@ pub enum Error {
     },
     /// A call is required, but no tools are offered.
     NoTools,
-    /// A call to a tool is required, but that tool is not offered.
+    /// A call to a tool is required, but it is not offered.
     UnknownTool {
         /// The requested name.
         name: String,
@@ -51,20 +51,20 @@ impl Error {
     /// Returns a hint on how to fix the error.
     pub fn help(&self) -> String {
         match self {
-            Error::NoCalls { .. } => "give the format a layout `call`, or ask for the choice `none`".into(),
-            Error::NoTools => "offer a tool, or ask for the choice `none`".into(),
+            Error::NoCalls { .. } => "add a layout `call` to the format, or use the tool choice `none`".into(),
+            Error::NoTools => "offer a tool, or use the tool choice `none`".into(),
             Error::UnknownTool { offered, .. } => match offered.is_empty() {
-                true => "offer it".into(),
+                true => "offer the tool".into(),
                 false => {
                     let offered: Vec<String> = offered.iter().map(|name| format!("`{name}`")).collect();
-                    format!("offered are {}", offered.join(", "))
+                    format!("the offered tools are {}", offered.join(", "))
                 }
             },
-            Error::NoInterpreter { .. } => "give the format a layout `call-interpreter`, or name another tool".into(),
+            Error::NoInterpreter { .. } => "add a layout `call-interpreter` to the format, or name another tool".into(),
             Error::NoReasoning { .. } => {
-                "ask for no reasoning, or put `{reasoning}` into the layout `assistant`".into()
+                "do not request reasoning, or put `{reasoning}` into the layout `assistant`".into()
             }
-            Error::Opening { .. } => "give the end of the prompt from the generation prompt on".into(),
+            Error::Opening { .. } => "pass the end of the prompt, starting at the generation prompt".into(),
         }
     }
 }
@@ -72,15 +72,15 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoCalls { format } => write!(f, "a call is asked for, and `{format}` has no layout for calls"),
-            Error::NoTools => write!(f, "a call is asked for, and no tool is offered"),
-            Error::UnknownTool { name, .. } => write!(f, "a call of `{name}` is asked for, which is not offered"),
-            Error::NoInterpreter { format } => write!(f, "code is asked for, and `{format}` has no layout for it"),
-            Error::NoReasoning { format } => write!(f, "reasoning is asked for, and `{format}` has no place for it"),
+            Error::NoCalls { format } => write!(f, "a call is required, but `{format}` has no layout for calls"),
+            Error::NoTools => write!(f, "a call is required, but no tools are offered"),
+            Error::UnknownTool { name, .. } => write!(f, "a call to `{name}` is required, but it is not offered"),
+            Error::NoInterpreter { format } => write!(f, "code is required, but `{format}` has no layout for it"),
+            Error::NoReasoning { format } => write!(f, "reasoning is requested, but `{format}` has no place for it"),
             Error::Opening { tail } => {
                 write!(
                     f,
-                    "expected a prompt that a reply can go on from, found one that ends with `{}`",
+                    "expected a prompt that a reply can continue, found one that ends with `{}`",
                     tail.escape_debug()
                 )
             }

@@ -40,20 +40,23 @@ impl fmt::Display for Note {
         match self {
             Note::Keyword { tool, at, keyword } => {
                 let at = if at.is_empty() { "its schema".to_owned() } else { format!("`{at}` of its schema") };
-                write!(f, "tool `{tool}`: `{keyword}` in {at} is not followed, so more is allowed than it says")
+                write!(
+                    f,
+                    "tool `{tool}`: `{keyword}` in {at} is not enforced, so the grammar allows more than the schema"
+                )
             }
             Note::NoContentBeforeCalls { opening } => write!(
                 f,
-                "calls open with `{}`, which any answer may hold, so an answer that makes calls holds nothing before them",
+                "calls open with `{}`, which any answer may contain, so an answer with calls has no text before them",
                 opening.escape_debug()
             ),
-            Note::NoCalls => write!(f, "the format has no layout for calls, so none can be made"),
+            Note::NoCalls => write!(f, "the format has no layout for calls, so no calls are possible"),
             Note::NoInterpreter => {
                 write!(f, "the format has no layout for code, so the code interpreter cannot be called")
             }
-            Note::OneCall => write!(f, "the format ends the turn with a call, so there is one call in a turn only"),
+            Note::OneCall => write!(f, "the format ends the turn after a call, so a turn has at most one call"),
             Note::TokenAsText { text } => {
-                write!(f, "the id of the control token `{text}` is not known, so it is asked for as text")
+                write!(f, "the id of the control token `{text}` is unknown, so the grammar expects it as text")
             }
         }
     }

@@ -249,7 +249,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         found.middle = middle.clone();
         found.row.suffix = suffix.clone();
     } else {
-        found.inexact.push("strings with quotes, line ends or marks");
+        found.inexact.push("strings with quotes, line breaks or markers");
         // Quoted and escaped by a rule that is not Python's, but parsed as Python's.
         let is_python = |quote: &str| {
             unquoted_by(&before, &behind, quote).filter(|(open, close)| {
@@ -306,7 +306,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         found.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
     }
     if found.is_sorted {
-        found.inexact.push("keys, which come in alphabetical order");
+        found.inexact.push("keys, which are sorted alphabetically");
     }
     Some(found)
 }

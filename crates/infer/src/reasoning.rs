@@ -51,7 +51,7 @@ pub(crate) fn share(found: &mut Found) {
     if let Some(pattern) = lent(&from.pattern, &to.pattern) {
         to.pattern = pattern;
         to.trims.1 = from.trims.1;
-        found.lent = Some("the template writes it only in turns with calls, or only in turns without".to_owned());
+        found.lent = Some("the template writes it only in turns with calls or only in turns without calls".to_owned());
     }
 }
 

@@ -231,9 +231,7 @@ fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
         return Some(format!("parsed {} calls, expected {}", reading.calls.len(), said.calls.len()));
     }
     for (read, said) in reading.calls.iter().zip(&said.calls) {
-        let ParsedCall::Function { name, arguments, .. } = read else {
-            return Some("expected a function call, found code".to_owned());
-        };
+        let ParsedCall::Function { name, arguments, .. } = read else { return Some("found code".to_owned()) };
         if name != said.name {
             return Some(format!("the name is parsed as {:?}", short(name)));
         }

@@ -78,13 +78,13 @@ fn shapes() -> Vec<Shape> {
             &format!("{{% endset %}}{{% for c in x[-9000:] %}}{{{{ c }}}}|{{% endfor %}}{}", chat()),
         ),
         shape(
-            "a long opening of marks",
+            "a long opening of markers",
             &format!("{TURN}</s>{{% endfor %}}{{% if add_generation_prompt %}}"),
             same("<think>"),
             "  {% endif %}",
         ),
         shape(
-            "a long opening of half marks",
+            "a long opening of half markers",
             &format!("{TURN}</s>{{% endfor %}}{{% if add_generation_prompt %}}"),
             same("<"),
             "{% endif %}",

@@ -14,7 +14,7 @@ use rolecall_conversation::Place;
 /// let conversation = Conversation::new(vec![Message::user("a"), Message::user("b")]);
 /// let error = render(&conversation, format, &Options::default()).unwrap_err();
 /// assert_eq!(error.code(), "rule_broken");
-/// assert_eq!(error.to_string(), "message 1: a user message where the assistant's is due (rule `turns`)");
+/// assert_eq!(error.to_string(), "message 1: expected an assistant message, found a user message (rule `turns`)");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -170,17 +170,17 @@ impl Error {
             Error::Rule { help, .. } | Error::NoPlace { help, .. } => help.clone(),
             Error::UnknownOption { known, .. } if known.is_empty() => "this format has no options".into(),
             Error::UnknownOption { known, .. } => format!("its options are {}", listed(known)),
-            Error::BadOption { known, .. } if known.is_empty() => "give a text".into(),
+            Error::BadOption { known, .. } if known.is_empty() => "pass a string".into(),
             Error::BadOption { known, .. } => format!("use one of {}", listed(known)),
-            Error::BadRawOutput { .. } => "send what the model wrote unchanged, or the call as `tool_calls`".into(),
+            Error::BadRawOutput { .. } => "send the model's output unchanged, or send the call as `tool_calls`".into(),
             Error::Rewritten { .. } => {
-                "render the whole conversation, or render the first part as it stands in it".into()
+                "render the whole conversation, or take the first part from the prompt of the whole conversation".into()
             }
-            Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
+            Error::Gap { mark, .. } => format!("put `{mark}` once where the model should write"),
             Error::Template { error, .. } => template_help(error.kind()).to_owned(),
-            Error::Probes { .. } => "use a template that does less for each conversation, or name a format".into(),
-            Error::Indentation { .. } => "nest the schema or the arguments less deep".into(),
-            Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
+            Error::Probes { .. } => "use a template that does less work per conversation, or name a format".into(),
+            Error::Indentation { .. } => "nest the schema or the arguments less deeply".into(),
+            Error::NoLoss => "include an assistant message without `\"weight\": 0` or `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
@@ -219,26 +219,26 @@ impl fmt::Display for Error {
             Error::UnknownOption { name, format, .. } => write!(f, "format `{format}` has no option `{name}`"),
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
             Error::BadRawOutput { message, layout } => {
-                write!(f, "message {message}: the raw model output cannot be read by the layout `{layout}`")
+                write!(f, "message {message}: the layout `{layout}` cannot parse the raw model output")
             }
             Error::Rewritten { message: Some(message), offset } => {
-                write!(f, "message {message}: the new prompt differs from the one before from byte {offset} on")
+                write!(f, "message {message}: the new prompt differs from the previous one from byte {offset} on")
             }
             Error::Rewritten { message: None, offset } => {
-                write!(f, "the new prompt differs from the one before from byte {offset} on")
+                write!(f, "the new prompt differs from the previous one from byte {offset} on")
             }
             Error::Gap { message, mark, found } => {
-                write!(f, "message {message}: expected one `{mark}` where the model is to write, found {found}")
+                write!(f, "message {message}: expected one `{mark}` where the model should write, found {found}")
             }
             Error::Template { error, message: Some(message) } => write!(f, "message {message}: {error}"),
             Error::Template { error, message: None } => write!(f, "{error}"),
             Error::Probes { steps } => {
-                write!(f, "trying the template out takes more than {steps} steps over all conversations")
+                write!(f, "probing the template takes more than {steps} steps over all conversations")
             }
             Error::Indentation { place, most } => {
                 write!(f, "{place}: indenting it takes more than {most} bytes of spaces and line breaks in one prompt")
             }
-            Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
+            Error::NoLoss => write!(f, "no part of the conversation carries loss, so nothing can be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }
     }

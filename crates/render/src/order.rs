@@ -122,11 +122,11 @@ impl<'a> State<'a> {
             let mut fields = self.format.fields.iter().map(|(name, _)| name);
             if let Some(name) = fields.find(|name| message.text_field(name).is_some_and(breaks)) {
                 let what = format!("a line break in `{name}`, which is part of the header line");
-                return Err(self.broken(index, "header", &what, "put text behind the first line into the content"));
+                return Err(self.broken(index, "header", &what, "put the text after the first line into the content"));
             }
             if names(message).any(breaks) {
                 let what = "a line break in the name of a call, which is part of the header line";
-                return Err(self.broken(index, "header", what, "name the function as it is offered"));
+                return Err(self.broken(index, "header", what, "use the function's name from the list of tools"));
             }
         }
         let Some(only) = self.interprets.filter(|_| *role_of(message, self.format) == Role::Assistant) else {
@@ -136,8 +136,8 @@ impl<'a> State<'a> {
             message.text_field(name).is_some_and(|text| !text.is_empty() && text != only)
         };
         let what = match (self.format.fields.iter().find(odd), names(message).next()) {
-            (Some((name, _)), _) => format!("`{name}` is not `{only}`, where only the code interpreter is offered"),
-            (None, Some(name)) => format!("a call of `{name}`, where only the code interpreter is offered"),
+            (Some((name, _)), _) => format!("`{name}` is not `{only}`, but only the code interpreter is offered"),
+            (None, Some(name)) => format!("a call to `{name}`, but only the code interpreter is offered"),
             (None, None) => return Ok(()),
         };
         Err(self.broken(
@@ -154,9 +154,9 @@ impl<'a> State<'a> {
             SystemRule::Anywhere => return Ok(()),
             SystemRule::Leading if self.leading => return Ok(()),
             SystemRule::First | SystemRule::Fold if index == 0 => return Ok(()),
-            SystemRule::Leading => ("a system message stands behind others", "move it before the first user message"),
+            SystemRule::Leading => ("a system message comes after others", "move it before the first user message"),
             SystemRule::First | SystemRule::Fold => {
-                ("a system message is not the first message", "join all system texts into one first message")
+                ("a system message is not the first message", "merge all system texts into one first message")
             }
             SystemRule::None | SystemRule::Refused => {
                 ("this model family has no system message", "put the text into the first user message")
@@ -169,16 +169,16 @@ impl<'a> State<'a> {
         let previous = self.previous.map(|previous| role_of(previous, self.format));
         if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
             let (what, help) =
-                ("a second user message in a row", "join the two, or put the assistant's answer between");
+                ("a second user message in a row", "merge the two, or put an assistant message between them");
             return Err(self.broken(index, "users", what, help));
         }
         if alternates(self.format) && !self.users_turn {
-            let what = "a user message where the assistant's is due";
+            let what = "expected an assistant message, found a user message";
             return Err(self.broken(
                 index,
                 "turns",
                 what,
-                "join it with the one before, or put the assistant's answer between",
+                "merge it into the previous message, or put an assistant message between them",
             ));
         }
         self.seen_user = true;
@@ -193,12 +193,12 @@ impl<'a> State<'a> {
         }
         let goes_on = self.previous.is_some_and(|previous| *role_of(previous, self.format) == Role::Tool);
         if alternates(self.format) && self.users_turn && !goes_on {
-            let what = "an assistant message where the user's is due";
+            let what = "expected a user message, found an assistant message";
             return Err(self.broken(
                 index,
                 "turns",
                 what,
-                "put a user message before it, or join it with the one before",
+                "put a user message before it, or merge it into the previous message",
             ));
         }
         self.users_turn = true;
@@ -206,8 +206,13 @@ impl<'a> State<'a> {
         if let Some(max) = self.format.rules.max_calls
             && calls > max
         {
-            let what = format!("{calls} calls in one message, where {max} may be");
-            return Err(self.broken(index, "max-calls", &what, "make one call a message, each with its answer"));
+            let what = format!("found {calls} calls in one message, expected at most {max}");
+            return Err(self.broken(
+                index,
+                "max-calls",
+                &what,
+                "make one call per message, each followed by its result",
+            ));
         }
         if self.format.rules.answers == AnswersRule::Required && calls > 0 {
             self.unanswered = Some((index, calls));
@@ -227,8 +232,8 @@ impl<'a> State<'a> {
             (_, None) => false,
         };
         if !good {
-            let what = "a tool's result that follows no call";
-            return Err(self.broken(index, "tool", what, "put the assistant's message with the call right before it"));
+            let what = "a tool result without a preceding call";
+            return Err(self.broken(index, "tool", what, "put the assistant message with the call right before it"));
         }
         self.unanswered = self.unanswered.and_then(|(call, left)| (left > 1).then(|| (call, left - 1)));
         Ok(())
@@ -239,7 +244,7 @@ impl<'a> State<'a> {
         let Some((call, left)) = self.unanswered else { return Ok(()) };
         let next = next.map_or("the model speaks".to_owned(), |index| format!("message {index}"));
         let what = format!("{left} call{} without an answer before {next}", if left == 1 { "" } else { "s" });
-        let help = "add a message of role `tool` with the result behind it";
+        let help = "add a message with role `tool` and the result after it";
         Err(self.broken(call, "answers", &what, help))
     }
 

@@ -292,9 +292,9 @@ impl<'a> Planner<'a> {
         }
         let named_user = |message: &Message| *role_of(message, self.format) == Role::User;
         let (answered, why) = match self.speakers.are_by_place() {
-            true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not the user's"),
+            true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
             true => (all - (all - first) % 2, "no answer follows it"),
-            false if !messages.get(first).is_some_and(named_user) => (first, "the first message is not the user's"),
+            false if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
             false => {
                 let open = messages[first..].iter().rev().take_while(|message| named_user(message)).count();
                 (all - open, "no answer follows it")
@@ -349,11 +349,11 @@ impl<'a> Planner<'a> {
         let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
         let place = Place::field(format!("tools[{index}]"));
         if self.format.defaults.interpreter.is_none() {
-            return self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one");
+            return self.no_place(place, "a code interpreter", "remove the tool, or use a format that has one");
         }
         self.plan.dropped.push(Dropped {
             place,
-            why: "the system message stands where it would be announced",
+            why: "the system message takes the place of its announcement",
             by_design: false,
         });
         Ok(())
@@ -374,7 +374,7 @@ impl<'a> Planner<'a> {
     fn check_rest(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         self.check_interpreter(conversation)?;
         if self.offer.is_some() {
-            let help = "take the tools out, or use a format that has a place for them";
+            let help = "remove the tools, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
         }
         if self.folded.is_some() {
@@ -407,17 +407,17 @@ impl<'a> Planner<'a> {
         let nothing = |what| Err(Error::NothingToContinue { message: index, what });
         let Some(message) = conversation.messages.last() else { return nothing("there is no message") };
         if *role_of(message, self.format) != Role::Assistant {
-            return nothing("the last message is not the assistant's");
+            return nothing("the last message is not an assistant message");
         }
         let calls = message.calls().len() > 0;
         if calls && conversation.continue_final_message {
-            return nothing("it makes calls, which are complete");
+            return nothing("its calls are complete");
         }
         if self.plan.turns.last().is_some_and(|turn| turn.slot == Slot::AssistantAfter) {
             self.plan.turns.pop();
         }
         if !calls && self.plan.turns.last().is_some_and(|turn| self.says_more(turn.layout, message)) {
-            return nothing("what it says behind its text is complete");
+            return nothing("the part after its text is complete");
         }
         match self.plan.turns.last_mut() {
             Some(turn) if calls && turn.layout.prints(Field::Calls) => {
@@ -462,7 +462,7 @@ impl<'a> Planner<'a> {
             return self.no_place(
                 Place::message(index, "role"),
                 what,
-                "take the message out, or use a format that has a place for it",
+                "remove the message, or use a format that has a place for it",
             );
         };
         self.check_layout(layout, Field::Content, index, message)?;

@@ -19,12 +19,12 @@ impl<'a> Planner<'a> {
             match self.speakers.of(index, message) {
                 Role::System => {
                     if let Some((before, _)) = system {
-                        self.leave_out(before, "a later system message takes its place");
+                        self.leave_out(before, "a later system message replaces it");
                     }
                     system = (!self.is_blank(index, message)).then_some((index, message));
                 }
                 Role::User => asked.push(index),
-                Role::Assistant if !begun => self.leave_out(index, "nothing was said before it"),
+                Role::Assistant if !begun => self.leave_out(index, "no other speaker precedes it"),
                 Role::Assistant => {
                     let asked = std::mem::take(&mut asked);
                     self.add_pair(system.take(), asked, index, message)?;

@@ -48,21 +48,17 @@ impl<'a> Planner<'a> {
             if self.format.layout(slot).is_none() {
                 let place = Place::message(index, format!("content[{at}]"));
                 let what = format!("a part of type `{}`", part.kind());
-                self.no_place(place, &what, "send text alone, or use a format that has a place for it")?;
+                self.no_place(place, &what, "send only text, or use a format that has a place for it")?;
             }
         }
         let calls = message.calls().len();
         let has_content = message.parts().any(|part| !matches!(part, Part::Text("")));
         if has_content && !prints(Field::Content) {
-            let what = if calls > 0 { "text beside calls" } else { "text in this message" };
-            self.no_place(Place::message(index, "content"), what, "send the text in a message of its own")?;
+            let what = if calls > 0 { "text alongside calls" } else { "text in this message" };
+            self.no_place(Place::message(index, "content"), what, "send the text in a separate message")?;
         }
         if calls > 0 && !prints(Field::Calls) {
-            self.no_place(
-                Place::message(index, "tool_calls"),
-                "calls",
-                "take them out, or use a format that has tools",
-            )?;
+            self.no_place(Place::message(index, "tool_calls"), "calls", "remove them, or use a format that has tools")?;
         }
         for (at, call) in message.calls().enumerate() {
             let (slot, what) = match call {
@@ -71,18 +67,22 @@ impl<'a> Planner<'a> {
             };
             if calls > 0 && prints(Field::Calls) && self.format.layout(slot).is_none() {
                 let place = Place::message(index, format!("tool_calls[{at}]"));
-                self.no_place(place, what, "take them out, or use a format that has a place for them")?;
+                self.no_place(place, what, "remove them, or use a format that has a place for them")?;
             }
         }
         if message.tools().is_some() && !prints(Field::Tools) && !prints(Field::Functions) {
-            self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
+            self.no_place(
+                Place::message(index, "tools"),
+                "tools in this message",
+                "offer them at the top level, next to `messages`",
+            )?;
         }
         self.note_fields(index, message, prints, "the format has no place for it");
         let listed = |name: &str| name.is_empty() || self.format.control_names.iter().any(|(known, _)| known == name);
         let unlisted = message.name().is_some_and(|name| !listed(name));
         // The name on a tool result adds no information.
         if unlisted && *role_of(message, self.format) != Role::Tool && names_only(layout.ops()) {
-            let why = "only the names of the format's own tokens are written";
+            let why = "the format writes only names that it has tokens for";
             self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why, by_design: false });
         }
         Ok(())

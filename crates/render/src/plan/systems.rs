@@ -25,7 +25,7 @@ impl<'a> Planner<'a> {
         let none = !messages.iter().any(said);
         self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
         if let Some(index) = self.replaced {
-            let why = "the tools' own prompt takes its place";
+            let why = "the tool prompt replaces it";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
             self.note_fields(index, &messages[index], |_| false, why);
         }
@@ -111,11 +111,11 @@ impl<'a> Planner<'a> {
     pub(super) fn is_blank(&mut self, index: usize, message: &Message) -> bool {
         let blank = is_blank(message, self.format);
         if blank {
-            let why = "a system message without text counts as none";
+            let why = "a system message without text is ignored";
             self.note_fields(index, message, |_| false, why);
         }
         if blank && message.text().is_some_and(|text| !text.is_empty()) {
-            let why = "a system message of nothing but spaces counts as none";
+            let why = "a system message of only spaces is ignored";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
         }
         blank

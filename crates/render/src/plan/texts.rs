@@ -53,8 +53,8 @@ impl<'a> Planner<'a> {
             true => Err(Error::NoPlace {
                 place: Place::field("messages"),
                 format: self.format.name.clone(),
-                what: "a conversation where one text is asked for".into(),
-                help: "send one user message, or drop the option `capability`".into(),
+                what: "a conversation where a single text is expected".into(),
+                help: "send one user message, or remove the option `capability`".into(),
             }),
         }
     }

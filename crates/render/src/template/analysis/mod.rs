@@ -1,5 +1,5 @@
 //! Analysis of what a chat template accepts and does. It is based on the template's program and on
-//! short conversations rendered through it, where the origin of every byte tells what became of
+//! short conversations rendered through it, where the origin of every byte shows what became of
 //! each text. The template's source is never searched.
 
 mod arguments;
