@@ -102,7 +102,7 @@ impl<'a> State<'a> {
         match role_of(message, self.format) {
             // A system message without text is ignored.
             Role::System if is_blank(message, self.format) => {}
-            // Such formats write only system messages that belong to an answer, as with pairs.
+            // A conversation written as pairs keeps only system messages that belong to an answer.
             Role::System if self.format.rules.turns == TurnsRule::Answered => {}
             Role::System => self.system(index)?,
             Role::User => self.user(index)?,
