@@ -1,4 +1,4 @@
-//! Arguments one by one: each with its key and its value.
+//! Arguments written one by one, each with its key and its value.
 
 use rolecall_format::codec::{JsonStyle, literal};
 use rolecall_format::{Codec, Field, Op, Slot};
@@ -10,7 +10,7 @@ use crate::schema::{Form, Property, Schema, Shape};
 use crate::value::{self, Syntax, Writer, listed};
 use crate::{Class, Node, Note, Pattern};
 
-/// Python keyword arguments.
+/// Builds a grammar for Python keyword arguments.
 pub(crate) fn keywords(schema: &Schema, rules: &mut Rules) -> Node {
     let mut parts = Vec::new();
     let (properties, others) = arguments(schema);
@@ -25,7 +25,7 @@ pub(crate) fn keywords(schema: &Schema, rules: &mut Rules) -> Node {
     listed(parts, &Node::literal(", "), others, rules)
 }
 
-/// Arguments by the layouts `argument` and `argument-string`.
+/// Builds a grammar for arguments in the layouts `argument` and `argument-string`.
 pub(crate) fn one_by_one(composer: &Composer<'_>, schema: &Schema, rules: &mut Rules) -> Node {
     let (properties, others) = arguments(schema);
     let mut parts = Vec::new();
@@ -38,7 +38,7 @@ pub(crate) fn one_by_one(composer: &Composer<'_>, schema: &Schema, rules: &mut R
     let separator = composer.format.layout(Slot::ArgumentSeparator);
     let separator = separator.map_or(Node::empty(), |layout| composer.ops(layout.ops(), &mut |_, _| None));
     match separator.is_empty() {
-        // With nothing between them each is there or not by itself.
+        // Without a separator, each argument is independently present or absent.
         true => {
             let each = parts.into_iter().map(|(node, needed)| if needed { node } else { node.optional() });
             Node::sequence(each.chain(others.map(|node| node.repeated(0, None))))
@@ -47,7 +47,8 @@ pub(crate) fn one_by_one(composer: &Composer<'_>, schema: &Schema, rules: &mut R
     }
 }
 
-/// The arguments that a schema lists, and what others are; a schema that lists none allows any.
+/// Returns the arguments that a schema lists, and the shape of additional ones. A schema that lists
+/// none allows any.
 fn arguments(schema: &Schema) -> (Vec<Property>, Option<Shape>) {
     match schema.arguments() {
         Some(object) => (object.properties.clone(), object.others.as_deref().cloned()),
@@ -61,7 +62,7 @@ fn any_name() -> Pattern {
     Pattern::Sequence(vec![Pattern::Class(first), Pattern::Class(more).repeated(0, None)])
 }
 
-/// One argument: its strings by their own layout where there is one.
+/// Builds a grammar for one argument. Strings use their own layout if there is one.
 fn argument(
     composer: &Composer<'_>,
     schema: &Schema,
@@ -107,7 +108,7 @@ fn fill(
     })
 }
 
-/// Parts what are strings from what is not; definitions and unions are looked into.
+/// Separates strings from other shapes, including inside definitions and unions.
 fn sort(schema: &Schema, shape: &Shape, strings: &mut Vec<Shape>, others: &mut Vec<Shape>, depth: usize) {
     match shape {
         Shape::Ref(_) if depth < 20 => sort(schema, schema.resolve(shape), strings, others, depth + 1),
@@ -124,7 +125,7 @@ fn sort(schema: &Schema, shape: &Shape, strings: &mut Vec<Shape>, others: &mut V
     }
 }
 
-/// A value as a codec prints it.
+/// Builds a grammar for a value in the syntax of a codec.
 fn value_by(
     composer: &Composer<'_>,
     codec: &Codec,
@@ -148,7 +149,7 @@ fn value_by(
             json_value(schema, shape, JsonStyle::PLAIN)
         }
         (Codec::Mixed, Shape::Any) => {
-            // What is neither a list nor an object is as Python has it.
+            // A value other than a list or an object is written as in Python.
             let words = ["None", "True", "False"].map(Node::literal);
             let whole = Shape::Array { items: Box::new(Shape::Any), min: 0, max: None };
             let object = crate::schema::ObjectShape { properties: Vec::new(), others: Some(Box::new(Shape::Any)) };
@@ -164,7 +165,8 @@ fn json_value(schema: &Schema, shape: &Shape, style: JsonStyle) -> Node {
     Node::Json(std::sync::Arc::new(schema.part(shape, style)))
 }
 
-/// A string as it is. What could hold the mark behind it cannot be held to a length or a pattern.
+/// Returns an unquoted string. Text that might contain the marker after it cannot also be
+/// restricted in length or to a pattern.
 fn raw(form: &Form, schema: &Schema, name: Option<&str>, rules: &mut Rules) -> Node {
     if let Some(pattern) = form.pattern.as_ref().filter(|pattern| pattern.is_plain()) {
         return Node::Pattern(pattern.clone());
@@ -184,7 +186,7 @@ fn raw(form: &Form, schema: &Schema, name: Option<&str>, rules: &mut Rules) -> N
     Node::Text(FreeText::default())
 }
 
-/// A text as it is where XML allows it, or in a section.
+/// Returns unquoted text if XML allows it, or else text in a CDATA section.
 fn in_section(form: &Form) -> Node {
     let bare = Class { negated: true, ranges: Class::chars("<&\n").ranges };
     let bare = match &form.pattern {

@@ -1,23 +1,24 @@
-//! A free text as an automaton, for engines whose grammars cannot say "any text without".
+//! Automata for free texts, for engines whose grammars cannot express "any text without".
 
 use std::collections::HashMap;
 
 use crate::Class;
 use crate::node::FreeText;
 
-/// A state: what may come next, and the state behind it. A text may end in any state.
+/// The transitions of a state: sets of next characters, each with the state that follows. A text
+/// may end in any state.
 pub(crate) type Moves = Vec<(Class, usize)>;
 
-/// How far a text has come.
+/// The state of matching a text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct State {
-    /// The longest beginning of a mark that it ends with.
+    /// The longest prefix of a marker that the text ends with.
     partial: String,
-    /// Whether it holds more than white space.
+    /// Whether the text contains more than whitespace.
     begun: bool,
 }
 
-/// The states of a free text, the first of them where it begins.
+/// Returns the states of a free text, with the start state first.
 pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
     let marks: Vec<&str> = text.avoid.iter().map(String::as_str).filter(|mark| !mark.is_empty()).collect();
     let start = State { partial: String::new(), begun: text.not_first.is_empty() };
@@ -60,7 +61,7 @@ pub(crate) fn states(text: &FreeText) -> Vec<Moves> {
     states
 }
 
-/// The state behind a character; none where the text may not go on so.
+/// Returns the state after a character, or `None` if the text may not contain the character there.
 fn step(state: &State, character: char, marks: &[&str], not_first: &[char]) -> Option<State> {
     let begun = state.begun || !character.is_whitespace();
     if !state.begun && begun && not_first.contains(&character) {

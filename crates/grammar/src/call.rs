@@ -12,21 +12,21 @@ use crate::schema::Schema;
 use crate::value::{self, Syntax};
 use crate::{Class, Error, Node, Note, Pattern, ToolChoice, argument, marks};
 
-/// The most characters of an id that a family does not say how to make.
+/// The maximum length of a call id in a family without a rule for ids.
 const ID_LENGTH: usize = 64;
 
-/// The calls of a turn.
+/// The grammar of a turn's calls.
 pub(crate) struct Calls {
-    /// All of them.
+    /// The grammar of all calls.
     pub(crate) node: Node,
-    /// How they open.
+    /// The text that opens the calls.
     pub(crate) opening: String,
-    /// Whether that stands in no other text.
+    /// Whether that text occurs in no other text.
     pub(crate) are_marked: bool,
 }
 
 impl Composer<'_> {
-    /// The calls that may be made; none where none can.
+    /// Returns the grammar of the possible calls, or `None` if no calls are possible.
     pub(crate) fn calls(&mut self) -> Result<Option<Calls>, Error> {
         let (functions, code) = self.offered()?;
         if functions.is_empty() && !code {
@@ -61,7 +61,7 @@ impl Composer<'_> {
         Ok(Some(Calls { node, opening: opening.map(|mark| mark.text).unwrap_or_default(), are_marked }))
     }
 
-    /// One call or several, with what stands between and around them.
+    /// Builds one or several calls, with the text between and around them.
     fn together(&mut self, call: Node) -> Node {
         let fixed = |composer: &Self, slot| {
             composer.format.layout(slot).map(|layout| composer.ops(layout.ops(), &mut |_, _| None))
@@ -86,7 +86,8 @@ impl Composer<'_> {
         }
     }
 
-    /// A call with what stands behind its mark as a rule: it is said for the first one and for those that follow.
+    /// Moves the part of a call after its marker into a rule, because the first call and the
+    /// following calls share it.
     fn shortened(&mut self, call: Node) -> Node {
         let mut parts = call.into_parts();
         let is_fixed = |node: Option<&Node>| matches!(node, Some(Node::Literal(_) | Node::Token(_)));
@@ -98,7 +99,7 @@ impl Composer<'_> {
         Node::sequence(parts)
     }
 
-    /// A call of a function.
+    /// Builds a call to a function.
     fn call(&mut self, ops: &[Op], tool: &Tool) -> Node {
         let name = tool.name().to_owned();
         let parameters = tool.function().and_then(|function| function.get("parameters"));
@@ -128,7 +129,7 @@ impl Composer<'_> {
         node
     }
 
-    /// A call of the code interpreter.
+    /// Builds a call to the code interpreter.
     fn code(&self, ops: &[Op]) -> Node {
         let ops = self.call_ops(ops);
         self.ops(&ops, &mut |field, codec| match (field, codec) {
@@ -140,7 +141,8 @@ impl Composer<'_> {
         })
     }
 
-    /// The pieces of a call; a mark that ends the turn with it is no part of what is sampled under the grammar.
+    /// Returns the pieces of a call, without a final control token that ends the turn. That token
+    /// is not sampled under the grammar.
     fn call_ops(&self, ops: &[Op]) -> Vec<Op> {
         match ops.iter().rev().find(|op| !matches!(op, Op::Seam)) {
             Some(Op::Control(id)) if self.format.control(*id).ends_turn => crate::reply::without_end(ops, self.format),
@@ -169,7 +171,7 @@ impl Composer<'_> {
         Syntax::Marked { mark: Box::new(node), text: mark.to_owned() }
     }
 
-    /// The id of a call of a function.
+    /// Builds the id of a function call.
     fn id(&self, name: &str) -> Node {
         let letters = |min, max| {
             let class = Class::of(&[('0', '9'), ('A', 'Z'), ('a', 'z')]);
@@ -188,7 +190,7 @@ impl Composer<'_> {
     }
 }
 
-/// Whether a node ends in fixed text, so that nothing in it needs to know what follows.
+/// Reports whether a node ends in fixed text, so that nothing in it depends on what follows.
 fn ends_fixed(node: &Node) -> bool {
     match node {
         Node::Literal(_) | Node::Token(_) => true,
@@ -198,7 +200,8 @@ fn ends_fixed(node: &Node) -> bool {
     }
 }
 
-/// An id by two examples of it: where the first has 0 and the second 1, any number stands.
+/// Builds the grammar of an id from its values for the numbers 0 and 1. Any number is allowed where
+/// they differ.
 fn numbered(first: &str, second: &str) -> Node {
     let same = first.bytes().zip(second.bytes()).take_while(|(one, other)| one == other).count();
     if same == first.len() {
@@ -215,7 +218,7 @@ fn parameters_schema(keys: &Keys, schema: &impl Fn(JsonStyle) -> Schema) -> Sche
     schema(JsonStyle { ascii: keys.style() == Style::Ascii, ..JsonStyle::PLAIN })
 }
 
-/// A call as one JSON object.
+/// Builds a call as one JSON object.
 fn whole_call(keys: &Keys, name: &str, schema: Schema) -> Node {
     let mut quoted = String::new();
     json::write_string(&mut quoted, name, keys.style() == Style::Ascii);
@@ -226,7 +229,7 @@ fn whole_call(keys: &Keys, name: &str, schema: Schema) -> Node {
     ])
 }
 
-/// Whether a call of this format is the last thing in its turn.
+/// Reports whether a call ends its turn in this format.
 fn ends_turn(format: &Format) -> bool {
     let ends = |slot| {
         let last = format.layout(slot)?.ops().iter().rev().find(|op| !matches!(op, Op::Seam));

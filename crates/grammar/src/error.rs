@@ -1,42 +1,42 @@
 use std::fmt;
 
-/// Why there is no grammar for a request.
+/// The reason why a request has no grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
-    /// A call is asked for and the format has no layout for calls.
+    /// A call is required, but the format has no layout for calls.
     NoCalls {
-        /// The format.
+        /// The format's name.
         format: String,
     },
-    /// A call is asked for and no tool is offered.
+    /// A call is required, but no tools are offered.
     NoTools,
-    /// A call of a tool is asked for that is not offered.
+    /// A call to a tool is required, but it is not offered.
     UnknownTool {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// What is offered.
+        /// The names of the offered tools.
         offered: Vec<String>,
     },
-    /// Code is asked for and the format has no layout for it.
+    /// Code is required, but the format has no layout for it.
     NoInterpreter {
-        /// The format.
+        /// The format's name.
         format: String,
     },
-    /// Reasoning is asked for and the format has no place for it.
+    /// Reasoning is requested, but the format has no place for it.
     NoReasoning {
-        /// The format.
+        /// The format's name.
         format: String,
     },
-    /// The prompt ends in a way that no reply goes on from.
+    /// The end of the prompt is not one that a reply can continue.
     Opening {
-        /// What the prompt ends with.
+        /// The end of the prompt.
         tail: String,
     },
 }
 
 impl Error {
-    /// A stable name of the kind of mistake.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::NoCalls { .. } => "no_calls",
@@ -48,23 +48,23 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn help(&self) -> String {
         match self {
-            Error::NoCalls { .. } => "give the format a layout `call`, or ask for the choice `none`".into(),
-            Error::NoTools => "offer a tool, or ask for the choice `none`".into(),
+            Error::NoCalls { .. } => "add a layout `call` to the format, or use the tool choice `none`".into(),
+            Error::NoTools => "offer a tool, or use the tool choice `none`".into(),
             Error::UnknownTool { offered, .. } => match offered.is_empty() {
-                true => "offer it".into(),
+                true => "offer the tool".into(),
                 false => {
                     let offered: Vec<String> = offered.iter().map(|name| format!("`{name}`")).collect();
-                    format!("offered are {}", offered.join(", "))
+                    format!("the offered tools are {}", offered.join(", "))
                 }
             },
-            Error::NoInterpreter { .. } => "give the format a layout `call-interpreter`, or name another tool".into(),
+            Error::NoInterpreter { .. } => "add a layout `call-interpreter` to the format, or name another tool".into(),
             Error::NoReasoning { .. } => {
-                "ask for no reasoning, or put `{reasoning}` into the layout `assistant`".into()
+                "do not request reasoning, or put `{reasoning}` into the layout `assistant`".into()
             }
-            Error::Opening { .. } => "give the end of the prompt from the generation prompt on".into(),
+            Error::Opening { .. } => "pass the end of the prompt, starting at the generation prompt".into(),
         }
     }
 }
@@ -72,15 +72,15 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NoCalls { format } => write!(f, "a call is asked for, and `{format}` has no layout for calls"),
-            Error::NoTools => write!(f, "a call is asked for, and no tool is offered"),
-            Error::UnknownTool { name, .. } => write!(f, "a call of `{name}` is asked for, which is not offered"),
-            Error::NoInterpreter { format } => write!(f, "code is asked for, and `{format}` has no layout for it"),
-            Error::NoReasoning { format } => write!(f, "reasoning is asked for, and `{format}` has no place for it"),
+            Error::NoCalls { format } => write!(f, "a call is required, but `{format}` has no layout for calls"),
+            Error::NoTools => write!(f, "a call is required, but no tools are offered"),
+            Error::UnknownTool { name, .. } => write!(f, "a call to `{name}` is required, but it is not offered"),
+            Error::NoInterpreter { format } => write!(f, "code is required, but `{format}` has no layout for it"),
+            Error::NoReasoning { format } => write!(f, "reasoning is requested, but `{format}` has no place for it"),
             Error::Opening { tail } => {
                 write!(
                     f,
-                    "expected a prompt that a reply can go on from, found one that ends with `{}`",
+                    "expected a prompt that a reply can continue, found one that ends with `{}`",
                     tail.escape_debug()
                 )
             }

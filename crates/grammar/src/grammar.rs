@@ -1,44 +1,47 @@
 use crate::{Node, Note};
 
-/// What an engine may sample for a reply.
+/// A grammar of the replies that an engine may sample.
 ///
-/// The printers ([`Grammar::to_structural_tag`], [`Grammar::to_lark`], [`Grammar::to_gbnf`]) write it for an engine.
+/// [`Grammar::to_structural_tag`], [`Grammar::to_lark`] and [`Grammar::to_gbnf`] print it for an
+/// engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grammar {
-    /// All of it.
+    /// The whole reply.
     pub root: Node,
-    /// The rules that it names: for values of syntaxes that no engine knows, which may hold themselves.
+    /// The rules that nodes refer to, such as those for recursive values in syntaxes that no engine
+    /// supports.
     pub rules: Vec<Rule>,
-    /// What it says less exactly than it was asked to.
+    /// The requirements that the grammar does not express exactly.
     pub notes: Vec<Note>,
 }
 
 /// A named piece of a grammar.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// Its name: small letters, digits and `-`.
+    /// The rule's name, which consists of lowercase letters, digits and `-`.
     pub name: String,
-    /// What it is.
+    /// The rule's definition.
     pub node: Node,
-    /// Whether it only saves saying something twice: nothing in it comes back to it.
+    /// Whether the rule only avoids repetition. Such a rule is not recursive.
     pub is_short: bool,
 }
 
-/// The rules made so far, and what was noted meanwhile.
+/// The rules built so far, with their notes.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) list: Vec<Rule>,
-    /// What the values that they are of are less exact in.
+    /// Notes on the values that the rules describe.
     pub(crate) notes: Vec<Note>,
 }
 
 impl Rules {
-    /// A rule that is filled in later.
+    /// Adds a rule that is filled in later, and returns its index.
     pub(crate) fn reserve(&mut self, name: &str) -> usize {
         let taken = |name: &str| self.list.iter().any(|rule| rule.name == name);
         let mut free = name.to_owned();
         if taken(name) {
-            // Rules are many where texts are long: the number is found from how many there are, not by trying each.
+            // Long texts make many rules, so the number is the count of rules, found without a
+            // search.
             free = format!("{name}-{}", self.list.len());
         }
         self.list.push(Rule { name: free, node: Node::never(), is_short: false });
@@ -49,7 +52,7 @@ impl Rules {
         self.list[rule].node = node;
     }
 
-    /// A rule for what is said several times.
+    /// Adds a rule for a node that is used several times.
     pub(crate) fn shorten(&mut self, name: &str, node: Node) -> Node {
         let rule = self.reserve(name);
         self.list[rule] = Rule { node, is_short: true, ..self.list[rule].clone() };

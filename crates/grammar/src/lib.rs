@@ -1,6 +1,10 @@
-//! In: a format's layouts and what a request asks for. Out: a [`Grammar`] of what an engine may sample, and its text for three engines.
-//! Between: `reply` and `call` put the layouts together as one tree, `schema` and `value` say what arguments may be, `marks` keeps free
-//! texts from running over what closes them, `opening` takes off what the prompt has already; `print` writes the tree.
+//! Builds a [`Grammar`] of the replies that an engine may sample, from a format's layouts and a
+//! request, and prints it for three engines.
+//!
+//! The modules `reply` and `call` combine the layouts into one tree. `schema` and `value` describe
+//! the allowed arguments. `marks` keeps free texts from including the markers that close them.
+//! `opening` removes what the prompt already contains. `print` writes the tree.
+//!
 //! Start reading at [`grammar`].
 
 mod argument;

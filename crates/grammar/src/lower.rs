@@ -1,4 +1,4 @@
-//! A grammar without free texts and JSON schemas, in rules alone.
+//! Lowering of a grammar to rules without free texts and JSON schemas.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::schema::Schema;
 use crate::value::{self, Syntax};
 use crate::{Node, Note, Pattern, automaton};
 
-/// What is left of a grammar to be lowered, and what was lowered already.
+/// The state of lowering a grammar, with the free texts and schemas already lowered.
 struct Lowering {
     rules: Rules,
     texts: Vec<(FreeText, usize)>,
@@ -17,12 +17,13 @@ struct Lowering {
 }
 
 impl Grammar {
-    /// The same in literal texts, tokens, patterns, choices, sequences, counts and rules alone.
+    /// Returns an equivalent grammar that consists only of literals, tokens, patterns, choices,
+    /// sequences, repetitions and rules.
     pub fn lowered(&self) -> Grammar {
         self.lowered_part(&self.root)
     }
 
-    /// The same of a piece of it.
+    /// Lowers one piece of the grammar.
     pub(crate) fn lowered_part(&self, root: &Node) -> Grammar {
         let rules = Rules { list: self.rules.clone(), notes: Vec::new() };
         let mut lowering = Lowering { rules, texts: Vec::new(), schemas: Vec::new(), notes: self.notes.clone() };
@@ -77,7 +78,8 @@ impl Lowering {
         let rule = self.rules.reserve("json");
         self.schemas.push((schema.clone(), rule));
         let node = value::value(schema, Syntax::Json(schema.style), &mut self.rules);
-        // A string between marks is the only value with a free text in it, and it is not of JSON.
+        // The node needs no further lowering: only a string between markers contains a free text,
+        // and JSON has no such strings.
         self.rules.fill(rule, node);
         for note in &schema.notes {
             if !self.notes.contains(note) {
@@ -88,7 +90,7 @@ impl Lowering {
     }
 }
 
-/// A grammar with the rules alone that it comes to.
+/// Returns the grammar with only the rules that are reachable from its root.
 fn only_used(grammar: Grammar) -> Grammar {
     let mut numbers: Vec<Option<usize>> = vec![None; grammar.rules.len()];
     let mut order = Vec::new();

@@ -1,26 +1,26 @@
-//! Where free texts end: no text holds the mark of what may come behind it.
+//! Ends of free texts: a free text must not contain the marker of anything that may follow it.
 
 use rolecall_format::{Field, Format, Layout, Op};
 
 use crate::Node;
 
-/// What a fixed text opens with, as far as it tells what comes.
+/// The start of a fixed text, as far as it identifies what comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// The characters.
+    /// The marker's text.
     pub(crate) text: String,
-    /// Whether it is a control token.
+    /// Whether the marker is a control token.
     pub(crate) is_token: bool,
 }
 
-/// How a node opens, where it always opens with the same.
+/// Returns the marker that a node opens with, if it is always the same.
 pub(crate) fn opening(node: &Node) -> Option<Mark> {
     let mut marks = starts(std::slice::from_ref(node), &[]).into_iter().filter_map(|start| start.mark());
     let first = marks.next()?;
     marks.all(|mark| mark == first).then_some(first)
 }
 
-/// How pieces of layouts open.
+/// Returns the marker that the pieces of a layout open with.
 pub(crate) fn opening_of(ops: &[Op], format: &Format) -> Option<Mark> {
     let mut nodes = Vec::new();
     for op in ops {
@@ -31,7 +31,7 @@ pub(crate) fn opening_of(ops: &[Op], format: &Format) -> Option<Mark> {
                 nodes.push(Node::Token(crate::Token { text: control.text.clone(), id: control.id }));
             }
             Op::Seam | Op::Own(_) => {}
-            // Calls open as one call does; a call as one JSON object, by its brace.
+            // Calls open as a single call does. A call as one JSON object opens with its brace.
             Op::Hole { field: Field::Calls, .. } if nodes.is_empty() => {}
             Op::Hole { field: Field::Call, .. } => nodes.push(Node::literal("{")),
             Op::Hole { .. } | Op::Group(_) => break,
@@ -40,7 +40,7 @@ pub(crate) fn opening_of(ops: &[Op], format: &Format) -> Option<Mark> {
     opening(&Node::sequence(nodes))
 }
 
-/// What stands right before reasoning, where it is a mark of its own.
+/// Returns the marker directly before reasoning, if there is one.
 pub(crate) fn before_reasoning(layout: &Layout, format: &Format) -> Option<String> {
     fn search(ops: &[Op], format: &Format) -> Option<String> {
         let mut before = None;
@@ -74,7 +74,8 @@ pub(crate) fn before_reasoning(layout: &Layout, format: &Format) -> Option<Strin
     search(layout.ops(), format)
 }
 
-/// Whether a mark stands in no ordinary answer: a control token, a tag, or a word with a sign, but not a lone bracket or brace.
+/// Reports whether a marker does not occur in ordinary answers. This holds for a control token, a
+/// tag, or a word with punctuation, but not for a lone bracket or brace.
 pub(crate) fn is_telling(mark: &Mark) -> bool {
     let text = mark.text.trim();
     let mut characters = text.chars();
@@ -87,7 +88,7 @@ pub(crate) fn is_telling(mark: &Mark) -> bool {
     }
 }
 
-/// The tree with every free text kept from what may close it.
+/// Excludes from every free text in the tree the markers that may close it.
 pub(crate) fn close(node: Node) -> Node {
     closed(node, &[])
 }
@@ -129,7 +130,7 @@ fn holds_text(node: &Node) -> bool {
     }
 }
 
-/// The fixed text that something may begin with.
+/// Fixed text that a node may begin with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Start {
     text: String,
@@ -137,7 +138,8 @@ struct Start {
 }
 
 impl Start {
-    /// As much of it as is needed to know it: a tag to its end, a word, or signs with the white space before them.
+    /// Returns as much of the text as is needed to recognize it: a tag up to its end, a word, or
+    /// punctuation with the whitespace before it.
     fn mark(&self) -> Option<Mark> {
         let bare = self.text.trim_start();
         if self.is_token {
@@ -149,7 +151,7 @@ impl Start {
             None => (self.text.as_str(), None),
             Some('<' | '[') => {
                 let end = bare[1..].find(|c: char| c.is_whitespace() || matches!(c, '>' | ']' | '=')).map(|at| at + 1);
-                // The sign belongs to the mark, white space does not.
+                // The punctuation belongs to the marker, but whitespace does not.
                 (bare, end.map(|at| if bare[at..].starts_with(char::is_whitespace) { at } else { at + 1 }))
             }
             Some('\'' | '"') => (bare, Some(1)),
@@ -163,13 +165,14 @@ impl Start {
     }
 }
 
-/// Where the mark that a fixed text opens with ends in it.
+/// Returns the end of the marker that a fixed text opens with.
 pub(crate) fn end_of_mark(text: &str) -> usize {
     let mark = Start { text: text.to_owned(), is_token: false }.mark();
     mark.and_then(|mark| Some(text.find(&mark.text)? + mark.text.len())).unwrap_or(text.len())
 }
 
-/// What a list of nodes may begin with, and behind them what follows; nothing of what is not fixed.
+/// Returns the fixed texts that a list of nodes followed by `follow` may begin with. Nodes that are
+/// not fixed contribute nothing.
 fn starts(nodes: &[Node], follow: &[Start]) -> Vec<Start> {
     let Some((first, rest)) = nodes.split_first() else { return follow.to_vec() };
     let with_rest = |inner: &[Node]| -> Vec<Start> {

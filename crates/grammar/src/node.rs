@@ -5,85 +5,85 @@ use crate::{Pattern, Schema};
 /// A piece of a grammar.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {
-    /// This text.
+    /// A literal text.
     Literal(String),
     /// A control token.
     Token(Token),
-    /// Any text without certain marks.
+    /// Any text without certain markers.
     Text(FreeText),
-    /// A regular set of texts.
+    /// A text that matches a regular pattern.
     Pattern(Pattern),
-    /// A JSON value of a schema.
+    /// A JSON value that matches a schema.
     Json(Arc<Schema>),
-    /// One after the other; none at all is the empty text.
+    /// Nodes one after the other. An empty sequence is the empty text.
     Sequence(Vec<Node>),
-    /// Any of them; none at all is what nothing fits.
+    /// Any one of several nodes. An empty choice matches nothing.
     Choice(Vec<Node>),
-    /// So many times.
+    /// A repeated node.
     Repeat {
-        /// What.
+        /// The node.
         node: Box<Node>,
-        /// At least.
+        /// The minimum number of repetitions.
         min: usize,
-        /// At most.
+        /// The maximum number of repetitions.
         max: Option<usize>,
     },
-    /// A named rule of the grammar, by number.
+    /// The named rule of the grammar with this index.
     Rule(usize),
-    /// Reasoning that is over before the grammar begins.
+    /// The end of reasoning that is over before the grammar begins.
     Over,
 }
 
 /// A control token of the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// Its text.
+    /// The token's text.
     pub text: String,
-    /// Its id, where public.
+    /// The token's id, if publicly known.
     pub id: Option<u32>,
 }
 
-/// Any text without certain marks.
+/// Any text without certain markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FreeText {
-    /// The marks.
+    /// The markers that the text must not contain.
     pub avoid: Vec<String>,
-    /// Characters that it does not begin with, white space aside.
+    /// Characters that the text must not begin with, ignoring whitespace.
     pub not_first: Vec<char>,
 }
 
 impl Node {
-    /// The empty text.
+    /// Returns a node for the empty text.
     pub fn empty() -> Node {
         Node::Sequence(Vec::new())
     }
 
-    /// What nothing fits.
+    /// Returns a node that matches nothing.
     pub fn never() -> Node {
         Node::Choice(Vec::new())
     }
 
-    /// A text.
+    /// Returns a node for a literal text.
     pub fn literal(text: impl Into<String>) -> Node {
         Node::Literal(text.into())
     }
 
-    /// Any text.
+    /// Returns a node for any text.
     pub fn text() -> Node {
         Node::Text(FreeText::default())
     }
 
-    /// Whether it is the empty text.
+    /// Reports whether the node is the empty text.
     pub fn is_empty(&self) -> bool {
         matches!(self, Node::Sequence(nodes) if nodes.is_empty())
     }
 
-    /// Whether nothing fits it.
+    /// Reports whether the node matches nothing.
     pub fn is_never(&self) -> bool {
         matches!(self, Node::Choice(nodes) if nodes.is_empty())
     }
 
-    /// One after the other, flattened, literal texts joined.
+    /// Returns a sequence of nodes, flattened, with adjacent literals joined.
     pub fn sequence(nodes: impl IntoIterator<Item = Node>) -> Node {
         let mut flat: Vec<Node> = Vec::new();
         for node in nodes {
@@ -96,7 +96,8 @@ impl Node {
         if flat.len() == 1 { flat.remove(0) } else { Node::Sequence(flat) }
     }
 
-    /// Any of them, flattened, without twins, what they all begin with taken out.
+    /// Returns a choice between nodes, flattened, without duplicates, and with their common start
+    /// factored out.
     pub fn choice(nodes: impl IntoIterator<Item = Node>) -> Node {
         let mut flat: Vec<Node> = Vec::new();
         for node in nodes {
@@ -122,7 +123,7 @@ impl Node {
         }
     }
 
-    /// It, so many times.
+    /// Returns the node repeated between `min` and `max` times.
     pub fn repeated(self, min: usize, max: Option<usize>) -> Node {
         match (min, max) {
             (_, Some(0)) => Node::empty(),
@@ -132,12 +133,12 @@ impl Node {
         }
     }
 
-    /// It, or nothing.
+    /// Returns a node that matches this node or nothing.
     pub fn optional(self) -> Node {
         self.repeated(0, Some(1))
     }
 
-    /// It as a list of what follows each other.
+    /// Splits the node into the parts of a sequence.
     pub fn into_parts(self) -> Vec<Node> {
         match self {
             Node::Sequence(nodes) => nodes,
@@ -154,7 +155,7 @@ fn push(flat: &mut Vec<Node>, node: Node) {
     }
 }
 
-/// A literal or a token that every one of several nodes begins with.
+/// Returns a literal or a token that all nodes begin with.
 fn common_start(nodes: &[Node]) -> Option<Node> {
     let starts: Vec<&Node> = nodes.iter().map(first).collect::<Option<_>>()?;
     let (one, others) = starts.split_first()?;
@@ -184,7 +185,7 @@ fn first(node: &Node) -> Option<&Node> {
     }
 }
 
-/// A node without what it is known to begin with.
+/// Removes the known start of a node.
 fn behind(node: Node, start: &Node) -> Node {
     let mut parts = node.into_parts();
     match (&mut parts[0], start) {
@@ -199,7 +200,7 @@ fn behind(node: Node, start: &Node) -> Node {
 }
 
 impl FreeText {
-    /// Whether this may be the text, or its beginning.
+    /// Reports whether this may be the text, or its beginning.
     pub fn takes(&self, text: &str) -> bool {
         let first = text.trim_start().chars().next();
         !self.avoid.iter().any(|mark| text.contains(mark.as_str()))

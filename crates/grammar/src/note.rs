@@ -1,32 +1,36 @@
 use std::fmt;
 
-/// Something that a grammar says less exactly than it was asked to. It never refuses what is right because of it.
+/// A requirement that a grammar does not express exactly. The grammar never rejects a valid reply
+/// because of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// A keyword of a tool's schema that is not followed: the grammar allows more than the schema.
+    /// A keyword of a tool's schema that is not enforced, so that the grammar allows more than the
+    /// schema.
     Keyword {
-        /// The tool.
+        /// The tool's name.
         tool: String,
-        /// Where in its schema, as a JSON pointer.
+        /// The position in its schema, as a JSON pointer.
         at: String,
         /// The keyword.
         keyword: String,
     },
-    /// Calls open with a text that may stand in any answer, so an answer that makes calls holds nothing before them.
+    /// Calls open with a text that may occur in any answer, so an answer with calls has no text
+    /// before them.
     NoContentBeforeCalls {
-        /// How they open.
+        /// The text that opens calls.
         opening: String,
     },
-    /// The format has no layout for calls, so none can be made.
+    /// The format has no layout for calls, so no calls are possible.
     NoCalls,
     /// The format has no layout for code, so the code interpreter cannot be called.
     NoInterpreter,
-    /// The format's rules and marks allow one call in a turn only.
+    /// The format's rules or markers allow only one call per turn.
     OneCall,
-    /// A control token whose text is no name to the engine and whose id is not known; it is asked for as text.
+    /// A control token whose text does not name a token to the engine and whose id is unknown. The
+    /// grammar expects it as text.
     TokenAsText {
-        /// Its text.
+        /// The token's text.
         text: String,
     },
 }
@@ -36,20 +40,23 @@ impl fmt::Display for Note {
         match self {
             Note::Keyword { tool, at, keyword } => {
                 let at = if at.is_empty() { "its schema".to_owned() } else { format!("`{at}` of its schema") };
-                write!(f, "tool `{tool}`: `{keyword}` in {at} is not followed, so more is allowed than it says")
+                write!(
+                    f,
+                    "tool `{tool}`: `{keyword}` in {at} is not enforced, so the grammar allows more than the schema"
+                )
             }
             Note::NoContentBeforeCalls { opening } => write!(
                 f,
-                "calls open with `{}`, which any answer may hold, so an answer that makes calls holds nothing before them",
+                "calls open with `{}`, which any answer may contain, so an answer with calls has no text before them",
                 opening.escape_debug()
             ),
-            Note::NoCalls => write!(f, "the format has no layout for calls, so none can be made"),
+            Note::NoCalls => write!(f, "the format has no layout for calls, so no calls are possible"),
             Note::NoInterpreter => {
                 write!(f, "the format has no layout for code, so the code interpreter cannot be called")
             }
-            Note::OneCall => write!(f, "the format ends the turn with a call, so there is one call in a turn only"),
+            Note::OneCall => write!(f, "the format ends the turn after a call, so a turn has at most one call"),
             Note::TokenAsText { text } => {
-                write!(f, "the id of the control token `{text}` is not known, so it is asked for as text")
+                write!(f, "the id of the control token `{text}` is unknown, so the grammar expects it as text")
             }
         }
     }

@@ -1,13 +1,14 @@
-//! What is left of a reply behind what the prompt has of it already.
+//! Removal of the part of a reply that the prompt already contains.
 
 use rolecall_format::{Format, Layout, Op};
 
 use crate::Node;
 
-/// The most of a prompt's end that is compared, in bytes.
+/// The maximum number of bytes of the prompt's end to compare.
 const LONGEST: usize = 4000;
 
-/// Of several ways those that go on from a text, without it. Where fixed text can be what a free text could be as well, it is.
+/// Returns the alternatives that continue a text, without that text. If both fixed text and free
+/// text match, fixed text takes precedence.
 pub(crate) fn behind<'a>(ways: impl Iterator<Item = &'a Node>, text: &str) -> Option<Node> {
     if text.len() > LONGEST {
         return None;
@@ -20,7 +21,7 @@ pub(crate) fn behind<'a>(ways: impl Iterator<Item = &'a Node>, text: &str) -> Op
     Some(Node::choice(found.into_iter().filter(|(cost, _)| *cost == least).map(|(_, node)| node)))
 }
 
-/// What of a turn comes behind the mark that closes its reasoning.
+/// Returns the part of a turn after the marker that closes its reasoning.
 pub(crate) fn behind_reasoning(node: Node) -> Option<Node> {
     let parts = node.into_parts();
     let at = parts.iter().position(|part| *part == Node::Over)?;
@@ -45,7 +46,7 @@ pub(crate) fn behind_reasoning(node: Node) -> Option<Node> {
     Some(Node::sequence(rest))
 }
 
-/// The fixed text that a layout opens with.
+/// Returns the fixed text that a layout opens with.
 pub(crate) fn fixed_start(layout: &Layout, format: &Format) -> String {
     let mut text = String::new();
     for op in layout.ops() {
@@ -59,7 +60,8 @@ pub(crate) fn fixed_start(layout: &Layout, format: &Format) -> String {
     text
 }
 
-/// Every rest of the nodes behind the text, with how much of it was free.
+/// Collects every way in which the nodes continue after the text, with the number of bytes that
+/// free texts matched.
 fn advance(nodes: &[Node], text: &str, cost: usize, found: &mut Vec<(usize, Node)>) {
     if text.is_empty() {
         found.push((cost, Node::sequence(nodes.to_vec())));

@@ -2,48 +2,51 @@ use rolecall_conversation::Tool;
 
 use crate::Token;
 
-/// What a reply is asked for.
+/// The requirements for a reply.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The tools offered.
+    /// The tools that the request offers.
     pub tools: Vec<Tool>,
-    /// Whether calls are made.
+    /// The tool choice.
     pub choice: ToolChoice,
-    /// Whether a turn makes one call at most.
+    /// Whether a turn makes at most one call.
     pub one_call: bool,
-    /// Whether the model reasons first.
+    /// Whether the model reasons before it answers.
     pub reasoning: Reasoning,
-    /// Texts that the tokenizer has as one token each, with their ids where known: in the format's own text they are these tokens, as they
-    /// are in the prompts that the model learned from. Needed for engines that tell tokens from text (llguidance).
+    /// Texts that the tokenizer encodes as one token each, with their ids if known. In the format's
+    /// own text, they are these tokens, as in the prompts that the model was trained on. Engines
+    /// that distinguish tokens from text (llguidance) need them.
     pub tokens: Vec<Token>,
-    /// How the prompt ends, where that differs from the format's generation prompt. What it opened is understood.
+    /// The end of the prompt, if it differs from the format's generation prompt. The grammar takes
+    /// into account what it has opened.
     pub prompt_tail: Option<String>,
 }
 
-/// Whether calls are made, as in OpenAI's `tool_choice`.
+/// Whether the model makes calls, as in OpenAI's `tool_choice`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolChoice {
-    /// None.
+    /// No calls.
     None,
-    /// As the model likes: an answer, calls, or an answer that ends in calls.
+    /// The model decides: an answer, calls, or an answer that ends in calls.
     #[default]
     Auto,
-    /// At least one, and nothing before it.
+    /// At least one call, with nothing before it.
     Required,
-    /// Of this tool.
+    /// A call to this tool.
     Named(String),
 }
 
 /// Whether the model reasons before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reasoning {
-    /// Not, unless the prompt has opened reasoning.
+    /// The model does not reason, unless the prompt has opened reasoning.
     #[default]
     Off,
-    /// As it likes.
+    /// The model decides.
     Optional,
-    /// Always.
+    /// The model always reasons.
     Required,
-    /// It has: the grammar begins behind the mark that closes reasoning, where engines with a reasoning parser start it.
+    /// The model has already reasoned. The grammar begins after the marker that closes reasoning,
+    /// where engines with a reasoning parser start it.
     Over,
 }

@@ -1,56 +1,56 @@
-/// A regular set of texts: what a number, a key or a string of a schema may look like.
+/// A regular set of texts: the allowed forms of a number, a key or a string in a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Pattern {
-    /// This text.
+    /// A literal text.
     Text(String),
     /// One character of a set.
     Class(Class),
-    /// One after the other.
+    /// Patterns one after the other.
     Sequence(Vec<Pattern>),
-    /// Any of them.
+    /// Any one of several patterns.
     Choice(Vec<Pattern>),
-    /// So many times; without a greatest number as often as one likes.
+    /// A repeated pattern, without an upper limit if `max` is `None`.
     Repeat {
-        /// What.
+        /// The pattern.
         pattern: Box<Pattern>,
-        /// At least.
+        /// The minimum number of repetitions.
         min: usize,
-        /// At most.
+        /// The maximum number of repetitions.
         max: Option<usize>,
     },
 }
 
-/// A set of characters, as ranges that are in it or, negated, are not.
+/// A set of characters, given as the ranges that it includes or, if negated, excludes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Class {
-    /// Whether the ranges are what is not in it.
+    /// Whether the ranges are excluded from the set.
     pub negated: bool,
-    /// First and last character of each range.
+    /// The first and last character of each range.
     pub ranges: Vec<(char, char)>,
 }
 
 impl Class {
-    /// The characters of these ranges.
+    /// Returns the set of the characters in these ranges.
     pub fn of(ranges: &[(char, char)]) -> Class {
         Class { negated: false, ranges: ranges.to_vec() }
     }
 
-    /// These characters.
+    /// Returns the set of these characters.
     pub fn chars(characters: &str) -> Class {
         Class { negated: false, ranges: characters.chars().map(|c| (c, c)).collect() }
     }
 
-    /// All characters.
+    /// Returns the set of all characters.
     pub fn any() -> Class {
         Class { negated: true, ranges: Vec::new() }
     }
 
-    /// Whether a character is in it.
+    /// Reports whether the set contains a character.
     pub fn holds(&self, character: char) -> bool {
         self.ranges.iter().any(|(first, last)| (*first..=*last).contains(&character)) != self.negated
     }
 
-    /// The same without these ranges.
+    /// Returns the set without these ranges.
     pub fn without(&self, ranges: &[(char, char)]) -> Class {
         if self.negated {
             let mut all = self.ranges.clone();
@@ -64,13 +64,13 @@ impl Class {
         Class { negated: false, ranges: kept }
     }
 
-    /// Whether no character is in it.
+    /// Reports whether the set is empty.
     pub fn is_empty(&self) -> bool {
         !self.negated && self.ranges.is_empty()
     }
 }
 
-/// What is left of a range.
+/// Returns what remains of the first range without the second.
 fn minus((start, end): (char, char), (first, last): (char, char)) -> Vec<(char, char)> {
     let mut left = Vec::new();
     if last < start || first > end {
@@ -96,27 +96,27 @@ fn after(character: char) -> Option<char> {
 }
 
 impl Pattern {
-    /// Any character, as often as one likes.
+    /// Returns a pattern for any text.
     pub fn any() -> Pattern {
         Pattern::Class(Class::any()).repeated(0, None)
     }
 
-    /// The same, so many times.
+    /// Returns the pattern repeated between `min` and `max` times.
     pub fn repeated(self, min: usize, max: Option<usize>) -> Pattern {
         Pattern::Repeat { pattern: Box::new(self), min, max }
     }
 
-    /// The same, or nothing.
+    /// Returns a pattern that matches this pattern or nothing.
     pub fn optional(self) -> Pattern {
         self.repeated(0, Some(1))
     }
 
-    /// A text.
+    /// Returns a pattern for a literal text.
     pub fn text(text: impl Into<String>) -> Pattern {
         Pattern::Text(text.into())
     }
 
-    /// Whether no text of it has a character that marks and line ends are made of.
+    /// Reports whether no matching text contains line breaks or characters that occur in markers.
     pub fn is_plain(&self) -> bool {
         let marks = "<>[]|'\"`\n";
         match self {
@@ -127,7 +127,7 @@ impl Pattern {
         }
     }
 
-    /// The same with each class (and each character of a text) replaced.
+    /// Returns the pattern with every class, and every character of a text, replaced.
     pub fn map_classes(&self, map: &impl Fn(&Class) -> Pattern) -> Pattern {
         match self {
             Pattern::Text(text) => Pattern::Sequence(text.chars().map(|c| map(&Class::of(&[(c, c)]))).collect()),

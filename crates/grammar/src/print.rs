@@ -1,4 +1,4 @@
-//! A grammar as text for an engine.
+//! Printers of grammars for the engines.
 
 mod gbnf;
 mod lark;
@@ -14,6 +14,6 @@ use crate::Note;
 pub struct Printed {
     /// The text.
     pub text: String,
-    /// What it says less exactly than it was asked to.
+    /// The requirements that the text does not express exactly.
     pub notes: Vec<Note>,
 }

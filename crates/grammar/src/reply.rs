@@ -6,7 +6,7 @@ use crate::grammar::{Grammar, Rule, Rules};
 use crate::node::FreeText;
 use crate::{Error, Node, Note, Options, Reasoning, Token, ToolChoice, marks, opening};
 
-/// What an engine may sample for a reply of a format.
+/// Builds a grammar of the replies that an engine may sample in a format.
 ///
 /// ```
 /// use rolecall_conversation::{Tool, json};
@@ -34,7 +34,7 @@ pub fn grammar(format: &Format, options: &Options) -> Result<Grammar, Error> {
     Ok(Grammar { root, rules: rules.collect(), notes })
 }
 
-/// What puts the layouts together.
+/// Combines the layouts into a grammar.
 pub(crate) struct Composer<'a> {
     pub(crate) format: &'a Format,
     pub(crate) options: &'a Options,
@@ -42,7 +42,7 @@ pub(crate) struct Composer<'a> {
     pub(crate) notes: Vec<Note>,
 }
 
-/// What a variant of the reply has in its holes.
+/// The values for the holes in one variant of the reply.
 #[derive(Clone, Default)]
 struct Fill {
     content: Option<Node>,
@@ -57,7 +57,7 @@ struct Variant {
 }
 
 impl<'a> Composer<'a> {
-    /// All ways to reply, from the turn's opening on.
+    /// Returns all ways to reply, from the turn's opening on.
     fn variants(&mut self, calls: Option<&Calls>) -> Result<Vec<Variant>, Error> {
         let plain = self.format.layout(Slot::Assistant).cloned().unwrap_or_default();
         let reasons = [Slot::Assistant, Slot::AssistantWithCalls]
@@ -98,13 +98,13 @@ impl<'a> Composer<'a> {
         Ok(variants)
     }
 
-    /// The layout of a message that makes calls.
+    /// Returns the layout of a message with calls.
     pub(crate) fn calls_layout(&self) -> Option<&'a Layout> {
         let with_calls = self.format.layout(Slot::AssistantWithCalls);
         with_calls.or(self.format.layout(Slot::Assistant)).filter(|layout| layout.prints(Field::Calls))
     }
 
-    /// The free text of an answer: nothing in it opens calls or reasoning.
+    /// Returns the free text of an answer, which must not open calls or reasoning.
     fn content(&self, layout: &Layout) -> Node {
         let mut text = FreeText::default();
         if let Some(opening) = self.call_opening() {
@@ -117,7 +117,8 @@ impl<'a> Composer<'a> {
         Node::Text(text)
     }
 
-    /// How calls open, whether any are offered or not: no answer holds it.
+    /// Returns the marker that opens calls, whether or not any tools are offered. No answer may
+    /// contain it.
     fn call_opening(&self) -> Option<marks::Mark> {
         let mut ops = Vec::new();
         for slot in [Slot::Calls, Slot::Call] {
@@ -156,7 +157,8 @@ impl<'a> Composer<'a> {
         })
     }
 
-    /// Of the variants those that go on from the prompt, without what it has of them.
+    /// Selects the variants that continue the prompt, and removes the part that the prompt already
+    /// contains.
     fn begin(&mut self, variants: Vec<Variant>) -> Result<Node, Error> {
         let wanted = |reasoning: Reasoning| match reasoning {
             Reasoning::Off => [false, false],
@@ -173,13 +175,13 @@ impl<'a> Composer<'a> {
         };
         let mut rest = opening::behind(of(wanted(self.options.reasoning)), &tail);
         if rest.is_none() && self.options.reasoning == Reasoning::Off {
-            // The prompt has opened reasoning whether the caller spoke of it or not.
+            // The prompt has opened reasoning, even though the caller did not ask for it.
             rest = opening::behind(of([true, true]), &tail);
         }
         rest.ok_or(Error::Opening { tail })
     }
 
-    /// What the prompt has of the turn.
+    /// Returns the part of the turn that the prompt already contains.
     fn prompt_tail(&self) -> String {
         let generate = self.format.layout(Slot::Generate).map(|layout| self.written(layout)).unwrap_or_default();
         let Some(tail) = &self.options.prompt_tail else { return generate };
@@ -195,7 +197,7 @@ impl<'a> Composer<'a> {
         }
     }
 
-    /// A layout's text, its holes with what holds when nobody chooses.
+    /// Returns a layout's text, with the default values in its holes.
     fn written(&self, layout: &Layout) -> String {
         let node = self.ops(layout.ops(), &mut |_, _| None);
         let each = node.into_parts().into_iter().map(|part| match part {
@@ -206,7 +208,7 @@ impl<'a> Composer<'a> {
         each.collect()
     }
 
-    /// The functions offered that may be called, and whether code may be.
+    /// Returns the offered functions that may be called, and whether code may be called.
     pub(crate) fn offered(&self) -> Result<(Vec<&'a Tool>, bool), Error> {
         let options = self.options;
         let offered: Vec<&Tool> = match &options.choice {
@@ -229,7 +231,7 @@ impl<'a> Composer<'a> {
         Ok((functions, !code.is_empty()))
     }
 
-    /// The pieces of a layout, its holes filled; a hole without a value is nothing.
+    /// Returns the pieces of a layout with its holes filled. A hole without a value is omitted.
     pub(crate) fn ops(&self, ops: &[Op], fill: &mut impl FnMut(Field, &Codec) -> Option<Node>) -> Node {
         let mut parts = Vec::new();
         for op in ops {
@@ -244,13 +246,13 @@ impl<'a> Composer<'a> {
         Node::sequence(parts)
     }
 
-    /// Literal text, the tokenizer's own tokens in it apart.
+    /// Adds literal text, and splits off the tokenizer's own tokens in it.
     fn literal(&self, text: &str, parts: &mut Vec<Node>) {
         let mut rest = text;
         loop {
             let tokens = self.options.tokens.iter().filter(|token| !token.text.is_empty());
             let found = tokens.filter_map(|token| Some((rest.find(&token.text)?, token)));
-            // The longest of those that come first.
+            // The longest of the leftmost matches.
             let next = found.min_by_key(|(at, token)| (*at, std::cmp::Reverse(token.text.len())));
             let Some((at, token)) = next else { break };
             parts.push(Node::literal(&rest[..at]));
@@ -270,13 +272,13 @@ impl<'a> Composer<'a> {
                 let default = &self.format.choices.get(at)?.default;
                 (!default.is_empty()).then(|| Node::literal(default))
             }
-            // A number of the conversation, which the grammar does not know.
+            // A number from the conversation, which the grammar does not know.
             Field::Round => Some(Node::literal("1")),
             _ => fill(field, codec),
         }
     }
 
-    /// A group is there if all its holes have values, and may be there if they may have.
+    /// Returns a group if all its holes have values. It is optional if a value may be missing.
     fn group(&self, inner: &[Op], fill: &mut impl FnMut(Field, &Codec) -> Option<Node>) -> Option<Node> {
         let mut may_lack = false;
         for op in inner {
@@ -289,7 +291,7 @@ impl<'a> Composer<'a> {
         Some(if may_lack { node.optional() } else { node })
     }
 
-    /// A control token.
+    /// Returns a control token.
     pub(crate) fn token(&self, id: ControlId) -> Node {
         let control = self.format.control(id);
         let known = self.options.tokens.iter().find(|token| token.text == control.text);
@@ -298,7 +300,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-/// Whether a hole stands in a group, so that what is around it is not there without its value.
+/// Reports whether a hole is in a group, so that the text around it is omitted if it has no value.
 fn is_grouped(layout: &Layout, field: Field) -> bool {
     let is_field = |op: &Op| matches!(op, Op::Hole { field: found, .. } if *found == field);
     layout.ops().iter().any(|op| matches!(op, Op::Group(inner) if inner.iter().any(is_field)))
@@ -308,7 +310,8 @@ fn quoted_text() -> Node {
     crate::value::Syntax::Json(rolecall_format::codec::JsonStyle::PLAIN).string(&crate::schema::Form::default())
 }
 
-/// The pieces of a turn up to where the engine stops: its end is no part of what is sampled under the grammar.
+/// Returns the pieces of a turn up to where the engine stops. The end of the turn is not sampled
+/// under the grammar.
 pub(crate) fn without_end(ops: &[Op], format: &Format) -> Vec<Op> {
     let last_hole = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_)));
     let fixed = last_hole.map_or(0, |at| at + 1);
@@ -328,7 +331,8 @@ pub(crate) fn without_end(ops: &[Op], format: &Format) -> Vec<Op> {
             other => kept.push(other.clone()),
         }
     }
-    // White space at the end of a turn that nothing closes is the next turn's opening.
+    // Whitespace at the end of a turn without a closing marker belongs to the opening of the next
+    // turn.
     if let Some(Op::Literal(text)) = kept.last_mut()
         && fixed < ops.len()
     {
@@ -338,7 +342,7 @@ pub(crate) fn without_end(ops: &[Op], format: &Format) -> Vec<Op> {
     kept
 }
 
-/// The same without the tag that closes the turn, where nothing else is known to stop at: the engine stops there.
+/// Removes the tag that closes the turn if no other stop is known, because the engine stops there.
 fn without_closing_tag(mut ops: Vec<Op>, format: &Format) -> Vec<Op> {
     let knows_stops = !format.stops().is_empty() || format.controls.iter().any(|control| control.ends_turn);
     let last = ops.iter().rposition(|op| !is_blank(op)).filter(|_| !knows_stops);
@@ -356,7 +360,7 @@ fn without_closing_tag(mut ops: Vec<Op>, format: &Format) -> Vec<Op> {
     ops
 }
 
-/// Whether a piece is white space alone.
+/// Reports whether a piece is only whitespace.
 fn is_blank(op: &Op) -> bool {
     matches!(op, Op::Seam) || matches!(op, Op::Literal(text) if text.trim().is_empty())
 }

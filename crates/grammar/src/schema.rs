@@ -1,4 +1,4 @@
-//! JSON Schema as far as a grammar can follow it.
+//! JSON Schema, as far as a grammar can enforce it.
 
 mod bounds;
 mod closed;
@@ -13,97 +13,97 @@ pub(crate) use bounds::integers;
 
 use crate::{Note, Pattern};
 
-/// A schema: what of it a grammar follows, and the whole of it for engines that read schemas themselves.
+/// A schema: the part that a grammar enforces, and the source for engines that support JSON Schema.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schema {
-    /// The tool whose arguments it is of.
+    /// The tool whose arguments the schema describes.
     pub tool: String,
-    /// The values that fit.
+    /// The values that match.
     pub shape: Shape,
-    /// What [`Shape::Ref`] means, by number.
+    /// The definitions that [`Shape::Ref`] refers to by index.
     pub defs: Vec<Shape>,
-    /// As it came; objects say whether they may have other properties than those listed.
+    /// The original schema, with every object stating whether it allows additional properties.
     pub source: Json,
-    /// What of it `shape` does not follow.
+    /// The parts of the schema that `shape` does not enforce.
     pub notes: Vec<Note>,
-    /// How the format lays its values out.
+    /// The format's JSON style for the values.
     pub style: JsonStyle,
-    /// Whether `source` is made of `shape`, so that it lacks what `notes` name.
+    /// Whether `source` was generated from `shape`, so that it lacks the keywords in `notes`.
     pub is_part: bool,
 }
 
-/// Which values fit.
+/// A set of matching values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Shape {
-    /// Any.
+    /// Any value.
     Any,
     /// `null`
     Null,
     /// `true` or `false`
     Bool,
-    /// A whole number within bounds.
+    /// An integer within bounds.
     Integer {
-        /// The least.
+        /// The minimum.
         min: Option<i64>,
-        /// The greatest.
+        /// The maximum.
         max: Option<i64>,
     },
     /// A number.
     Number,
-    /// A string of this form.
+    /// A string.
     String(Form),
-    /// This value.
+    /// One particular value.
     Const(Json),
     /// A list.
     Array {
-        /// Each item.
+        /// The shape of each item.
         items: Box<Shape>,
-        /// At least so many.
+        /// The minimum number of items.
         min: usize,
-        /// At most so many.
+        /// The maximum number of items.
         max: Option<usize>,
     },
     /// An object.
     Object(ObjectShape),
-    /// Any of these.
+    /// A value that matches any of these shapes.
     Union(Vec<Shape>),
-    /// A definition, by number.
+    /// The definition with this index.
     Ref(usize),
 }
 
-/// The form of a string.
+/// The allowed form of a string.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Form {
-    /// At least so many characters.
+    /// The minimum number of characters.
     pub min: usize,
-    /// At most so many.
+    /// The maximum number of characters.
     pub max: Option<usize>,
-    /// Of this pattern; lengths are not looked at then.
+    /// The pattern that the string must match. If set, the lengths are ignored.
     pub pattern: Option<Pattern>,
 }
 
-/// An object with properties in their order.
+/// An object, with its properties in order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ObjectShape {
     /// The properties.
     pub properties: Vec<Property>,
-    /// What any other property is, if there may be others.
+    /// The shape of additional properties, if they are allowed.
     pub others: Option<Box<Shape>>,
 }
 
 /// A property of an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Property {
-    /// Its name.
+    /// The property's name.
     pub name: String,
-    /// Its value.
+    /// The shape of the property's value.
     pub shape: Shape,
-    /// Whether it must be there.
+    /// Whether the property is required.
     pub required: bool,
 }
 
 impl Schema {
-    /// The schema of a tool's arguments; a tool without one takes none.
+    /// Builds the schema of a tool's arguments. A tool without a schema takes no arguments.
     pub fn of_tool(tool: &str, parameters: Option<&Json>, style: JsonStyle) -> Schema {
         let nothing;
         let source = match parameters {
@@ -125,15 +125,16 @@ impl Schema {
         }
     }
 
-    /// The schema of one shape of it.
+    /// Returns the schema of one shape within this schema.
     pub(crate) fn part(&self, shape: &Shape, style: JsonStyle) -> Schema {
         let source = spell::spelled(shape, &self.defs, style.sorted);
         Schema { shape: shape.clone(), source, style, is_part: true, ..self.clone() }
     }
 
-    /// A shape, its references followed.
+    /// Returns a shape with its references resolved.
     pub fn resolve<'a>(&'a self, mut shape: &'a Shape) -> &'a Shape {
-        // No chain of references is longer than there are definitions: `read` breaks those that come round.
+        // No chain of references is longer than the number of definitions, because `read` breaks
+        // cycles.
         for _ in 0..=self.defs.len() {
             match shape {
                 Shape::Ref(def) => shape = &self.defs[*def],
@@ -143,7 +144,7 @@ impl Schema {
         &Shape::Any
     }
 
-    /// The arguments one by one; none where the schema does not list them.
+    /// Returns the schema's object shape, or `None` if it does not list the arguments.
     pub fn arguments(&self) -> Option<&ObjectShape> {
         match self.resolve(&self.shape) {
             Shape::Object(object) => Some(object),

@@ -1,4 +1,4 @@
-//! The values of a schema in each syntax that arguments are written in.
+//! The values of a schema, in each syntax for arguments.
 
 mod listed;
 mod syntax;
@@ -12,18 +12,18 @@ use crate::grammar::Rules;
 use crate::schema::{self, ObjectShape, Schema, Shape};
 use crate::{Class, Node, Pattern};
 
-/// Writes shapes as nodes; one for each schema and syntax.
+/// Writes shapes as nodes, for one schema in one syntax.
 pub(crate) struct Writer<'a> {
     schema: &'a Schema,
     syntax: Syntax,
     rules: &'a mut Rules,
-    /// The rules of definitions.
+    /// The rules for definitions.
     defs: HashMap<usize, usize>,
-    /// The rule of any value, once there is need of it.
+    /// The rule for any value, once it is needed.
     any: Option<usize>,
 }
 
-/// The values of a schema in a syntax.
+/// Returns the values of a schema in a syntax.
 pub(crate) fn value(schema: &Schema, syntax: Syntax, rules: &mut Rules) -> Node {
     Writer::new(schema, syntax, rules).shape(&schema.shape)
 }
@@ -33,7 +33,7 @@ impl<'a> Writer<'a> {
         Writer { schema, syntax, rules, defs: HashMap::new(), any: None }
     }
 
-    /// The values of a shape.
+    /// Returns the values of a shape.
     pub(crate) fn shape(&mut self, shape: &Shape) -> Node {
         match shape {
             Shape::Any => self.any(),
@@ -107,7 +107,7 @@ impl<'a> Writer<'a> {
         Node::sequence([Node::literal("["), inner, Node::literal("]")])
     }
 
-    /// An object with its braces.
+    /// Returns an object with its braces.
     fn object(&mut self, object: &ObjectShape) -> Node {
         let space = self.syntax.space();
         let mut order: Vec<_> = object.properties.iter().collect();
@@ -128,7 +128,7 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A number with or without a fraction and an exponent.
+/// Returns a number with or without a fraction and an exponent.
 pub(crate) fn number() -> Pattern {
     let digits = |min| Pattern::Class(Class::of(&[('0', '9')])).repeated(min, None);
     let fraction = Pattern::Sequence(vec![Pattern::text("."), digits(1)]);

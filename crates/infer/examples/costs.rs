@@ -1,4 +1,5 @@
-//! What it costs to know a chat template: `costs FILE..` prints the time of each stage and the steps of all probes.
+//! Measures the cost of analyzing a chat template: `costs FILE..` prints the time of each stage and
+//! the steps of all probes.
 
 use std::time::Instant;
 use std::{env, fs};
@@ -31,7 +32,7 @@ fn main() {
     }
 }
 
-/// What a run gave, and how long it took in milliseconds.
+/// Returns the result of a run, and its duration in milliseconds.
 fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let result = run();

@@ -1,4 +1,5 @@
-//! Prints the layouts inferred from chat templates: `layouts FILE..`, the special tokens from an `index.json` beside them.
+//! Prints the layouts inferred from chat templates: `layouts FILE..`. Special tokens come from an
+//! `index.json` in the same folder.
 
 use std::time::Instant;
 use std::{env, fs, path::Path};

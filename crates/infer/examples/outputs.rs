@@ -1,4 +1,5 @@
-//! What layouts inferred from chat templates make of recorded outputs: `outputs FOLDER ROWS.jsonl [--why]`.
+//! Parses recorded outputs with layouts inferred from chat templates:
+//! `outputs FOLDER ROWS.jsonl [--why]`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -55,7 +56,7 @@ fn main() {
             }
         }
     }
-    println!("{count} rows: {written} written alike, {understood} understood");
+    println!("{count} rows: {written} written identically, {understood} parsed correctly");
 }
 
 fn rewrite(format: &Format, expected: &Object) -> Option<String> {

@@ -1,4 +1,4 @@
-//! How a template writes the arguments of a call.
+//! Inference of how a template writes the arguments of a call.
 
 use std::ops::Range;
 
@@ -13,53 +13,58 @@ use crate::said::{Called, KEYS, NAMES, Said, plain_value};
 use crate::sequence::{Item, items};
 use crate::value::{json_styles, object_around, print, print_arguments, same};
 
-/// The arguments of a call as a layout would have them.
+/// The arguments of a call, as a layout describes them.
 #[derive(Clone, Debug)]
 pub(crate) enum Arguments {
-    /// All at once.
+    /// All arguments as one value.
     Whole {
         codec: Codec,
-        /// Whether it prints what the template prints, byte for byte; else any JSON of the same value is taken for it.
+        /// Whether the codec prints exactly what the template prints. If not, any JSON with the
+        /// same value is accepted.
         is_exact: bool,
-        /// Kinds of values that it prints otherwise.
+        /// The kinds of values that the template prints differently.
         inexact: Vec<&'static str>,
     },
-    /// One by one.
+    /// Arguments written one by one.
     Each(Box<Each>),
 }
 
-/// Arguments one by one.
+/// Arguments written one by one.
 #[derive(Clone, Debug)]
 pub(crate) struct Each {
-    /// What stands around them; `open` and `close` up to the name before and to the turn's end.
+    /// The text around the arguments. `open` begins after the name, and `close` extends to the
+    /// turn's end.
     pub row: Row,
-    /// Between key and value, where the value is a string.
+    /// The text between key and value, if the value is a string.
     pub middle: Vec<Item>,
     pub string: Codec,
-    /// Between key and value, behind the value, and how it is printed, where it is no string; none if no codec prints them all.
+    /// The text between key and value, the text after the value, and the codec, if the value is not
+    /// a string. `None` if no codec prints all such values.
     pub other: Option<(Vec<Item>, Vec<Item>, Codec)>,
-    /// Kinds of values that no codec prints as the template does, or whose surroundings differ.
+    /// The kinds of values that no codec prints as the template does, or whose surrounding text
+    /// differs.
     pub inexact: Vec<&'static str>,
-    /// Bytes before the first key and behind the last value that belong to them.
+    /// The number of bytes before the first key and after the last value that belong to the
+    /// arguments.
     pub margins: (usize, usize),
-    /// Whether keys come in another order than they were given in.
+    /// Whether the template sorts the keys.
     pub is_sorted: bool,
 }
 
-/// One value of each kind but strings.
+/// Returns one value of each kind except strings.
 pub(crate) fn kinds() -> [(&'static str, Json); 6] {
     let read = |text: &str| json::parse(text).unwrap_or(Json::Null);
     [
         ("integers", read("52417")),
         ("fractions", read("81.75")),
-        ("truth values", read("true")),
+        ("booleans", read("true")),
         ("null", Json::Null),
         ("lists", read(r#"["Drelk", 61, false]"#)),
         ("objects", read(r#"{"vint": "Drelk", "plo": [61, null, {"ung": true}]}"#)),
     ]
 }
 
-/// Strings that say whether anything is escaped.
+/// Strings that reveal whether anything is escaped.
 pub(crate) const HARD_STRINGS: [&str; 3] = ["Frizu \"gano\" \\ 'x'", "Frizu\nmeb\ttol", "Frizu é < & > </a> 日"];
 
 pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> Option<Arguments> {
@@ -77,7 +82,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
     let hard =
         |at: usize| object! { KEYS[0] => plain_value(0), KEYS[1] => HARD_STRINGS[at], KEYS[2] => plain_value(2) };
     for arguments in [mixed, hard(0), hard(1), hard(2)] {
-        // A template that fails here is told by the others.
+        // If a template fails here, the other conversations are enough.
         if let Some(turn) = turn_of(arguments.clone()) {
             telling.push((arguments, turn));
         }
@@ -91,7 +96,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
         if telling.iter().all(prints) {
             return Some(Arguments::Whole { codec, is_exact: true, inexact: Vec::new() });
         }
-        // All but some kinds of values.
+        // The codec prints everything except some kinds of values.
         if telling.len() > 2 && telling.iter().enumerate().all(|(at, telling)| at == 1 || prints(telling)) {
             let inexact: Vec<&'static str> = kinds()
                 .into_iter()
@@ -115,7 +120,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
 }
 
 impl Arguments {
-    /// Where the arguments stand in a turn: those of a call, which are plain strings.
+    /// Returns the position in a turn of a call's arguments, which are plain strings.
     pub fn place(&self, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
         match self {
             Arguments::Whole { codec, is_exact, .. } => place_of(codec, *is_exact, arguments, turn),
@@ -130,7 +135,7 @@ impl Arguments {
     }
 }
 
-/// Where all arguments stand as a codec prints them.
+/// Returns the position of all arguments as a codec prints them.
 fn place_of(codec: &Codec, is_exact: bool, arguments: &Object, turn: &Turn) -> Option<Range<usize>> {
     if is_exact {
         let printed = print_arguments(codec, arguments)?;
@@ -144,7 +149,7 @@ fn place_of(codec: &Codec, is_exact: bool, arguments: &Object, turn: &Turn) -> O
     (is_same && !turn.is_own(&range)).then_some(range)
 }
 
-/// What stands on both sides of a string behind a bare key and a colon.
+/// Returns the marker on both sides of a string after a bare key and a colon.
 fn mark_around(turn: &Turn) -> Option<String> {
     let key = turn.places(KEYS[0]).into_iter().next()?;
     let value = turn.places(plain_value(0).as_str()?).into_iter().next()?;
@@ -153,7 +158,7 @@ fn mark_around(turn: &Turn) -> Option<String> {
     (!mark.is_empty() && behind.starts_with(mark)).then(|| mark.to_owned())
 }
 
-/// Where each key and its value stand, in the order of the text.
+/// Returns the positions of each key and its value, in the order of the text.
 fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usize>)>> {
     let mut spots = Vec::new();
     for (key, value) in arguments.iter() {
@@ -177,7 +182,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
     if !alike {
         return None;
     }
-    // Up to the name, or the id, whichever is nearer.
+    // From the end of the name or the id, whichever is closer.
     let id = probe.id(0, NAMES[0]);
     let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| plain.places(text));
     let named = names.map(|place| place.end).filter(|end| *end <= spots[0].0.start).max().unwrap_or(0);
@@ -201,7 +206,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         other: None,
         inexact: Vec::new(),
     };
-    // What stands between one argument's value and the next one's key, from the separator on.
+    // The text between one argument's value and the next one's key, starting with the separator.
     let tail = [found.row.separator.as_slice(), prefix.as_slice()].concat();
     let tail = crate::sequence::literal(&tail);
     let with = |value: Json| -> Option<(Turn, Range<usize>)> {
@@ -211,7 +216,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         let end = next.start.checked_sub(tail.len()).filter(|end| turn.text.get(*end..next.start) == Some(&tail))?;
         (key.end <= end).then_some((turn, key.end..end))
     };
-    // Strings: as they are, in CDATA, or as JSON with its quotes.
+    // Strings: unchanged, in CDATA, or as JSON with quotes.
     let hard: Vec<Option<String>> = HARD_STRINGS
         .iter()
         .map(|text| with(Json::from(*text)).and_then(|(turn, range)| turn.text.get(range).map(str::to_owned)))
@@ -244,8 +249,8 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         found.middle = middle.clone();
         found.row.suffix = suffix.clone();
     } else {
-        found.inexact.push("strings with quotes, line ends or marks");
-        // Quoted and escaped by another rule than Python's own, but read as Python's.
+        found.inexact.push("strings with quotes, line breaks or markers");
+        // Quoted and escaped by a rule that is not Python's, but parsed as Python's.
         let is_python = |quote: &str| {
             unquoted_by(&before, &behind, quote).filter(|(open, close)| {
                 let escapes =
@@ -260,7 +265,7 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
             found.row.suffix = suffix.clone();
         }
     }
-    // All other kinds: the codec that prints most of them, in the same surroundings.
+    // For all other kinds, use the codec that prints most of them with the same surrounding text.
     let seen: Vec<(&'static str, Json, Option<String>)> = kinds()
         .into_iter()
         .map(|(kind, value)| {
@@ -301,18 +306,18 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
         found.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
     }
     if found.is_sorted {
-        found.inexact.push("keys, which come in alphabetical order");
+        found.inexact.push("keys, which are sorted alphabetically");
     }
     Some(found)
 }
 
-/// What stands around a value without the quotes next to it.
+/// Returns the text around a value, without the quotes next to it.
 fn unquoted_by<'a>(before: &'a str, behind: &'a str, quote: &str) -> Option<(&'a str, &'a str)> {
     before.strip_suffix(quote).zip(behind.strip_prefix(quote))
 }
 
 impl Arguments {
-    /// Kinds of values that are printed otherwise than the layout says.
+    /// Returns the kinds of values that the template prints differently from the layout.
     pub fn inexact(&self) -> &[&'static str] {
         match self {
             Arguments::Whole { inexact, .. } => inexact,
@@ -321,7 +326,7 @@ impl Arguments {
     }
 }
 
-/// The items of one argument.
+/// Returns the items of one argument.
 pub(crate) fn argument(prefix: &[Item], middle: &[Item], suffix: &[Item]) -> Vec<Item> {
     let holes = [Item::Hole(Field::Key), Item::Hole(Field::Value)];
     [prefix, &holes[..1], middle, &holes[1..], suffix].concat()

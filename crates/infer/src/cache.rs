@@ -5,9 +5,10 @@ use rolecall_render::ChatTemplate;
 
 use crate::{Inferred, Limits, infer_within};
 
-/// Keeps what was inferred of the templates that were asked for last.
+/// A cache of inference results for recently used templates.
 ///
-/// A template is known by its whole text and its special tokens, so that no other one is ever taken for it.
+/// A template is identified by its whole source and its special tokens, so it is never confused
+/// with another one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::{Inferred, Limits, infer_within};
 pub struct Cache {
     most: usize,
     limits: Limits,
-    /// The one asked for last comes first.
+    /// The entries, with the most recently used one first.
     known: Mutex<VecDeque<Entry>>,
 }
 
@@ -34,17 +35,17 @@ struct Entry {
 }
 
 impl Cache {
-    /// A cache for so many templates.
+    /// Creates a cache for up to `most` templates.
     pub fn new(most: usize) -> Cache {
         Cache::within(most, Limits::default())
     }
 
-    /// The same with limits of one's own.
+    /// Creates a cache for up to `most` templates, with the given limits.
     pub fn within(most: usize, limits: Limits) -> Cache {
         Cache { most, limits, known: Mutex::default() }
     }
 
-    /// What is inferred of a template, now or before.
+    /// Returns the inference result for a template, computing it if it is not cached.
     pub fn infer(&self, template: &ChatTemplate) -> Arc<Inferred> {
         let is_it = |entry: &Entry| *entry.source == *template.source() && entry.tokens == template.tokens();
         {
@@ -56,7 +57,8 @@ impl Cache {
                 return inferred;
             }
         }
-        // Others need not wait for it; two that ask for the same at once both find out.
+        // The lock is not held here, so other threads need not wait. Two threads with the same
+        // template both infer it.
         let inferred = Arc::new(infer_within(template, self.limits));
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let tokens = template.tokens().to_vec();
@@ -65,12 +67,12 @@ impl Cache {
         inferred
     }
 
-    /// How many templates it knows.
+    /// Returns the number of cached templates.
     pub fn len(&self) -> usize {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    /// Whether it knows none.
+    /// Reports whether the cache is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -1,4 +1,4 @@
-//! How a template writes the calls of a turn.
+//! Inference of how a template writes the calls of a turn.
 
 use rolecall_format::Field;
 
@@ -9,20 +9,20 @@ use crate::repetition::{Row, take_apart};
 use crate::said::{Said, plain_calls};
 use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at};
 
-/// How calls are written.
+/// The form in which calls are written.
 #[derive(Clone, Debug)]
 pub(crate) struct Calls {
     pub arguments: Arguments,
-    /// From the first hole of a call to the last.
+    /// The items from the first hole of a call to the last.
     pub inner: Vec<Item>,
     pub row: Row,
-    /// Whether several calls are written, or why not.
+    /// Whether the template writes several calls, or why not.
     pub parallel: Result<(), Refusal>,
-    /// Whether the template refuses several.
+    /// Whether the template refuses several calls.
     pub is_refused: bool,
 }
 
-/// The turns of one call that there are, by whether there is content and reasoning.
+/// The rendered turns with one call, with and without content and reasoning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Variants {
     pub alone: Option<Located>,
@@ -37,13 +37,14 @@ impl Variants {
     }
 }
 
-/// What is known of turns without calls: the text before the content, that between reasoning and content, that behind the content.
+/// The known text of turns without calls: before the content, between reasoning and content, and
+/// after the content.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Plain {
     pub before: Vec<Item>,
     pub between: Vec<Item>,
     pub behind: Vec<Item>,
-    /// How many items the generation prompt has.
+    /// The number of items in the generation prompt.
     pub opening: usize,
 }
 
@@ -74,8 +75,8 @@ pub(crate) fn find(
                 before = joints.before[joints.before.len() - length..].to_vec();
             }
             None => {
-                parallel = Err(Refusal::new("a later call is written otherwise than the first"));
-                // What stands before the second one tells what belongs to each.
+                parallel = Err(Refusal::new("a later call is written differently from the first"));
+                // The text before the second call shows what belongs to each call.
                 let joint = rows.calls.windows(2).next().map(|pair| &rows.items[pair[0].end..pair[1].start]);
                 between = joint.unwrap_or_default().to_vec();
             }
@@ -88,7 +89,7 @@ pub(crate) fn find(
     Some(Calls { arguments, inner, row, is_refused: rows.is_err_and(|refusal| refusal.line.is_some()), parallel })
 }
 
-/// What stands before the first call and behind the last one and belongs to the calls.
+/// Returns the text before the first call and after the last one that belongs to the calls.
 fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> {
     let mut before: Option<Vec<Item>> = None;
     let mut after: Option<Vec<Item>> = None;
@@ -123,28 +124,31 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
     Some((before?, after?))
 }
 
-/// How many items a turn with calls begins with as one without does: all of these, or up to a mark of them or the end of the
-/// generation prompt.
+/// Returns how many items at the start of a turn with calls are the same as in a turn without
+/// calls: all of these, or those up to a marker or up to the end of the generation prompt.
 fn header(mine: &Sequence, plain: &Sequence, opening: usize) -> usize {
     let (cuts, common) = (Cuts::of(mine), common_start(mine, plain));
     let ends = |at: &usize| *at == opening || matches!(plain.get(*at), None | Some(Item::Char('<' | '[')));
     (0..=common).rev().find(|at| cuts.allow(*at) && ends(at)).unwrap_or(0)
 }
 
-/// How many items two sequences begin with alike, up to where both may be cut.
+/// Returns the number of items that two sequences share at the start, up to a point where both can
+/// be cut.
 pub(crate) fn cut_start(a: &Sequence, b: &Sequence) -> usize {
     let (in_a, in_b) = (Cuts::of(a), Cuts::of(b));
     (0..=common_start(a, b)).rev().find(|at| in_a.allow(*at) && in_b.allow(*at)).unwrap_or(0)
 }
 
-/// How many items they end with alike.
+/// Returns the number of items that two sequences share at the end, up to a point where both can be
+/// cut.
 pub(crate) fn cut_end(a: &Sequence, b: &Sequence) -> usize {
     let (in_a, in_b) = (Cuts::of(a), Cuts::of(b));
     let fits = |length: &usize| in_a.allow(a.len() - length) && in_b.allow(b.len() - length);
     (0..=common_end(a, b)).rev().find(fits).unwrap_or(0)
 }
 
-/// What several calls have in common: their items, what stands before the first, what between two.
+/// The common form of several calls: their items, the text before the first, and the text between
+/// two.
 struct Joints {
     before: Vec<Item>,
     inner: Vec<Item>,
@@ -157,7 +161,7 @@ fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
     let start = rows.calls.first()?.start;
     let mut befores = vec![rows.items[start.checked_sub(before.len())?..start].to_vec()];
     befores.extend(rows.calls.windows(2).map(|pair| rows.items[pair[0].end..pair[1].start].to_vec()));
-    // Whether the number of the call stands where its place would tell it: in what is the same for all otherwise.
+    // Replaces the call's index by holes, in the items of the calls and in the text before them.
     number(&mut inners, false);
     number(&mut befores, true);
     let (first, betweens) = befores.split_first()?;
@@ -170,7 +174,8 @@ fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
     })
 }
 
-/// Makes holes of the digits 0, 1, 2 that differ where all else is the same, going through all at once from one end.
+/// Replaces digits that count 0, 1, 2 across the sequences by holes. It compares the sequences from
+/// one end, up to the first other difference.
 fn number(each: &mut [Vec<Item>], from_end: bool) {
     let place = |items: &[Item], at: usize| if from_end { items.len().checked_sub(at + 1) } else { Some(at) };
     for at in 0.. {
@@ -190,12 +195,13 @@ fn number(each: &mut [Vec<Item>], from_end: bool) {
 }
 
 impl Calls {
-    /// The items of one call.
+    /// Returns the items of one call.
     pub fn call(&self) -> Vec<Item> {
         [self.row.prefix.as_slice(), &self.inner, &self.row.suffix].concat()
     }
 
-    /// How many items before the first call's first hole belong to the calls, and how many behind the last one's.
+    /// Returns the number of items before the first call's first hole, and after the last call's
+    /// last hole, that belong to the calls.
     pub fn margins(&self) -> (usize, usize) {
         (self.row.open.len() + self.row.prefix.len(), self.row.suffix.len() + self.row.close.len())
     }

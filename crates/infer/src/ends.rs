@@ -1,4 +1,4 @@
-//! Where else than at the end of its last turn a model may stop.
+//! Stop texts other than the end of the last turn.
 
 use rolecall_format::Field;
 
@@ -8,8 +8,8 @@ use crate::probe::Probe;
 use crate::said::{CONTENT, Said, plain_calls, plain_value};
 use crate::sequence::{Cuts, Item, Sequence, items, literal};
 
-/// The marks that end a turn in the middle of a conversation and not at its end: the turn's own end there, or, where a turn has
-/// none, what opens the next one.
+/// Returns the markers that end a turn in the middle of a conversation but not at its end: the
+/// turn's own end there, or the opening of the next turn if the turn has no end.
 pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<String> {
     let mut stops: Vec<String> = Vec::new();
     let mut add = |behind: Option<String>, end: &Sequence| {
@@ -30,7 +30,7 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
         let said = base.clone().calling(plain_calls(1));
         let value = plain_value(0);
         let behind = probe.behind(&said, value.as_str().unwrap_or_default(), stage);
-        // Behind the call's own end.
+        // The text after the call's own end.
         let own = calls.call();
         let last = own.iter().rposition(|item| matches!(item, Item::Hole(_))).map_or(0, |at| at + 1);
         let close = format!("{}{}", literal(&own[last..]), literal(&calls.row.close));
@@ -43,7 +43,7 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
     stops
 }
 
-/// The literal text behind a turn's last hole.
+/// Returns the literal text after a turn's last hole.
 fn end_of(shape: &Shape) -> &Sequence {
     let items = &shape.pattern.items;
     let last =
@@ -51,7 +51,7 @@ fn end_of(shape: &Shape) -> &Sequence {
     &items[last.map_or(0, |at| at + 1)..]
 }
 
-/// A mark that a text begins with.
+/// Returns the marker that a text begins with.
 fn first_mark(text: &str) -> Option<String> {
     let head: String = text.chars().take(100).collect();
     let head = items(&head);

@@ -1,4 +1,4 @@
-//! Everything that was found of a template, and the format of it.
+//! The results of inferring a template, and their conversion to a format.
 
 use std::sync::Arc;
 
@@ -12,15 +12,15 @@ use crate::pattern::ops;
 use crate::sequence::{Item, items};
 use crate::turn::Pattern;
 
-/// A pattern of a turn, and how its texts are printed.
+/// The pattern of a turn, and whether its texts are trimmed.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shape {
     pub pattern: Pattern,
-    /// Whether white space at the ends of the content is left out, and at those of the reasoning.
+    /// Whether whitespace at the ends of the content is stripped, and the same for the reasoning.
     pub trims: (bool, bool),
 }
 
-/// What a format is made of.
+/// The parts of an inferred format.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Found {
     pub opening: String,
@@ -29,9 +29,10 @@ pub(crate) struct Found {
     pub calls: Option<Calls>,
     pub stops: Vec<String>,
     pub call_ids: CallIds,
-    /// Why the layouts have reasoning that the template does not write in every turn, or in none.
+    /// Why the layouts contain reasoning that the template does not write in every turn, or never
+    /// writes.
     pub lent: Option<String>,
-    /// Whether more than one call is refused.
+    /// Whether the template refuses more than one call.
     pub one_call: bool,
 }
 
@@ -47,7 +48,7 @@ impl Shape {
 }
 
 impl Found {
-    /// The format that has these layouts.
+    /// Returns the format with these layouts.
     pub fn format(&self) -> Format {
         let text = |_: Field| Codec::Text;
         let mut layouts: Vec<(Slot, Vec<Op>)> = Vec::new();
@@ -83,7 +84,7 @@ fn is_calls(op: &Op) -> bool {
     matches!(op, Op::Hole { field: Field::Calls, .. })
 }
 
-/// Ops with literals that meet made one.
+/// Joins adjacent literals.
 fn merged(ops: impl Iterator<Item = Op>) -> Vec<Op> {
     let mut merged: Vec<Op> = Vec::new();
     for op in ops {
@@ -132,7 +133,8 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
     }
 }
 
-/// A call whose literal text and holes are what the codec of whole calls prints, with that codec.
+/// Converts a call to the codec for whole calls, if its literal text and holes are what that codec
+/// prints.
 fn as_object(call: &[Op]) -> Option<Vec<Op>> {
     let [Op::Literal(before), name, Op::Literal(between), arguments, Op::Literal(behind)] = call else { return None };
     let is_text = matches!(name, Op::Hole { field: Field::Name, codec: Codec::Text, .. });

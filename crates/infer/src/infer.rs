@@ -14,16 +14,16 @@ use crate::sequence::{Item, hole_at};
 use crate::turn::{Forms, Pattern, pattern};
 use crate::{Limits, ends, reasoning, stages, verify};
 
-/// What a template's layouts are, and how sure that is.
+/// The layouts inferred from a template, with a report on their reliability.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inferred {
-    /// A format of nothing but the layouts of the assistant's turn.
+    /// A format that contains only the layouts of the assistant's turn.
     pub format: Format,
-    /// What was found, part by part.
+    /// The findings for each part.
     pub report: Report,
 }
 
-/// Infers the layouts with which a template writes an assistant's turn, within the usual limits.
+/// Infers the layouts with which a template writes an assistant's turn, with the default limits.
 ///
 /// ```
 /// use rolecall_format::Slot;
@@ -39,7 +39,7 @@ pub fn infer(template: &ChatTemplate) -> Inferred {
     infer_within(template, Limits::default())
 }
 
-/// The same within these limits.
+/// Infers the layouts like [`infer`], with the given limits.
 pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
     let probe = Probe::new(template, limits);
     let mut report = Report::default();
@@ -48,7 +48,7 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
         None => Format::new("inferred"),
     };
     if let Err(error) = probe.budget().check() {
-        // What was found until then may lack what was not tried any more.
+        // Results obtained until then may be incomplete.
         report = Report::of_error(error);
         format = Format::new("inferred");
     }
@@ -59,7 +59,8 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
 }
 
 impl Inferred {
-    /// The same, or an error where nothing was inferred because trying the template out takes too much.
+    /// Returns the result, or an error if nothing was inferred because probing the template takes
+    /// too much.
     ///
     /// ```
     /// use rolecall_infer::{Limits, infer_within};
@@ -78,17 +79,17 @@ impl Inferred {
     }
 }
 
-/// The surroundings in which things come out.
+/// The surroundings in which the template writes each part of a turn.
 pub(crate) struct Stages {
     pub answer: Stage,
-    /// What else reasoning needs.
+    /// The switches that reasoning requires.
     pub switches: Object,
-    /// With what else must stand in a turn with calls.
+    /// The surroundings for calls, with the other content that a turn with calls requires.
     pub call: Option<(Stage, Said)>,
 }
 
 impl Stages {
-    /// The same surroundings with what reasoning needs.
+    /// Returns the same surroundings with the switches that reasoning requires.
     pub fn thinking(&self, stage: &Stage) -> Stage {
         Stage { switches: self.switches.clone(), ..stage.clone() }
     }
@@ -181,7 +182,7 @@ fn find_calls(
     };
     let calls = calls::find(probe, &call.stage, call.arguments.clone(), &call.base, &variants, known);
     let Some(calls) = calls else {
-        let words = "the calls could not be told from what is around them";
+        let words = "the calls could not be separated from the text around them";
         return report.set(Part::Calls, Outcome::Missing(words.to_owned()));
     };
     let (before, behind) = calls.margins();
@@ -193,7 +194,7 @@ fn find_calls(
         both: folded(&variants.both),
     };
     let Some(pattern) = pattern(&forms, known.opening, report) else {
-        let words = "what stands around the calls differs from turn to turn";
+        let words = "the text around the calls differs from turn to turn";
         return report.set(Part::Calls, Outcome::Missing(words.to_owned()));
     };
     if let Err(refusal) = &calls.parallel {
@@ -213,7 +214,7 @@ fn find_calls(
     found.calls = Some(calls);
 }
 
-/// Whether reasoning is written in turns with calls.
+/// Reports whether the template writes reasoning in turns with calls.
 fn thinks(probe: &Probe<'_>, call: &Result<stages::FirstCall, stages::NoCall>) -> bool {
     let Ok(call) = call else { return false };
     let said = call.base.clone().with_reasoning(REASONING).calling(plain_calls(1));
@@ -225,7 +226,7 @@ fn shape(probe: &Probe<'_>, said: &Said, stage: &Stage, arguments: Option<&Argum
     locate(probe, &turn, said, arguments)
 }
 
-/// Whether content and reasoning lose the white space at their ends.
+/// Determines whether the template strips whitespace at the ends of content and reasoning.
 fn trims(probe: &Probe<'_>, stage: &Stage, arguments: Option<&Arguments>, pattern: &Pattern) -> (bool, bool) {
     let padded = |text: &str| format!(" \n {text} \n ");
     let calls = || arguments.map(|_| plain_calls(1)).unwrap_or_default();

@@ -1,6 +1,10 @@
-//! In: a chat template. Out: the layouts with which it writes an assistant's turn, as a `Format`, and what of it cannot be told.
-//! Between: `probe` renders conversations and cuts the assistant's turn out, `located` makes holes of what was said in it (by origin),
-//! `arguments`, `calls` and `turn` compare such turns until literal text and holes are left.
+//! Infers the layouts with which a chat template writes an assistant's turn, as a `Format`, and
+//! reports what cannot be inferred.
+//!
+//! The module `probe` renders conversations and cuts out the assistant's turn. `located` replaces
+//! the conversation's own text in it by holes, based on origins. `arguments`, `calls` and `turn`
+//! compare such turns until only literal text and holes remain.
+//!
 //! Start reading at [`infer`].
 
 mod arguments;

@@ -1,6 +1,7 @@
 use rolecall_render::ProbeBudget;
 
-/// How much inference may try. Real templates need a fraction of it; where one needs more, nothing is inferred.
+/// Limits on the probing that inference does. Real templates need a fraction of it. If a template
+/// needs more, nothing is inferred.
 ///
 /// ```
 /// use rolecall_infer::Limits;
@@ -8,13 +9,13 @@ use rolecall_render::ProbeBudget;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Steps of the template over all conversations, as a [`ProbeBudget`] counts them.
+    /// The total number of template steps for all probes, as counted by a [`ProbeBudget`].
     pub steps: u64,
-    /// Steps of the template for each of them: real ones take less than 10,000.
+    /// The number of template steps for each probe. Real templates take fewer than 10,000.
     pub instructions: u64,
-    /// Bytes that one of them may come to.
+    /// The number of output bytes for each probe.
     pub output_bytes: usize,
-    /// Bytes of one assistant's turn beyond what was asked to stand there.
+    /// The number of bytes in one assistant's turn beyond the text that the probe put there.
     pub turn_bytes: usize,
 }
 

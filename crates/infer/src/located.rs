@@ -1,4 +1,5 @@
-//! A turn as items: the values that were said are holes, all else is the template's.
+//! Turns as items: the conversation's own values are holes, and everything else is the template's
+//! text.
 
 use std::ops::Range;
 
@@ -13,11 +14,12 @@ use crate::sequence::{Item, items};
 #[derive(Clone, Debug)]
 pub(crate) struct Located {
     pub items: Vec<Item>,
-    /// For each call the items from its first hole to its last.
+    /// For each call, the items from its first hole to its last.
     pub calls: Vec<Range<usize>>,
 }
 
-/// Finds what was said in a turn; none if a call is not there, or calls are mixed up with each other.
+/// Finds the conversation's values in a turn. Returns `None` if a call is missing, or if calls are
+/// interleaved.
 pub(crate) fn locate(probe: &Probe<'_>, turn: &Turn, said: &Said, arguments: Option<&Arguments>) -> Option<Located> {
     let mut spots: Vec<(Range<usize>, Field, Option<usize>)> = Vec::new();
     for (at, call) in said.calls.iter().enumerate() {
@@ -66,7 +68,8 @@ impl Located {
         self.items.contains(&Item::Hole(field))
     }
 
-    /// The same with one hole in place of everything from so many items before the first call to so many behind the last.
+    /// Returns the items with one hole in place of the calls, including `before` items before the
+    /// first call and `behind` items after the last.
     pub fn folded(&self, before: usize, behind: usize) -> Option<Vec<Item>> {
         let start = self.calls.first()?.start.checked_sub(before)?;
         let end = self.calls.last()?.end + behind;

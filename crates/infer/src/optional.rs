@@ -1,4 +1,4 @@
-//! What goes with a value that may be missing: a hole alone, or a group of text around it.
+//! The text that depends on an optional value: only a hole, or a group with text around it.
 
 use std::ops::Range;
 
@@ -6,20 +6,21 @@ use rolecall_format::Field;
 
 use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at};
 
-/// What becomes of a field's surroundings when it has no value.
+/// How the text around a field changes when the field has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// They stay.
+    /// The text stays.
     Alone,
-    /// They stay, but for white space.
+    /// The text stays, except for whitespace.
     AloneButSpaces,
-    /// These items go with it.
+    /// These items disappear with the field.
     Group(Range<usize>),
-    /// These go with it, and something else stands there instead.
+    /// These items disappear with the field, and other text takes their place.
     Replaced(Range<usize>),
 }
 
-/// Compares a turn with the same turn without a field. `preferred` is where a group would best begin.
+/// Compares a turn with the same turn without a field. `preferred` is the preferred start of a
+/// group.
 pub(crate) fn presence(full: &Sequence, field: Field, without: &Sequence, preferred: usize) -> Option<Presence> {
     let hole = hole_at(full, field)?;
     let (start, end) = (common_start(full, without), common_end(full, without));
@@ -28,7 +29,8 @@ pub(crate) fn presence(full: &Sequence, field: Field, without: &Sequence, prefer
     }
     if without.len() < full.len() {
         let removed = full.len() - without.len();
-        // The group begins at `at`: everything before and behind it is the same in both, and the hole is in it.
+        // The group begins at `at`: everything before and after it is the same in both, and it
+        // contains the hole.
         let first = (without.len().saturating_sub(end)).max((hole + 1).saturating_sub(removed));
         let last = start.min(hole);
         let cuts = Cuts::of(full);

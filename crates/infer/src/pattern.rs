@@ -1,4 +1,4 @@
-//! What was found of a turn, as the pieces of a layout.
+//! Conversion of the items of a turn to the pieces of a layout.
 
 use std::ops::Range;
 
@@ -6,7 +6,8 @@ use rolecall_format::{Codec, Field, Op};
 
 use crate::sequence::{Item, Sequence};
 
-/// Items as pieces of a layout, these of them in groups; `codec` says how each field is printed.
+/// Converts items to the pieces of a layout, with these ranges as groups. `codec` returns the codec
+/// for each field.
 pub(crate) fn ops(items: &Sequence, groups: &[Range<usize>], codec: &impl Fn(Field) -> Codec) -> Vec<Op> {
     let mut ops = Vec::new();
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Runs short conversations through a template and cuts the assistant's turn out.
+//! Renders short conversations through a template and cuts out the assistant's turn.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -16,21 +16,21 @@ use crate::Limits;
 use crate::said::{ASKED, IDS, KEYS, NAMES, Said};
 use crate::sequence::{Cuts, items};
 
-/// A day without any meaning, for templates that write the date.
+/// An arbitrary day, for templates that write the date.
 const NOON: DateTime = DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
 
-/// What stands around the assistant's turn of a probe.
+/// The surroundings of the assistant's turn in a probe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Stage {
     pub tools: bool,
     pub switches: Object,
-    /// What the content is where there is none.
+    /// The value of the content if there is none.
     pub no_content: NoContent,
-    /// Whether results of the calls follow, where a template insists on them.
+    /// Whether tool results follow the calls, for templates that require them.
     pub results: bool,
-    /// Whether contents are lists of parts, where a template takes nothing else.
+    /// Whether contents are lists of parts, for templates that accept nothing else.
     pub parts: bool,
-    /// Whether there is a document to answer from, where a template asks for one.
+    /// Whether there is a document to answer from, for templates that require one.
     pub documents: bool,
 }
 
@@ -55,16 +55,16 @@ pub(crate) struct Probe<'t> {
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub text: String,
-    /// Who wrote it, piece by piece: the end in bytes, and whether the template's own words stand there.
+    /// The end of each piece in bytes, and whether the template itself wrote it.
     own: Vec<(usize, bool)>,
 }
 
-/// Why a probe gave nothing.
+/// The reason why a probe failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub words: String,
     pub line: Option<u32>,
-    /// The error, where it is no refusal of the template's: a limit was hit.
+    /// The error, if a limit was exceeded, as opposed to the template's own refusal.
     pub limit: Option<Box<Error>>,
 }
 
@@ -74,7 +74,7 @@ impl<'t> Probe<'t> {
         options.limits.instructions = options.limits.instructions.min(limits.instructions);
         options.limits.output_bytes = options.limits.output_bytes.min(limits.output_bytes);
         let budget = ProbeBudget::new(limits.steps);
-        // Where this takes too much already, nothing is left for anything else.
+        // If this exceeds the budget, no budget is left for anything else.
         let wanted = template.wanted_calls_within(&budget).unwrap_or_default();
         Probe { template, options, limits, budget, rendered: Cell::new(0), wanted, before: RefCell::default() }
     }
@@ -83,7 +83,8 @@ impl<'t> Probe<'t> {
         self.template
     }
 
-    /// The template's line that has the words with which a text begins, if there is one line of which that can be said.
+    /// Returns the template's line that contains the first word of a text, if there is exactly one
+    /// such line.
     pub fn line_of(&self, text: &str) -> Option<u32> {
         let words: Vec<char> = text.trim_start().chars().take_while(|c| !c.is_whitespace()).take(24).collect();
         let source = self.template.source();
@@ -95,7 +96,7 @@ impl<'t> Probe<'t> {
         u32::try_from(source[..at?].matches('\n').count() + 1).ok()
     }
 
-    /// The id of a probe's call, in the form that the template wants.
+    /// Returns the id of a probe's call, in the form that the template expects.
     pub fn id(&self, at: usize, name: &str) -> String {
         match self.wanted.ids {
             Some(IdForm::FunctionAndNumber) => format!("functions.{name}:{at}"),
@@ -103,7 +104,7 @@ impl<'t> Probe<'t> {
         }
     }
 
-    /// The message as JSON.
+    /// Returns the message as JSON.
     pub fn message(&self, said: &Said, stage: &Stage) -> Object {
         let content = match (&said.content, stage.no_content) {
             (Some(text), _) => content(text, stage),
@@ -130,7 +131,7 @@ impl<'t> Probe<'t> {
         message
     }
 
-    /// The assistant's turn behind a user's.
+    /// Renders the assistant's turn after a user's turn.
     pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
         let before = self.before(stage, false)?;
         let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
@@ -163,13 +164,15 @@ impl<'t> Probe<'t> {
         Ok(Turn { text: text[start..end].to_owned(), own })
     }
 
-    /// What a prompt for an answer ends with that a prompt without one does not.
+    /// Returns the text that ends a prompt with a generation prompt, and is missing in a prompt
+    /// without one.
     pub fn opening(&self, stage: &Stage) -> Option<String> {
         let (closed, open) = (self.before(stage, false).ok()?, self.before(stage, true).ok()?);
         open.get(start_behind(&open, &closed)..).map(str::to_owned)
     }
 
-    /// What the template writes between a turn's last words and what comes next: a user's words, or a call's result.
+    /// Returns the text that the template writes between the end of a turn and what follows: a user
+    /// message, or a tool result.
     pub fn behind(&self, said: &Said, last: &str, stage: &Stage) -> Option<String> {
         const NEXT: &str = "Kelmo zant?";
         let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
@@ -186,7 +189,7 @@ impl<'t> Probe<'t> {
         text.get(start..end).map(str::to_owned)
     }
 
-    /// What stands in the prompt without the assistant's turn.
+    /// Returns the prompt without the assistant's turn.
     fn before(&self, stage: &Stage, opened: bool) -> Result<Rc<String>, Refusal> {
         let switches = json::write(&Json::Object(stage.switches.clone()), &json::Layout::default());
         let key = format!("{} {} {} {opened} {switches}", stage.tools, stage.parts, stage.documents);
@@ -222,7 +225,7 @@ impl<'t> Probe<'t> {
         })
     }
 
-    /// What all conversations share.
+    /// Returns the budget that all probes share.
     pub fn budget(&self) -> &ProbeBudget {
         &self.budget
     }
@@ -239,9 +242,10 @@ impl Refusal {
 }
 
 impl Turn {
-    /// Whether what stands here is nothing but the template's own words.
+    /// Reports whether this range contains only the template's own text.
     pub fn is_own(&self, range: &Range<usize>) -> bool {
-        // Pieces lie in order: the first that ends behind the range's start, and those that begin before its end.
+        // The pieces are in order. Check those from the first that ends after the range's start to
+        // the last that begins before its end.
         let first = self.own.partition_point(|(end, _)| *end <= range.start);
         let mut start = first.checked_sub(1).map_or(0, |before| self.own[before].0);
         for (end, is_own) in &self.own[first..] {
@@ -256,7 +260,7 @@ impl Turn {
         true
     }
 
-    /// Every place where a text stands that is not the template's own.
+    /// Returns every position of a text that is not part of the template's own text.
     pub fn places(&self, text: &str) -> Vec<Range<usize>> {
         let found = self.text.match_indices(text).map(|(at, found)| at..at + found.len());
         found.filter(|range| !range.is_empty() && !self.is_own(range)).collect()
@@ -274,7 +278,8 @@ fn content(text: &str, stage: &Stage) -> Json {
     }
 }
 
-/// A tool with these parameters, by name and type; with those of all probes where there are none.
+/// Builds a tool with these parameters, given by name and type, or with those of all probes if
+/// there are none.
 pub(crate) fn tool(name: &str, parameters: &[(&str, &str)]) -> Option<Tool> {
     let usual = KEYS.map(|key| (key, "string"));
     let parameters = if parameters.is_empty() { &usual[..] } else { parameters };
@@ -287,8 +292,8 @@ pub(crate) fn tool(name: &str, parameters: &[(&str, &str)]) -> Option<Tool> {
     Tool::from_json(Json::Object(wrapped)).ok()
 }
 
-/// Where a prompt goes on behind the user's turn, which is how another one ends. What stands before that may differ: some
-/// templates put a system text into the last turn.
+/// Returns where the prompt continues after the user's turn, which is the end of `before`. The text
+/// before the user's turn may differ, because some templates put a system text into the last turn.
 fn start_behind(text: &str, before: &str) -> usize {
     match (text.rfind(ASKED), before.rfind(ASKED)) {
         (Some(at), Some(before_at)) => {
@@ -299,13 +304,13 @@ fn start_behind(text: &str, before: &str) -> usize {
     }
 }
 
-/// Where a prompt goes on behind what it has in common with another: not inside a mark.
+/// Returns the end of the common prefix of a prompt and another one, but not inside a marker.
 fn start_of(text: &str, before: &str) -> usize {
     if text.starts_with(before) {
         return before.len();
     }
     let common: usize = text.chars().zip(before.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
-    // The last line is enough to see whether that is inside a mark.
+    // The last line is enough to determine whether this is inside a marker.
     let line = text[..common].rfind('\n').map_or(0, |at| at + 1);
     let rest: String = text[line..].chars().take(400).collect();
     let within = text[line..common].chars().count();

@@ -1,5 +1,5 @@
-//! Reasoning that a template does not write in a plain turn: only with a switch, only beside calls, or not at all while its
-//! generation prompt opens it.
+//! Reasoning that a template does not write in a plain turn: it writes it only with a switch, or
+//! only alongside calls, or never, although its generation prompt opens it.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
@@ -15,10 +15,10 @@ use crate::said::{CONTENT, REASONING, Said};
 use crate::sequence::{Item, Sequence, hole_at, items};
 use crate::turn::Pattern;
 
-/// Switches that are tried.
+/// The maximum number of switches to try.
 const MOST_SWITCHES: usize = 6;
 
-/// A switch with which reasoning is written.
+/// Returns a switch that makes the template write reasoning.
 pub(crate) fn switched(
     switches: &[Switch],
     stage: &Stage,
@@ -37,7 +37,8 @@ pub(crate) fn switched(
     None
 }
 
-/// Where only one kind of turn has reasoning, the other gets its place too: the model may think before either.
+/// If only one kind of turn has reasoning, adds a place for it to the other kind, because the model
+/// may reason before either.
 pub(crate) fn share(found: &mut Found) {
     let Some(with_calls) = &mut found.with_calls else { return };
     let (plain, calling) = (&mut found.assistant, with_calls);
@@ -50,15 +51,16 @@ pub(crate) fn share(found: &mut Found) {
     if let Some(pattern) = lent(&from.pattern, &to.pattern) {
         to.pattern = pattern;
         to.trims.1 = from.trims.1;
-        found.lent = Some("the template writes it only in turns with calls, or only in turns without".to_owned());
+        found.lent = Some("the template writes it only in turns with calls or only in turns without calls".to_owned());
     }
 }
 
-/// A pattern with the reasoning of another one, which begins alike.
+/// Returns a pattern with the reasoning of another pattern that has the same beginning.
 fn lent(from: &Pattern, to: &Pattern) -> Option<Pattern> {
     let hole = hole_at(&from.items, Field::Reasoning)?;
     let group = from.groups.iter().find(|group| group.contains(&hole)).cloned();
-    // What is alike up to where the other goes on without it, and what comes in there.
+    // The common beginning up to where the other pattern continues without reasoning, and the items
+    // to insert there.
     let (start, end, is_group) = match &group {
         Some(group) => (group.start, group.end, true),
         None => (hole, hole + 1, false),
@@ -73,19 +75,20 @@ fn lent(from: &Pattern, to: &Pattern) -> Option<Pattern> {
     let stays = to.items[start..].starts_with(behind);
     let (inserted, is_group): (Vec<Item>, bool) = match (is_group || stays, is_group) {
         (true, is_group) => (taken.to_vec(), is_group),
-        // What always stands around it there is missing here: it becomes a group with it.
+        // The text that always surrounds reasoning there is missing here, so it becomes a group
+        // together with the reasoning.
         (false, _) => return lent_whole(from, to, hole),
     };
     let items = [&to.items[..start], &inserted, &to.items[start..]].concat();
     Some(Pattern { groups: moved(&to.groups, start, inserted.len(), is_group), items })
 }
 
-/// Reasoning with the text around it that the other turn has not, as a group.
+/// Inserts reasoning as a group, with the surrounding text that the other turn lacks.
 fn lent_whole(from: &Pattern, to: &Pattern, hole: usize) -> Option<Pattern> {
     let start = crate::calls::cut_start(&from.items[..hole], &to.items);
     let next = from.items[hole + 1..].iter().position(|item| matches!(item, Item::Hole(_)));
     let end = next.map_or(from.items.len(), |at| hole + 1 + at);
-    // Up to what stands before the answer in both.
+    // Up to the text that precedes the answer in both.
     let rest = to.items.get(start..)?;
     let kept = (hole + 1..=end).find(|at| rest.starts_with(&from.items[*at..end])).unwrap_or(end);
     let inserted = &from.items[start..kept];
@@ -113,8 +116,9 @@ fn moved(
     moved
 }
 
-/// Reasoning that the template never writes: where its generation prompt ends with a mark that no turn of the history has, or
-/// where it drops what stands in an answer before a closing mark that it looks for.
+/// Adds reasoning that the template never writes. This applies if the generation prompt ends with a
+/// marker that no earlier turn contains, or if the template drops the text in an answer before a
+/// closing marker that it searches for.
 pub(crate) fn opened(
     probe: &Probe<'_>,
     stage: &Stage,
@@ -151,9 +155,9 @@ pub(crate) fn opened(
     let words = match (mark.is_some(), is_cut) {
         (true, false) => format!("the generation prompt opens it with <{name}>; the template never writes it"),
         (true, true) => {
-            format!("the generation prompt opens it with <{name}>, and the template drops what stands before </{name}>")
+            format!("the generation prompt opens it with <{name}>, and the template drops the text before </{name}>")
         }
-        (false, _) => format!("the template drops what stands before </{name}> in an answer"),
+        (false, _) => format!("the template drops the text before </{name}> in an answer"),
     };
     let group = [
         items(&format!("<{name}>{space}")),
@@ -177,7 +181,8 @@ pub(crate) fn opened(
     }
 }
 
-/// The names of the closing marks that the template looks for in contents: `think` of `'</think>' in message.content`.
+/// Returns the names of the closing markers that the template searches for in contents, such as
+/// `think` for `'</think>' in message.content`.
 fn closing_names(program: &jinja::Analysis) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for asked in &program.comparisons {
@@ -202,9 +207,11 @@ fn is_name_character(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | ':' | '-')
 }
 
-/// The last opening mark of a generation prompt, with all that follows it, and its name: `<think>\n` and `think`.
+/// Returns the last opening marker of a generation prompt with all text after it, and the marker's
+/// name: `<think>\n` and `think`.
 fn last_mark(opening: &str) -> Option<(&str, &str)> {
-    // A prompt may be long: names share no byte, and its end is trimmed once.
+    // A prompt may be long, so each byte belongs to at most one name, and the end is trimmed only
+    // once.
     let trimmed = opening.trim_end();
     let mut found = None;
     for (at, _) in trimmed.match_indices('<') {
@@ -221,7 +228,7 @@ fn last_mark(opening: &str) -> Option<(&str, &str)> {
     found
 }
 
-/// Whether the template drops what stands in an answer before a mark.
+/// Reports whether the template drops the text in an answer before a marker.
 fn is_cut(probe: &Probe<'_>, stage: &Stage, close: &str) -> bool {
     let said = Said::content(&format!("{REASONING}{close}{CONTENT}"));
     let Ok(turn) = probe.turn(&said, stage) else { return false };

@@ -1,31 +1,33 @@
-//! What stands before, between and behind things in a row, taken apart: what belongs to each, what stands between two, what
-//! stands around all.
+//! Decomposition of the text around the elements of a row: the text that belongs to each element,
+//! between two elements, and around all of them.
 
 use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, is_space};
 
 /// The parts of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
-    /// Before all of them.
+    /// The text before all elements.
     pub open: Vec<Item>,
-    /// Before each.
+    /// The text before each element.
     pub prefix: Vec<Item>,
-    /// Between two.
+    /// The text between two elements.
     pub separator: Vec<Item>,
-    /// Behind each.
+    /// The text after each element.
     pub suffix: Vec<Item>,
-    /// Behind all of them.
+    /// The text after all elements.
     pub close: Vec<Item>,
 }
 
-/// Whether an empty row is met, how much each keeps of what is behind it, whether it begins with no white space, how much it
-/// keeps of what is before it: the more the better, in this order.
+/// The quality of a decomposition, compared in this order: whether it explains the empty row, the
+/// length of the suffix, whether the prefix does not begin with whitespace, and the length of the
+/// prefix. Higher is better.
 type Score = (bool, usize, bool, usize);
 
-/// Takes a row apart, so that its parts join to what was seen; and to what stands there when the row is empty, if a way of
-/// cutting does.
+/// Decomposes a row, so that its parts join to the given text, and to the text of an empty row if
+/// any decomposition does.
 ///
-/// Each thing keeps as much of what is behind it as it can, so that `\n</p>\n<p>` is a closing line and an opening one.
+/// Each element gets as much of the text after it as possible, so that `\n</p>\n<p>` is a closing
+/// line and an opening line.
 pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence, empty: Option<&Sequence>) -> Row {
     let cuts = [Cuts::of(before), Cuts::of(between), Cuts::of(after)];
     let most_suffix = common_start(between, after);
@@ -60,7 +62,7 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
     }
 }
 
-/// Whether white space stands at the start that is more than what a word has before it.
+/// Reports whether the prefix begins with more whitespace than the single space before a word.
 fn is_indented(prefix: &Sequence) -> bool {
     match prefix {
         [Item::Char(' '), Item::Char(next), ..] if next.is_alphanumeric() => false,

@@ -3,7 +3,7 @@ use std::fmt::Write;
 use rolecall_format::Field;
 use rolecall_render::Error;
 
-/// What was found out about a template, part by part.
+/// The findings about a template, for each part.
 ///
 /// ```
 /// use rolecall_infer::{Outcome, Part, infer};
@@ -16,27 +16,28 @@ use rolecall_render::Error;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Report {
-    /// Each part once, in the order of [`Part`].
+    /// The outcome of each part, in the order of [`Part`].
     pub parts: Vec<(Part, Outcome)>,
-    /// What a reader should know beside that.
+    /// Additional notes for the reader.
     pub notes: Vec<Note>,
-    /// Conversations rendered to find it out.
+    /// The number of conversations rendered.
     pub renders: usize,
-    /// Steps that this took, as [`rolecall_render::ProbeBudget`] counts them.
+    /// The number of steps taken, as counted by [`rolecall_render::ProbeBudget`].
     pub steps: u64,
-    /// Why nothing was inferred, where a limit was hit: by an answer alone, or by all conversations together.
+    /// The error, if nothing was inferred because a limit was exceeded, either by a single answer
+    /// or by all probes together.
     pub error: Option<Error>,
 }
 
-/// A part of what an assistant's turn may hold.
+/// A part of an assistant's turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Part {
     /// The answer.
     Content,
-    /// What was thought before.
+    /// The reasoning before the answer.
     Reasoning,
-    /// A call of a function.
+    /// A function call.
     Calls,
     /// Several calls in one turn.
     ParallelCalls,
@@ -44,46 +45,48 @@ pub enum Part {
     Arguments,
     /// A call's id.
     Ids,
-    /// What opens the turn and waits for the model.
+    /// The opening of the turn, after which the model continues.
     Opening,
 }
 
-/// What became of a part.
+/// The outcome of inferring a part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// The layout writes it as the template does, in so many probes that had no part in finding it.
+    /// The layout writes the part as the template does. Additional probes that were not used for
+    /// inference confirm this.
     Verified {
-        /// How many.
+        /// The number of these probes.
         probes: usize,
     },
-    /// The layout reads it, but writes it otherwise than the template.
+    /// The layout can parse the part, but writes it differently from the template.
     ReadOnly(String),
-    /// The layout writes it as the template does, but what it wrote is not read back.
+    /// The layout writes the part as the template does, but its output is not parsed back
+    /// correctly.
     WriteOnly(String),
-    /// The template does not write it.
+    /// The template does not write the part.
     Absent,
-    /// It could not be told how the template writes it, or the template refuses it.
+    /// The template refuses the part, or it could not be determined how the template writes it.
     Missing(String),
 }
 
-/// Something that a reader of a report should know.
+/// A note for the reader of a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// Which part it is about.
+    /// The part that the note is about.
     pub part: Part,
-    /// What.
+    /// The text of the note.
     pub words: String,
-    /// The template's line, where one is known.
+    /// The template's line, if known.
     pub line: Option<u32>,
 }
 
 impl Part {
-    /// All of them.
+    /// All parts.
     pub const ALL: [Part; 7] =
         [Part::Content, Part::Reasoning, Part::Calls, Part::ParallelCalls, Part::Arguments, Part::Ids, Part::Opening];
 
-    /// A stable name for programs: `parallel-calls`.
+    /// Returns a stable, machine-readable name, such as `parallel-calls`.
     pub fn name(self) -> &'static str {
         match self {
             Part::Content => "content",
@@ -98,18 +101,18 @@ impl Part {
 }
 
 impl Report {
-    /// What became of a part.
+    /// Returns the outcome of a part.
     pub fn outcome(&self, part: Part) -> Option<&Outcome> {
         self.parts.iter().find(|(known, _)| *known == part).map(|(_, outcome)| outcome)
     }
 
-    /// The columns of [`Report::markdown_row`], as the head of a Markdown table.
+    /// Returns the header of a Markdown table with the columns of [`Report::markdown_row`].
     pub fn markdown_head() -> String {
         let names: Vec<&str> = Part::ALL.iter().map(|part| part.name()).collect();
         format!("| template | {} | notes |\n|{}\n", names.join(" | "), " --- |".repeat(Part::ALL.len() + 2))
     }
 
-    /// The report as one line of a Markdown table.
+    /// Returns the report as one row of a Markdown table.
     pub fn markdown_row(&self, template: &str) -> String {
         let mut row = format!("| {template} |");
         for part in Part::ALL {
@@ -139,7 +142,7 @@ impl Report {
         row
     }
 
-    /// Of a template that was tried out in part only.
+    /// Returns the report for a template that could not be probed completely.
     pub(crate) fn of_error(error: Error) -> Report {
         let missing = |part| (part, Outcome::Missing(error.to_string()));
         Report { parts: Part::ALL.map(missing).into(), error: Some(error.clone()), ..Report::default() }
@@ -160,7 +163,7 @@ impl Report {
     }
 }
 
-/// The part that a field of a turn belongs to.
+/// Returns the part that a field of a turn belongs to.
 pub(crate) fn part_of(field: Field) -> Part {
     match field {
         Field::Reasoning => Part::Reasoning,

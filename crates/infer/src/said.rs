@@ -1,7 +1,7 @@
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
-/// What the assistant of a probe says.
+/// The content of the assistant's message in a probe.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Said {
     pub content: Option<String>,
@@ -9,23 +9,23 @@ pub(crate) struct Said {
     pub calls: Vec<Called>,
 }
 
-/// One call of it.
+/// A call in the assistant's message.
 #[derive(Clone, Debug)]
 pub(crate) struct Called {
     pub name: &'static str,
     pub arguments: Object,
 }
 
-/// The functions that probes call: words that no template has a use for.
+/// The functions that probes call. Their names are words that no template uses.
 pub(crate) const NAMES: [&str; 3] = ["zorvex_map", "quibli_set", "hulkin_get"];
-/// Ids of nine letters and digits, since some templates insist on that.
+/// Call ids of nine letters and digits, which some templates require.
 pub(crate) const IDS: [&str; 3] = ["q7Xb2Kd9z", "w3Rf8Lm5v", "j6Tn4Hp1s"];
-/// What is said, and what was thought before.
+/// The assistant's answer, and its reasoning.
 pub(crate) const CONTENT: &str = "Wuzoka limbar.";
 pub(crate) const REASONING: &str = "Jyxo pemtil.";
-/// What the user says.
+/// The user's message.
 pub(crate) const ASKED: &str = "Gavro nuski?";
-/// Keys of arguments: not in alphabetical order.
+/// Argument keys, deliberately not in alphabetical order.
 pub(crate) const KEYS: [&str; 3] = ["zelq", "avun", "mork"];
 
 impl Said {
@@ -44,13 +44,13 @@ impl Said {
     }
 }
 
-/// So many calls of different functions, each with one argument that tells which it is.
+/// Returns `count` calls to different functions, each with one argument that identifies the call.
 pub(crate) fn plain_calls(count: usize) -> Vec<Called> {
     let calls = NAMES.iter().take(count).enumerate();
     calls.map(|(at, name)| Called { name, arguments: object! { KEYS[at] => plain_value(at) } }).collect()
 }
 
-/// The text that stands for an argument.
+/// Returns the value of an argument.
 pub(crate) fn plain_value(at: usize) -> Json {
     Json::from(["Plimtex", "Bruwok", "Nyxtar"][at % 3])
 }

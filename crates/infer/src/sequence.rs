@@ -1,4 +1,4 @@
-//! A stretch of a turn: characters that are the template's, and holes where a value stands.
+//! Stretches of a turn: characters that belong to the template, and holes for values.
 
 use rolecall_format::Field;
 
@@ -11,12 +11,12 @@ pub(crate) enum Item {
 
 pub(crate) type Sequence = [Item];
 
-/// The items of a literal text.
+/// Returns the items of a literal text.
 pub(crate) fn items(text: &str) -> Vec<Item> {
     text.chars().map(Item::Char).collect()
 }
 
-/// The literal text of items; holes are left out.
+/// Returns the literal text of items, without holes.
 pub(crate) fn literal(items: &Sequence) -> String {
     let characters = items.iter().filter_map(|item| match item {
         Item::Char(character) => Some(*character),
@@ -37,12 +37,12 @@ pub(crate) fn common_end(a: &Sequence, b: &Sequence) -> usize {
     a.iter().rev().zip(b.iter().rev()).take_while(|(a, b)| a == b).count()
 }
 
-/// Where a sequence may be cut: not inside a word, and not inside something in angle brackets (`<|im_end|>`, `<parameter=`) or
-/// a name in square ones (`[TOOL_CALLS]`).
+/// The positions where a sequence may be cut: not inside a word, not inside angle brackets
+/// (`<|im_end|>`, `<parameter=`), and not inside a name in square brackets (`[TOOL_CALLS]`).
 #[derive(Debug)]
 pub(crate) struct Cuts(Vec<bool>);
 
-/// Longer things in brackets are text.
+/// The maximum length of a marker. Longer text in brackets is plain text.
 const LONGEST_MARK: usize = 80;
 
 impl Cuts {
@@ -77,18 +77,19 @@ impl Cuts {
         self.0.get(at).copied().unwrap_or(false)
     }
 
-    /// The last place to cut that is not behind this one.
+    /// Returns the last cut position at or before this one.
     pub fn at_most(&self, at: usize) -> usize {
         (0..=at.min(self.0.len().saturating_sub(1))).rev().find(|at| self.0[*at]).unwrap_or(0)
     }
 
-    /// The first place to cut that is not before this one.
+    /// Returns the first cut position at or after this one.
     pub fn at_least(&self, at: usize) -> usize {
         (at..self.0.len()).find(|at| self.0[*at]).unwrap_or(self.0.len().saturating_sub(1))
     }
 }
 
-/// Where a mark ends that opens here: behind its closing bracket, or where the literal text ends.
+/// Returns the end of a marker that opens here: after its closing bracket, or at the end of the
+/// literal text.
 fn mark_end(items: &Sequence, start: usize, close: char, inside: impl Fn(char) -> bool) -> Option<usize> {
     for (at, item) in items.iter().enumerate().skip(start + 1).take(LONGEST_MARK) {
         match item {

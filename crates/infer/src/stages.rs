@@ -1,4 +1,4 @@
-//! The surroundings in which a template writes what is asked of it.
+//! The surroundings in which a template writes an answer or a call.
 
 use rolecall_format::Field;
 
@@ -7,7 +7,7 @@ use crate::located::{Located, locate};
 use crate::probe::{NoContent, Probe, Refusal, Stage, Turn};
 use crate::said::{CONTENT, NAMES, Said, plain_calls};
 
-/// An answer alone, with tools offered where the template takes them.
+/// Finds surroundings for an answer alone, with tools offered if the template accepts them.
 pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
     let mut first = None;
     for (parts, documents) in [(false, false), (true, false), (false, true)] {
@@ -18,7 +18,7 @@ pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
             let refusal = match turn {
                 Ok(turn) => match locate(probe, &turn, &said, None).filter(|located| located.has(Field::Content)) {
                     Some(located) => return Ok((stage, located)),
-                    None => Refusal::new("an answer is not in the prompt"),
+                    None => Refusal::new("the prompt does not contain the answer"),
                 },
                 Err(refusal) => refusal,
             };
@@ -28,22 +28,23 @@ pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {
     Err(first.unwrap_or_else(|| Refusal::new("nothing was tried")))
 }
 
-/// A call, what else must stand in its turn, and how its arguments are written.
+/// The surroundings for a call, the other content that its turn requires, and the form of its
+/// arguments.
 pub(crate) struct FirstCall {
     pub stage: Stage,
     pub base: Said,
     pub arguments: Arguments,
 }
 
-/// Why no call comes out.
+/// The reason why no call is written.
 pub(crate) enum NoCall {
-    /// The template writes none.
+    /// The template writes no calls.
     Silent,
-    /// It refuses them all, or it could not be told how it writes them.
+    /// The template refuses all calls, or it could not be determined how it writes them.
     Refused(Refusal),
 }
 
-/// Finds surroundings in which a call comes out.
+/// Finds surroundings in which the template writes a call.
 pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall> {
     let (mut refused, mut unclear, mut is_silent) = (None, None, false);
     let contents = [(None, NoContent::Empty), (None, NoContent::Null), (Some(CONTENT), NoContent::Empty)];
@@ -67,7 +68,7 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
                 match arguments::find(probe, &stage, content) {
                     Some(arguments) => return Ok(FirstCall { stage, base, arguments }),
                     None => {
-                        let words = "it could not be told how the arguments of a call are written";
+                        let words = "could not determine how the arguments of a call are written";
                         unclear = Some(Refusal { line: line_behind(probe, &turn), ..Refusal::new(words) });
                     }
                 }
@@ -80,7 +81,7 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
     }
 }
 
-/// The template's line that writes what stands behind a call's name.
+/// Returns the template's line that writes the text after a call's name.
 fn line_behind(probe: &Probe<'_>, turn: &Turn) -> Option<u32> {
     let name = turn.places(NAMES[0]).into_iter().next()?;
     probe.line_of(turn.text.get(name.end..)?)

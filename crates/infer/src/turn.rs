@@ -1,4 +1,4 @@
-//! The layout of a turn from the same turn with and without each of its values.
+//! Inference of a turn's layout from the same turn with and without each of its values.
 
 use std::ops::Range;
 
@@ -8,14 +8,14 @@ use crate::optional::{Presence, presence};
 use crate::report::{Report, part_of};
 use crate::sequence::{Item, hole_at};
 
-/// The items of a turn, and which of them are there only with a value.
+/// The items of a turn, and the groups of items that depend on a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Pattern {
     pub items: Vec<Item>,
     pub groups: Vec<Range<usize>>,
 }
 
-/// The same turn with some of content and reasoning.
+/// The same turn with and without content and reasoning.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Forms {
     pub neither: Option<Vec<Item>>,
@@ -24,7 +24,8 @@ pub(crate) struct Forms {
     pub both: Option<Vec<Item>>,
 }
 
-/// The pattern that gives each of these forms, as far as one does. `preferred` is where the turn begins behind the generation prompt.
+/// Returns the pattern that covers these forms, as far as possible. `preferred` is where the turn
+/// begins after the generation prompt.
 pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> Option<Pattern> {
     let with = |form: &Option<Vec<Item>>, fields: &[Field]| {
         form.clone().filter(|items| fields.iter().all(|field| hole_at(items, *field).is_some()))
@@ -32,7 +33,7 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
     let both = with(&forms.both, &[Field::Content, Field::Reasoning]);
     let content = with(&forms.content, &[Field::Content]);
     let reasoning = with(&forms.reasoning, &[Field::Reasoning]);
-    // Where content is left out, the turn that was given one is a turn without.
+    // If the template omits the content, the turn with content is also the turn without it.
     let neither = forms.neither.clone().or_else(|| forms.content.clone().filter(|_| content.is_none()));
     let (full, others) = match (both, content, reasoning) {
         (Some(both), content, reasoning) => (both, [(Field::Reasoning, content), (Field::Content, reasoning)]),
@@ -42,7 +43,7 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
                 None => {
                     report.note(
                         part_of(Field::Content),
-                        "content and reasoning are written alike or not together",
+                        "content and reasoning are written the same way, or never together",
                         None,
                     );
                     (reasoning, [(Field::Reasoning, neither), (Field::Content, None)])
@@ -59,27 +60,28 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
         let group = match presence(&full, field, &without, preferred) {
             None | Some(Presence::Alone) => continue,
             Some(Presence::AloneButSpaces) => {
-                report.note(part_of(field), "without a value there is other white space", None);
+                report.note(part_of(field), "without a value, the whitespace differs", None);
                 continue;
             }
             Some(Presence::Group(group)) => group,
             Some(Presence::Replaced(group)) => {
-                report.note(part_of(field), "without a value other text stands in its place", None);
+                report.note(part_of(field), "without a value, other text takes its place", None);
                 group
             }
         };
         if groups.iter().all(|other| group.end <= other.start || other.end <= group.start) {
             groups.push(group);
         } else if !(field == Field::Content && hole_at(&full, Field::Calls).is_none()) {
-            // A turn of nothing at all is not worth a word.
-            report.note(part_of(field), "what goes with it cannot be told from what goes with another value", None);
+            // An entirely empty turn is not worth a note.
+            report.note(part_of(field), "its surrounding text cannot be separated from that of another value", None);
         }
     }
     groups.sort_by_key(|group| group.start);
     Some(Pattern { items: full, groups })
 }
 
-/// A turn with both values from turns with one of each, where each adds its own text to the turn without.
+/// Combines turns with only content and only reasoning into a turn with both, if each adds its own
+/// text to the turn without either.
 fn joined(content: &[Item], reasoning: &[Item], neither: &[Item], preferred: usize) -> Option<Vec<Item>> {
     let added = |items: &[Item], field: Field| match presence(items, field, neither, preferred)? {
         Presence::Alone => hole_at(items, field).map(|at| at..at + 1),

@@ -1,11 +1,11 @@
-//! What the codecs print, to find out which of them a template is like.
+//! The output of the codecs, to determine which of them matches a template.
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Arguments, Json};
 use rolecall_format::Codec;
 use rolecall_format::codec::{JsonStyle, cdata, literal, marked, python};
 
-/// A single value as a codec of `{value}` prints it.
+/// Prints a single value with a codec for `{value}`.
 pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
     Some(match codec {
         Codec::Text | Codec::Literal => literal::print(value),
@@ -25,7 +25,7 @@ pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
     })
 }
 
-/// All arguments as a codec of `{arguments}` prints them.
+/// Prints all arguments with a codec for `{arguments}`.
 pub(crate) fn print_arguments(codec: &Codec, arguments: &Object) -> Option<String> {
     Some(match codec {
         Codec::Json(style) => style.print_arguments(Arguments::Value(arguments)),
@@ -44,7 +44,8 @@ pub(crate) fn print_arguments(codec: &Codec, arguments: &Object) -> Option<Strin
     })
 }
 
-/// The styles of JSON that are tried, the usual ones first; those on several lines only where there are several.
+/// Returns the JSON styles to try, most common first. Multi-line styles are included only if the
+/// text has several lines.
 pub(crate) fn json_styles(has_lines: bool) -> Vec<JsonStyle> {
     let flags = [(false, false), (true, false), (false, true), (true, true)];
     let mut styles: Vec<JsonStyle> = Vec::new();
@@ -66,7 +67,7 @@ fn piece_text<'a>(piece: marked::Piece<'a>, mark: &'a str) -> &'a str {
     }
 }
 
-/// Where a JSON object opens before a place and closes again: the text of it, if it is one.
+/// Returns the JSON object that opens before a position, and its range, if there is one.
 pub(crate) fn object_around(text: &str, place: usize) -> Option<(std::ops::Range<usize>, Object)> {
     let start = text.get(..place)?.rfind('{')?;
     let mut depth = 0usize;
@@ -91,7 +92,7 @@ pub(crate) fn object_around(text: &str, place: usize) -> Option<(std::ops::Range
     None
 }
 
-/// Whether two values are the same but for the order of keys.
+/// Reports whether two values are equal, ignoring the order of keys.
 pub(crate) fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Object(a), Json::Object(b)) => {

@@ -1,4 +1,5 @@
-//! Renders further conversations through template and layouts, compares them byte for byte, and reads them back.
+//! Verification: renders further conversations through the template and the layouts, compares the
+//! results byte for byte, and parses them back.
 
 use std::sync::Arc;
 
@@ -18,18 +19,18 @@ use crate::said::{Called, KEYS, NAMES, Said};
 use crate::sequence::hole_at;
 use crate::value::same;
 
-/// What became of the probes of a part.
+/// The results of the probes for a part.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     same: usize,
     read: usize,
     tried: usize,
     first: Option<String>,
-    /// The template's line that writes what the layout does not.
+    /// The template's line that writes text that the layout does not write.
     line: Option<u32>,
 }
 
-/// What is compared with what.
+/// The format to check against the template.
 struct Check<'a> {
     probe: &'a Probe<'a>,
     opening: &'a str,
@@ -37,7 +38,8 @@ struct Check<'a> {
     reply: Arc<Reply>,
 }
 
-/// The format of what was found, without the calls if these are neither written nor read as they should.
+/// Verifies the findings and returns their format, without calls if these are neither written nor
+/// parsed correctly.
 pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, report: &mut Report) -> Format {
     let format = found.format();
     let check = Check { probe, opening: &found.opening, format: &format, reply: Arc::new(Reply::new(&format)) };
@@ -55,7 +57,7 @@ pub(crate) fn settle(probe: &Probe<'_>, mut found: Found, stages: &Stages, repor
 }
 
 impl Check<'_> {
-    /// Turns without calls.
+    /// Checks turns without calls.
     fn answers(&self, found: &Found, stages: &Stages, report: &mut Report) {
         let said = CONTENTS.iter().map(|content| Said::content(content));
         report.set(Part::Content, self.all(said, &stages.answer).outcome());
@@ -79,7 +81,7 @@ impl Check<'_> {
         report.set(Part::Opening, opening);
     }
 
-    /// Turns of nothing but calls, or of what a turn with calls must have.
+    /// Checks turns with only calls, or with calls and the content that they require.
     fn calls(&self, calls: &Calls, stage: &Stage, base: &Said, report: &mut Report) {
         let with = |calls: Vec<Called>| Said { calls, ..base.clone() };
         let one = [called(0, telling()), called(1, Object::new()), called(2, few())];
@@ -90,7 +92,7 @@ impl Check<'_> {
         report.set(Part::Arguments, arguments.outcome());
         let inexact = calls.arguments.inexact();
         if !inexact.is_empty() {
-            report.note(Part::Arguments, format!("written otherwise: {}", inexact.join(", ")), arguments.line);
+            report.note(Part::Arguments, format!("written differently: {}", inexact.join(", ")), arguments.line);
         }
         if report.outcome(Part::ParallelCalls).is_none() {
             let two = with(vec![called(0, few()), called(1, telling())]);
@@ -99,7 +101,7 @@ impl Check<'_> {
         }
     }
 
-    /// A call beside content and reasoning.
+    /// Checks a call alongside content and reasoning.
     fn beside(&self, found: &Found, stage: &Stage, base: &Said, stages: &Stages, report: &mut Report) {
         let content = Said::content(CONTENTS[1]);
         let mut tally = Tally::default();
@@ -112,7 +114,7 @@ impl Check<'_> {
         }
         if tally.same < tally.tried {
             let words = tally.first.clone().unwrap_or_default();
-            let words = format!("beside content or reasoning {} of {} are alike: {words}", tally.same, tally.tried);
+            let words = format!("with content or reasoning, {} of {} are identical: {words}", tally.same, tally.tried);
             report.note(Part::Calls, words, tally.line);
         }
     }
@@ -124,7 +126,7 @@ impl Check<'_> {
     }
 
     fn add(&self, said: &Said, stage: &Stage, tally: &mut Tally) {
-        // What the template refuses says nothing about the layouts.
+        // A probe that the template refuses says nothing about the layouts.
         let Ok(turn) = self.probe.turn(said, stage) else { return };
         tally.tried += 1;
         let written = write(self.probe, self.format, said, stage);
@@ -135,7 +137,7 @@ impl Check<'_> {
             tally.line = self.probe.line_of(from);
             tally.first = Some(words);
         }
-        // What a model writes stands behind what the prompt ends with.
+        // The model's output continues the end of the prompt.
         let (output, tail) = match turn.text.strip_prefix(self.opening) {
             Some(output) => (output, self.opening.to_owned()),
             None => (turn.text.as_str(), String::new()),
@@ -163,13 +165,14 @@ impl Tally {
         } else if read == 0 && same == 0 {
             Outcome::Missing(words)
         } else {
-            let words = format!("of {tried} probes {same} are written alike and {read} read back: {words}");
+            let words =
+                format!("of {tried} probes, {same} are written identically and {read} are parsed back: {words}");
             if read > 0 { Outcome::ReadOnly(words) } else { Outcome::WriteOnly(words) }
         }
     }
 }
 
-/// The tools that the calls of a message fit.
+/// Returns tools whose schemas match the calls of a message.
 fn tools_of(said: &Said) -> Vec<Tool> {
     let tools = said.calls.iter().filter_map(|call| {
         let kinds = call.arguments.iter().map(|(key, value)| {
@@ -189,7 +192,7 @@ fn tools_of(said: &Said) -> Vec<Tool> {
     tools.collect()
 }
 
-/// The turn as the layouts write it.
+/// Writes the turn with the layouts.
 fn write(probe: &Probe<'_>, format: &Format, said: &Said, stage: &Stage) -> Option<String> {
     let plain = Stage { parts: false, ..stage.clone() };
     let message = Message::from_object(probe.message(said, &plain)).ok()?;
@@ -199,38 +202,42 @@ fn write(probe: &Probe<'_>, format: &Format, said: &Said, stage: &Stage) -> Opti
     render(&conversation, format, &options).ok().map(|prompt| prompt.into_text())
 }
 
-/// Where two texts part.
+/// Describes where two texts differ.
 fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
     let common: usize =
         template.chars().zip(layout.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
     let from = |text: &str| text[common..].chars().take(24).collect::<String>();
-    let words = format!("the template goes on with {:?}, the layout with {:?}", from(template), from(layout));
+    let words = format!("the template continues with {:?}, the layout with {:?}", from(template), from(layout));
     (words, &template[common..])
 }
 
-/// What is wrong with a reading of what a template wrote. Content and reasoning that the template drops are not missed.
+/// Returns an error in parsing what a template wrote. Content and reasoning that the template drops
+/// do not count as missing.
 fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
     let is = |read: &str, said: Option<&str>| {
         let (read, said) = (read.trim(), said.unwrap_or_default().trim());
         read == said || (read.is_empty() && !written.contains(said))
     };
     if !is(&reading.content, said.content.as_deref()) {
-        return Some(format!("the content is read as {:?}", short(&reading.content)));
+        return Some(format!("the content is parsed as {:?}", short(&reading.content)));
     }
     if !is(reading.reasoning.as_deref().unwrap_or_default(), said.reasoning.as_deref()) {
-        return Some(format!("the reasoning is read as {:?}", short(reading.reasoning.as_deref().unwrap_or_default())));
+        return Some(format!(
+            "the reasoning is parsed as {:?}",
+            short(reading.reasoning.as_deref().unwrap_or_default())
+        ));
     }
     if reading.calls.len() != said.calls.len() {
-        return Some(format!("{} calls are read, not {}", reading.calls.len(), said.calls.len()));
+        return Some(format!("parsed {} calls, expected {}", reading.calls.len(), said.calls.len()));
     }
     for (read, said) in reading.calls.iter().zip(&said.calls) {
-        let ParsedCall::Function { name, arguments, .. } = read else { return Some("code is read".to_owned()) };
+        let ParsedCall::Function { name, arguments, .. } = read else { return Some("found code".to_owned()) };
         if name != said.name {
-            return Some(format!("the name is read as {:?}", short(name)));
+            return Some(format!("the name is parsed as {:?}", short(name)));
         }
         let parsed = json::parse(arguments).ok();
         if !parsed.is_some_and(|parsed| same(&parsed, &Json::Object(said.arguments.clone()))) {
-            return Some(format!("the arguments are read as {:?}", short(arguments)));
+            return Some(format!("the arguments are parsed as {:?}", short(arguments)));
         }
     }
     None
@@ -248,7 +255,7 @@ fn called(at: usize, arguments: Object) -> Called {
     Called { name: NAMES[at], arguments }
 }
 
-/// One argument, and the last key first.
+/// Returns arguments with only one key, the last one.
 fn few() -> Object {
     object! { KEYS[2] => "Solber pim" }
 }
@@ -257,7 +264,7 @@ fn telling() -> Object {
     object! { KEYS[2] => "Gerdo", KEYS[0] => "x y", KEYS[1] => "Lanu-3" }
 }
 
-/// Arguments of every kind.
+/// Returns arguments with values of every kind.
 fn values() -> impl Iterator<Item = Object> {
     let hard = HARD_STRINGS.into_iter().map(|text| object! { KEYS[0] => text, KEYS[1] => "ok" });
     let others = kinds().into_iter().map(|(_, value)| object! { KEYS[0] => "Mirpo", KEYS[1] => value });

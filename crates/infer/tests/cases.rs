@@ -1,4 +1,5 @@
-//! Every case of `fixtures/inference`: a chat template, the layouts that are inferred of it, and what is reported of each part.
+//! Checks every case in `fixtures/inference`: a chat template, the layouts inferred from it, and
+//! the report on each part.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -14,7 +15,7 @@ use rolecall_format::write_reply;
 use rolecall_infer::{Inferred, Outcome, infer};
 use rolecall_render::ChatTemplate;
 
-/// The project's root.
+/// Returns the project's root.
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
@@ -30,7 +31,7 @@ fn every_case_is_inferred_as_it_says() {
     });
 }
 
-/// A line for each part and each note.
+/// Returns a line for each part and each note.
 fn told(inferred: &Inferred) -> String {
     let mut text = String::new();
     for (part, outcome) in &inferred.report.parts {

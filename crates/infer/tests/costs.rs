@@ -1,5 +1,6 @@
-//! What it takes to know a template grows as its source does: shapes of template text that once took minutes, and others made to
-//! look for more of that kind, each at half of the source limit and at all of it.
+//! The work of analyzing a template grows in proportion to its source. The shapes of template text
+//! tested here once took minutes, or were written to find more such shapes. Each is tested at half
+//! of the source limit and at the full limit.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -12,20 +13,22 @@ use rolecall_infer::{Limits, infer};
 use rolecall_parse::Reply;
 use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, analyze_template_within};
 
-/// What stands around a shape, so that there is an answer to be found.
+/// The text around a shape, so that the template writes an answer.
 const TURN: &str = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}";
 const END: &str = "</s>{% endfor %}{% if add_generation_prompt %}<|assistant|>{% endif %}";
 
-/// The bytes of template text that are allowed.
+/// The maximum size of a template's source in bytes.
 const MOST_BYTES: usize = 1 << 18;
 
-/// The shape that was found first: 60,000 literals in one expression.
+/// The first such shape found: 60,000 literals in one expression.
 const FIRST: &str = "literals in one expression";
 
-/// Far more than any of them takes, and far less than what was once quadratic took.
+/// Far longer than any of the shapes takes, and far shorter than the former quadratic behavior
+/// took.
 const MOST_TIME: Duration = Duration::from_secs(20);
 
-/// A shape of template text: what stands before, what is repeated by its number, what stands behind.
+/// A shape of template text: its name, the text before, the repeated text by its number, and the
+/// text after.
 type Shape = (&'static str, String, Box<dyn Fn(usize) -> String>, String);
 
 fn shapes() -> Vec<Shape> {
@@ -34,7 +37,7 @@ fn shapes() -> Vec<Shape> {
         (name, before.to_owned(), piece, behind.to_owned())
     };
     let same = |piece: &'static str| -> Box<dyn Fn(usize) -> String> { Box::new(move |_| piece.to_owned()) };
-    // So many names are allowed.
+    // The number of distinct names is limited.
     let named = |piece: fn(usize) -> String| -> Box<dyn Fn(usize) -> String> { Box::new(move |n| piece(n % 3900)) };
     vec![
         shape(FIRST, "{{ ", same("'a'~"), &format!("'a' }}}}{}", chat())),
@@ -75,13 +78,13 @@ fn shapes() -> Vec<Shape> {
             &format!("{{% endset %}}{{% for c in x[-9000:] %}}{{{{ c }}}}|{{% endfor %}}{}", chat()),
         ),
         shape(
-            "a long opening of marks",
+            "a long opening of markers",
             &format!("{TURN}</s>{{% endfor %}}{{% if add_generation_prompt %}}"),
             same("<think>"),
             "  {% endif %}",
         ),
         shape(
-            "a long opening of half marks",
+            "a long opening of half markers",
             &format!("{TURN}</s>{{% endfor %}}{{% if add_generation_prompt %}}"),
             same("<"),
             "{% endif %}",
@@ -90,7 +93,7 @@ fn shapes() -> Vec<Shape> {
     ]
 }
 
-/// A shape of so many bytes.
+/// Returns a shape of up to `bytes` bytes.
 fn text((_, before, piece, behind): &Shape, bytes: usize) -> String {
     let mut text = before.clone();
     for number in 0.. {
@@ -107,7 +110,8 @@ fn text((_, before, piece, behind): &Shape, bytes: usize) -> String {
 fn every_shape_stays_within_the_budget_and_in_time() {
     for shape in shapes() {
         let name = shape.0;
-        // A build that checks everything is slow: one shape is enough to see that the whole limit is no matter of minutes.
+        // A debug build is slow. One shape suffices to show that a source of the maximum size does
+        // not take minutes.
         let is_small = cfg!(debug_assertions) && name != FIRST;
         let most = if is_small { MOST_BYTES / 4 } else { MOST_BYTES };
         for bytes in [most / 2, most] {
@@ -128,7 +132,8 @@ fn every_shape_stays_within_the_budget_and_in_time() {
     }
 }
 
-/// Layouts of the longest turn that is looked at, made of what a layout's reader looks for.
+/// Layouts of the longest turn that is considered, made of text that a layout's parser searches
+/// for.
 #[test]
 fn a_turn_of_brackets_and_braces_is_inferred_and_read_in_time() {
     let call = |before: &str, behind: &str| {
@@ -154,11 +159,11 @@ fn a_turn_of_brackets_and_braces_is_inferred_and_read_in_time() {
     }
 }
 
-/// The reference templates, where they are there: all of them leave most of the budget.
+/// The reference templates, if present, each leave most of the budget unused.
 #[test]
 fn real_templates_take_a_part_of_the_budget() {
     let Some(folder) = shared::shared() else {
-        return shared::say_skipped("no real template was held against the budget");
+        return shared::say_skipped("no real template was checked against the budget");
     };
     let entries = std::fs::read_dir(folder.join("templates")).expect("references have templates");
     let mut count = 0;

@@ -1,4 +1,4 @@
-//! Templates made to mislead, to go on for ever, or to be in nobody's way: nothing panics, and nothing is guessed.
+//! Templates that try to mislead or to run forever: nothing panics, and nothing is guessed.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ fn inferred(source: &str) -> Inferred {
 
 #[test]
 fn what_the_template_writes_itself_is_no_value() {
-    // The words of the probes, as anybody can read them in this crate.
+    // The words of the probes, which anyone can read in this crate.
     let inferred = inferred(
         "{% for m in messages %}{% if m.role == 'assistant' %}<a>Wuzoka limbar. zorvex_map {\"zelq\": \"Plimtex\"} Jyxo pemtil.\
          {{ m.content }}</a>{% else %}<u>{{ m.content }}</u>{% endif %}{% endfor %}",
@@ -36,7 +36,8 @@ fn what_the_template_writes_itself_is_no_value() {
 
 #[test]
 fn a_template_that_looks_at_what_is_said_is_not_trusted() {
-    // Calls are written one way for the words of the first probes, another way for all others.
+    // The template writes calls one way for the words of the first probes, and another way for all
+    // others.
     let inferred = inferred(
         "{% for m in messages %}{% if m.role == 'assistant' %}<a>{{ m.content }}{% for c in m.tool_calls or [] %}\
          {% if 'Plimtex' in c.function.arguments | tojson or 'Frizu' in c.function.arguments | tojson %}\
@@ -72,7 +73,8 @@ fn endless_and_huge_ones_end() {
     }
 }
 
-/// A template that is tried out in part only is not inferred: what is missing would look as if the template did not write it.
+/// If the budget does not suffice to probe a template completely, nothing is inferred. Otherwise,
+/// missing parts would look as if the template did not write them.
 #[test]
 fn a_budget_is_shared_and_nothing_is_inferred_without_enough_of_it() {
     let source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% for c in m.tool_calls or [] %}<c>{{ c.function | tojson }}</c>{% endfor %}</s>{% endfor %}";
@@ -80,7 +82,8 @@ fn a_budget_is_shared_and_nothing_is_inferred_without_enough_of_it() {
     let whole = infer(&compiled(source));
     let needed = whole.report.steps;
     assert!(needed > 1000 && whole.report.error.is_none(), "{needed}");
-    // A little more than was taken is enough: a machine takes its steps some thousand at a time.
+    // Slightly more than the steps taken is enough, because the engine takes its steps in batches
+    // of some thousand.
     assert_eq!(within(needed + 5000), whole);
     for steps in (0..=needed).step_by(needed as usize / 40).chain([needed]) {
         let inferred = within(steps);

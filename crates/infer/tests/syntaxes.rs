@@ -1,11 +1,11 @@
-//! Templates in the ways of the field, each with its layouts: what a template writes decides, and nothing else.
+//! Templates in common syntaxes, each with its layouts. Only the template's output determines them.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall_format::{Op, Slot};
 use rolecall_infer::{Inferred, Outcome, Part, infer};
 use rolecall_render::ChatTemplate;
 
-/// A template whose assistant's turn is this.
+/// Returns a template with this assistant's turn.
 fn template(turn: &str) -> String {
     format!(
         "{{% for m in messages %}}{{% if m.role == 'assistant' %}}{turn}{{% else %}}<|{{{{ m.role }}}}|>{{{{ m.content }}}}<|end|>\
@@ -33,7 +33,7 @@ fn written(ops: &[Op]) -> String {
     each.collect()
 }
 
-/// All layouts of what a template writes, as a format file would have them.
+/// Returns all layouts of a template, as in a format file.
 fn layouts(inferred: &Inferred) -> Vec<String> {
     let slots = Slot::ALL.into_iter().filter_map(|slot| Some((slot, inferred.format.layout(slot)?)));
     slots.map(|(slot, layout)| format!("{} = {}", slot.key(), written(layout.ops()))).collect()

@@ -1,4 +1,4 @@
-//! Ids of calls as a family has them, for conversations whose own ids it would refuse or misread.
+//! Call ids in a family's own form, for conversations whose ids the family would refuse or misread.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
@@ -6,36 +6,36 @@ use std::ops::Range;
 use rolecall_conversation::{Call, Json, Message};
 use rolecall_format::CallIds;
 
-/// The new ids of the calls that have one id.
+/// The new ids for the calls that share one old id.
 #[derive(Default)]
 struct Waiting {
-    /// Those whose results have not come.
+    /// The ids whose results have not come yet.
     ids: VecDeque<String>,
-    /// That of the last result.
+    /// The id of the last result.
     answered: Option<String>,
 }
 
-/// New ids for the calls of a conversation, asked for in their order.
+/// Generates new ids for the calls of a conversation, in order.
 pub(crate) struct NewIds<'r> {
     rule: &'r CallIds,
-    /// By the id that the conversation has.
+    /// The new ids by old id.
     new: HashMap<String, Waiting>,
     taken: HashSet<String>,
-    /// How many calls there were.
+    /// The number of calls so far.
     calls: usize,
-    /// Up to which number all ids are taken from the number of the last call on, by the name of the function: no id that
-    /// was tried in vain is tried again.
+    /// For each function name, the number up to which all ids are known to be taken, so that no
+    /// taken id is tried again.
     tried: HashMap<String, usize>,
 }
 
 impl<'r> NewIds<'r> {
-    /// Ids that are as the rule says stay as they are.
+    /// Creates a generator. Ids that already follow the rule are kept.
     pub fn new<'m>(messages: impl IntoIterator<Item = &'m Message>, rule: &'r CallIds) -> NewIds<'r> {
         let ids = messages.into_iter().flat_map(ids_of).filter(|id| rule.fits(id));
         NewIds { rule, new: HashMap::new(), taken: ids.map(str::to_owned).collect(), calls: 0, tried: HashMap::new() }
     }
 
-    /// The new id of the next call, if it needs one.
+    /// Returns the new id of the next call, or `None` if it keeps its id.
     pub fn of_call(&mut self, old: Option<&str>, name: &str) -> Option<String> {
         let number = self.calls;
         self.calls += 1;
@@ -45,7 +45,7 @@ impl<'r> NewIds<'r> {
         let new = match self.rule {
             CallIds::Any => return None,
             CallIds::Nine => self.nine(old, number),
-            // A pattern without a number has one id for all calls of a function.
+            // A pattern without a number gives all calls of a function the same id.
             CallIds::Pattern(pattern) if !pattern.has_index() => pattern.print(name, number),
             CallIds::Pattern(pattern) => {
                 self.free(name, number..usize::MAX, |number| pattern.print(name, number)).unwrap_or_default()
@@ -58,14 +58,15 @@ impl<'r> NewIds<'r> {
         Some(new)
     }
 
-    /// What the id of an earlier call has become, for its result: of several calls with one id, in their order.
+    /// Returns the new id of an earlier call, for its result. Several calls that share an old id
+    /// are answered in order.
     pub fn answer(&mut self, old: &str) -> Option<String> {
         let waiting = self.new.get_mut(old)?;
         waiting.answered = waiting.ids.pop_front().or(waiting.answered.take());
         waiting.answered.clone()
     }
 
-    /// Nine letters and digits: the last of the old id, if nobody has them.
+    /// Returns nine letters and digits: the last nine of the old id, if they are not taken.
     fn nine(&mut self, old: Option<&str>, number: usize) -> String {
         const NUMBERS: usize = 100_000;
         let letters: Vec<u8> = old.unwrap_or("").bytes().filter(u8::is_ascii_alphanumeric).collect();
@@ -77,7 +78,7 @@ impl<'r> NewIds<'r> {
         })
     }
 
-    /// The first id of a range of numbers that nobody has.
+    /// Returns the first id in a range of numbers that is not taken.
     fn free(&mut self, name: &str, numbers: Range<usize>, print: impl Fn(usize) -> String) -> Option<String> {
         let tried = self.tried.get(name).map_or(numbers.start, |tried| numbers.start.max(*tried));
         let found = (tried..numbers.end).map(|number| (number, print(number))).find(|(_, id)| !self.taken.contains(id));
@@ -87,7 +88,7 @@ impl<'r> NewIds<'r> {
     }
 }
 
-/// The new ids of a conversation that is rendered by a format.
+/// The new ids of a conversation that a format renders.
 #[derive(Default)]
 pub(crate) struct Renamed {
     calls: HashMap<(usize, usize), String>,
@@ -95,7 +96,7 @@ pub(crate) struct Renamed {
 }
 
 impl Renamed {
-    /// Gives each call the id that the rule wants, and its result the same.
+    /// Gives each call an id that follows the rule, and its result the same id.
     pub fn of(messages: &[Message], rule: &CallIds) -> Renamed {
         let mut renamed = Renamed::default();
         if *rule == CallIds::Any {
@@ -113,12 +114,12 @@ impl Renamed {
         renamed
     }
 
-    /// The new id of a message's call.
+    /// Returns the new id of a message's call.
     pub fn call(&self, message: usize, at: usize) -> Option<&str> {
         self.calls.get(&(message, at)).map(String::as_str)
     }
 
-    /// The new id of the call that a message answers.
+    /// Returns the new id of the call that a message answers.
     pub fn answer(&self, message: usize) -> Option<&str> {
         self.answers.get(&message).map(String::as_str)
     }

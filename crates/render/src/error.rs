@@ -2,7 +2,7 @@ use std::fmt;
 
 use rolecall_conversation::Place;
 
-/// A conversation that a format refuses.
+/// An error that occurs while rendering a conversation.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -14,117 +14,118 @@ use rolecall_conversation::Place;
 /// let conversation = Conversation::new(vec![Message::user("a"), Message::user("b")]);
 /// let error = render(&conversation, format, &Options::default()).unwrap_err();
 /// assert_eq!(error.code(), "rule_broken");
-/// assert_eq!(error.to_string(), "message 1: a user message where the assistant's is due (rule `turns`)");
+/// assert_eq!(error.to_string(), "message 1: expected an assistant message, found a user message (rule `turns`)");
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// A role that the format does not know.
     UnknownRole {
-        /// The message, from 0.
+        /// The index of the message, from 0.
         message: usize,
-        /// The role as it is spelled there.
+        /// The role as the message spells it.
         role: String,
-        /// The roles that there are.
+        /// The roles that the format knows.
         known: Vec<String>,
-        /// Other names that are read as one of them.
+        /// The accepted aliases of these roles.
         aliases: Vec<String>,
     },
-    /// A rule of the format is broken.
+    /// A broken rule of the format.
     Rule {
-        /// The message that breaks it, from 0.
+        /// The index of the message that breaks the rule, from 0.
         message: usize,
-        /// The rule, as the format file names it.
+        /// The rule's name in the format file.
         rule: &'static str,
-        /// What the rule says, of this message.
+        /// A description of the violation.
         what: String,
-        /// What to do.
+        /// How to fix it.
         help: String,
     },
-    /// The format has no place for something.
+    /// Content that the format has no place for.
     NoPlace {
-        /// Where it stands in the conversation.
+        /// The position of the content in the conversation.
         place: Place,
         /// The format's name.
         format: String,
-        /// What it is.
+        /// A description of the content.
         what: String,
-        /// What to do.
+        /// How to fix it.
         help: String,
     },
-    /// An option that the format has not got.
+    /// An option that the format does not have.
     UnknownOption {
-        /// Its name.
+        /// The option's name.
         name: String,
         /// The format's name.
         format: String,
-        /// The options that there are.
+        /// The options that the format has.
         known: Vec<String>,
     },
-    /// A value that an option does not take.
+    /// A value that an option does not accept.
     BadOption {
-        /// The option.
+        /// The option's name.
         name: String,
         /// The value.
         value: String,
-        /// The values that it takes; any text, if empty.
+        /// The values that the option accepts. If empty, it accepts any text.
         known: Vec<String>,
     },
-    /// A message's raw model output is not what the assistant's layout writes.
+    /// Raw model output in a message that the assistant's layout cannot parse.
     BadRawOutput {
-        /// The message, from 0.
+        /// The index of the message, from 0.
         message: usize,
-        /// The layout.
+        /// The layout's name.
         layout: &'static str,
     },
-    /// What was rendered before is not how the new prompt begins.
+    /// A new prompt that does not begin with the previous one.
     Rewritten {
-        /// The message whose turn differs, from 0; none for what the format adds.
+        /// The index of the message whose turn differs, from 0, or `None` for text that the format
+        /// adds.
         message: Option<usize>,
-        /// The bytes that are the same.
+        /// The length of the common prefix in bytes.
         offset: usize,
     },
-    /// Not one gap for the model to fill.
+    /// A message that does not have exactly one gap for the model to fill.
     Gap {
-        /// The message, from 0.
+        /// The index of the message, from 0.
         message: usize,
-        /// What marks the gap.
+        /// The text that marks a gap.
         mark: String,
-        /// How often it is there.
+        /// The number of gaps found.
         found: usize,
     },
-    /// The chat template is wrong, refuses the conversation or asks too much.
+    /// A chat template that is invalid, rejects the conversation or exceeds a limit.
     Template {
-        /// What the engine says, with the place in the template.
+        /// The engine's error, with the position in the template.
         error: rolecall_jinja::Error,
-        /// The message that the template was at, from 0, if it was at one.
+        /// The index of the message that the template was processing, from 0, if any.
         message: Option<usize>,
     },
-    /// The conversations that are tried out on a chat template, to know what it takes and writes, ask too much together.
+    /// Probe conversations that together exceed the step budget of a template's analysis.
     Probes {
-        /// The steps that there were for all of them.
+        /// The number of steps allowed for all probes together.
         steps: u64,
     },
-    /// The format prints JSON in indented lines, and what is nested so deep would be spaces for the most part.
+    /// JSON so deeply nested that its indentation exceeds the limit.
     Indentation {
-        /// What is too much, with all that is printed before it.
+        /// The value whose indentation exceeds the limit, counting everything printed before it.
         place: Place,
-        /// The bytes of line breaks and spaces that a prompt may have for it.
+        /// The maximum number of bytes of line breaks and spaces in one prompt.
         most: usize,
     },
-    /// Nothing of the conversation carries loss.
+    /// A conversation in which no token carries loss.
     NoLoss,
-    /// There is nothing to continue in the last message.
+    /// A last message that cannot be continued.
     NothingToContinue {
-        /// The last message, from 0.
+        /// The index of the last message, from 0.
         message: usize,
-        /// Why.
+        /// The reason.
         what: &'static str,
     },
 }
 
 impl Error {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::UnknownRole { .. } => "unknown_role",
@@ -143,7 +144,7 @@ impl Error {
         }
     }
 
-    /// Where in the conversation, if it is in it.
+    /// Returns the position in the conversation, if the error has one.
     pub fn place(&self) -> Option<Place> {
         match self {
             Error::UnknownRole { message, .. } => Some(Place::message(*message, "role")),
@@ -159,7 +160,7 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn help(&self) -> String {
         match self {
             Error::UnknownRole { known, aliases, .. } if aliases.is_empty() => format!("use one of {}", listed(known)),
@@ -169,17 +170,17 @@ impl Error {
             Error::Rule { help, .. } | Error::NoPlace { help, .. } => help.clone(),
             Error::UnknownOption { known, .. } if known.is_empty() => "this format has no options".into(),
             Error::UnknownOption { known, .. } => format!("its options are {}", listed(known)),
-            Error::BadOption { known, .. } if known.is_empty() => "give a text".into(),
+            Error::BadOption { known, .. } if known.is_empty() => "pass a string".into(),
             Error::BadOption { known, .. } => format!("use one of {}", listed(known)),
-            Error::BadRawOutput { .. } => "send what the model wrote unchanged, or the call as `tool_calls`".into(),
+            Error::BadRawOutput { .. } => "send the model's output unchanged, or send the call as `tool_calls`".into(),
             Error::Rewritten { .. } => {
-                "render the whole conversation, or render the first part as it stands in it".into()
+                "render the whole conversation, or take the first part from the prompt of the whole conversation".into()
             }
-            Error::Gap { mark, .. } => format!("put `{mark}` once where the model is to write"),
+            Error::Gap { mark, .. } => format!("put `{mark}` once where the model should write"),
             Error::Template { error, .. } => template_help(error.kind()).to_owned(),
-            Error::Probes { .. } => "use a template that does less for each conversation, or name a format".into(),
-            Error::Indentation { .. } => "nest the schema or the arguments less deep".into(),
-            Error::NoLoss => "give an assistant message that has no `\"weight\": 0` and no `\"loss\": false`".into(),
+            Error::Probes { .. } => "use a template that does less work per conversation, or name a format".into(),
+            Error::Indentation { .. } => "nest the schema or the arguments less deeply".into(),
+            Error::NoLoss => "include an assistant message without `\"weight\": 0` or `\"loss\": false`".into(),
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
@@ -190,14 +191,14 @@ impl Error {
 fn template_help(kind: rolecall_jinja::ErrorKind) -> &'static str {
     use rolecall_jinja::{ErrorKind, LimitKind};
     match kind {
-        ErrorKind::Rejected => "the template itself refuses this conversation: change what it names",
-        ErrorKind::Syntax => "the template is not valid Jinja: look at the place it names",
+        ErrorKind::Rejected => "the template itself rejects this conversation: change what its message names",
+        ErrorKind::Syntax => "the template is not valid Jinja: check the position it names",
         ErrorKind::Limit(kind) if LimitKind::RAISED.contains(&kind) => {
             "raise the limit only for a template that you trust"
         }
-        ErrorKind::Limit(_) => "this limit stands: correct the template, or the input that it repeats",
-        ErrorKind::Security => "templates may not do this: look at the place it names",
-        _ => "give the template the fields that it reads there, or correct the template",
+        ErrorKind::Limit(_) => "this limit cannot be raised: fix the template, or shorten the input that it repeats",
+        ErrorKind::Security => "templates must not do this: check the position it names",
+        _ => "pass the fields that the template reads there, or fix the template",
     }
 }
 
@@ -218,26 +219,26 @@ impl fmt::Display for Error {
             Error::UnknownOption { name, format, .. } => write!(f, "format `{format}` has no option `{name}`"),
             Error::BadOption { name, value, .. } => write!(f, "option `{name}` does not take `{value}`"),
             Error::BadRawOutput { message, layout } => {
-                write!(f, "message {message}: the raw model output cannot be read by the layout `{layout}`")
+                write!(f, "message {message}: the layout `{layout}` cannot parse the raw model output")
             }
             Error::Rewritten { message: Some(message), offset } => {
-                write!(f, "message {message}: the new prompt differs from the one before from byte {offset} on")
+                write!(f, "message {message}: the new prompt differs from the previous one from byte {offset} on")
             }
             Error::Rewritten { message: None, offset } => {
-                write!(f, "the new prompt differs from the one before from byte {offset} on")
+                write!(f, "the new prompt differs from the previous one from byte {offset} on")
             }
             Error::Gap { message, mark, found } => {
-                write!(f, "message {message}: expected one `{mark}` where the model is to write, found {found}")
+                write!(f, "message {message}: expected one `{mark}` where the model should write, found {found}")
             }
             Error::Template { error, message: Some(message) } => write!(f, "message {message}: {error}"),
             Error::Template { error, message: None } => write!(f, "{error}"),
             Error::Probes { steps } => {
-                write!(f, "trying the template out takes more than {steps} steps over all conversations")
+                write!(f, "probing the template takes more than {steps} steps over all conversations")
             }
             Error::Indentation { place, most } => {
                 write!(f, "{place}: indenting it takes more than {most} bytes of spaces and line breaks in one prompt")
             }
-            Error::NoLoss => write!(f, "nothing of the conversation carries loss, so nothing would be learned from it"),
+            Error::NoLoss => write!(f, "no part of the conversation carries loss, so nothing can be learned from it"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }
     }

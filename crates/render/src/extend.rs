@@ -1,4 +1,4 @@
-//! The new part of a prompt alone, for an engine that has cached the rest.
+//! Rendering of only the new part of a prompt, for an engine that has cached the rest.
 
 use rolecall_conversation::Conversation;
 use rolecall_format::{Format, LossRule};
@@ -6,9 +6,11 @@ use rolecall_format::{Format, LossRule};
 use crate::loss::{shifted, written_by_model};
 use crate::{Error, Options, Prompt, Turn, render};
 
-/// Renders what a conversation adds to a prompt that was rendered before, of its first messages and with the same
-/// options. The two texts join to the whole prompt; where they would not, because the format writes earlier turns
-/// otherwise now, the error says from which byte and which message on.
+/// Renders only the text that a conversation adds to an earlier prompt.
+///
+/// The earlier prompt must be rendered from the conversation's first messages with the same
+/// options. The two texts concatenate to the whole prompt. If they do not, because the format now
+/// writes earlier turns differently, the error names the first byte and message that differ.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -40,8 +42,10 @@ pub fn extend(
     Ok(whole.behind(same))
 }
 
-/// What of a whole prompt stands behind the last thing that the model wrote itself: the new turn alone, for an engine
-/// whose cache ends with the model's own last token. All of it, where the model has not spoken.
+/// Returns the part of a whole prompt after the last text that the model wrote.
+///
+/// This is the new turn alone, for an engine whose cache ends with the model's own last token. If
+/// the model has not spoken yet, this is the whole prompt.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -67,7 +71,7 @@ pub fn new_turn(prompt: &Prompt, format: &Format) -> Prompt {
     prompt.clone().behind(written.end)
 }
 
-/// How many bytes two texts share at their start, in whole characters.
+/// Returns the length in bytes of the prefix that two texts share, in whole characters.
 fn common_prefix(one: &str, other: &str) -> usize {
     let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     while !one.is_char_boundary(same) || !other.is_char_boundary(same) {

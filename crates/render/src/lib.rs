@@ -1,6 +1,10 @@
-//! In: a [`Conversation`], a [`Format`] and [`Options`]. Out: a [`Prompt`].
-//! Between: `order` holds the format's rules, `plan` turns messages into turns with layouts, `write` fills the layouts in.
-//! Every byte of the prompt has an [`Origin`]; what a format has no place for is refused, or noted in [`Prompt::dropped`].
+//! Renders a [`Conversation`] to a [`Prompt`], by a [`Format`] or by a chat template.
+//!
+//! [`render`] takes a conversation, a format and [`Options`]. The module `order` checks the
+//! format's rules, `plan` turns messages into turns with layouts, and `write` fills in the layouts.
+//! Every byte of the prompt has an [`Origin`]. Content that a format has no place for is refused,
+//! or recorded in [`Prompt::dropped`].
+//!
 //! Start reading at [`render`].
 
 mod call_ids;
@@ -34,7 +38,7 @@ pub use template::{
 };
 pub use trust::{ROLES, Trust};
 
-/// Renders a conversation as the model family of the format was trained to read it.
+/// Renders a conversation in the form that the format's model family was trained on.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};

@@ -1,4 +1,5 @@
-//! Which bytes of a prompt a training loss may touch: computed from turns and origins, never searched for.
+//! The bytes of a prompt that carry loss in training, computed from turns and origins without
+//! searching the text.
 
 use std::ops::Range;
 
@@ -7,7 +8,7 @@ use rolecall_format::{Format, Layout, LossRule, Op, Slot};
 
 use crate::{Error, Origin, Prompt, Turn};
 
-/// Whose text is learned.
+/// Which text carries loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossPolicy {
@@ -16,14 +17,17 @@ pub enum LossPolicy {
     Assistant,
     /// The last assistant message.
     Last,
-    /// Everything.
+    /// The whole prompt.
     All,
 }
 
-/// The bytes that carry loss, in order. Of an assistant's turn that is what the model writes: everything behind the
-/// generation prompt up to and with the token that ends the turn (which some families only write as the next turn's
-/// first). A message that says `"weight": 0` or `"loss": false` carries none, whatever the policy. No loss at all is an
-/// error: a trainer would learn nothing and not be told.
+/// Returns the byte ranges that carry loss, in order.
+///
+/// In an assistant's turn, these are the bytes that the model writes: everything after the
+/// generation prompt up to and including the token that ends the turn. Some families write that
+/// token only as the first token of the next turn. A message with `"weight": 0` or `"loss": false`
+/// carries no loss under any policy. If no bytes carry loss, this is an error, because a trainer
+/// would otherwise silently learn nothing.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -53,7 +57,7 @@ pub fn loss_spans(
 
 fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<Range<usize>> {
     if policy != LossPolicy::All && !prompt.generated.is_empty() {
-        // The template says itself what the model's own words are.
+        // The template itself marks the text that the model generates.
         return generated_with_loss(prompt, conversation, policy);
     }
     if policy == LossPolicy::All && conversation.messages.iter().all(carries_loss) {
@@ -64,7 +68,7 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
     let mut spans: Vec<Range<usize>> = Vec::new();
     for (at, turn) in turns.iter().enumerate() {
         let learned = match policy {
-            // A shifted mask leaves out nothing but what others say.
+            // A shifted mask leaves out only what others say.
             LossPolicy::Assistant if format.rules.loss == LossRule::Shifted => {
                 turn.is_reply() || turn.slot == Slot::Tool
             }
@@ -93,8 +97,8 @@ fn find_spans(prompt: &Prompt, conversation: &Conversation, format: &Format, pol
     spans
 }
 
-/// What the template marks as the model's own words: of the last reply alone, where that is asked for, and not of messages
-/// that carry no loss.
+/// Returns the text that the template marks as generated, except in messages that carry no loss. If
+/// the policy is `Last`, returns only that of the last reply.
 fn generated_with_loss(prompt: &Prompt, conversation: &Conversation, policy: LossPolicy) -> Vec<Range<usize>> {
     let turns = prompt.turns();
     let last = turns.iter().rposition(Turn::is_reply).filter(|_| policy == LossPolicy::Last);
@@ -118,13 +122,14 @@ fn generated_with_loss(prompt: &Prompt, conversation: &Conversation, policy: Los
     spans
 }
 
-/// Whether a turn is a message's that carries no loss.
+/// Reports whether a turn belongs to a message that carries no loss.
 fn is_silent(turn: &Turn, conversation: &Conversation) -> bool {
     let message = turn.message.and_then(|index| conversation.messages.get(index));
     message.is_some_and(|message| !carries_loss(message))
 }
 
-/// Of an assistant's turn: what stands behind the generation prompt, up to and with the token that ends the turn.
+/// Returns the part of an assistant's turn after the generation prompt, up to and including the
+/// token that ends the turn.
 pub(crate) fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usize>) -> Range<usize> {
     let start = turn.start + opening(prompt, format, &turn);
     let ends = |range: Range<usize>| {
@@ -143,7 +148,7 @@ pub(crate) fn written_by_model(prompt: &Prompt, format: &Format, turn: Range<usi
     start..closing.map_or(turn.end, |closing| closing.start + closing.text.len())
 }
 
-/// A turn without its first control token, and with the control token that follows it.
+/// Returns the turn without its first control token, extended by the control token that follows it.
 pub(crate) fn shifted(prompt: &Prompt, turn: Range<usize>) -> Range<usize> {
     let control = |range: Range<usize>| {
         let first = prompt.segments_in(range).next();
@@ -154,8 +159,10 @@ pub(crate) fn shifted(prompt: &Prompt, turn: Range<usize>) -> Range<usize> {
     start..end
 }
 
-/// How many bytes of an assistant's turn the generation prompt gives. A turn that makes calls may open otherwise than
-/// the generation prompt ends (a family writes nothing where text would stand): then as much of it as is the same.
+/// Returns the number of bytes at the start of an assistant's turn that the generation prompt
+/// already provides. A turn with calls may open differently from the end of the generation prompt,
+/// because some families write nothing in place of the text. In that case, only the common prefix
+/// counts.
 fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
     let text = &prompt.text()[turn.clone()];
     let mut given = 0;
@@ -167,7 +174,7 @@ fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
                     rest.chars().zip(literal.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8()).sum();
                 (same, same == literal.len())
             }
-            // Whichever way the token is spelled here.
+            // The prompt may use any spelling of the token.
             Op::Control(id) => match format.control(*id).texts().find(|text| rest.starts_with(text)) {
                 Some(text) => (text.len(), true),
                 None => (0, false),
@@ -183,7 +190,8 @@ fn opening(prompt: &Prompt, format: &Format, turn: &Range<usize>) -> usize {
     given
 }
 
-/// What a message says of itself: `weight` as OpenAI's fine-tuning has it, `loss` as others do.
+/// Reads the message's own setting: `weight` as in OpenAI's fine-tuning, or `loss` as in other
+/// formats.
 fn carries_loss(message: &Message) -> bool {
     let object = message.as_object();
     let weightless = match object.get("weight") {
@@ -192,7 +200,7 @@ fn carries_loss(message: &Message) -> bool {
     };
     let lossless = match object.get("loss") {
         Some(Json::Bool(loss)) => !loss,
-        // XTuner: a text says yes as `true` or `1` and no otherwise, letter case aside.
+        // XTuner: a string means true only if it is `true` (ignoring case) or `1`.
         Some(Json::String(loss)) => !(loss.eq_ignore_ascii_case("true") || loss == "1"),
         _ => false,
     };

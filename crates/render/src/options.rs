@@ -3,7 +3,7 @@ use rolecall_format::Format;
 
 use crate::{Error, Unusual};
 
-/// How a conversation is rendered.
+/// Options for rendering a conversation.
 ///
 /// ```
 /// use rolecall_render::{Bos, Options};
@@ -12,31 +12,32 @@ use crate::{Error, Unusual};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Who writes the token that opens the prompt.
+    /// Whether the prompt includes the token that opens it.
     pub bos: Bos,
-    /// What becomes of the format's order rules.
+    /// How strictly to apply the format's order rules.
     pub rules: RuleMode,
-    /// The format's options by name; what is not named keeps its default.
+    /// The format's options by name. An option that is not listed keeps its default.
     pub choices: Vec<(String, String)>,
 }
 
-/// Who writes the token that opens the prompt.
+/// Whether the prompt includes the token that opens it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bos {
-    /// The format: it stands in the prompt.
+    /// The format writes the token into the prompt.
     #[default]
     Write,
-    /// A tokenizer that adds it by itself: it is left out of the prompt.
+    /// The prompt omits the token, because the tokenizer adds it.
     LeaveToTokenizer,
 }
 
-/// What becomes of a format's order rules.
+/// How strictly to apply a format's order rules.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleMode {
-    /// A conversation that breaks one is refused, and so is what the format has no place for.
+    /// Refuses a conversation that breaks a rule or has content that the format has no place for.
     #[default]
     Enforce,
-    /// As the maker's own code: any order, roles by the maker's own names alone, and what has no place is left out and noted.
+    /// Renders as the maker's own code does: messages in any order, roles only by the maker's own
+    /// names. Content that the format has no place for is left out and recorded.
     Reference,
 }
 
@@ -44,11 +45,11 @@ pub enum RuleMode {
 pub(crate) struct Chosen<'a> {
     /// For each of the format's choices: the value, and whether the caller gave it.
     pub values: Vec<(String, bool)>,
-    /// The spelling of the control tokens; none is the usual one.
+    /// The spelling of the control tokens, or `None` for the usual one.
     pub spelling: Option<&'a str>,
 }
 
-/// Puts together what the caller, the conversation's switches and the format's defaults say.
+/// Combines the caller's options, the conversation's template arguments and the format's defaults.
 pub(crate) fn choose<'a>(
     conversation: &Conversation,
     format: &Format,
@@ -99,12 +100,12 @@ pub(crate) fn choose<'a>(
 }
 
 impl Chosen<'_> {
-    /// The value of an option that the format has.
+    /// Returns the value of an option, or `None` if the format has no such option.
     pub fn value(&self, format: &Format, name: &str) -> Option<&str> {
         self.entry(format, name).map(|(value, _)| value)
     }
 
-    /// The options whose value is none of those that they are meant for.
+    /// Returns the options whose value is not one of the intended values.
     pub fn unusual(&self, format: &Format) -> Vec<Unusual> {
         let each = format.choices.iter().zip(&self.values);
         let odd = each.filter(|(choice, (value, _))| !choice.usual.is_empty() && !choice.usual.contains(value));
@@ -116,7 +117,8 @@ impl Chosen<'_> {
         .collect()
     }
 
-    /// The value of an option that the format has, and whether the caller gave it.
+    /// Returns the value of an option and whether the caller gave it, or `None` if the format has
+    /// no such option.
     pub fn entry(&self, format: &Format, name: &str) -> Option<(&str, bool)> {
         let at = format.choices.iter().position(|choice| choice.name == name)?;
         self.values.get(at).map(|(value, given)| (value.as_str(), *given))

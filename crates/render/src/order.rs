@@ -1,4 +1,4 @@
-//! The rules of a format: who may follow whom.
+//! A format's rules for the order of messages.
 
 use rolecall_conversation::{Call, Conversation, Message, Role, Tool};
 use rolecall_format::{AnswersRule, AssistantRule, Format, HeaderRule, SystemRule, ToolRule, TurnsRule, UsersRule};
@@ -6,7 +6,8 @@ use rolecall_format::{AnswersRule, AssistantRule, Format, HeaderRule, SystemRule
 use crate::role::{Speakers, is_blank, role_of};
 use crate::{Error, RuleMode};
 
-/// Refuses roles that the format does not know and, where rules are enforced, an order that it does not allow.
+/// Refuses roles that the format does not know and, if rules are enforced, orders that it does not
+/// allow.
 pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode) -> Result<(), Error> {
     let speakers = Speakers::new(conversation, format, mode);
     let mut state = State {
@@ -51,13 +52,13 @@ fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) 
     let known: Vec<String> = names.map(str::to_owned).collect();
     let aliases = match mode {
         RuleMode::Enforce => aliases_of(format).filter(|alias| !known.contains(alias)).collect(),
-        // The maker's own code knows the maker's names.
+        // The maker's own code accepts only the maker's names.
         RuleMode::Reference => Vec::new(),
     };
     Err(Error::UnknownRole { message: index, role: spelled.to_owned(), known, aliases })
 }
 
-/// What else a role may be called: by the maker's names, and by those of others.
+/// Returns all other names of roles: first the maker's, then the common aliases.
 fn aliases_of(format: &Format) -> impl Iterator<Item = String> {
     let own = format.roles.iter().flat_map(|(_, own)| own.clone());
     let usual = [Role::System, Role::User, Role::Assistant, Role::Tool].into_iter().flat_map(|role| role.aliases());
@@ -70,7 +71,7 @@ fn aliases_of(format: &Format) -> impl Iterator<Item = String> {
     aliases.into_iter()
 }
 
-/// A system message of a family that has none.
+/// Builds the error for a system message in a model family that has none.
 pub(crate) fn refuse_system(index: usize, format: &Format) -> Error {
     let help = "put the text into the first user message".to_owned();
     let what = format!("`{}` has no system message", format.name);
@@ -79,15 +80,16 @@ pub(crate) fn refuse_system(index: usize, format: &Format) -> Error {
 
 struct State<'a> {
     format: &'a Format,
-    /// What the family's own fields may say, where the code interpreter is all that there is to call.
+    /// The only value that the family's own fields may have if the code interpreter is the only
+    /// tool.
     interprets: Option<&'a str>,
     seen_user: bool,
-    /// Nothing but system messages so far.
+    /// Whether only system messages have been seen so far.
     leading: bool,
     previous: Option<&'a Message>,
-    /// The message whose calls wait for answers, and how many still do.
+    /// The message whose calls still lack answers, and the number of missing answers.
     unanswered: Option<(usize, usize)>,
-    /// Whose turn it is where turns alternate.
+    /// Whether a user message is next, if turns alternate.
     users_turn: bool,
 }
 
@@ -98,9 +100,9 @@ impl<'a> State<'a> {
         }
         self.header(index, message)?;
         match role_of(message, self.format) {
-            // One without text counts as none.
+            // A system message without text is ignored.
             Role::System if is_blank(message, self.format) => {}
-            // As pairs, only those are written that belong to an answer.
+            // A conversation written as pairs keeps only system messages that belong to an answer.
             Role::System if self.format.rules.turns == TurnsRule::Answered => {}
             Role::System => self.system(index)?,
             Role::User => self.user(index)?,
@@ -113,18 +115,18 @@ impl<'a> State<'a> {
         Ok(())
     }
 
-    /// What stands in the message's header: the family's own fields, and the names of calls.
+    /// Checks the message's header: the family's own fields, and the names of calls.
     fn header(&self, index: usize, message: &Message) -> Result<(), Error> {
         let breaks = |text: &str| text.contains(['\n', '\r']);
         if self.format.rules.header == HeaderRule::OneLine {
             let mut fields = self.format.fields.iter().map(|(name, _)| name);
             if let Some(name) = fields.find(|name| message.text_field(name).is_some_and(breaks)) {
                 let what = format!("a line break in `{name}`, which is part of the header line");
-                return Err(self.broken(index, "header", &what, "put text behind the first line into the content"));
+                return Err(self.broken(index, "header", &what, "put the text after the first line into the content"));
             }
             if names(message).any(breaks) {
                 let what = "a line break in the name of a call, which is part of the header line";
-                return Err(self.broken(index, "header", what, "name the function as it is offered"));
+                return Err(self.broken(index, "header", what, "use the function's name from the list of tools"));
             }
         }
         let Some(only) = self.interprets.filter(|_| *role_of(message, self.format) == Role::Assistant) else {
@@ -134,8 +136,8 @@ impl<'a> State<'a> {
             message.text_field(name).is_some_and(|text| !text.is_empty() && text != only)
         };
         let what = match (self.format.fields.iter().find(odd), names(message).next()) {
-            (Some((name, _)), _) => format!("`{name}` is not `{only}`, where only the code interpreter is offered"),
-            (None, Some(name)) => format!("a call of `{name}`, where only the code interpreter is offered"),
+            (Some((name, _)), _) => format!("`{name}` is not `{only}`, but only the code interpreter is offered"),
+            (None, Some(name)) => format!("a call to `{name}`, but only the code interpreter is offered"),
             (None, None) => return Ok(()),
         };
         Err(self.broken(
@@ -152,9 +154,9 @@ impl<'a> State<'a> {
             SystemRule::Anywhere => return Ok(()),
             SystemRule::Leading if self.leading => return Ok(()),
             SystemRule::First | SystemRule::Fold if index == 0 => return Ok(()),
-            SystemRule::Leading => ("a system message stands behind others", "move it before the first user message"),
+            SystemRule::Leading => ("a system message comes after others", "move it before the first user message"),
             SystemRule::First | SystemRule::Fold => {
-                ("a system message is not the first message", "join all system texts into one first message")
+                ("a system message is not the first message", "merge all system texts into one first message")
             }
             SystemRule::None | SystemRule::Refused => {
                 ("this model family has no system message", "put the text into the first user message")
@@ -167,16 +169,16 @@ impl<'a> State<'a> {
         let previous = self.previous.map(|previous| role_of(previous, self.format));
         if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
             let (what, help) =
-                ("a second user message in a row", "join the two, or put the assistant's answer between");
+                ("a second user message in a row", "merge the two, or put an assistant message between them");
             return Err(self.broken(index, "users", what, help));
         }
         if alternates(self.format) && !self.users_turn {
-            let what = "a user message where the assistant's is due";
+            let what = "expected an assistant message, found a user message";
             return Err(self.broken(
                 index,
                 "turns",
                 what,
-                "join it with the one before, or put the assistant's answer between",
+                "merge it into the previous message, or put an assistant message between them",
             ));
         }
         self.seen_user = true;
@@ -191,12 +193,12 @@ impl<'a> State<'a> {
         }
         let goes_on = self.previous.is_some_and(|previous| *role_of(previous, self.format) == Role::Tool);
         if alternates(self.format) && self.users_turn && !goes_on {
-            let what = "an assistant message where the user's is due";
+            let what = "expected a user message, found an assistant message";
             return Err(self.broken(
                 index,
                 "turns",
                 what,
-                "put a user message before it, or join it with the one before",
+                "put a user message before it, or merge it into the previous message",
             ));
         }
         self.users_turn = true;
@@ -204,8 +206,13 @@ impl<'a> State<'a> {
         if let Some(max) = self.format.rules.max_calls
             && calls > max
         {
-            let what = format!("{calls} calls in one message, where {max} may be");
-            return Err(self.broken(index, "max-calls", &what, "make one call a message, each with its answer"));
+            let what = format!("found {calls} calls in one message, expected at most {max}");
+            return Err(self.broken(
+                index,
+                "max-calls",
+                &what,
+                "make one call per message, each followed by its result",
+            ));
         }
         if self.format.rules.answers == AnswersRule::Required && calls > 0 {
             self.unanswered = Some((index, calls));
@@ -225,19 +232,19 @@ impl<'a> State<'a> {
             (_, None) => false,
         };
         if !good {
-            let what = "a tool's result that follows no call";
-            return Err(self.broken(index, "tool", what, "put the assistant's message with the call right before it"));
+            let what = "a tool result without a preceding call";
+            return Err(self.broken(index, "tool", what, "put the assistant message with the call right before it"));
         }
         self.unanswered = self.unanswered.and_then(|(call, left)| (left > 1).then(|| (call, left - 1)));
         Ok(())
     }
 
-    /// Before this message, or before the model speaks, every call must be answered.
+    /// Requires that every call is answered before this message, or before the model speaks.
     fn need_answers(&self, next: Option<usize>) -> Result<(), Error> {
         let Some((call, left)) = self.unanswered else { return Ok(()) };
         let next = next.map_or("the model speaks".to_owned(), |index| format!("message {index}"));
         let what = format!("{left} call{} without an answer before {next}", if left == 1 { "" } else { "s" });
-        let help = "add a message of role `tool` with the result behind it";
+        let help = "add a message with role `tool` and the result after it";
         Err(self.broken(call, "answers", &what, help))
     }
 
@@ -246,7 +253,7 @@ impl<'a> State<'a> {
     }
 }
 
-/// The names of the functions that a message calls.
+/// Returns the names of the functions that a message calls.
 fn names(message: &Message) -> impl Iterator<Item = &str> {
     message.calls().filter_map(|call| match call {
         Call::Function { name, .. } => Some(name),
@@ -254,8 +261,9 @@ fn names(message: &Message) -> impl Iterator<Item = &str> {
     })
 }
 
-/// What the family's own fields may say in a conversation that has the code interpreter and nothing else to call: it is
-/// offered, or the system text is the one that announces it.
+/// Returns the only value that the family's own fields may have if nothing but the code interpreter
+/// can be called. This is the case if only the interpreter is offered, or if no tools are offered
+/// and the system text is the one that announces it.
 fn interprets<'a>(conversation: &Conversation, format: &'a Format) -> Option<&'a str> {
     let only = format.rules.interpreter_field.as_deref()?;
     let offered = conversation.tools.iter().flatten();
@@ -274,7 +282,8 @@ fn alternates(format: &Format) -> bool {
     matches!(format.rules.turns, TurnsRule::Alternate | TurnsRule::Paired)
 }
 
-/// Whether a message has one of the family's own header fields, which stand for calls in its native form.
+/// Reports whether a message has one of the family's own header fields, which are the native form
+/// of calls.
 fn has_own_field(message: &Message, format: &Format) -> bool {
     format.fields.iter().any(|(name, _)| message.text_field(name).is_some_and(|text| !text.is_empty()))
 }

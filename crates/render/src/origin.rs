@@ -2,44 +2,44 @@ use std::borrow::Cow;
 
 use rolecall_format::ControlId;
 
-/// Where a byte of a prompt came from.
+/// The origin of a byte of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// The format: a control token.
+    /// A control token that the format wrote.
     Control(ControlId),
-    /// The format: literal text, or a default that it adds.
+    /// Literal text of the format, or a default that it adds.
     Format,
-    /// A message.
+    /// A field of a message.
     Message {
-        /// Which, from 0.
+        /// The index of the message, from 0.
         message: usize,
-        /// What of it: `content`, `content[1]`, `name`, `tool_calls[0].function.arguments`.
+        /// The field: `content`, `content[1]`, `name`, `tool_calls[0].function.arguments`.
         field: Cow<'static, str>,
     },
     /// A tool that the conversation offers.
     Tool {
-        /// Which, from 0.
+        /// The index of the tool, from 0.
         tool: usize,
     },
-    /// A document that the conversation brings.
+    /// A document of the conversation.
     Document {
-        /// Which, from 0.
+        /// The index of the document, from 0.
         document: usize,
     },
-    /// An option that the caller gave.
+    /// An option that the caller set.
     Option {
-        /// Its name.
+        /// The option's name.
         name: String,
     },
 }
 
 impl Origin {
-    /// Whether the format wrote it, so that it may hold control tokens.
+    /// Reports whether the format wrote the byte, so that it may be part of a control token.
     pub fn is_format(&self) -> bool {
         matches!(self, Origin::Control(_) | Origin::Format)
     }
 
-    /// The message it came from.
+    /// Returns the index of the message that the byte comes from.
     pub fn message(&self) -> Option<usize> {
         match self {
             Origin::Message { message, .. } => Some(*message),
@@ -48,14 +48,14 @@ impl Origin {
     }
 }
 
-/// The origins of a prompt by number. A message's content and role, which most are, take eight bytes and no look
-/// elsewhere.
+/// The origins of a prompt by number. The most common ones, a message's content and its role, take
+/// eight bytes and no further lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origins {
     entries: Vec<Entry>,
-    /// Messages, and where the names of their fields end in `names`.
+    /// The message of each field, and the end of the field's name in `names`.
     fields: Vec<(usize, usize)>,
-    /// The names of fields, one behind the other.
+    /// The concatenated field names.
     names: String,
     others: Vec<Origin>,
 }
@@ -73,21 +73,22 @@ impl Origins {
         Origins { entries: Vec::with_capacity(entries), ..Origins::default() }
     }
 
-    /// Adds a message's content and gives its number.
+    /// Adds a message's content and returns its number.
     #[inline]
     pub fn add_content(&mut self, message: usize) -> usize {
         self.entries.push(Entry::Content(message as u32));
         self.entries.len() - 1
     }
 
-    /// Adds a message's role and gives its number.
+    /// Adds a message's role and returns its number.
     #[inline]
     pub fn add_role(&mut self, message: usize) -> usize {
         self.entries.push(Entry::Role(message as u32));
         self.entries.len() - 1
     }
 
-    /// Adds a field of a message by a function that writes its name and says which message that is; gives number and message.
+    /// Adds a field of a message. The closure appends the field's name and returns the index of the
+    /// message. Returns the number of the origin and the index of the message.
     pub fn add_field(&mut self, name: impl FnOnce(&mut String) -> usize) -> (usize, usize) {
         let message = name(&mut self.names);
         self.fields.push((message, self.names.len()));
@@ -95,14 +96,14 @@ impl Origins {
         (self.entries.len() - 1, message)
     }
 
-    /// Adds an origin and gives its number.
+    /// Adds an origin and returns its number.
     pub fn add(&mut self, origin: Origin) -> usize {
         self.entries.push(Entry::Other(self.others.len() as u32));
         self.others.push(origin);
         self.entries.len() - 1
     }
 
-    /// Whether a number is that of a message's role.
+    /// Reports whether this is the number of a message's role.
     pub fn is_role(&self, number: usize) -> bool {
         matches!(self.entries.get(number), Some(Entry::Role(_)))
     }

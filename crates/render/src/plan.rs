@@ -1,4 +1,5 @@
-//! Which layouts a conversation needs, in which order, and what fills each.
+//! Planning of a prompt: the layouts that a conversation needs, their order, and the content of
+//! each.
 
 mod calls;
 mod pairs;
@@ -17,65 +18,66 @@ use crate::order::refuse_system;
 use crate::role::{Speakers, role_of};
 use crate::{Dropped, Error, RuleMode};
 
-/// The turns of a prompt in order, and what has no place in it.
+/// The turns of a prompt in order, and the content that has no place in it.
 pub(crate) struct Plan<'a> {
     pub messages: &'a [Message],
     pub turns: Vec<Turn<'a>>,
     pub dropped: Vec<Dropped>,
     /// Whether the conversation offers the code interpreter.
     pub interpreter: bool,
-    /// Raw model outputs of the history, each as the values of the assistant's layout.
+    /// The raw model outputs of the history, each parsed into the fields of the assistant's layout.
     pub readings: Vec<Vec<(Field, &'a str)>>,
-    /// What was asked before an answer: the user messages that are joined.
+    /// The user messages that precede each answer and are joined into one turn.
     pub asked: Vec<Vec<usize>>,
     /// Whether the model is to fill a gap.
     pub infills: bool,
-    /// About how many bytes the prompt will have.
+    /// The approximate size of the prompt in bytes.
     pub bytes: usize,
-    /// Whether the model is to go on with the prompt.
+    /// Whether the model is to continue the prompt.
     pub open: bool,
 }
 
-/// A layout and what fills it.
+/// A layout with the content that fills it.
 pub(crate) struct Turn<'a> {
     pub layout: &'a Layout,
     pub slot: Slot,
     pub what: What<'a>,
     /// The number of user turns so far.
     pub round: usize,
-    /// The tools that this turn is to print.
+    /// The tools that this turn prints.
     pub tools: Option<Offer<'a>>,
-    /// The hole right behind which the prompt ends.
+    /// The hole after which the prompt ends.
     pub cut: Option<Field>,
 }
 
-/// What a turn is about.
+/// The content of a turn.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
     /// A message, with the system text that is folded into it.
     Message(usize, &'a Message, Option<SystemText<'a>>),
     /// A system text that the format adds.
     Added(&'a str),
-    /// The text of an option, by number, as a system text.
+    /// The text of the option with this index, as a system text.
     Chosen(usize),
-    /// One of the format's system templates, by number.
+    /// The format's system template with this index.
     Template(usize),
-    /// Several user messages as one, by their number among the plan's `asked`, and the first of them.
+    /// Several user messages as one turn: their index in the plan's `asked`, and the first of them.
     Asked(usize, Option<usize>),
-    /// What stands before and behind the gap in a message's text.
+    /// The text of a message before and after the gap.
     Gap(usize, &'a str, &'a str),
-    /// A message's raw model output, by its number among the plan's readings.
+    /// A message's raw model output: the index of the message, and its index in the plan's
+    /// `readings`.
     Raw(usize, usize),
-    /// Results of calls.
+    /// Tool results.
     Results(&'a [Message], usize),
     /// Files of a user message.
     Files(usize, &'a Message),
-    /// Nothing of the conversation but what it offers.
+    /// No content other than the tools that the conversation offers.
     Nothing,
 }
 
 impl What<'_> {
-    /// The message that the turn belongs to.
+    /// Returns the index of the message that the turn belongs to.
     #[inline]
     pub fn message(&self) -> Option<usize> {
         match self {
@@ -93,13 +95,13 @@ impl What<'_> {
 /// A system text that is folded into the first user turn.
 #[derive(Clone, Copy)]
 pub(crate) enum SystemText<'a> {
-    /// A message's.
+    /// The text of a message.
     Message(usize, &'a Message),
-    /// One that the format adds.
+    /// A text that the format adds.
     Added(&'a str),
 }
 
-/// Tools, and the message that offers them (the conversation itself, if none).
+/// Tools and the message that offers them, or `None` if the conversation itself offers them.
 #[derive(Clone, Copy)]
 pub(crate) struct Offer<'a> {
     pub tools: &'a [Tool],
@@ -107,7 +109,7 @@ pub(crate) struct Offer<'a> {
 }
 
 impl Offer<'_> {
-    /// Where one of the tools stands.
+    /// Returns the position of one of the tools.
     pub fn place(&self, tool: usize) -> Place {
         Place { message: self.message, field: format!("tools[{tool}]") }
     }
@@ -137,7 +139,7 @@ pub(crate) fn plan_turns<'a>(
         planner.add_tool_turns();
     }
     let first = planner.add_systems(conversation, chosen)?;
-    // Where no system message came behind which they are to stand.
+    // If no system message came that the tool turns would follow, they go here.
     planner.add_tool_turns();
     planner.add_messages(conversation, first)?;
     planner.close(conversation)?;
@@ -153,15 +155,15 @@ struct Planner<'a> {
     /// The conversation's tools, until a turn prints them.
     offer: Option<Offer<'a>>,
     folded: Option<SystemText<'a>>,
-    /// A system message that has no place, unless nothing is written at all.
+    /// A system message that the format refuses. This is an error only if any turn is written.
     refused: Option<usize>,
-    /// The system message whose place the tools' own prompt takes.
+    /// The system message that the tool prompt replaces.
     replaced: Option<usize>,
     /// Whether an added system message announces the code interpreter.
     says_interpreter: bool,
-    /// Whether the turns that offer tools are written.
+    /// Whether the turns that offer tools have been written.
     offered: bool,
-    /// Whether `function_call` says that the content is raw model output.
+    /// Whether content is raw model output in messages that have `function_call`.
     raw_calls: bool,
 }
 
@@ -195,7 +197,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// The turns that offer the code interpreter and the tools, once.
+    /// Adds the turns that offer the code interpreter and the tools, unless already added.
     fn add_tool_turns(&mut self) {
         if std::mem::replace(&mut self.offered, true) {
             return;
@@ -272,7 +274,7 @@ impl<'a> Planner<'a> {
                     let slot = if calls.is_from_interpreter(message) { Slot::ToolInterpreter } else { Slot::Tool };
                     self.message(slot, Slot::Tool, index, message)?;
                 }
-                // `order` has refused it.
+                // `order` has already refused it.
                 Role::Other(_) => {}
             }
             index += 1;
@@ -280,7 +282,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// How many messages are written: all, or those that have their answer.
+    /// Returns the number of messages to write: all of them, or only those that are followed by an
+    /// answer.
     fn answered(&mut self, conversation: &Conversation, first: usize) -> usize {
         let messages = &conversation.messages;
         let all = messages.len();
@@ -289,9 +292,9 @@ impl<'a> Planner<'a> {
         }
         let named_user = |message: &Message| *role_of(message, self.format) == Role::User;
         let (answered, why) = match self.speakers.are_by_place() {
-            true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not the user's"),
+            true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
             true => (all - (all - first) % 2, "no answer follows it"),
-            false if !messages.get(first).is_some_and(named_user) => (first, "the first message is not the user's"),
+            false if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
             false => {
                 let open = messages[first..].iter().rev().take_while(|message| named_user(message)).count();
                 (all - open, "no answer follows it")
@@ -299,7 +302,7 @@ impl<'a> Planner<'a> {
         };
         let mut left_out = answered..all;
         if answered == first {
-            // Without a pair there is nothing to open.
+            // Without a complete pair, nothing is written.
             self.plan.turns.clear();
             self.folded = None;
             self.refused = None;
@@ -335,7 +338,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// The code interpreter is announced by a turn, or refused, or noted where another text took its place.
+    /// Checks that a turn announces the code interpreter. Otherwise, refuses it, or records that
+    /// another text took the place of the announcement.
     fn check_interpreter(&mut self, conversation: &Conversation) -> Result<(), Error> {
         let said = self.says_interpreter || self.plan.turns.iter().any(|turn| turn.layout.prints(Field::Interpreter));
         if !self.plan.interpreter || (said && self.format.defaults.interpreter.is_some()) {
@@ -345,11 +349,11 @@ impl<'a> Planner<'a> {
         let index = tools.take_while(|tool| **tool != Tool::CodeInterpreter).count();
         let place = Place::field(format!("tools[{index}]"));
         if self.format.defaults.interpreter.is_none() {
-            return self.no_place(place, "a code interpreter", "take the tool out, or use a format that has one");
+            return self.no_place(place, "a code interpreter", "remove the tool, or use a format that has one");
         }
         self.plan.dropped.push(Dropped {
             place,
-            why: "the system message stands where it would be announced",
+            why: "the system message takes the place of its announcement",
             by_design: false,
         });
         Ok(())
@@ -366,11 +370,11 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// What the conversation has beside its messages, and no turn has written.
+    /// Checks the rest of the conversation outside its messages that no turn has written.
     fn check_rest(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         self.check_interpreter(conversation)?;
         if self.offer.is_some() {
-            let help = "take the tools out, or use a format that has a place for them";
+            let help = "remove the tools, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
         }
         if self.folded.is_some() {
@@ -390,30 +394,30 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Whether the assistant's last turn is left open for the model.
+    /// Reports whether the assistant's last turn stays open for the model.
     fn stays_open(&self, conversation: &Conversation) -> bool {
         self.format.rules.ending == EndingRule::Open
             && conversation.add_generation_prompt.is_none()
             && self.speakers.ends_with_assistant(conversation)
     }
 
-    /// The prompt ends behind the last message's content.
+    /// Ends the prompt after the last message's content.
     fn cut(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         let index = conversation.messages.len().saturating_sub(1);
         let nothing = |what| Err(Error::NothingToContinue { message: index, what });
         let Some(message) = conversation.messages.last() else { return nothing("there is no message") };
         if *role_of(message, self.format) != Role::Assistant {
-            return nothing("the last message is not the assistant's");
+            return nothing("the last message is not an assistant message");
         }
         let calls = message.calls().len() > 0;
         if calls && conversation.continue_final_message {
-            return nothing("it makes calls, which are complete");
+            return nothing("its calls are complete");
         }
         if self.plan.turns.last().is_some_and(|turn| turn.slot == Slot::AssistantAfter) {
             self.plan.turns.pop();
         }
         if !calls && self.plan.turns.last().is_some_and(|turn| self.says_more(turn.layout, message)) {
-            return nothing("what it says behind its text is complete");
+            return nothing("the part after its text is complete");
         }
         match self.plan.turns.last_mut() {
             Some(turn) if calls && turn.layout.prints(Field::Calls) => {
@@ -432,7 +436,8 @@ impl<'a> Planner<'a> {
         self.turn(slot, slot, What::Nothing, 0);
     }
 
-    /// Adds a turn by the first of two layouts that the format has; none, and there is no turn.
+    /// Adds a turn with the layout of `slot`, or else of `fallback`. If the format has neither,
+    /// adds nothing.
     fn turn(&mut self, slot: Slot, fallback: Slot, what: What<'a>, bytes: usize) {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
         let Some(layout) = layout else { return };
@@ -457,7 +462,7 @@ impl<'a> Planner<'a> {
             return self.no_place(
                 Place::message(index, "role"),
                 what,
-                "take the message out, or use a format that has a place for it",
+                "remove the message, or use a format that has a place for it",
             );
         };
         self.check_layout(layout, Field::Content, index, message)?;

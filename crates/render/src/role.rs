@@ -1,4 +1,5 @@
-//! Who speaks, by the usual names, by those of the format's maker, or by the message's place.
+//! Who speaks: determined by the usual role names, by the maker's role names, or by the message's
+//! position.
 
 use rolecall_conversation::{Conversation, Message, Role};
 use rolecall_format::{BlankSystem, EndingRule, Format, RolesRule, TurnsRule};
@@ -7,7 +8,8 @@ use crate::RuleMode;
 
 static USUAL: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
-/// The role of a message: the maker's own name of a role comes before what the name means elsewhere.
+/// Returns the role of a message. The maker's own name for a role takes precedence over the usual
+/// meaning of the name.
 #[inline]
 pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
     if format.roles.is_empty() && !matches!(message.role(), Role::Other(_)) {
@@ -15,7 +17,7 @@ pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
     }
     let spelled = message.role_as_spelled();
     let is_own = |own: &[String]| own.iter().any(|name| name == spelled);
-    // Few messages use a name of the maker's.
+    // Few messages use one of the maker's names.
     if !format.roles.iter().any(|(_, own)| is_own(own)) {
         return message.role();
     }
@@ -23,10 +25,10 @@ pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
     USUAL.iter().find(named).unwrap_or(message.role())
 }
 
-/// Whether a system message counts as none for want of text.
+/// Reports whether a system message is ignored because it has no text.
 pub(crate) fn is_blank(message: &Message, format: &Format) -> bool {
     let text = || message.text().unwrap_or_default();
-    // One that offers tools has something to say.
+    // A message that offers tools is never blank.
     if message.tools().is_some_and(|tools| !tools.is_empty()) {
         return false;
     }
@@ -37,11 +39,11 @@ pub(crate) fn is_blank(message: &Message, format: &Format) -> bool {
     }
 }
 
-/// Who speaks in a conversation.
+/// Determines who speaks in each message.
 #[derive(Clone, Copy)]
 pub(crate) struct Speakers<'f> {
     format: &'f Format,
-    /// Where messages are told apart by their place: the first of them.
+    /// If messages are told apart by position, the index of the first one after the system message.
     by_place: Option<usize>,
 }
 
@@ -52,12 +54,12 @@ impl<'f> Speakers<'f> {
         Speakers { format, by_place: by_place.then_some(usize::from(system)) }
     }
 
-    /// Whether messages are told apart by their place, whatever they say of themselves.
+    /// Reports whether messages are told apart by position, regardless of their roles.
     pub fn are_by_place(&self) -> bool {
         self.by_place.is_some()
     }
 
-    /// Who speaks in a message.
+    /// Returns who speaks in a message.
     #[inline]
     pub fn of<'m>(&self, index: usize, message: &'m Message) -> &'m Role {
         match self.by_place {
@@ -67,15 +69,15 @@ impl<'f> Speakers<'f> {
         }
     }
 
-    /// Whether the assistant speaks last.
+    /// Reports whether the assistant speaks last.
     pub fn ends_with_assistant(&self, conversation: &Conversation) -> bool {
         let last = conversation.messages.len().wrapping_sub(1);
         conversation.messages.last().is_some_and(|message| *self.of(last, message) == Role::Assistant)
     }
 
-    /// Whether a generation prompt ends the prompt.
+    /// Reports whether the prompt ends with a generation prompt.
     pub fn generates(&self, conversation: &Conversation) -> bool {
-        // What is learned from opens no answer that is not there.
+        // Training text does not open an answer that is missing.
         let rules = &self.format.rules;
         let learned = rules.learned || matches!(rules.turns, TurnsRule::Answered | TurnsRule::Paired);
         let reopened = self.format.rules.ending == EndingRule::Reopened;

@@ -1,4 +1,5 @@
-//! Who answers for the bytes of a prompt: only what the format or template wrote may become a control token.
+//! Trust in the bytes of a prompt: only text that the format or template wrote may become a control
+//! token.
 
 use std::ops::Range;
 
@@ -8,25 +9,25 @@ use rolecall_text::Piece;
 
 use crate::Prompt;
 
-/// The names of roles that everybody knows, of which some templates make control tokens.
+/// Well-known role names. Some templates build control tokens from them.
 pub const ROLES: [&str; 9] =
     ["system", "developer", "user", "assistant", "tool", "environment", "observation", "function", "ipython"];
 
-/// Who answers for a stretch of a prompt.
+/// How far a stretch of a prompt is trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trust {
-    /// The format or template wrote it letter by letter, or it is the name of a role that everybody knows, of which some
-    /// templates make tokens (`'<|' + role + '|>'`): control tokens are found in it.
+    /// The format or template wrote the text literally, or it is a well-known role name, from which
+    /// some templates build tokens (`'<|' + role + '|>'`). Control tokens are recognized in it.
     Written,
-    /// It was put together while rendering, of a number, by a filter, or of a role that only this message has: a
-    /// control token that needs it is refused.
+    /// The text was built while rendering: from a number, by a filter, or from a role that is not
+    /// well known. A control token that includes such text is refused.
     Built,
-    /// The conversation says it: text, whatever it spells.
+    /// The text comes from the conversation. It never becomes a control token, whatever it spells.
     Said,
 }
 
 impl Prompt {
-    /// The stretches of a part of the prompt in order, as long as they can be.
+    /// Splits a byte range of the prompt into maximal stretches of equal trust, in order.
     pub fn stretches(&self, range: Range<usize>) -> Vec<(Range<usize>, Trust)> {
         let mut stretches: Vec<(Range<usize>, Trust)> = Vec::new();
         for piece in self.text.pieces_in(range).filter(|piece| !piece.text.is_empty()) {

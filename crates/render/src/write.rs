@@ -1,4 +1,4 @@
-//! Fills the layouts of a plan in, byte for byte with its origin.
+//! Filling of a plan's layouts, with an origin for every byte.
 
 mod calls;
 mod files;
@@ -23,8 +23,8 @@ use crate::origin::Origins;
 use crate::plan::{Offer, Plan, Turn, What};
 use crate::{Bos, Error, Origin, Prompt, prompt};
 
-/// Bytes of line breaks and spaces that indent the JSON of one prompt. Lists inside lists, 200 deep, take a thousand for each
-/// byte of theirs.
+/// The maximum number of bytes of line breaks and spaces that indent JSON in one prompt. Lists
+/// nested 200 deep need a thousand of them per byte of input.
 const MOST_INDENTATION: usize = 16 << 20;
 
 pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &Chosen<'_>) -> Result<Prompt, Error> {
@@ -87,10 +87,11 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
 struct Writer<'a> {
     format: &'a Format,
     bos: Bos,
-    /// Whether the opening tokens are written and all tokens spelled as usual, so that constants are ready.
+    /// Whether the opening tokens are written and all tokens have the usual spelling, so that
+    /// precomputed constants apply.
     usual: bool,
     chosen: &'a Chosen<'a>,
-    /// Whether some turn prints the tools.
+    /// Whether any turn prints the tools.
     offered: bool,
     /// Whether the conversation offers the code interpreter.
     interpreter: bool,
@@ -98,17 +99,17 @@ struct Writer<'a> {
     readings: &'a [Vec<(Field, &'a str)>],
     messages: &'a [Message],
     asked: &'a [Vec<usize>],
-    /// Ids of calls that are not as the format wants them.
+    /// The new ids of calls whose ids do not follow the format's rule.
     renamed: Renamed,
     turns: Vec<prompt::Turn>,
-    /// Bytes that have indented JSON so far.
+    /// The bytes of indentation written so far.
     indentation: usize,
-    /// What cannot be printed.
+    /// The error of a value that cannot be printed.
     refused: Option<Error>,
 }
 
 impl<'a> Writer<'a> {
-    /// Whether a value may be printed: it is not, if all that was printed has been indented too far.
+    /// Counts the indentation of a value, and reports whether the total stays within the limit.
     fn may_indent(&mut self, style: &JsonStyle, value: &Json, levels: usize, place: impl FnOnce() -> Place) -> bool {
         self.indentation = self.indentation.saturating_add(style.indentation(value, levels));
         let may = self.indentation <= MOST_INDENTATION;
@@ -123,7 +124,8 @@ impl<'a> Writer<'a> {
         self.turns.push(prompt::Turn { start: out.len(), slot, message });
     }
 
-    /// What most turns are: constants around the text of a message that has nothing else.
+    /// Writes the most common kind of turn: constants around the text of a message that has nothing
+    /// else. Returns whether it did.
     #[inline]
     fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
         let What::Message(index, message, _) = &turn.what else { return false };
@@ -149,7 +151,7 @@ impl<'a> Writer<'a> {
         true
     }
 
-    /// Writes steps in order; breaks off behind the content of a turn that is to be continued.
+    /// Writes steps in order. Stops after the content of a turn that is to be continued.
     fn steps(&mut self, steps: &[Step], scene: &Scene<'_>, out: &mut Text) -> ControlFlow<()> {
         for step in steps {
             match step {
@@ -163,7 +165,7 @@ impl<'a> Writer<'a> {
                 Step::Hole { field, codec } => {
                     self.hole(*field, codec, scene, out);
                     let cut = scene.turn.is_some_and(|turn| turn.cut == Some(*field));
-                    // What stands around the calls is written to its end.
+                    // The layout around the calls is written to its end.
                     if cut && !scene.around_calls {
                         return ControlFlow::Break(());
                     }
@@ -173,12 +175,12 @@ impl<'a> Writer<'a> {
         ControlFlow::Continue(())
     }
 
-    /// Constants where something of them is not as usual.
+    /// Writes constants one by one if BOS is omitted or a token has an unusual spelling.
     fn constants(&self, ops: &[Op], out: &mut Text) {
         for op in ops {
             match op {
                 Op::Literal(text) => out.push(text, sources::FORMAT),
-                // A tokenizer that adds the opening tokens by itself adds those before any other.
+                // A tokenizer that adds the opening tokens adds them before everything else.
                 Op::Control(id)
                     if self.bos == Bos::LeaveToTokenizer && out.is_empty() && self.format.control(*id).bos => {}
                 Op::Control(id) => self.control(*id, out),
@@ -192,7 +194,7 @@ impl<'a> Writer<'a> {
         out.push_apart(self.format.control(id).spelling(self.chosen.spelling), sources::control(id));
     }
 
-    /// Whether a hole has a value, as the manual says of each.
+    /// Reports whether a hole has a value. The manual defines this for each hole.
     fn has(&self, field: Field, codec: &Codec, scene: &Scene<'_>) -> bool {
         let message = scene.message().map(|(_, message)| message);
         let filled = |text: Option<&str>| text.is_some_and(|text| !text.is_empty());
@@ -232,7 +234,8 @@ impl<'a> Writer<'a> {
                 None => self.format.defaults.interpreter.is_some(),
             },
             Field::Description => scene.description.is_some(),
-            // Listed one by one they are there when there are any; as one value, always.
+            // Arguments written one by one are present only if there are any. Arguments written as
+            // one value are always present.
             Field::Arguments if *codec == Codec::Text => scene.call.is_some_and(|(_, call)| calls::has_arguments(call)),
             Field::Prefix | Field::Suffix => matches!(scene.turn.map(|turn| turn.what), Some(What::Gap(..))),
             Field::Round
@@ -338,7 +341,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// A call's id, in the form that the format wants.
+    /// Returns a call's id, in the form that the format requires.
     fn call_id<'s>(&'s self, scene: &Scene<'s>, at: usize, call: Call<'s>) -> Option<&'s str> {
         let message = scene.message().map_or(0, |(index, _)| index);
         self.renamed.call(message, at).or(call.id())
@@ -356,7 +359,7 @@ impl<'a> Writer<'a> {
             return;
         };
         for (at, message) in messages.iter().enumerate() {
-            // The first one began with what stands around them all.
+            // The first result began with the text around the whole group.
             if at > 0 {
                 self.begin(Slot::Tool, Some(first + at), out);
             }
@@ -391,7 +394,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// What an option's text has on one side of a name in braces; all of it stands before a name that it has not got.
+/// Returns the part of an option's text before or after a name in braces. If the text does not
+/// contain the name, all of it counts as before.
 fn option_by<'t>(value: &'t str, codec: &Codec) -> &'t str {
     let split = |name: &str| {
         let mark = format!("{{{name}}}");

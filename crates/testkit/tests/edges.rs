@@ -208,7 +208,7 @@ fn what_has_no_place_is_refused_wherever_it_stands() {
 #[test]
 fn an_option_that_takes_any_text_says_so() {
     let error = |known: Vec<String>| RenderError::BadOption { name: "n".into(), value: "1".into(), known }.help();
-    assert_eq!(error(Vec::new()), "give a text");
+    assert_eq!(error(Vec::new()), "pass a string");
     assert_eq!(error(vec!["a".into(), "b".into()]), "use one of `a`, `b`");
 }
 

@@ -1,16 +1,17 @@
-//! GBNF, the grammars of llama.cpp; xgrammar reads them as well.
+//! Printing of grammars as GBNF, the format of llama.cpp, which xgrammar supports as well.
 
 use super::Printed;
 use crate::{Class, Grammar, Node, Pattern};
 
 impl Grammar {
-    /// As GBNF for llama.cpp: control tokens as their text, schemas as rules.
+    /// Prints the grammar as GBNF for llama.cpp, with control tokens as their text and schemas as
+    /// rules.
     pub fn to_gbnf(&self) -> Printed {
         let lowered = self.lowered();
         Printed { text: written(&lowered), notes: lowered.notes }
     }
 
-    /// A piece of it as a grammar of its own.
+    /// Prints one piece of the grammar as a separate grammar.
     pub(super) fn part_to_gbnf(&self, part: &Node) -> String {
         written(&self.lowered_part(part))
     }
@@ -24,7 +25,7 @@ fn written(lowered: &Grammar) -> String {
     text
 }
 
-/// A whole rule, which needs no parentheses.
+/// Prints a whole rule, which needs no parentheses.
 fn top(node: &Node, grammar: &Grammar) -> String {
     match node {
         Node::Choice(ways) if !ways.is_empty() => {
@@ -45,12 +46,12 @@ fn part(node: &Node, grammar: &Grammar) -> String {
         Node::Choice(_) => format!("({})", top(node, grammar)),
         Node::Repeat { node, min, max } => counted(&atom(node, grammar), *min, *max),
         Node::Rule(rule) => grammar.rules.get(*rule).map_or(String::new(), |rule| rule.name.clone()),
-        // Lowered grammars have none of these.
+        // Lowered grammars contain none of these.
         Node::Text(_) | Node::Json(_) | Node::Over => String::new(),
     }
 }
 
-/// What a count may stand behind.
+/// Prints a node that a repetition count can follow.
 fn atom(node: &Node, grammar: &Grammar) -> String {
     match node {
         Node::Literal(_) | Node::Token(_) | Node::Rule(_) | Node::Choice(_) => part(node, grammar),
@@ -77,7 +78,7 @@ fn pattern_part(pattern: &Pattern) -> String {
     }
 }
 
-/// A character that no model writes: what stands for nothing at all.
+/// A character that no model writes, to represent a node that matches nothing.
 const NEVER: &str = "[\\x00]";
 
 fn counted(atom: &str, min: usize, max: Option<usize>) -> String {

@@ -1,4 +1,4 @@
-//! The Lark grammars of llguidance.
+//! Printing of grammars as Lark grammars for llguidance.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use crate::schema::Schema;
 use crate::{Grammar, Node, Note, Token, marks};
 
 impl Grammar {
-    /// As a Lark grammar for llguidance: control tokens as tokens, schemas as they are.
+    /// Prints the grammar as a Lark grammar for llguidance, with control tokens as tokens and
+    /// schemas unchanged.
     pub fn to_lark(&self) -> Printed {
         let mut writer = Writer::new(self, String::new());
         let lines = writer.rules("start");
@@ -22,12 +23,12 @@ impl Grammar {
 
 struct Writer<'a> {
     grammar: &'a Grammar,
-    /// What the names of its rules begin with.
+    /// The prefix of its rule names.
     prefix: String,
-    /// Rules and terminals beside those of the grammar.
+    /// Rules and terminals in addition to those of the grammar.
     lines: Vec<String>,
     schemas: Vec<(Arc<Schema>, String)>,
-    /// The expression of each text, and its rule.
+    /// The expression of each text, and the name of its rule.
     texts: Vec<(String, String)>,
     notes: Vec<Note>,
 }
@@ -38,7 +39,7 @@ impl<'a> Writer<'a> {
         Writer { grammar, prefix, lines: Vec::new(), schemas: Vec::new(), texts: Vec::new(), notes }
     }
 
-    /// The whole grammar, its root under this name.
+    /// Prints the whole grammar, with its root under this name.
     fn rules(&mut self, root: &str) -> Vec<String> {
         let grammar = self.grammar;
         let mut lines = vec![format!("{root}: {}", self.choice(&grammar.root))];
@@ -53,12 +54,12 @@ impl<'a> Writer<'a> {
         format!("{}{}", self.prefix, rule.replace('-', "_"))
     }
 
-    /// A whole rule, which needs no parentheses.
+    /// Prints a whole rule, which needs no parentheses.
     fn choice(&mut self, node: &Node) -> String {
         match node {
             Node::Choice(ways) if ways.is_empty() => NEVER.into(),
             Node::Choice(ways) => {
-                // An empty way is said by a count.
+                // An empty alternative is expressed as a count.
                 let full: Vec<String> = ways.iter().filter(|way| !way.is_empty()).map(|way| self.part(way)).collect();
                 let joined = full.join(" | ");
                 if full.len() == ways.len() { joined } else { format!("({joined})?") }
@@ -97,7 +98,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Parts in a row. A free text takes what closes it along: the lexer does not go back.
+    /// Prints parts in a row. A free text includes the text that closes it, because the lexer does
+    /// not backtrack.
     fn sequence(&mut self, nodes: &[Node]) -> String {
         let as_text = |node: &Node| match node {
             Node::Token(token) if is_text(token) => {
@@ -116,7 +118,7 @@ impl<'a> Writer<'a> {
                 continue;
             };
             if closing.trim().is_empty() && matches!(nodes.get(at + 1), Some(Node::Token(_))) {
-                // The token ends the text, whatever white space was in it before.
+                // The token ends the text, whatever whitespace precedes it.
                 parts.push(self.text_behind(text, closing));
                 at += 1;
                 continue;
@@ -135,7 +137,7 @@ impl<'a> Writer<'a> {
         self.text_behind(text, "")
     }
 
-    /// A text that ends so, whatever comes next.
+    /// Prints a text with this ending, whatever comes next.
     fn text_behind(&mut self, text: &FreeText, end: &str) -> String {
         let mut expression = format!("/(?s:.*){}/", escaped(end));
         for mark in &text.avoid {
@@ -145,7 +147,7 @@ impl<'a> Writer<'a> {
         self.named(expression, false)
     }
 
-    /// A text and what closes it, up to the first place where that stands.
+    /// Prints a text with the text that closes it, up to the first occurrence of the latter.
     fn text_to(&mut self, text: &FreeText, closing: &str) -> String {
         let mut expression = format!("/(?s:.*){}/", escaped(closing));
         for mark in &text.avoid {
@@ -175,7 +177,8 @@ impl<'a> Writer<'a> {
         }
         let name = format!("json_{}", self.schemas.len());
         if schema.style.ascii {
-            // The engine's own reader of schemas takes no escapes of letters, which this format writes.
+            // The engine's JSON Schema support does not accept escaped letters, which this format
+            // writes.
             let lowered = self.grammar.lowered_part(&Node::Json(schema.clone()));
             let mut writer = Writer::new(&lowered, format!("{name}_"));
             self.lines.extend(writer.rules(&name));
@@ -189,7 +192,7 @@ impl<'a> Writer<'a> {
         }
         let mut source = schema.source.clone();
         if let Json::Object(object) = &mut source {
-            // What the engine does not know it is to leave out, as others do.
+            // Tell the engine to ignore keywords that it does not support, as other engines do.
             object.insert("x-guidance", Json::Object(object! { "lenient" => true }));
         }
         self.lines.push(format!("{name}: %json {}", json::write(&source, &Layout::default())));
@@ -217,17 +220,17 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// A character that no model writes: what stands for nothing at all.
+/// A character that no model writes, to represent a node that matches nothing.
 const NEVER: &str = "/\\x00/";
 
-/// Whether a token's text is a name of it.
+/// Reports whether a token's text is also its name in a Lark grammar.
 fn is_name(text: &str) -> bool {
     let inside = text.strip_prefix('<').and_then(|rest| rest.strip_suffix('>'));
     inside
         .is_some_and(|inside| !inside.is_empty() && !inside.contains(|c: char| c.is_whitespace() || "<>[".contains(c)))
 }
 
-/// Whether a token can be asked for as text only.
+/// Reports whether a token can only be expressed as text.
 fn is_text(token: &Token) -> bool {
     token.id.is_none() && !is_name(&token.text)
 }

@@ -1,13 +1,14 @@
 use crate::{Class, Pattern};
 
-/// A pattern as a regular expression that Rust, Python and JavaScript read alike.
+/// Prints a pattern as a regular expression that has the same meaning in Rust, Python and
+/// JavaScript.
 pub(crate) fn regex(pattern: &Pattern) -> String {
     let mut out = String::new();
     write(pattern, &mut out);
     out
 }
 
-/// A text as a regular expression.
+/// Prints a text as a regular expression.
 pub(super) fn escaped(text: &str) -> String {
     let mut out = String::new();
     text.chars().for_each(|character| write_character(character, &mut out));

@@ -1,4 +1,4 @@
-//! The structural tags of xgrammar.
+//! Printing of grammars as structural tags for xgrammar.
 
 use rolecall_conversation::json::{self, Layout, Number};
 use rolecall_conversation::{Json, object};
@@ -7,7 +7,8 @@ use super::Printed;
 use crate::{Grammar, Node, Note};
 
 impl Grammar {
-    /// As a structural tag for xgrammar: control tokens as their text, schemas as they are.
+    /// Prints the grammar as a structural tag for xgrammar, with control tokens as their text and
+    /// schemas unchanged.
     pub fn to_structural_tag(&self) -> Printed {
         let mut writer = Writer { grammar: self, notes: self.notes.clone() };
         let format = writer.format(&self.inlined(&self.root));
@@ -17,7 +18,8 @@ impl Grammar {
 }
 
 impl Grammar {
-    /// A node with what short rules stand for: a structural tag has no names.
+    /// Replaces short rules in a node by their definitions, because a structural tag has no named
+    /// rules.
     fn inlined(&self, node: &Node) -> Node {
         let all = |nodes: &[Node]| nodes.iter().map(|node| self.inlined(node)).collect::<Vec<Node>>();
         match node {
@@ -91,7 +93,7 @@ impl Writer<'_> {
         })
     }
 
-    /// The elements of a sequence, fixed texts in a row as one.
+    /// Prints the elements of a sequence, with adjacent fixed texts joined.
     fn elements(&mut self, nodes: &[Node]) -> Vec<Json> {
         let mut elements = Vec::new();
         let mut fixed = String::new();
@@ -109,7 +111,7 @@ impl Writer<'_> {
         elements
     }
 
-    /// What no other format says.
+    /// Prints a node for which there is no other format.
     fn grammar_of(&mut self, node: &Node) -> Json {
         Json::Object(object! { "type" => "grammar", "grammar" => self.grammar.part_to_gbnf(node) })
     }
@@ -128,7 +130,7 @@ fn constant(fixed: &mut String) -> Option<Json> {
     (!text.is_empty()).then(|| Json::Object(object! { "type" => "const_string", "value" => text }))
 }
 
-/// Whether a node holds patterns or rules, and nothing that has a format of its own.
+/// Reports whether a node contains patterns or rules, and nothing that has a separate format.
 fn needs_grammar(node: &Node) -> bool {
     has(node, &|node| matches!(node, Node::Pattern(_) | Node::Rule(_)))
         && !has(node, &|node| matches!(node, Node::Json(_) | Node::Text(_)))

@@ -1,12 +1,12 @@
-//! Whole numbers within bounds, as a pattern of their digits.
+//! Integers within bounds, as a pattern of their digits.
 
 use crate::{Class, Pattern};
 
-/// The whole numbers from `min` to `max`.
+/// Returns a pattern for the integers from `min` to `max`.
 pub(crate) fn integers(min: Option<i64>, max: Option<i64>) -> Pattern {
     let mut ways = Vec::new();
     if min.is_none_or(|min| min < 0) {
-        // -x lies within the bounds where x lies from -max to -min.
+        // -x is within the bounds if x is between -max and -min.
         let least = max.map_or(1, |max| max.saturating_neg().max(1).unsigned_abs());
         let most = min.map(i64::unsigned_abs);
         if most.is_none_or(|most| least <= most) && max.is_none_or(|max| max < 0 || least == 1) {
@@ -23,7 +23,7 @@ pub(crate) fn integers(min: Option<i64>, max: Option<i64>) -> Pattern {
     Pattern::Choice(ways)
 }
 
-/// Numbers without sign, no zeros before them.
+/// Returns a pattern for numbers without a sign and without leading zeros.
 fn magnitudes(min: u64, max: Option<u64>) -> Pattern {
     let low = min.to_string();
     let mut ways = Vec::new();
@@ -44,7 +44,7 @@ fn magnitudes(min: u64, max: Option<u64>) -> Pattern {
     if ways.len() == 1 { ways.remove(0) } else { Pattern::Choice(ways) }
 }
 
-/// Numbers of as many digits as both bounds have.
+/// Returns a pattern for numbers with the same number of digits as both bounds.
 fn between(from: &[u8], to: &[u8]) -> Pattern {
     let (Some((low, low_rest)), Some((high, high_rest))) = (from.split_first(), to.split_first()) else {
         return Pattern::text("");
@@ -66,7 +66,7 @@ fn between(from: &[u8], to: &[u8]) -> Pattern {
     Pattern::Choice(ways)
 }
 
-/// A digit and so many more of any kind.
+/// Returns a pattern for a digit followed by `rest` more digits.
 fn followed(first: Pattern, rest: usize) -> Pattern {
     match rest {
         0 => first,

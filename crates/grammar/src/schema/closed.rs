@@ -1,21 +1,23 @@
-//! The schema as engines get it: xgrammar takes an object that says nothing of other properties to have none, llguidance
-//! takes it to have any. Said in the schema, both do the same.
+//! The schema as passed to engines. If an object does not mention additional properties, xgrammar
+//! forbids them and llguidance allows them. With an explicit keyword in the schema, both behave the
+//! same.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
-/// The schema of a tool that takes no arguments.
+/// Returns the schema of a tool that takes no arguments.
 pub(super) fn no_arguments() -> Json {
     Json::Object(object! { "type" => "object", "properties" => Object::new(), "additionalProperties" => false })
 }
 
-/// Whether an object that says nothing of it has no other properties than those listed.
+/// Reports whether an object that does not mention additional properties has none.
 pub(super) fn is_closed(schema: &Object) -> bool {
     let says = ["patternProperties", "allOf", "anyOf", "oneOf", "unevaluatedProperties", "$ref", "if"];
     schema.get("properties").is_some() && !says.iter().any(|key| schema.get(key).is_some())
 }
 
-/// The schema with that said in every object; the properties in alphabetical order where the format sorts its keys.
+/// Adds the explicit keyword to every object in the schema. Sorts the properties alphabetically if
+/// the format sorts its keys.
 pub(super) fn closed(schema: &Json, sorted: bool) -> Json {
     let Json::Object(object) = schema else { return schema.clone() };
     let each = object.iter().map(|(key, value)| (key.to_owned(), inner(key, value, sorted)));

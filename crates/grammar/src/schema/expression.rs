@@ -1,13 +1,14 @@
-//! Regular expressions as schemas write them, as far as they are plain: classes, groups, alternatives, counts.
+//! Regular expressions in schemas, as far as they are simple: classes, groups, alternatives and
+//! counts.
 
 use crate::{Class, Pattern};
 
-/// How often a part may be repeated by a count.
+/// The maximum count of a repetition.
 const MOST: usize = 2000;
-/// How deep groups may nest.
+/// The maximum nesting depth of groups.
 const MAX_DEPTH: usize = 50;
 
-/// Reads an expression; one without `^` or `$` may stand anywhere in the string.
+/// Parses an expression. Without `^` or `$`, it may match anywhere in the string.
 pub(super) fn read(expression: &str) -> Option<Pattern> {
     let characters: Vec<char> = expression.chars().collect();
     let from = usize::from(characters.first() == Some(&'^'));
@@ -16,7 +17,7 @@ pub(super) fn read(expression: &str) -> Option<Pattern> {
     let to = characters.len() - usize::from(closed && characters.len() > from);
     let mut reader = Reader { characters: &characters[from..to], at: 0 };
     let mut inner = reader.sequence(0)?;
-    // `^a|b$` anchors each alternative on one side only, which is not plain.
+    // `^a|b$` anchors each alternative on only one side, which is not supported.
     while from == 0 && !closed && reader.take('|') {
         inner = Pattern::Choice(vec![inner, reader.sequence(0)?]);
     }
@@ -117,7 +118,7 @@ impl Reader<'_> {
             _ => return Some(part),
         };
         self.at += 1;
-        // A lazy or possessive count accepts the same texts, but is not plain.
+        // A lazy or possessive count accepts the same texts, but is not supported.
         let odd = matches!(self.peek(), Some('*' | '+' | '?' | '{'));
         let fits = min <= max.unwrap_or(MOST) && max.unwrap_or(min) <= MOST;
         (fits && !odd).then(|| part.repeated(min, max))

@@ -1,4 +1,5 @@
-//! Reads a schema. What a grammar does not follow loosens the shape and is noted.
+//! Parsing of schemas. A keyword that a grammar does not enforce loosens the shape and is recorded
+//! as a note.
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
@@ -6,10 +7,10 @@ use rolecall_conversation::json::Object;
 use super::{Form, ObjectShape, Property, Shape, closed, expression};
 use crate::Note;
 
-/// How long a string may be asked to be: beyond it a length is noted and not followed.
+/// The maximum string length that is enforced. A longer length is only recorded as a note.
 const MOST: usize = 4000;
 
-/// Keywords that say nothing of which values fit.
+/// Keywords that do not affect which values match.
 const ANNOTATIONS: [&str; 18] = [
     "title",
     "description",
@@ -31,7 +32,8 @@ const ANNOTATIONS: [&str; 18] = [
     "contentMediaType",
 ];
 
-/// The shape of a tool's schema, its definitions, and what is not followed.
+/// Returns the shape of a tool's schema, its definitions, and notes on the keywords that are not
+/// enforced.
 pub(super) fn read(tool: &str, root: &Json) -> (Shape, Vec<Shape>, Vec<Note>) {
     let mut reader = Reader { tool, root, refs: Vec::new(), defs: Vec::new(), notes: Vec::new() };
     let shape = reader.shape(root, "");
@@ -75,7 +77,8 @@ impl Reader<'_> {
         shape
     }
 
-    /// The shape by the keyword that says most; the keywords that it followed are named.
+    /// Returns the shape for the most specific keyword, and adds the enforced keywords to
+    /// `followed`.
     fn main_keyword<'s>(&mut self, schema: &'s Object, at: &str, followed: &mut Vec<&'s str>) -> Shape {
         if let Some(Json::String(reference)) = schema.get("$ref") {
             followed.push("$ref");
@@ -91,7 +94,7 @@ impl Reader<'_> {
         }
         for keyword in ["anyOf", "oneOf", "allOf"] {
             let Some(Json::Array(schemas)) = schema.get(keyword) else { continue };
-            // Beside properties of their own, alternatives are most often of which ones are required.
+            // Next to `properties`, alternatives usually list different required properties.
             let alone = schema.get("properties").is_none() && (keyword != "allOf" || schemas.len() == 1);
             if !alone || schemas.is_empty() {
                 continue;
@@ -120,7 +123,7 @@ impl Reader<'_> {
         union(shapes)
     }
 
-    /// A schema that does not say of which type: what it speaks of tells.
+    /// Infers the type of a schema without `type` from its other keywords.
     fn untyped<'s>(&mut self, schema: &'s Object, at: &str, followed: &mut Vec<&'s str>) -> Shape {
         let speaks = |keys: &[&str]| keys.iter().any(|key| schema.get(key).is_some());
         if speaks(&["properties", "required", "additionalProperties"]) {
@@ -186,7 +189,8 @@ impl Reader<'_> {
             form.pattern = expression::read(expression);
             if form.pattern.is_some() {
                 followed.push("pattern");
-                // A pattern says what its lengths are; both at once are more than one pattern can.
+                // The pattern takes precedence, because one pattern cannot also enforce the
+                // lengths.
                 if (min > 0 || max.is_some()) && form.pattern.is_some() {
                     self.note(at, if max.is_some() { "maxLength" } else { "minLength" });
                 }
@@ -262,7 +266,8 @@ impl Reader<'_> {
         Shape::Ref(def)
     }
 
-    /// A definition that is itself before it is anything else has no values that a grammar could name.
+    /// Breaks definitions that refer directly to themselves, which have no values that a grammar
+    /// could express.
     fn break_circles(&mut self) {
         for def in 0..self.defs.len() {
             if self.leads_to(&self.defs[def], def, &mut vec![false; self.defs.len()]) {
@@ -295,7 +300,7 @@ fn union(mut shapes: Vec<Shape>) -> Shape {
     }
 }
 
-/// What a local reference such as `#/$defs/point` points at.
+/// Returns the target of a local reference such as `#/$defs/point`.
 fn find<'a>(root: &'a Json, reference: &str) -> Option<&'a Json> {
     let pointer = reference.strip_prefix('#')?;
     let mut at = root;
@@ -310,7 +315,7 @@ fn find<'a>(root: &'a Json, reference: &str) -> Option<&'a Json> {
     Some(at)
 }
 
-/// A count of things.
+/// Conversion to a count.
 trait AsCount {
     fn as_count(&self) -> Option<usize>;
 }

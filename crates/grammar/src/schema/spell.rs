@@ -1,4 +1,4 @@
-//! A shape as JSON Schema.
+//! Conversion of shapes to JSON Schema.
 
 use rolecall_conversation::json::{Number, Object};
 use rolecall_conversation::{Json, object};
@@ -6,7 +6,7 @@ use rolecall_conversation::{Json, object};
 use super::{Form, ObjectShape, Property, Shape};
 use crate::print::regex;
 
-/// The schema of a shape, the definitions that it may refer to with it.
+/// Returns the schema of a shape, including the definitions that it may refer to.
 pub(super) fn spelled(shape: &Shape, defs: &[Shape], sorted: bool) -> Json {
     let mut spelled = spell(shape, sorted);
     if let (Json::Object(object), false) = (&mut spelled, defs.is_empty() || !refers(shape)) {

@@ -6,7 +6,7 @@ use crate::node::FreeText;
 use crate::schema::{Form, Property};
 use crate::{Class, Node, Pattern};
 
-/// A way to write values.
+/// A syntax for values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Syntax {
     /// JSON.
@@ -15,18 +15,18 @@ pub(crate) enum Syntax {
     Quoted,
     /// Python literals.
     Python,
-    /// Bare keys, and strings between these marks.
+    /// Bare keys, and strings between markers.
     Marked {
-        /// The mark, as the grammar has it.
+        /// The marker as a node of the grammar.
         mark: Box<Node>,
-        /// Its text.
+        /// The marker's text.
         text: String,
     },
 }
 
 use Syntax::{Json as JsonText, Marked, Python, Quoted};
 
-/// Control characters, which stand in no string of JSON as they are.
+/// Control characters, which must be escaped in a JSON string.
 const CONTROL: (char, char) = ('\0', '\u{1f}');
 
 impl Syntax {
@@ -43,7 +43,7 @@ impl Syntax {
         }
     }
 
-    /// White space behind an opening bracket and before a closing one.
+    /// Returns the whitespace after an opening bracket and before a closing one.
     pub(crate) fn space(&self) -> Node {
         match self {
             JsonText(JsonStyle { indent: Some(_), .. }) => Node::Pattern(line().optional()),
@@ -69,7 +69,7 @@ impl Syntax {
         }
     }
 
-    /// Puts properties into the order in which the format writes them.
+    /// Sorts properties into the order in which the format writes them.
     pub(crate) fn order(&self, properties: &mut [&Property]) {
         match self {
             Marked { .. } => properties.sort_by_cached_key(|property| property.name.to_lowercase()),
@@ -95,7 +95,7 @@ impl Syntax {
         }
     }
 
-    /// A string of a form, its quotes with it.
+    /// Returns a string of this form, including its quotes.
     pub(crate) fn string(&self, form: &Form) -> Node {
         let body = match &form.pattern {
             Some(pattern) => pattern.clone(),
@@ -105,7 +105,7 @@ impl Syntax {
             JsonText(_) => Node::Pattern(between("\"", body.map_classes(&in_json))),
             Quoted => Node::Pattern(between("\\\"", body.map_classes(&in_quoted))),
             Python => {
-                // A string with an apostrophe and no quotes is written in quotes.
+                // A string with an apostrophe and no double quotes is written in double quotes.
                 let way = |quote: char| between(&quote.to_string(), body.map_classes(&|class| in_python(class, quote)));
                 Node::Pattern(Pattern::Choice(vec![way('\''), way('"')]))
             }
@@ -121,7 +121,7 @@ impl Syntax {
         }
     }
 
-    /// A value that the schema names.
+    /// Returns a particular value that the schema specifies.
     pub(crate) fn constant(&self, value: &Json) -> Node {
         match self {
             JsonText(style) => Node::literal(style.print(value)),
@@ -148,12 +148,12 @@ impl Syntax {
     }
 }
 
-/// A mark with or without a space behind it.
+/// Returns punctuation that a space may follow.
 fn spaced(mark: &str) -> Node {
     Node::Pattern(Pattern::Sequence(vec![Pattern::text(mark), Pattern::text(" ").optional()]))
 }
 
-/// A new line and how far it is indented.
+/// Returns a line break and the indentation after it.
 fn line() -> Pattern {
     Pattern::Sequence(vec![Pattern::text("\n"), Pattern::Class(Class::chars(" \t")).repeated(0, Some(64))])
 }
@@ -166,7 +166,8 @@ fn hex(count: usize) -> Pattern {
     Pattern::Class(Class::of(&[('0', '9'), ('A', 'F'), ('a', 'f')])).repeated(count, Some(count))
 }
 
-/// Whether a class is (almost) all characters, so that any escape may stand for one of them.
+/// Reports whether a class contains (almost) all characters, so that any escape may represent one
+/// of them.
 fn is_wide(class: &Class) -> bool {
     class.negated
 }
@@ -175,7 +176,7 @@ fn ways(mut ways: Vec<Pattern>) -> Pattern {
     if ways.len() == 1 { ways.remove(0) } else { Pattern::Choice(ways) }
 }
 
-/// One character of a class inside a JSON string.
+/// Returns a pattern for one character of a class inside a JSON string.
 fn in_json(class: &Class) -> Pattern {
     escaped(class, "\\", "\\\"/", &JSON_LETTERS, |wide| {
         wide.then(|| Pattern::Sequence(vec![Pattern::text("\\u"), hex(4)]))
@@ -184,7 +185,8 @@ fn in_json(class: &Class) -> Pattern {
 
 const JSON_LETTERS: [(char, char); 5] = [('\n', 'n'), ('\r', 'r'), ('\t', 't'), ('\u{8}', 'b'), ('\u{c}', 'f')];
 
-/// The same where the JSON is itself in a JSON string: each backslash and quote has one more backslash before it.
+/// Returns the same for JSON inside a JSON string, where each backslash and quote has one more
+/// backslash before it.
 fn in_quoted(class: &Class) -> Pattern {
     let mut all = Vec::new();
     let plain = class.without(&[('"', '"'), ('\\', '\\'), CONTROL]);
@@ -207,7 +209,7 @@ fn in_quoted(class: &Class) -> Pattern {
     ways(all)
 }
 
-/// One character of a class inside a Python string between these quotes.
+/// Returns a pattern for one character of a class inside a Python string with these quotes.
 fn in_python(class: &Class, quote: char) -> Pattern {
     let own: String = ['\\', quote].iter().collect();
     let letters = [('\n', 'n'), ('\r', 'r'), ('\t', 't')];
@@ -217,7 +219,8 @@ fn in_python(class: &Class, quote: char) -> Pattern {
     })
 }
 
-/// One character of a class where some stand only behind a backslash: `own` as themselves, others as letters.
+/// Returns a pattern for one character of a class where some need a backslash: those in `own` as
+/// themselves, others as letters.
 fn escaped(
     class: &Class,
     backslash: &str,
@@ -225,7 +228,7 @@ fn escaped(
     letters: &[(char, char)],
     codes: impl Fn(bool) -> Option<Pattern>,
 ) -> Pattern {
-    // A slash may be escaped in JSON and need not be.
+    // In JSON, a slash may be escaped but does not have to be.
     let mut barred: Vec<(char, char)> = own.chars().filter(|c| *c != '/').map(|c| (c, c)).collect();
     barred.push(CONTROL);
     let plain = class.without(&barred);

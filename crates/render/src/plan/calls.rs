@@ -1,15 +1,16 @@
-//! Which results are the code interpreter's.
+//! Recognition of tool results that come from the code interpreter.
 
 use std::collections::{HashSet, VecDeque};
 
 use rolecall_conversation::{Call, Message};
 
-/// Which earlier calls were of the code interpreter.
+/// The earlier calls to the code interpreter.
 #[derive(Default)]
 pub(super) struct Calls<'a> {
     /// The ids of the interpreter's calls.
     interpreter_ids: HashSet<&'a str>,
-    /// Of the last message's calls without ids: whether each is the interpreter's.
+    /// For each call of the last message that still waits for its result: whether it calls the
+    /// interpreter.
     waiting: VecDeque<bool>,
 }
 

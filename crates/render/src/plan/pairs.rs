@@ -1,4 +1,4 @@
-//! A conversation as pairs of what was asked and the answer.
+//! Conversations as pairs of a question and its answer.
 
 use rolecall_conversation::{Conversation, Message, Place, Role};
 use rolecall_format::{Field, Slot, SystemRule};
@@ -8,8 +8,9 @@ use crate::order::refuse_system;
 use crate::{Dropped, Error};
 
 impl<'a> Planner<'a> {
-    /// Writes each answer behind all that was asked since the one before: the user messages as one, and the last system
-    /// message of them. What no answer follows is left out and noted, and so are answers before anything was said.
+    /// Writes each answer after everything that was asked since the previous answer: the user
+    /// messages as one, and the last system message among them. Messages without a following
+    /// answer, and answers before any other message, are left out and recorded.
     pub(super) fn add_pairs(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         let mut system: Option<(usize, &'a Message)> = None;
         let mut asked: Vec<usize> = Vec::new();
@@ -18,18 +19,18 @@ impl<'a> Planner<'a> {
             match self.speakers.of(index, message) {
                 Role::System => {
                     if let Some((before, _)) = system {
-                        self.leave_out(before, "a later system message takes its place");
+                        self.leave_out(before, "a later system message replaces it");
                     }
                     system = (!self.is_blank(index, message)).then_some((index, message));
                 }
                 Role::User => asked.push(index),
-                Role::Assistant if !begun => self.leave_out(index, "nothing was said before it"),
+                Role::Assistant if !begun => self.leave_out(index, "no other speaker precedes it"),
                 Role::Assistant => {
                     let asked = std::mem::take(&mut asked);
                     self.add_pair(system.take(), asked, index, message)?;
                 }
                 Role::Tool => self.message(Slot::Tool, Slot::Tool, index, message)?,
-                // `order` has refused it.
+                // `order` has already refused it.
                 Role::Other(_) => {}
             }
             begun |= *self.speakers.of(index, message) != Role::Assistant;

@@ -1,4 +1,5 @@
-//! Whether a layout has a place for all that a message says: what has none is refused, or noted.
+//! Checks that a layout has a place for all content of a message. Content without a place is
+//! refused or recorded.
 
 use rolecall_conversation::{Call, Message, Part, Place, Role};
 use rolecall_format::{Codec, Field, Layout, Op, Slot};
@@ -15,7 +16,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the layout has a place for all that the message says; its text goes into the hole `content`.
+    /// Checks that the layout has a place for all content of the message. The message's text goes
+    /// into the hole `content`.
     pub(super) fn check_layout(
         &mut self,
         layout: &Layout,
@@ -46,21 +48,17 @@ impl<'a> Planner<'a> {
             if self.format.layout(slot).is_none() {
                 let place = Place::message(index, format!("content[{at}]"));
                 let what = format!("a part of type `{}`", part.kind());
-                self.no_place(place, &what, "send text alone, or use a format that has a place for it")?;
+                self.no_place(place, &what, "send only text, or use a format that has a place for it")?;
             }
         }
         let calls = message.calls().len();
         let has_content = message.parts().any(|part| !matches!(part, Part::Text("")));
         if has_content && !prints(Field::Content) {
-            let what = if calls > 0 { "text beside calls" } else { "text in this message" };
-            self.no_place(Place::message(index, "content"), what, "send the text in a message of its own")?;
+            let what = if calls > 0 { "text alongside calls" } else { "text in this message" };
+            self.no_place(Place::message(index, "content"), what, "send the text in a separate message")?;
         }
         if calls > 0 && !prints(Field::Calls) {
-            self.no_place(
-                Place::message(index, "tool_calls"),
-                "calls",
-                "take them out, or use a format that has tools",
-            )?;
+            self.no_place(Place::message(index, "tool_calls"), "calls", "remove them, or use a format that has tools")?;
         }
         for (at, call) in message.calls().enumerate() {
             let (slot, what) = match call {
@@ -69,24 +67,28 @@ impl<'a> Planner<'a> {
             };
             if calls > 0 && prints(Field::Calls) && self.format.layout(slot).is_none() {
                 let place = Place::message(index, format!("tool_calls[{at}]"));
-                self.no_place(place, what, "take them out, or use a format that has a place for them")?;
+                self.no_place(place, what, "remove them, or use a format that has a place for them")?;
             }
         }
         if message.tools().is_some() && !prints(Field::Tools) && !prints(Field::Functions) {
-            self.no_place(Place::message(index, "tools"), "tools in this message", "offer them beside the messages")?;
+            self.no_place(
+                Place::message(index, "tools"),
+                "tools in this message",
+                "offer them at the top level, next to `messages`",
+            )?;
         }
         self.note_fields(index, message, prints, "the format has no place for it");
         let listed = |name: &str| name.is_empty() || self.format.control_names.iter().any(|(known, _)| known == name);
         let unlisted = message.name().is_some_and(|name| !listed(name));
-        // Of a result the name says nothing new.
+        // The name on a tool result adds no information.
         if unlisted && *role_of(message, self.format) != Role::Tool && names_only(layout.ops()) {
-            let why = "only the names of the format's own tokens are written";
+            let why = "the format writes only names that it has tokens for";
             self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why, by_design: false });
         }
         Ok(())
     }
 
-    /// Notes the fields that a message has and a layout does not print.
+    /// Records the fields of a message that a layout does not print.
     pub(super) fn note_fields(
         &mut self,
         index: usize,
@@ -101,7 +103,7 @@ impl<'a> Planner<'a> {
         if filled(message.reasoning_content()) && !prints(Field::Reasoning) {
             note("reasoning_content", "the format does not show earlier reasoning to the model", true);
         }
-        // A result is told apart by its place; the function's name beside it says nothing new.
+        // A tool result is identified by its position, so the function's name adds no information.
         if filled(message.name()) && *role_of(message, self.format) != Role::Tool && !prints(Field::Name) {
             note("name", why, false);
         }
@@ -112,7 +114,8 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether a message has a field of the family's own that the layout writes behind the text.
+    /// Reports whether a message has one of the family's own fields that the layout writes after
+    /// the text.
     pub(super) fn says_more(&self, layout: &Layout, message: &Message) -> bool {
         fn flat<'o>(ops: &'o [Op], fields: &mut Vec<&'o Field>) {
             for op in ops {
@@ -143,7 +146,7 @@ impl<'a> Planner<'a> {
     }
 }
 
-/// Whether a name is written only where it is one of the format's own.
+/// Reports whether the layout writes a name only if it is one of the format's own names.
 fn names_only(ops: &[Op]) -> bool {
     ops.iter().any(|op| match op {
         Op::Hole { field: Field::Name, codec, .. } => *codec == Codec::Enumerated,

@@ -8,7 +8,8 @@ use super::{Planner, What};
 use crate::Error;
 
 impl<'a> Planner<'a> {
-    /// A message whose content is what the model wrote, turns and all: each is written as a turn of its own.
+    /// Adds a message whose content is raw model output with several turns. Each becomes a separate
+    /// turn.
     pub(super) fn raw_output(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
         let fixed = |id: ControlId| self.format.control(id).text.clone();
         let layouts = self.format.layout(Slot::Assistant).zip(self.format.layout(Slot::Generate));
@@ -20,7 +21,7 @@ impl<'a> Planner<'a> {
             let help = "send the call as `tool_calls`";
             return self.no_place(Place::message(index, "content"), "raw model output", help);
         };
-        // What the model wrote begins behind the generation prompt.
+        // The model's output begins after the generation prompt.
         for turn in content.split(opening.as_str()) {
             let Some(values) = layout.read_behind(&opening, turn, fixed) else {
                 return Err(Error::BadRawOutput { message: index, layout: Slot::Assistant.key() });

@@ -9,7 +9,8 @@ use crate::role::{is_blank, role_of};
 use crate::{Dropped, Error};
 
 impl<'a> Planner<'a> {
-    /// The system messages that open the conversation, with what the format adds. Gives the first message behind them.
+    /// Adds the system messages that open the conversation and those that the format adds. Returns
+    /// the index of the first message after them.
     pub(super) fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
         let messages = &conversation.messages;
         let format = self.format;
@@ -24,7 +25,7 @@ impl<'a> Planner<'a> {
         let none = !messages.iter().any(said);
         self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
         if let Some(index) = self.replaced {
-            let why = "the tools' own prompt takes its place";
+            let why = "the tool prompt replaces it";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
             self.note_fields(index, &messages[index], |_| false, why);
         }
@@ -99,21 +100,22 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Whether the code interpreter is announced by a system message and nowhere else.
+    /// Reports whether only a system message can announce the code interpreter.
     pub(super) fn interpreter_is_system(&self) -> bool {
         let printed = |slot| self.format.layout(slot).is_some_and(|layout| layout.prints(Field::Interpreter));
         self.format.layout(Slot::ToolsInterpreter).is_none() && !printed(Slot::System) && !printed(Slot::SystemFirst)
     }
 
-    /// Whether a system message counts as none for want of text; noted, where it is not quite empty.
+    /// Reports whether a system message is ignored because it has no text, and records what is lost
+    /// with it.
     pub(super) fn is_blank(&mut self, index: usize, message: &Message) -> bool {
         let blank = is_blank(message, self.format);
         if blank {
-            let why = "a system message without text counts as none";
+            let why = "a system message without text is ignored";
             self.note_fields(index, message, |_| false, why);
         }
         if blank && message.text().is_some_and(|text| !text.is_empty()) {
-            let why = "a system message of nothing but spaces counts as none";
+            let why = "a system message of only spaces is ignored";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
         }
         blank

@@ -1,4 +1,5 @@
-//! Prompts that are one text and no conversation: to be gone on with, or with a gap to be filled.
+//! Prompts that consist of a single text instead of a conversation, either to be continued or with
+//! a gap to be filled.
 
 use rolecall_conversation::{Content, Conversation, Place, Role};
 use rolecall_format::{Field, Slot};
@@ -8,7 +9,8 @@ use crate::Error;
 use crate::options::Chosen;
 
 impl<'a> Planner<'a> {
-    /// Plans a prompt that is one user message's text, where the option `capability` says so. Gives whether it did.
+    /// Plans a prompt that is one user message's text, if the option `capability` asks for it.
+    /// Returns whether it did.
     pub(super) fn add_text_alone(
         &mut self,
         conversation: &'a Conversation,
@@ -43,15 +45,16 @@ impl<'a> Planner<'a> {
         Ok(true)
     }
 
-    /// A conversation is refused where a text alone was asked for; where it is only the format's default, it is written.
+    /// Refuses a conversation if the caller asked for a single text. If that is only the format's
+    /// default, the conversation is rendered instead.
     fn refuse_conversation(&self, given: bool) -> Result<bool, Error> {
         match given && self.strict {
             false => Ok(false),
             true => Err(Error::NoPlace {
                 place: Place::field("messages"),
                 format: self.format.name.clone(),
-                what: "a conversation where one text is asked for".into(),
-                help: "send one user message, or drop the option `capability`".into(),
+                what: "a conversation where a single text is expected".into(),
+                help: "send one user message, or remove the option `capability`".into(),
             }),
         }
     }

@@ -1,6 +1,8 @@
-//! A prompt that ends inside the last message. transformers puts a mark behind that message's text, renders, and searches
-//! the output for the mark; here the mark counts only where the origin is that message, or a literal of the template that
-//! is the mark itself. A mark in any other text is text.
+//! Prompts that end inside the last message.
+//!
+//! transformers appends a marker to that message's text, renders, and searches the output for the
+//! marker. Here, the marker counts only if its origin is that message, or a literal of the template
+//! that is the marker itself. A marker in any other text is plain text.
 
 use rolecall_conversation::{Conversation, Json};
 use rolecall_format::codec::is_python_space;
@@ -10,18 +12,19 @@ use super::adapt::Adapted;
 use super::prepare::Inputs;
 use crate::{Error, Origin};
 
-/// What stands behind the text that is to be continued, so that a template does not see an end where there is none. The
-/// space is what transformers has there: where a template takes it off, it takes off the text's own white space too.
+/// The marker after the text to continue, which prevents a template from treating the text as
+/// complete. transformers also appends the space. If a template strips the space, it would strip
+/// the text's own trailing whitespace too.
 const MARK: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
-/// A message whose content was given a mark behind its text.
+/// A message whose content has a marker after its text.
 pub(super) struct Continued {
     message: usize,
-    /// The bytes of the text before the mark.
+    /// The length in bytes of the text before the marker.
     length: usize,
 }
 
-/// Gives the last message's content the mark, if the model is to go on with it.
+/// Appends the marker to the last message's content, if the model is to continue it.
 pub(super) fn mark(conversation: &Conversation, adapted: &mut Adapted) -> Result<Option<Continued>, Error> {
     if !conversation.continue_final_message {
         return Ok(None);
@@ -52,29 +55,31 @@ pub(super) fn mark(conversation: &Conversation, adapted: &mut Adapted) -> Result
 }
 
 impl Continued {
-    /// Whether a tag stands for the text that is continued.
+    /// Reports whether a tag belongs to the text to continue.
     fn is_its(&self, inputs: &Inputs<'_>, tag: jinja::Tag) -> bool {
         matches!(inputs.origin(tag), Some(Origin::Message { message, field })
             if message == self.message && field.starts_with("content"))
     }
 
-    /// Where the output ends: behind the last byte of the text before the mark.
+    /// Returns the end of the output: the offset after the last byte of the text before the marker.
     pub fn cut(&self, inputs: &Inputs<'_>, output: &jinja::Output) -> Result<usize, Error> {
         let mark = MARK.trim_end();
-        // The mark is the caller's text: it begins in a piece of it, at its own place there.
+        // The marker is in the caller's text, so it begins in a piece of that text, at its known
+        // offset.
         let begins = |piece: &jinja::Piece<'_>| match piece.origin {
             jinja::Origin::Input { tag, offset } if self.is_its(inputs, tag) => match offset.get() {
                 Some(offset) => {
                     let within = self.length.checked_sub(offset)?;
                     (piece.text.get(within..)?.starts_with(mark)).then_some(piece.start + within)
                 }
-                // A text that the template changed: the mark is in it as it is.
+                // The template changed the text, but the marker is unchanged in it.
                 None => piece.text.rfind(mark).map(|at| piece.start + at),
             },
             _ => None,
         };
         let pieces: Vec<jinja::Piece<'_>> = output.pieces().collect();
-        // Some templates know the mark: they take it off the text and write it themselves, behind what else they have.
+        // Some templates know the marker. They strip it from the text and write it themselves,
+        // after other output.
         let rewritten = |piece: &jinja::Piece<'_>| match piece.origin {
             jinja::Origin::Literal { .. } => piece.text.starts_with(mark).then_some(piece.start),
             _ => None,
@@ -85,7 +90,8 @@ impl Continued {
             return Err(Error::NothingToContinue { message: self.message, what });
         };
         let text = output.text();
-        // Where the template took white space off the end, it would have taken off the text's own.
+        // If the template stripped whitespace at the end, it would also have stripped the text's
+        // own.
         Ok(match text[at..].starts_with(MARK) {
             true => at,
             false => text[..at].trim_end_matches(is_python_space).len(),

@@ -1,4 +1,5 @@
-//! What of a conversation a template did not write, told by the origins of what it wrote.
+//! The parts of a conversation that a template did not write, determined by the origins of its
+//! output.
 
 use std::collections::HashSet;
 
@@ -6,24 +7,26 @@ use rolecall_conversation::{Arguments, Call, Content, Conversation, Json, Messag
 
 use crate::{Dropped, Origin, Prompt};
 
-/// The names under which reasoning comes.
+/// The names for reasoning.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
-/// Something that a prompt has of a message.
+/// A part of a message that appears in a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Said {
     Content,
-    /// Text of the part of this number.
+    /// The text of the part with this index.
     Part(usize),
     Reasoning,
-    /// Anything of the call of this number.
+    /// Any part of the call with this index.
     Call(usize),
     Arguments(usize),
 }
 
-/// What a template's prompt has nothing of: messages, contents, parts of text, calls, arguments, reasoning, tools, documents.
+/// Returns the parts of a conversation that are missing from a template's prompt: messages,
+/// contents, text parts, calls, arguments, reasoning, tools and documents.
 ///
-/// A template may have written a part that is no text by a mark of its own, which no origin tells: see [`without_media`].
+/// A template may write a non-text part as literal text, which does not have the part as its
+/// origin. See [`without_media`] for such parts.
 pub fn left_out(conversation: &Conversation, prompt: &Prompt) -> Vec<Dropped> {
     let mut said: HashSet<(usize, Said)> = HashSet::new();
     let (mut tools, mut documents) = (HashSet::new(), HashSet::new());
@@ -54,9 +57,10 @@ pub fn left_out(conversation: &Conversation, prompt: &Prompt) -> Vec<Dropped> {
     dropped
 }
 
-/// The conversation without parts that are no text, and where these stand; nothing, if it has none.
+/// Returns the conversation without its non-text parts, and their positions, or `None` if it has
+/// none.
 ///
-/// A template whose prompt of both is the same did not write any of them.
+/// If a template gives the same prompt for both conversations, it did not write any of these parts.
 pub fn without_media(conversation: &Conversation) -> Option<(Conversation, Vec<Dropped>)> {
     let mut dropped = Vec::new();
     let mut messages = Vec::new();
@@ -65,7 +69,7 @@ pub fn without_media(conversation: &Conversation) -> Option<(Conversation, Vec<D
         let media = is_text.iter().enumerate().filter(|(_, is_text)| !**is_text);
         dropped.extend(media.map(|(at, _)| {
             let place = Place::message(index, format!("content[{at}]"));
-            warning(place, "the template does not write such a part")
+            warning(place, "the template does not write this kind of part")
         }));
         messages.push(match (message.content(), is_text.contains(&false)) {
             (Content::Parts(parts), true) => {
@@ -80,7 +84,7 @@ pub fn without_media(conversation: &Conversation) -> Option<(Conversation, Vec<D
     (!dropped.is_empty()).then(|| (Conversation { messages, ..conversation.clone() }, dropped))
 }
 
-/// What a field of a message tells of it.
+/// Returns the parts of a message that a field belongs to.
 fn told_by(field: &str) -> [Option<Said>; 2] {
     let (name, rest) = field.split_at(field.find(['.', '[']).unwrap_or(field.len()));
     let number = || {
@@ -115,12 +119,12 @@ fn of_message(
     match message.content() {
         Content::None => {}
         Content::Text(text) if is_blank(text) || is_said(Said::Content) => is_there = true,
-        Content::Text(_) => leave("content".into(), "the template does not write the content of such a message"),
+        Content::Text(_) => leave("content".into(), "the template does not write the content of this kind of message"),
         Content::Parts(_) => {
             for (at, part) in message.parts().enumerate() {
                 match part {
                     Part::Text(text) if !is_blank(text) && !is_said(Said::Part(at)) => {
-                        leave(format!("content[{at}]"), "the template does not write such a part");
+                        leave(format!("content[{at}]"), "the template does not write this kind of part");
                     }
                     _ => is_there = true,
                 }
@@ -143,13 +147,13 @@ fn of_message(
             true => {
                 Dropped { place, why: "the template does not show earlier reasoning to the model", by_design: true }
             }
-            false => warning(place, "the template does not write the reasoning of such a message"),
+            false => warning(place, "the template does not write the reasoning of this kind of message"),
         });
     }
-    // Of a message of which nothing is there, the message is what is left out.
+    // If nothing of the message is in the prompt, report the whole message instead.
     if !is_there && dropped[first..].iter().any(|one| !one.by_design) {
         dropped.truncate(first);
-        dropped.push(warning(Place::message(index, ""), "the template writes nothing of such a message"));
+        dropped.push(warning(Place::message(index, ""), "the template writes nothing for this kind of message"));
     }
 }
 

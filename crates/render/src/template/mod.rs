@@ -1,7 +1,9 @@
-//! Conversations through a model's own chat template, a Jinja program.
-//! In: a conversation and a [`ChatTemplate`]. Out: the same [`Prompt`] that a format gives.
-//! Between: `prepare` makes of the conversation what transformers hands to a template, `finish` makes a prompt of what came out,
-//! `continuing` cuts it inside the last message. `analysis` says what a template takes and does.
+//! Rendering of conversations through a model's own chat template, a Jinja program.
+//!
+//! Takes a conversation and a [`ChatTemplate`], and returns the same [`Prompt`] that a format
+//! gives. The module `prepare` converts the conversation to the variables that transformers passes
+//! to a template, `finish` builds a prompt from the output, and `continuing` cuts it inside the
+//! last message. `analysis` determines what a template accepts and does.
 
 mod adapt;
 mod analysis;
@@ -27,7 +29,7 @@ pub use analysis::{
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 pub use left_out::{left_out, without_media};
 
-/// A model's own chat template, compiled, with the special tokens that it may name.
+/// A model's compiled chat template, with the special tokens that it may name.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -44,50 +46,56 @@ pub use left_out::{left_out, without_media};
 #[derive(Clone, Debug)]
 pub struct ChatTemplate {
     program: Arc<jinja::Template>,
-    /// `bos_token`, `eos_token` and others, by name.
+    /// The values of `bos_token`, `eos_token` and others, by name.
     tokens: Vec<(String, String)>,
-    /// The form in which it wants tool calls, once that was asked for, and the steps that finding it out took.
+    /// The form in which the template expects tool calls, once determined, and the number of steps
+    /// that this took.
     calls: Arc<OnceLock<(Result<WantedCalls, Error>, u64)>>,
-    /// Its text, by which prompts say that they are its own.
+    /// The template's source, which identifies the prompts that it wrote.
     identity: Arc<str>,
 }
 
-/// How a conversation is rendered through a template.
+/// Options for rendering a conversation through a template.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateOptions {
-    /// What `strftime_now` tells the template; without it, a template that asks is refused.
+    /// The time that `strftime_now` returns. Without it, a template that calls `strftime_now` is
+    /// refused.
     pub now: Option<DateTime>,
-    /// How much a template may use.
+    /// The resources that a template may use.
     pub limits: Limits,
-    /// Switches by name (`enable_thinking`), beside those that the conversation carries.
+    /// Template arguments by name (such as `enable_thinking`), in addition to those in the
+    /// conversation.
     pub kwargs: rolecall_conversation::json::Object,
-    /// The form in which the template is given tool calls.
+    /// The form in which the template receives tool calls.
     pub calls: CallForm,
-    /// Who writes the token that opens the prompt: left to a tokenizer, what the template wrote of it is taken off.
+    /// Whether the prompt includes the token that opens it. If the tokenizer adds the token, it is
+    /// removed from the template's output.
     pub bos: Bos,
 }
 
-/// The form in which a template is given tool calls.
+/// The form in which a template receives tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallForm {
-    /// As the conversation has them, which is what transformers does.
+    /// The form in the conversation. This is what transformers does.
     #[default]
     AsGiven,
-    /// As the template writes them rightly (see [`WantedCalls`]): arguments that are JSON text become an object, or an object
-    /// JSON text, no arguments are an empty object, and ids that it would refuse are replaced.
+    /// The form that the template writes correctly (see [`WantedCalls`]). Arguments in JSON text
+    /// become an object, or an object becomes JSON text. Missing arguments become an empty object.
+    /// Ids that the template would refuse are replaced.
     AsWanted,
 }
 
 impl ChatTemplate {
-    /// The variables that every template is given, beside special tokens and switches.
+    /// The variables that every template receives, in addition to special tokens and template
+    /// arguments.
     pub const GIVEN: [&'static str; 4] = ["messages", "tools", "documents", "add_generation_prompt"];
 
-    /// Compiles a template within the usual limits.
+    /// Compiles a template with the default limits.
     pub fn compile(source: &str, tokens: Vec<(String, String)>) -> Result<ChatTemplate, Error> {
         ChatTemplate::compile_within(source, tokens, &Limits::default())
     }
 
-    /// Compiles a template that may be as large, and as deep, as the limits say.
+    /// Compiles a template with the given limits on its size and nesting depth.
     ///
     /// ```
     /// use rolecall_render::{ChatTemplate, Limits};
@@ -102,41 +110,45 @@ impl ChatTemplate {
         Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default(), identity })
     }
 
-    /// The template's text, with `\n` at the end of each line and none at the end of the last: what places in errors are
-    /// counted in.
+    /// Returns the template's source, with each line ended by `\n` except the last. Positions in
+    /// errors refer to this text.
     pub fn source(&self) -> &str {
         self.program.source()
     }
 
-    /// The form in which it wants tool calls. It is found out once, within a budget of its own.
+    /// Returns the form in which the template expects tool calls. It is determined once, with a
+    /// separate budget.
     pub fn wanted_calls(&self) -> Result<WantedCalls, Error> {
         self.wanted_calls_within(&ProbeBudget::default())
     }
 
-    /// The same; its steps are taken from a budget, whether it was known before or not.
+    /// Returns the form in which the template expects tool calls, and charges the steps for
+    /// determining it to `budget`, even if it was already known.
     pub fn wanted_calls_within(&self, budget: &ProbeBudget) -> Result<WantedCalls, Error> {
         let (wanted, steps) = self.calls.get_or_init(|| analysis::wanted_calls(self));
         budget.spend(*steps);
         wanted.clone()
     }
 
-    /// Its text, shared with every prompt that it writes.
+    /// Returns the template's source, which is shared with every prompt that the template writes.
     pub fn identity(&self) -> &Arc<str> {
         &self.identity
     }
 
-    /// Its literals, and which of them may stand beside each other in a prompt. What the limits do not let it know is an error.
+    /// Returns the template's literals and which of them may be adjacent in a prompt. Exceeding the
+    /// limits is an error.
     pub fn writes(&self) -> Result<jinja::Writes, Error> {
         self.program.writes(&Limits::default()).map_err(in_template)
     }
 
-    /// The special tokens that the template may name.
+    /// Returns the special tokens that the template may name.
     pub fn tokens(&self) -> &[(String, String)] {
         &self.tokens
     }
 }
 
-/// Renders a conversation as transformers does through the same template, every byte with its origin.
+/// Renders a conversation as transformers does with the same template, with an origin for every
+/// byte.
 pub fn render_template(
     conversation: &Conversation,
     template: &ChatTemplate,
@@ -145,7 +157,7 @@ pub fn render_template(
     rendered(conversation, template, options, None)
 }
 
-/// The same for a conversation that is only tried out: its steps come from a budget that it shares with others.
+/// Renders a conversation as a probe, with steps from a budget that it shares with other probes.
 pub fn probe_template(
     conversation: &Conversation,
     template: &ChatTemplate,
@@ -200,7 +212,8 @@ fn run<'a>(
     let output = template.program.render(&inputs.context(), &environment);
     if let Some(budget) = budget {
         match &output {
-            // What is left is not enough for this conversation, though some of it may not be used up.
+            // The remaining budget is not enough for this conversation, even if some of it is
+            // unused.
             Err(error) if is_lowered && error.kind() == OUT_OF_STEPS => budget.spend(u64::MAX),
             Err(error) => budget.spend_on(error.steps(), template.source().len(), 0),
             Ok(output) => budget.spend_on(output.steps(), template.source().len(), output.text().len()),
@@ -215,10 +228,10 @@ fn run<'a>(
     }
 }
 
-/// What ends a rendering that takes more steps than it may.
+/// The error of a rendering that exceeds its steps.
 const OUT_OF_STEPS: jinja::ErrorKind = jinja::ErrorKind::Limit(jinja::LimitKind::Instructions);
 
-/// An error before any message was looked at.
+/// Builds an error that is not related to a message.
 fn in_template(error: jinja::Error) -> Error {
     Error::Template { error, message: None }
 }

@@ -1,4 +1,5 @@
-//! What transformers hands to a template: plain JSON, reasoning under all its names, `None` for what is not there.
+//! The variables that transformers passes to a template: plain JSON, reasoning under all its names,
+//! and `None` for missing values.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -15,36 +16,40 @@ use super::{ChatTemplate, TemplateOptions};
 use crate::Origin;
 use crate::origin::Origins;
 
-/// The variables of a template, and what their tags stand for. Texts are borrowed from the conversation.
+/// The variables of a template and the origins of their tags. Texts are borrowed from the
+/// conversation.
 pub(super) struct Inputs<'a> {
     variables: Vec<(&'a str, u32)>,
-    /// The messages, what is in them, and then the rest. What is in a list or a dict lies together.
+    /// All values: the messages, the values inside them, and then the rest. The items of a list or
+    /// dict are adjacent.
     values: Vec<Value<'a>>,
-    /// The messages in `values`.
+    /// The number of messages, which come first in `values`.
     messages: u32,
-    /// The messages and what is in them.
+    /// The end of the messages and the values inside them.
     said: u32,
     tools: Range<u32>,
     documents: Range<u32>,
-    /// What fields of messages are called that the message has under another name, in ascending order of their values.
+    /// The original names of message fields that have an additional name, in ascending order of
+    /// their values.
     aliases: Vec<(u32, &'static str)>,
-    /// How what is in them is spelled, of values that were read from JSON text, in ascending order.
+    /// The spellings inside values that were parsed from JSON text, in ascending order.
     spelled: Vec<(u32, &'a [String])>,
-    /// Whether the template is to end with a generation prompt.
+    /// Whether the template should end with a generation prompt.
     pub generates: bool,
 }
 
-/// What the engine is lent of a value: its number, which 4 G values do not exceed.
+/// The engine's reference to a value: its index, which fits into 32 bits.
 #[derive(Clone, Copy)]
 struct Handle(u32);
 
 struct Value<'a> {
     handle: Handle,
-    /// The number of the value whose origin this one has; its own in a message.
+    /// The index of the value whose origin this one has. Inside a message, this is the value's own
+    /// index.
     tag: u32,
-    /// The list or dict that it is in.
+    /// The list or dict that contains the value.
     parent: u32,
-    /// Its key, if that is a dict.
+    /// The key of the value, if it is in a dict.
     key: &'a str,
     shape: Shape<'a>,
 }
@@ -57,9 +62,9 @@ enum Shape<'a> {
     Text(&'a str),
     List(Children),
     Dict(Children),
-    /// A list whose items are not values yet.
+    /// A list whose items have not become values yet.
     ClosedList(&'a [Json]),
-    /// A dict whose entries are not values yet.
+    /// A dict whose entries have not become values yet.
     ClosedDict(&'a Object),
 }
 
@@ -69,17 +74,17 @@ struct Children {
     count: u32,
 }
 
-/// What the values inside another one are tagged with.
+/// The tags for the values inside another value.
 #[derive(Clone, Copy)]
 enum Tagged {
     Each,
     AsTheirParent,
 }
 
-/// The tag of what belongs to the template itself.
+/// The tag for values that belong to the template itself.
 const OWN: u32 = u32::MAX;
 
-/// The names under which a message's reasoning comes, the usual one first.
+/// The names for a message's reasoning, with the usual one first.
 const REASONING: [&str; 3] = ["reasoning_content", "thinking", "reasoning"];
 
 static CODE_INTERPRETER: LazyLock<Object> = LazyLock::new(|| object! { "type" => "code_interpreter" });
@@ -150,7 +155,8 @@ impl<'a> Inputs<'a> {
         context
     }
 
-    /// What a tag stands for; none, if that is the template's own. It is put together here, since few tags are asked about.
+    /// Returns the origin of a tag, or `None` if it belongs to the template itself. Origins are
+    /// built on demand, since few tags are looked up.
     pub fn origin(&self, tag: Tag) -> Option<Origin> {
         let at = u32::try_from(tag.0).ok().filter(|at| *at != OWN)?;
         let value = self.values.get(at as usize)?;
@@ -169,7 +175,8 @@ impl<'a> Inputs<'a> {
         })
     }
 
-    /// Adds what a tag stands for to the origins of a prompt: the number there, and the message, if it is of one.
+    /// Adds the origin of a tag to the origins of a prompt. Returns its number there, and the
+    /// message if it belongs to one.
     pub fn add_origin(&self, tag: Tag, origins: &mut Origins) -> Option<(usize, Option<usize>)> {
         let at = u32::try_from(tag.0).ok()?;
         if (self.messages..self.said).contains(&at) {
@@ -186,12 +193,12 @@ impl<'a> Inputs<'a> {
         Some((origins.add(origin), message))
     }
 
-    /// The message whose item a loop went through.
+    /// Returns the message if the tag is that of a loop item that is a message.
     pub fn message_of(&self, tag: Tag) -> Option<usize> {
         (tag.0 < u64::from(self.messages)).then_some(tag.0 as usize)
     }
 
-    /// Writes the path to a value inside a message, and says which message that is.
+    /// Appends the path to a value inside a message and returns the index of the message.
     fn write_path(&self, at: u32, path: &mut String) -> usize {
         let value = &self.values[at as usize];
         if value.parent < self.messages {
@@ -202,7 +209,7 @@ impl<'a> Inputs<'a> {
         let message = self.write_path(value.parent, path);
         match self.values[value.parent as usize].shape {
             Shape::List(items) => {
-                // A string takes all that is written.
+                // Writing to a string cannot fail.
                 let _ = write!(path, "[{}]", at - items.first);
             }
             _ => {
@@ -213,7 +220,7 @@ impl<'a> Inputs<'a> {
         message
     }
 
-    /// The number of the next value.
+    /// Returns the index of the next value.
     fn next(&self) -> u32 {
         self.values.len() as u32
     }
@@ -223,7 +230,7 @@ impl<'a> Inputs<'a> {
         self.values.push(Value { handle, tag, parent, key, shape });
     }
 
-    /// Adds values each of which has an origin of its own.
+    /// Adds values, each with a separate origin.
     fn push_all(&mut self, shapes: impl Iterator<Item = Shape<'a>>) -> Range<u32> {
         let first = self.next();
         for shape in shapes {
@@ -269,7 +276,8 @@ impl<'a> Inputs<'a> {
         self.values[index].shape = Shape::Dict(Children { first, count: self.next() - first });
     }
 
-    /// Adds reasoning to a message under one of its names; the message has it under another one, perhaps.
+    /// Adds reasoning to a message under one of its names. The message itself may use a different
+    /// name.
     fn push_reasoning(&mut self, message: u32, key: &'static str, (name, json): (&'static str, &'a Json)) {
         if name != key {
             self.aliases.push((self.next(), name));
@@ -277,7 +285,7 @@ impl<'a> Inputs<'a> {
         self.push(self.next(), message, key, Shape::of(json));
     }
 
-    /// Makes values of what is in lists and dicts, from one on and in these too.
+    /// Converts the contents of lists and dicts to values, recursively, from this index on.
     fn open(&mut self, from: u32, tagged: Tagged) {
         let mut at = from as usize;
         while at < self.values.len() {
@@ -306,12 +314,12 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The arguments of a message's call.
+    /// Returns the arguments of a message's call.
     fn arguments(&self, message: usize, call: usize) -> Option<u32> {
         let calls = self.entry_of(self.values.get(message)?, "tool_calls")?;
         let Shape::List(calls) = calls.shape else { return None };
         let call = self.children(calls).get(call)?;
-        // `{"name": .., "arguments": ..}` comes without a shell around it, too.
+        // `{"name": .., "arguments": ..}` may also come without a wrapper.
         let function = self.entry_of(call, "function").unwrap_or(call);
         self.entry_of(function, "arguments").map(|arguments| arguments.handle.0)
     }
@@ -382,19 +390,19 @@ impl Value<'_> {
     }
 }
 
-/// What a message says of the model's reasoning.
+/// The reasoning in a message.
 struct Reasoning<'a> {
-    /// Under which name.
+    /// The name of the field.
     name: &'static str,
     said: &'a Json,
-    /// What the message has as `thinking`, be it null.
+    /// The message's field `thinking`, which may be null.
     thinking: Option<&'a Json>,
 }
 
 impl<'a> Reasoning<'a> {
     #[inline]
     fn of(object: &'a Object) -> Option<Reasoning<'a>> {
-        // Most messages are no longer than two keys that are none of these.
+        // Most messages have only two keys, neither of which is one of these.
         let mut said = [None; REASONING.len()];
         for (key, json) in object.iter() {
             if let Some(at) = REASONING.iter().position(|name| *name == key) {
@@ -451,7 +459,7 @@ impl rolecall_jinja::Inputs for Inputs<'_> {
         Some(self.spelled[found].1)
     }
 
-    // A value that was found needs not be found again for what else is asked about it.
+    // Finds a value only once for all questions about it.
     fn look<'n>(&'n self, node: &'n dyn Any) -> InputNode<'n> {
         match self.find(node) {
             Some(value) => value.look(),

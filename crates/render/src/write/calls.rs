@@ -1,4 +1,4 @@
-//! What the holes `calls`, `call`, `arguments`, `key`, `value` print.
+//! The holes `calls`, `call`, `arguments`, `key` and `value`.
 
 use std::borrow::Cow;
 
@@ -116,7 +116,8 @@ impl Writer<'_> {
         }
     }
 
-    /// A mark is the format's own, and its control token where it has one of that text.
+    /// Writes a piece of a marked value. A marker belongs to the format, and is written as a
+    /// control token if the format has one with that text.
     fn marked_piece(&self, piece: marked::Piece<'_>, mark: &str, source: Source, out: &mut Text) {
         match piece {
             marked::Piece::Text(text) => out.push(text, source),
@@ -130,7 +131,7 @@ impl Writer<'_> {
     }
 }
 
-/// Arguments were parsed when the message was made.
+/// Returns the arguments as an object. Text was validated as JSON when the message was built.
 pub(super) fn object_of(arguments: Arguments<'_>) -> Cow<'_, Object> {
     match arguments {
         Arguments::Value(object) => Cow::Borrowed(object),
@@ -138,7 +139,7 @@ pub(super) fn object_of(arguments: Arguments<'_>) -> Cow<'_, Object> {
     }
 }
 
-/// Whether a call has any arguments.
+/// Reports whether a call has any arguments.
 pub(super) fn has_arguments(call: Call<'_>) -> bool {
     match call {
         Call::Function { arguments: Arguments::Value(object), .. } => !object.is_empty(),
@@ -147,7 +148,7 @@ pub(super) fn has_arguments(call: Call<'_>) -> bool {
     }
 }
 
-/// Code as it is, or as a JSON string.
+/// Returns the code unchanged, or as a JSON string.
 pub(super) fn code_by<'t>(code: &'t str, codec: &Codec) -> Cow<'t, str> {
     match codec {
         Codec::Json(style) => Cow::Owned(style.print(&Json::from(code))),

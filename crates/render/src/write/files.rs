@@ -1,4 +1,4 @@
-//! What the holes `files`, `path`, `size` print.
+//! The holes `files`, `path` and `size`.
 
 use std::borrow::Cow;
 

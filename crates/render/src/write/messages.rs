@@ -1,4 +1,4 @@
-//! What the holes print that hold a message's own fields.
+//! The holes for a message's own fields.
 
 use std::borrow::Cow;
 
@@ -91,7 +91,7 @@ impl Writer<'_> {
                 let source = self.message_source(index, Cow::Owned(format!("content[{at}]")));
                 out.push(text, source);
             }
-            // The plan has refused it, noted it, or gives it a turn of its own.
+            // The plan refused it, recorded it, or gave it a separate turn.
             (None, _) => {}
         }
     }

@@ -2,7 +2,7 @@ use rolecall_conversation::{Call, Json, Message, Part, Place, Tool};
 
 use crate::plan::{Offer, SystemText, Turn, What};
 
-/// What the holes of a layout can see.
+/// The values that are available to the holes of a layout.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Scene<'a> {
     pub turn: Option<&'a Turn<'a>>,
@@ -15,9 +15,9 @@ pub(super) struct Scene<'a> {
     pub around_calls: bool,
     pub tool: Option<(usize, &'a Tool)>,
     pub part: Option<(usize, Part<'a>)>,
-    /// What the tool at hand says that it does.
+    /// The description of the current tool.
     pub description: Option<&'a str>,
-    /// Its name.
+    /// The name of the current tool.
     pub tool_name: Option<&'a str>,
 }
 
@@ -30,7 +30,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The raw output that the turn holds: its message and its number among the readings.
+    /// Returns the raw output that the turn holds: the index of its message and its index in the
+    /// readings.
     pub fn raw(&self) -> Option<(usize, usize)> {
         match self.turn?.what {
             What::Raw(message, reading) => Some((message, reading)),
@@ -45,7 +46,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Where the arguments of a call stand.
+    /// Returns the position of a call's arguments.
     pub fn arguments_place(&self, call: usize) -> Place {
         let message = self.message().map_or(0, |(index, _)| index);
         Place::message(message, format!("tool_calls[{call}].function.arguments"))

@@ -1,4 +1,4 @@
-//! What the holes `tools`, `functions`, `tool`, `function` print.
+//! The holes `tools`, `functions`, `tool` and `function`.
 
 use rolecall_conversation::{Json, Tool};
 use rolecall_format::{Codec, Field, Slot, sources};
@@ -53,7 +53,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A tool whose description is put as the layout `tool-description` says.
+    /// Returns the tool with its description written by the layout `tool-description`.
     fn described(&mut self, mut value: Json, scene: &Scene<'_>) -> Json {
         let Some(layout) = self.format.layout(Slot::ToolDescription) else { return value };
         let function = match &mut value {

@@ -3,15 +3,16 @@ use rolecall_conversation::{Arguments, Json};
 
 use super::super::ArgumentForm;
 
-/// Gives the arguments of a call a form: no arguments are an empty object, JSON text becomes an object or an object JSON
-/// text. (That text is JSON was seen when the message was read.)
+/// Converts the arguments of a call to a form: missing arguments become an empty object, JSON text
+/// becomes an object, or an object becomes JSON text. The text was validated as JSON when the
+/// message was parsed.
 ///
-/// Back comes how the text of what is now an object spells what is in it.
+/// If text became an object, returns the spellings of the values in it.
 pub(super) fn adapt(call: &mut Json, form: ArgumentForm) -> Option<Vec<String>> {
     let Json::Object(call) = call else { return None };
     match call.get_mut("function") {
         Some(Json::Object(function)) => adapt_function(function, form),
-        // `{"name": .., "arguments": ..}` without a shell around it
+        // `{"name": .., "arguments": ..}` without a wrapper
         _ => adapt_function(call, form),
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn adapt(call: &mut Json, ids: &mut NewIds<'_>) {
 }
 
 impl IdForm {
-    /// The rule that says the same.
+    /// Returns the equivalent rule.
     pub(super) fn rule(self) -> CallIds {
         let text = match self {
             IdForm::NineCharacters => "nine-characters",

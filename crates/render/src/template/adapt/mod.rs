@@ -1,5 +1,5 @@
-//! Values that a template is given in place of the conversation's own: tool calls in the form that it wants, and the mark
-//! behind a message that the model is to go on with.
+//! Replacements for the conversation's own values: tool calls in the form that the template
+//! expects, and the marker after a message that the model is to continue.
 
 mod arguments;
 mod ids;
@@ -11,21 +11,22 @@ use rolecall_conversation::{Conversation, Json};
 use super::analysis::{IdForm, WantedCalls};
 use crate::call_ids::NewIds;
 
-/// Values in place of others, by message and key.
+/// Replacement values by message and key.
 #[derive(Default)]
 pub(super) struct Adapted {
     values: HashMap<(usize, &'static str), Json>,
     spelled: Vec<Spelled>,
 }
 
-/// How the JSON text spells what is in a call's arguments, which were made an object.
+/// The JSON spellings of the values in a call's arguments, which were converted from text to an
+/// object.
 pub(super) struct Spelled {
     pub message: usize,
     pub call: usize,
     pub spellings: Vec<String>,
 }
 
-/// All keys whose values may be replaced.
+/// All keys whose values can be replaced.
 const KEYS: [&str; 3] = ["content", "tool_calls", "tool_call_id"];
 
 impl Adapted {
@@ -33,12 +34,12 @@ impl Adapted {
         self.values.insert((message, key), value);
     }
 
-    /// What arguments are spelled like, where they came as text and are an object now.
+    /// Returns the spellings of arguments that were converted from text to an object.
     pub fn spelled(&self) -> &[Spelled] {
         &self.spelled
     }
 
-    /// What a message has under a name instead of its own value.
+    /// Returns the replacement for a message's value, if there is one.
     pub fn value_of(&self, message: usize, key: &str) -> Option<&Json> {
         if self.values.is_empty() {
             return None;
@@ -48,7 +49,8 @@ impl Adapted {
     }
 }
 
-/// Gives the tool calls of a conversation the form that a template wants. What has it stays as it is, spelling and all.
+/// Converts the tool calls of a conversation to the form that a template expects. Calls already in
+/// that form are unchanged, including their spelling.
 pub(super) fn adapt_calls(conversation: &Conversation, wanted: WantedCalls, adapted: &mut Adapted) {
     let rule = wanted.ids.map(IdForm::rule);
     let mut ids = rule.as_ref().map(|rule| NewIds::new(&conversation.messages, rule));

@@ -2,20 +2,20 @@ use super::probe::{Probe, Probed};
 use super::support::{ARGUMENTS, CONTENTS, RESULTS, TOOLS, USER, calling};
 use crate::Origin;
 
-/// The form in which a template wants the arguments of a tool call.
+/// The form in which a template expects the arguments of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ArgumentForm {
-    /// An object: a string would be quoted once more, or is refused.
+    /// An object. A string is quoted a second time or refused.
     Mapping,
-    /// JSON text: an object would be printed as Python shows it, or is refused.
+    /// JSON text. An object is printed as a Python dict or refused.
     String,
-    /// It looks what it was given, and writes the same.
+    /// Either one. The template checks the type and writes the same text.
     Either,
 }
 
 impl ArgumentForm {
-    /// A name for programs.
+    /// Returns a machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             ArgumentForm::Mapping => "mapping",
@@ -25,7 +25,7 @@ impl ArgumentForm {
     }
 }
 
-/// The form that a template wants: the one that it writes rightly; none, if it writes neither.
+/// Returns the form that the template writes correctly, or `None` if it writes neither correctly.
 pub(super) fn form_of(probe: &Probe<'_>) -> Option<ArgumentForm> {
     let tries = |arguments: &str| {
         CONTENTS.iter().find_map(|content| {
@@ -36,18 +36,18 @@ pub(super) fn form_of(probe: &Probe<'_>) -> Option<ArgumentForm> {
     };
     let [mapping, string] = ARGUMENTS.map(tries);
     let mapping = mapping.filter(|probed| !is_python(probed) && !argument(probed).contains("&#"));
-    // A string is written as it came, in one piece.
+    // A string is written unchanged, in one piece.
     let string = string.filter(|probed| argument(probed) == r#"{"place": "Oslo"}"#);
     match (mapping, string) {
         (Some(mapping), Some(string)) if mapping.text == string.text => Some(ArgumentForm::Either),
-        // A template that looks into an object knows what to do with it.
+        // A template that inspects an object supports objects.
         (Some(_), _) => Some(ArgumentForm::Mapping),
         (None, Some(_)) => Some(ArgumentForm::String),
         (None, None) => None,
     }
 }
 
-/// The text from the first byte of the arguments to the last.
+/// Returns the text from the first byte of the arguments to the last.
 fn argument(probed: &Probed) -> &str {
     let mut pieces = probed.pieces.iter().filter(|piece| piece.origin.as_ref().is_some_and(is_argument));
     let Some(first) = pieces.next() else { return "" };
@@ -59,7 +59,7 @@ fn is_argument(origin: &Origin) -> bool {
     matches!(origin, Origin::Message { message: 1, field } if field.starts_with("tool_calls[0].function.arguments"))
 }
 
-/// Whether a key of the arguments stands between single quotes, as Python prints a dict.
+/// Reports whether a key of the arguments is in single quotes, as in a printed Python dict.
 fn is_python(probed: &Probed) -> bool {
     let keys = probed.pieces.iter().filter(|piece| piece.origin.as_ref().is_some_and(is_argument));
     let mut keys = keys.filter(|piece| probed.text[piece.start..piece.end].contains("place"));

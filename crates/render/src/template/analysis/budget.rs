@@ -2,7 +2,7 @@ use std::cell::Cell;
 
 use crate::Error;
 
-/// Steps that all conversations tried out on one template may take together.
+/// The total number of steps for all probes of one template.
 ///
 /// ```
 /// use rolecall_render::ProbeBudget;
@@ -18,44 +18,46 @@ pub struct ProbeBudget {
     left: Cell<u64>,
 }
 
-/// Bytes of output or of other text that cost as much as a step: what an operation of a template costs, too.
+/// The number of bytes of output or other text that count as one step, as in the template engine.
 const BYTES_OF_STEP: u64 = 16;
-/// A rendering is made ready for each literal, and an error names a place of the source: so many bytes of that cost a step.
+/// The number of bytes of template source that count as one step, because each rendering prepares
+/// the literals and an error locates a position in the source.
 const SOURCE_OF_STEP: u64 = 64;
-/// What a conversation costs beside that: it is made, handed over and looked at.
+/// The fixed number of steps for building, passing and inspecting a conversation.
 const CONVERSATION: u64 = 200;
 
 impl ProbeBudget {
-    /// What an analysis may take: ten times as much as the most expensive of the reference templates does.
+    /// The default budget of an analysis: ten times the steps of the most expensive reference
+    /// template.
     pub const USUAL: u64 = 4_000_000;
 
-    /// So many steps.
+    /// Creates a budget with this number of steps.
     pub fn new(steps: u64) -> ProbeBudget {
         ProbeBudget { steps, left: Cell::new(steps) }
     }
 
-    /// Steps that nobody has taken.
+    /// Returns the number of remaining steps.
     pub fn left(&self) -> u64 {
         self.left.get()
     }
 
-    /// Steps that were taken.
+    /// Returns the number of steps taken.
     pub fn spent(&self) -> u64 {
         self.steps - self.left.get()
     }
 
-    /// Takes steps, or what is left of them.
+    /// Takes this number of steps, or all that remain.
     pub fn spend(&self, steps: u64) {
         self.left.set(self.left.get().saturating_sub(steps));
     }
 
-    /// Takes what a conversation has cost: the steps of its rendering, and what is done with a source and an output of so many
-    /// bytes.
+    /// Takes the steps for a conversation: those of its rendering, and those for a source and an
+    /// output of these sizes.
     pub fn spend_on(&self, steps: u64, source: usize, output: usize) {
         self.spend(steps.saturating_add(CONVERSATION + source as u64 / SOURCE_OF_STEP + output as u64 / BYTES_OF_STEP));
     }
 
-    /// An error once nothing is left: what was found out until then is not to be relied on.
+    /// Returns an error if no steps remain. Results obtained until then are unreliable.
     pub fn check(&self) -> Result<(), Error> {
         match self.left.get() {
             0 => Err(Error::Probes { steps: self.steps }),

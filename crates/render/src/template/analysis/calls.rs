@@ -5,12 +5,13 @@ use super::probe::{Probe, Probed};
 use super::support::{RESULTS, TOOLS, USER, callings};
 use crate::Origin;
 
-/// How a template wants tool calls.
+/// The form in which a template expects tool calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WantedCalls {
-    /// The form of their arguments; none if it writes no calls, or neither form rightly.
+    /// The form of the arguments, or `None` if the template writes no calls, or writes neither form
+    /// correctly.
     pub arguments: Option<ArgumentForm>,
-    /// The form of their ids; none if any will do.
+    /// The form of the ids, or `None` if the template accepts any id.
     pub ids: Option<IdForm>,
 }
 
@@ -18,14 +19,15 @@ pub struct WantedCalls {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IdForm {
-    /// Nine letters and digits: the template refuses others.
+    /// Nine letters and digits. The template refuses other ids.
     NineCharacters,
-    /// `functions.NAME:NUMBER`, the number counted over the conversation from 0: the template writes the id and not the name.
+    /// `functions.NAME:NUMBER`, where the number counts calls over the whole conversation from 0.
+    /// The template writes the id but not the name.
     FunctionAndNumber,
 }
 
 impl IdForm {
-    /// A name for programs.
+    /// Returns a machine-readable name.
     pub fn name(self) -> &'static str {
         match self {
             IdForm::NineCharacters => "nine-characters",
@@ -54,7 +56,7 @@ fn id_form(probe: &Probe<'_>) -> Option<IdForm> {
     }
 }
 
-/// A call with an id, and its result.
+/// Renders a call with this id and its result.
 fn called(probe: &Probe<'_>, id: &str) -> Option<Rc<Probed>> {
     let with_id = |message: &str| message.replace("lookup001", id);
     let result = with_id(RESULTS[0]);

@@ -7,19 +7,19 @@ use super::BosUse;
 use super::probe::{Probe, Probed};
 use super::support::{ANSWER, Capability, RESULTS, Support, THOUGHT, TOOLS, USER, callings};
 
-/// Something that a reader of a template should know.
+/// A notable property of a template.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What it is.
+    /// The kind of finding.
     pub kind: FindingKind,
-    /// Where in the template; none where it is the template as a whole.
+    /// The position in the template, or `None` if the finding applies to the whole template.
     pub spot: Option<jinja::Spot>,
-    /// What was found.
+    /// A description of the finding.
     pub message: String,
 }
 
 impl Finding {
-    /// By place; what has none comes first.
+    /// Returns the sort key: the position, with findings without a position first.
     pub(super) fn order(&self) -> u32 {
         self.spot.map_or(0, |spot| spot.offset.saturating_add(1))
     }
@@ -29,24 +29,24 @@ impl Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// Text of a message decides what the template does.
+    /// The text of a message determines which branch the template takes.
     ContentGated,
-    /// What was written before is written otherwise once the conversation goes on.
+    /// Earlier messages are written differently once the conversation continues.
     UnstableHistory,
-    /// Nothing opens the assistant's turn.
+    /// The template never opens the assistant's turn.
     NoGenerationPrompt,
-    /// The assistant's turn is opened whether that is asked for or not.
+    /// The template opens the assistant's turn even if no generation prompt is requested.
     UnguardedGenerationPrompt,
-    /// The prompt tells the time.
+    /// The prompt contains the current time.
     DateInPrompt,
-    /// The token that opens a text is written by the template and by the tokenizer.
+    /// Both the template and the tokenizer write the BOS token.
     DoubleBos,
-    /// Neither writes it.
+    /// Neither the template nor the tokenizer writes the BOS token.
     NoBos,
 }
 
 impl FindingKind {
-    /// A stable name for programs.
+    /// Returns a stable, machine-readable name.
     pub fn code(self) -> &'static str {
         match self {
             FindingKind::ContentGated => "content-gated",
@@ -59,26 +59,26 @@ impl FindingKind {
         }
     }
 
-    /// Why it matters, and what to do.
+    /// Returns why the finding matters and what to do about it.
     pub fn help(self) -> &'static str {
         match self {
             FindingKind::ContentGated => {
-                "who writes that text decides the branch: origins cannot prevent it, so look what the branch does"
+                "the author of that text controls the branch: origins cannot prevent this, so check what the branch does"
             }
             FindingKind::UnstableHistory => {
-                "what an engine has cached of the earlier turns is lost; in training, earlier turns are not as they were served"
+                "an engine loses its cache of the earlier turns; in training, earlier turns differ from how they were served"
             }
             FindingKind::NoGenerationPrompt => {
-                "the model may go on in the user's turn: add one, or a base model is meant"
+                "the model may continue the user's turn: add a generation prompt, unless the template is for a base model"
             }
             FindingKind::UnguardedGenerationPrompt => {
-                "a conversation that ends with an answer gets an open turn behind it: write it only if add_generation_prompt is true"
+                "a conversation that ends with an answer gets an open turn after it: write the prompt only if add_generation_prompt is true"
             }
             FindingKind::DateInPrompt => {
-                "the same conversation gives another prompt tomorrow: give a fixed time where that matters"
+                "the same conversation gives a different prompt tomorrow: pass a fixed time if that matters"
             }
             FindingKind::DoubleBos => {
-                "encode without the tokenizer's own special tokens, or take it out of the template"
+                "encode without the tokenizer's own special tokens, or remove it from the template"
             }
             FindingKind::NoBos => "encode with the tokenizer's own special tokens, or write it in the template",
         }
@@ -101,7 +101,7 @@ pub(super) fn find(program: &jinja::Analysis, probe: &Probe<'_>, support: &[(Cap
             paths: asked.paths.iter().filter(|path| is_words(path)).cloned().collect(),
             ..asked.clone()
         };
-        let message = format!("what a message says decides: {words}");
+        let message = format!("the template branches on message text: {words}");
         findings.push(Finding { kind: FindingKind::ContentGated, spot: Some(asked.spot), message });
     }
     history(probe, &mut findings);
@@ -109,14 +109,14 @@ pub(super) fn find(program: &jinja::Analysis, probe: &Probe<'_>, support: &[(Cap
     findings
 }
 
-/// Whether the token that opens a text comes twice, or never.
+/// Reports whether the BOS token is written twice or never.
 pub(super) fn bos(program: &jinja::Analysis, bos: BosUse, adds: bool) -> Option<Finding> {
     let (kind, message) = match (bos, adds) {
         (BosUse::Written, true) => {
-            (FindingKind::DoubleBos, "the template writes the token that opens a text, and the tokenizer adds it")
+            (FindingKind::DoubleBos, "the template writes the BOS token, and the tokenizer adds it too")
         }
         (BosUse::NotWritten, false) => {
-            (FindingKind::NoBos, "neither the template nor the tokenizer writes a token that opens a text")
+            (FindingKind::NoBos, "neither the template nor the tokenizer writes a BOS token")
         }
         _ => return None,
     };
@@ -131,7 +131,8 @@ fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findi
     }
     let without = r#""add_generation_prompt": false"#;
     let (Ok(asked), Ok(answered)) = (probe.run(&[USER], without), probe.run(&[USER, ANSWER], without)) else { return };
-    // What stands between a question and an answer, and how much of it stands between an answer and a question too.
+    // The text between a question and an answer, and how much of it is also between an answer and a
+    // question.
     let opening = answered.between(0).trim_end();
     let goes_on = probe.run(&[USER, ANSWER, USER], without);
     let next = goes_on.as_ref().map_or("", |goes_on| goes_on.between(1));
@@ -141,21 +142,22 @@ fn generation_prompt(probe: &Probe<'_>, support: &[(Capability, Support)], findi
         !opening.is_empty() && end.len() > alike && (opening.starts_with(end) || end.starts_with(opening))
     };
     let (kind, message) = match (opens(asked.behind(0)), opens(answered.behind(1))) {
-        // The question's own turn ends with what opens the answer.
+        // The question's own turn already ends with the opening of the answer.
         (true, false) => return,
         (true, true) => {
-            let message = format!("the prompt always ends with what opens an answer: {:?}", answered.behind(1));
+            let message = format!("the prompt always ends with the opening of an answer: {:?}", answered.behind(1));
             (FindingKind::UnguardedGenerationPrompt, message)
         }
         (false, _) => (
             FindingKind::NoGenerationPrompt,
-            "add_generation_prompt changes nothing, and nothing opens an answer".to_owned(),
+            "add_generation_prompt changes nothing, and the prompt never opens an answer".to_owned(),
         ),
     };
     findings.push(Finding { kind, spot: None, message });
 }
 
-/// Whether the words of a message decide: not its form, and not whether there are any.
+/// Reports whether the text of a message is compared, as opposed to its form or whether it is
+/// empty.
 fn is_content_gated(asked: &jinja::Comparison) -> bool {
     if !asked.paths.iter().any(is_words) {
         return false;
@@ -170,7 +172,7 @@ fn is_content_gated(asked: &jinja::Comparison) -> bool {
     }
 }
 
-/// Whether a path leads to words that somebody wrote: content, reasoning, a name, arguments, a document.
+/// Reports whether a path leads to free text: content, reasoning, a name, arguments, a document.
 fn is_words(path: &Path) -> bool {
     let keys = path.steps.iter().map(|step| match step {
         Step::Item => "[]",
@@ -186,7 +188,7 @@ fn is_words(path: &Path) -> bool {
     }
 }
 
-/// Whether what was written stays as it is when the conversation goes on.
+/// Checks whether earlier messages are written unchanged when the conversation continues.
 fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
     let callings = callings(1);
     let plain: Vec<&str> = vec![USER, ANSWER, USER];
@@ -210,7 +212,7 @@ fn history(probe: &Probe<'_>, findings: &mut Vec<Finding>) {
             {
                 let same = before.text.bytes().zip(now.text.bytes()).take_while(|(a, b)| a == b).count();
                 let spot = before.source_at(same).map(|at| probe.spot(at));
-                let message = format!("{what}the first {first} messages are written otherwise once more follow");
+                let message = format!("{what}the first {first} messages are written differently once more follow");
                 if !findings.iter().any(|known| known.kind == FindingKind::UnstableHistory && known.spot == spot) {
                     findings.push(Finding { kind: FindingKind::UnstableHistory, spot, message });
                 }

@@ -1,5 +1,6 @@
-//! What a chat template takes and does: from its program, and from short conversations run through it, where the origin of
-//! every byte says what became of each text. Nothing is looked for in the template's source.
+//! Analysis of what a chat template accepts and does. It is based on the template's program and on
+//! short conversations rendered through it, where the origin of every byte shows what became of
+//! each text. The template's source is never searched.
 
 mod arguments;
 mod budget;
@@ -23,14 +24,15 @@ pub use switch::Switch;
 
 use probe::Probe;
 
-/// The form in which a template wants tool calls, and the steps that it took to find it out.
+/// Determines the form in which a template expects tool calls. Also returns the number of steps
+/// that this took.
 pub(super) fn wanted_calls(template: &ChatTemplate) -> (Result<WantedCalls, Error>, u64) {
     let budget = ProbeBudget::default();
     let wanted = calls::wanted(&Probe::new(template, &TemplateOptions::default(), &budget));
     (budget.check().map(|()| wanted), budget.spent())
 }
 
-/// What a chat template takes and does.
+/// The result of analyzing a chat template.
 ///
 /// ```
 /// use rolecall_render::{Capability, ChatTemplate, FindingKind, Support, TemplateOptions, analyze_template};
@@ -50,47 +52,48 @@ pub(super) fn wanted_calls(template: &ChatTemplate) -> (Result<WantedCalls, Erro
 pub struct TemplateAnalysis {
     /// What the program reads, compares and calls.
     pub program: jinja::Analysis,
-    /// What it takes, in the order of [`Capability::ALL`].
+    /// What the template supports, in the order of [`Capability::ALL`].
     pub support: Vec<(Capability, Support)>,
-    /// In which form it wants tool calls.
+    /// The form in which the template expects tool calls.
     pub calls: WantedCalls,
-    /// Variables that are neither the conversation's own nor special tokens.
+    /// Variables that are neither part of the conversation nor special tokens.
     pub switches: Vec<Switch>,
-    /// What it does with the token that opens a text.
+    /// How the template handles the BOS token.
     pub bos: BosUse,
-    /// What a reader should know, in the order of the source; what has no place comes first.
+    /// Notable properties, in source order. Those without a position come first.
     pub findings: Vec<Finding>,
 }
 
-/// What a template does with the token that opens a text.
+/// How a template handles the BOS token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum BosUse {
-    /// The model has none, or it is not known.
+    /// The model has no BOS token, or it is not known.
     NoToken,
-    /// No plain prompt came out to look at.
+    /// No plain prompt could be rendered.
     Unknown,
-    /// Prompts begin with it.
+    /// Prompts begin with the BOS token.
     Written,
-    /// They do not.
+    /// Prompts do not begin with the BOS token.
     NotWritten,
 }
 
 impl TemplateAnalysis {
-    /// Whether it takes something.
+    /// Reports whether the template supports a capability.
     pub fn support(&self, capability: Capability) -> &Support {
         let found = self.support.iter().find(|(known, _)| *known == capability);
         found.map_or(&Support::Unknown, |(_, support)| support)
     }
 
-    /// Adds what is found once the tokenizer is known, by whether it writes the token that opens a text by itself.
+    /// Adds the findings that depend on whether the tokenizer adds the BOS token.
     pub fn note_tokenizer(&mut self, adds_bos: bool) {
         self.findings.extend(finding::bos(&self.program, self.bos, adds_bos));
         self.findings.sort_by_key(Finding::order);
     }
 }
 
-/// What a template's program reads, compares and calls, and the switches among that: what an analysis knows without trying much.
+/// Returns what a template's program reads, compares and calls, and which of the variables are
+/// switches. This is the part of an analysis that needs little probing.
 ///
 /// ```
 /// use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
@@ -110,14 +113,16 @@ pub fn template_switches(
     Ok((program, switches))
 }
 
-/// Analyzes a template. Of the options, limits, the clock and switches are used; without a clock it is given one.
+/// Analyzes a template. The limits, the clock and the template arguments in `options` are used.
+/// Without a clock, a fixed one is used.
 ///
-/// Everything that is tried out shares one [`ProbeBudget`]; a template that asks for more is refused with [`Error::Probes`].
+/// All probes share one [`ProbeBudget`]. A template that exceeds it is refused with
+/// [`Error::Probes`].
 pub fn analyze_template(template: &ChatTemplate, options: &TemplateOptions) -> Result<TemplateAnalysis, Error> {
     analyze_template_within(template, options, &ProbeBudget::default())
 }
 
-/// The same within a budget.
+/// Analyzes a template like [`analyze_template`], with the given budget.
 pub fn analyze_template_within(
     template: &ChatTemplate,
     options: &TemplateOptions,
@@ -130,12 +135,13 @@ pub fn analyze_template_within(
     let switches = switch::find(&program, template, &probe);
     let findings = finding::find(&program, &probe, &support);
     let calls = calls::wanted(&probe);
-    // What came out after the budget had run out would be a guess.
+    // Results after the budget ran out would be guesses.
     budget.check()?;
     Ok(TemplateAnalysis { calls, program, support, switches, bos, findings })
 }
 
-/// What the program reads, compares and calls; looking at it takes steps, too.
+/// Returns what the program reads, compares and calls. The analysis itself takes steps from the
+/// budget.
 fn program(template: &ChatTemplate, options: &TemplateOptions, budget: &ProbeBudget) -> Result<jinja::Analysis, Error> {
     let program = template.program.analyze(&options.limits);
     budget.spend(program.as_ref().map_or_else(jinja::Error::steps, |program| program.steps));

@@ -12,7 +12,7 @@ use super::super::{ChatTemplate, TemplateOptions};
 use super::{BosUse, ProbeBudget};
 use crate::{Error, Origin};
 
-/// Runs short conversations through a template, each once.
+/// Renders short conversations through a template, each only once.
 pub(super) struct Probe<'t> {
     template: &'t ChatTemplate,
     options: TemplateOptions,
@@ -20,23 +20,24 @@ pub(super) struct Probe<'t> {
     known: RefCell<HashMap<String, Outcome>>,
 }
 
-/// What comes of a conversation.
+/// The outcome of rendering a conversation.
 pub(super) type Outcome = Result<Rc<Probed>, Refused>;
 
-/// Why nothing came out.
+/// The reason why a conversation could not be rendered.
 #[derive(Clone, Debug)]
 pub(super) struct Refused {
-    /// Whether the template itself says so.
+    /// Whether the template itself refused the conversation.
     pub is_own: bool,
     pub words: String,
 }
 
-/// Steps for one conversation of a few words: real templates take a thousandth.
+/// The maximum number of steps for one conversation of a few words. Real templates take a
+/// thousandth of it.
 const MOST_STEPS: u64 = 100_000;
-/// Bytes that come of it.
+/// The maximum number of bytes of its output.
 const MOST_BYTES: usize = 1 << 20;
 
-/// What came out.
+/// A rendered conversation.
 pub(super) struct Probed {
     pub text: String,
     pub pieces: Vec<ProbedPiece>,
@@ -45,13 +46,13 @@ pub(super) struct Probed {
 pub(super) struct ProbedPiece {
     pub start: usize,
     pub end: usize,
-    /// What of the conversation it is from; none for the template's own.
+    /// The origin in the conversation, or `None` for the template's own text.
     pub origin: Option<Origin>,
-    /// Where the template has it: so many bytes of its source stand before.
+    /// The position in the template, as an offset into its source in bytes.
     pub at: Option<usize>,
 }
 
-/// A day without any meaning, for templates that write the date.
+/// An arbitrary day, for templates that write the date.
 const NOON: jinja::DateTime =
     jinja::DateTime { year: 2024, month: 7, day: 26, hour: 12, minute: 0, second: 0, microsecond: 0 };
 
@@ -63,13 +64,13 @@ impl<'t> Probe<'t> {
         Probe { template, options, budget, known: RefCell::default() }
     }
 
-    /// Runs a conversation, which is written as JSON: its messages, then what else there is of a request. What refuses it is
-    /// given in its own words.
+    /// Renders a conversation that is written as JSON: its messages, and then the other fields of
+    /// the request.
     pub fn run(&self, messages: &[&str], rest: &str) -> Outcome {
         self.run_with(messages, rest, &Object::new())
     }
 
-    /// The same with switches.
+    /// Renders a conversation with switches.
     pub fn run_with(&self, messages: &[&str], rest: &str, switches: &Object) -> Outcome {
         let comma = if rest.is_empty() { "" } else { ", " };
         let switches = json::write(&Json::Object(switches.clone()), &Layout::default());
@@ -98,12 +99,12 @@ impl<'t> Probe<'t> {
         Ok(Probed::new(&inputs, &output, &self.template.program))
     }
 
-    /// A place of the template's source, by the bytes before it.
+    /// Converts an offset into the template's source to a position.
     pub fn spot(&self, at: usize) -> jinja::Spot {
         self.template.program.spot(at)
     }
 
-    /// What the template does with the token that opens a text.
+    /// Returns how the template handles the BOS token.
     pub fn bos(&self) -> BosUse {
         let token = self.template.tokens.iter().find(|(name, bos)| name == "bos_token" && !bos.is_empty());
         let Some((_, bos)) = token else { return BosUse::NoToken };
@@ -125,7 +126,7 @@ impl Probed {
             };
             let at = match piece.origin {
                 jinja::Origin::Literal { id, offset } => program.literal(id).map(|literal| {
-                    // In a string with escapes, characters are not where they stand in the source.
+                    // In a string with escapes, character offsets differ from source offsets.
                     literal.offset + offset.get().filter(|_| literal.is_data).unwrap_or(0)
                 }),
                 _ => None,
@@ -135,30 +136,30 @@ impl Probed {
         Probed { pieces: pieces.collect(), text: output.text().to_owned() }
     }
 
-    /// Whether a text that some origin has is in the prompt.
+    /// Reports whether the prompt contains text from a matching origin.
     pub fn prints(&self, wanted: impl Fn(&Origin) -> bool) -> bool {
         self.pieces.iter().any(|piece| piece.end > piece.start && piece.origin.as_ref().is_some_and(&wanted))
     }
 
-    /// All text of an origin, put together.
+    /// Returns all text from matching origins, concatenated.
     pub fn text_of(&self, wanted: impl Fn(&Origin) -> bool) -> String {
         let pieces = self.pieces.iter().filter(|piece| piece.origin.as_ref().is_some_and(&wanted));
         pieces.map(|piece| &self.text[piece.start..piece.end]).collect()
     }
 
-    /// All text that is the template's own.
+    /// Returns all text that the template itself wrote.
     pub fn own_text(&self) -> String {
         let pieces = self.pieces.iter().filter(|piece| piece.origin.is_none());
         pieces.map(|piece| &self.text[piece.start..piece.end]).collect()
     }
 
-    /// The text behind the last byte of a message.
+    /// Returns the text after the last byte of a message.
     pub fn behind(&self, message: usize) -> &str {
         let last = self.pieces.iter().rev().find(|piece| content_of(message)(piece));
         last.map_or("", |piece| &self.text[piece.end..])
     }
 
-    /// The text between the last byte of a message and the first of the next.
+    /// Returns the text between the last byte of a message and the first byte of the next message.
     pub fn between(&self, message: usize) -> &str {
         let last = self.pieces.iter().rposition(content_of(message));
         let next = last.and_then(|at| self.pieces[at..].iter().find(|piece| content_of(message + 1)(piece)));
@@ -168,15 +169,15 @@ impl Probed {
         }
     }
 
-    /// Where the template has what stands at a byte, in bytes of its source: the first literal from there on, else the last one
-    /// before.
+    /// Returns the position in the template's source of the text at this byte: that of the first
+    /// literal from there on, or else the last one before it.
     pub fn source_at(&self, at: usize) -> Option<usize> {
         let (before, behind) = self.pieces.split_at(self.pieces.partition_point(|piece| piece.end <= at));
         behind.iter().chain(before.iter().rev()).find_map(|piece| piece.at)
     }
 }
 
-/// Whether a piece is the content of a message.
+/// Returns a predicate that matches the content of a message.
 fn content_of(message: usize) -> impl Fn(&ProbedPiece) -> bool {
     move |piece| matches!(&piece.origin, Some(Origin::Message { message: of, field }) if *of == message && field.starts_with("content"))
 }

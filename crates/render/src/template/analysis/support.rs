@@ -4,25 +4,25 @@ use rolecall_conversation::{Json, object};
 use super::probe::{Outcome, Probe, Probed};
 use crate::Origin;
 
-/// What a template may take.
+/// A feature that a template may support.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Capability {
     /// A system message.
     System,
-    /// Tools that are offered.
+    /// Tools that the conversation offers.
     Tools,
-    /// A call of a tool by the assistant.
+    /// A tool call by the assistant.
     ToolCalls,
     /// Several calls in one message.
     ParallelToolCalls,
-    /// What a tool answered.
+    /// A tool result.
     ToolResults,
-    /// What the assistant thought before it answered.
+    /// The assistant's reasoning before its answer.
     Reasoning,
     /// Documents to answer from.
     Documents,
-    /// An end of the prompt that opens the assistant's turn.
+    /// A generation prompt.
     GenerationPrompt,
     /// Content as a list of parts.
     ContentParts,
@@ -30,24 +30,24 @@ pub enum Capability {
     Images,
 }
 
-/// Whether a template takes something.
+/// Whether a template supports a capability.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Support {
-    /// It is in the prompt.
+    /// The content appears in the prompt.
     Yes,
-    /// It is left out, or printed as Python shows a list.
+    /// The content is left out, or is printed as a Python list.
     No,
-    /// The template refuses it, with these words.
+    /// The template refuses it, with this message.
     Refused(String),
-    /// The template fails at it, with this error.
+    /// The template fails, with this error.
     Fails(String),
-    /// Not even a plain conversation comes through.
+    /// Not even a plain conversation can be rendered.
     Unknown,
 }
 
 impl Capability {
-    /// All of them.
+    /// All capabilities.
     pub const ALL: [Capability; 10] = [
         Capability::System,
         Capability::Tools,
@@ -61,7 +61,7 @@ impl Capability {
         Capability::Images,
     ];
 
-    /// A name for programs: `parallel_tool_calls`.
+    /// Returns a machine-readable name, such as `parallel_tool_calls`.
     pub fn name(self) -> &'static str {
         match self {
             Capability::System => "system",
@@ -92,20 +92,21 @@ const IMAGES: [&str; 2] = [
     r#"{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Which way?"}]}"#,
     r#"{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "a.png"}}, {"type": "text", "text": "Which way?"}]}"#,
 ];
-/// Results in the order of the calls; nine letters and digits, which is what some templates insist on.
+/// Tool results in the order of the calls. The ids have nine letters and digits, which some
+/// templates require.
 pub(super) const RESULTS: [&str; 2] = [
     r#"{"role": "tool", "tool_call_id": "lookup001", "name": "look_up", "content": "north"}"#,
     r#"{"role": "tool", "tool_call_id": "lookup002", "name": "look_up", "content": "south"}"#,
 ];
 
-/// Assistant messages with so many calls, in the forms that templates want: the arguments as a mapping or as a string, the
-/// content empty, null, or a text.
+/// Returns assistant messages with `count` calls, in the forms that templates expect: the arguments
+/// as a mapping or as a string, and the content empty, null or a text.
 pub(super) fn callings(count: usize) -> Vec<String> {
     let forms = ARGUMENTS.iter().flat_map(|arguments| CONTENTS.map(|content| calling(count, content, arguments)));
     forms.collect()
 }
 
-/// Contents of a message that makes calls.
+/// The contents for a message that makes calls.
 pub(super) const CONTENTS: [&str; 3] = ["\"\"", "null", "\"I look.\""];
 
 /// The same arguments as a mapping and as a string.
@@ -121,7 +122,8 @@ pub(super) fn calling(count: usize, content: &str, arguments: &str) -> String {
     format!(r#"{{"role": "assistant", "content": {content}, "tool_calls": [{}]}}"#, calls.join(", "))
 }
 
-/// The plainest conversations, the usual one first; some templates only take what others have as an extra.
+/// The simplest conversations, with the usual one first. Some templates require things that are
+/// optional in others.
 pub(super) const PLAIN: [(&str, &str); 4] = [(USER, ""), (PARTS, ""), (USER, DOCUMENTS), (USER, TOOLS)];
 
 pub(super) fn find(probe: &Probe<'_>) -> Vec<(Capability, Support)> {
@@ -153,7 +155,8 @@ fn test(capability: Capability, probe: &Probe<'_>) -> Support {
     }
 }
 
-/// The best of several conversations, each also with its contents as lists of parts.
+/// Returns the best result of several conversations, each also tried with its contents as lists of
+/// parts.
 fn taken(probe: &Probe<'_>, tries: &[&[&str]], rest: &str, is_there: impl Fn(&Probed) -> bool) -> Support {
     let plain = tries.iter().map(|messages| judge(probe.run(messages, rest), &is_there));
     let parts = tries.iter().map(|messages| {
@@ -164,7 +167,7 @@ fn taken(probe: &Probe<'_>, tries: &[&[&str]], rest: &str, is_there: impl Fn(&Pr
     best(plain.chain(parts))
 }
 
-/// The best of all forms of a message that makes so many calls, with their results behind it.
+/// Returns the best result of all forms of a message with `count` calls, followed by their results.
 fn called(probe: &Probe<'_>, count: usize, is_there: impl Fn(&Probed) -> bool) -> Support {
     let callings = callings(count);
     let conversations = callings.iter().map(|calling| {
@@ -177,7 +180,8 @@ fn called(probe: &Probe<'_>, count: usize, is_there: impl Fn(&Probed) -> bool) -
     taken(probe, &tries, TOOLS, is_there)
 }
 
-/// Of the last answer, of a call, and with the switches by which it is usually turned on.
+/// Tests reasoning in the last answer and in a message with a call, with and without the switches
+/// that usually enable it.
 fn reasoning(probe: &Probe<'_>) -> Support {
     let is_there = |probed: &Probed| REASONING.iter().any(|field| prints(probed, 1, field));
     let thinking = calling(1, "\"\"", ARGUMENTS[0])
@@ -204,7 +208,7 @@ fn generation_prompt(probe: &Probe<'_>) -> Support {
     best(tries)
 }
 
-/// A message whose content is a list with one part in place of a text.
+/// Converts a message's text content to a list with one text part.
 fn in_parts(message: &str) -> String {
     let Ok(Json::Object(mut message)) = json::parse(message) else { return message.to_owned() };
     if let Some(text @ Json::String(_)) = message.get("content").cloned() {
@@ -214,7 +218,7 @@ fn in_parts(message: &str) -> String {
     json::write(&Json::Object(message), &Layout::default())
 }
 
-/// The best of several tries, else what the first one said.
+/// Returns the best result of several tries, or else the first one.
 fn best(tries: impl IntoIterator<Item = Support>) -> Support {
     let mut first = None;
     for support in tries {
@@ -249,7 +253,7 @@ fn prints_document(probed: &Probed) -> bool {
     probed.text_of(|origin| matches!(origin, Origin::Document { .. })).contains("Left is north.")
 }
 
-/// The text of a part and nothing of how parts are written.
+/// Reports whether the prompt contains the text of the parts, without their JSON structure.
 fn prints_parts(probed: &Probed) -> bool {
     let content =
         |origin: &Origin| matches!(origin, Origin::Message { message: 0, field } if field.starts_with("content"));

@@ -7,20 +7,21 @@ use super::super::ChatTemplate;
 use super::probe::Probe;
 use super::support::{THOUGHT, USER};
 
-/// A variable that a caller may set: `enable_thinking`.
+/// A variable that a caller may set, such as `enable_thinking`.
 #[derive(Clone, Debug)]
 pub struct Switch {
-    /// Its name.
+    /// The variable's name.
     pub name: String,
-    /// Where it is read first.
+    /// The position where the template first reads it.
     pub spot: jinja::Spot,
-    /// What it is compared with.
+    /// The values that it is compared with.
     pub values: Vec<jinja::Constant>,
-    /// What a template does where it is not given, if that is the same as with this value and not as with the other.
+    /// The value that has the same effect as leaving the switch unset, if the opposite value has a
+    /// different effect.
     pub default: Option<bool>,
 }
 
-/// Switches that are tried out.
+/// The maximum number of switches to probe.
 const MOST_TRIED: usize = 12;
 
 pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &Probe<'_>) -> Vec<Switch> {
@@ -35,7 +36,7 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
     for read in &program.reads {
         let name = read.path.variable.as_str();
         let Some((_, spot)) = read.uses.iter().min_by_key(|(_, spot)| spot.offset) else { continue };
-        // A name that the template sets before it reads it is its own.
+        // A name that the template assigns before it reads it is the template's own variable.
         let is_own = assigned.get(name).is_some_and(|first| *first < spot.offset);
         if is_own || name.ends_with("_token") || tokens.contains(name) || ChatTemplate::GIVEN.contains(&name) {
             continue;
@@ -50,7 +51,7 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
     }
     let mut known: HashSet<(usize, &jinja::Constant)> = HashSet::new();
     for asked in &program.comparisons {
-        // A parameter of a macro may be many things.
+        // A macro parameter may stand for several variables.
         let [path] = asked.paths.as_slice() else { continue };
         let Some(at) = places.get(path.variable.as_str()).filter(|_| path.steps.is_empty()) else { continue };
         let named = match &asked.test {
@@ -73,7 +74,8 @@ pub(super) fn find(program: &jinja::Analysis, template: &ChatTemplate, probe: &P
     switches
 }
 
-/// Which value of a switch writes what its absence writes, where the other writes something else.
+/// Returns the value of a switch that gives the same output as leaving it unset, if the opposite
+/// value gives a different output.
 fn default_of(name: &str, probe: &Probe<'_>) -> Option<bool> {
     let conversations: [&[&str]; 3] = [&[USER], &[USER, THOUGHT], &[USER, THOUGHT, USER]];
     for messages in conversations {
