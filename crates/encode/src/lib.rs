@@ -1,11 +1,14 @@
 //! Encodes a [`Prompt`](rolecall_render::Prompt) with a [`Tokenizer`] into [`Encoded`]: token ids,
-//! each with its span and whether it is a control token. `protection` collects what the format or
-//! templates can write, and `protected` finds the tokens that other text must never encode to.
-//! `binding` finds the ids of the format's control tokens, `encoder` encodes them and the text
-//! between them, and `reference` splits text as the reference tokenizer does. `audit` reports how a
-//! tokenizer treats control tokens and which of its properties are dangerous. The output contains
-//! the id of a control token only where the format wrote that token. Content that spells a control
-//! token is encoded as ordinary text. Start reading at [`Encoder`].
+//! each with its span and whether it is a control token.
+//!
+//! `protection` collects what the format or templates can write, and `protected` finds the tokens
+//! that other text must never encode to. `binding` finds the ids of the format's control tokens,
+//! `encoder` encodes them and the text between them, and `reference` splits text as the reference
+//! tokenizer does. `audit` reports how a tokenizer treats control tokens and which of its
+//! properties are dangerous.
+//!
+//! The output contains the id of a control token only where the format wrote that token. Content
+//! that spells a control token is encoded as ordinary text. Start reading at [`Encoder`].
 
 pub mod audit;
 mod binding;
