@@ -1,10 +1,10 @@
 //! Encodes text to token ids with byte spans, using the model maker's own tokenizer file.
 //!
-//!  An adapter validates and compiles the file; then [`Tokenizer::encode_ordinary`] and
-//!  [`Tokenizer::encode_reference`] encode text. `hugging_face` reads `tokenizer.json`, and
-//!  `sentencepiece` reads `.model` files. `tiktoken`, `tekken` and `gguf` convert other files into
-//!  one of these two kinds; `facts` supplies what those files leave out. Start reading at the trait
-//!  [`Tokenizer`].
+//! An adapter validates and compiles the file; then [`Tokenizer::encode_ordinary`] and
+//! [`Tokenizer::encode_reference`] encode text. `hugging_face` reads `tokenizer.json`, and
+//! `sentencepiece` reads `.model` files. `tiktoken`, `tekken` and `gguf` convert other files into
+//! one of these two kinds; `facts` supplies what those files leave out. Start reading at the trait
+//! [`Tokenizer`].
 
 mod added;
 mod base64;
