@@ -32,7 +32,7 @@ pub(crate) fn spelled<'v>(
     let automaton = NFA::builder().match_kind(MatchKind::Standard).build(texts).ok()?;
     let start = automaton.start_state(Anchored::No).ok()?;
     let mut search = Search { automaton: &automaton, found: &mut found, work: 0 };
-    // Each node may begin a text. Other writers are responsible for what comes before it.
+    // A text may begin at any node.
     let mut open: Vec<(u32, StateID)> = (0..writes.nodes.len() as u32).map(|node| (node, start)).collect();
     let mut seen: HashSet<(u32, StateID)> = open.iter().copied().collect();
     while let Some((at, state)) = open.pop() {

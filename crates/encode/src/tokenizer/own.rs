@@ -1,8 +1,9 @@
 //! Encodes text with a BPE tokenizer as the reference crate does, many times faster.
 //!
 //! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
-//! the rest into words, and `bpe` merges them. `hugging_face/covered.rs` rejects uncovered files
-//! when they are loaded; the reference crate encodes for those. Start reading at [`Own::encode`].
+//! the rest into words, and `bpe` merges them. When a file is loaded, `hugging_face/covered.rs`
+//! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
+//! [`Own::encode`].
 
 pub(super) mod added;
 pub(super) mod alphabet;
