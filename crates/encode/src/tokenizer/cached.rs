@@ -16,7 +16,7 @@ use super::{AddedToken, Engine, Error, Kind, Named, Place, Token, Tokenizer};
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rolecall_encode::tokenizer::{Cached, HuggingFace, Place, Tokenizer};
+/// use rolecall_tokenizer::{Cached, HuggingFace, Place, Tokenizer};
 /// let json = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}"#;
 /// let cached = Cached::new(Arc::new(HuggingFace::from_bytes(json, None)?), 1 << 20);
 /// for _ in 0..3 {
@@ -25,7 +25,7 @@ use super::{AddedToken, Engine, Error, Kind, Named, Place, Token, Tokenizer};
 ///     assert_eq!(tokens.len(), 2);
 /// }
 /// assert_eq!((cached.counts().hits, cached.counts().misses), (2, 1));
-/// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+/// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
 pub struct Cached {
     tokenizer: Arc<dyn Tokenizer>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 /// Error from loading a tokenizer or encoding a text.
 ///
 /// ```
-/// # use rolecall_encode::tokenizer::{HuggingFace, Error};
+/// # use rolecall_tokenizer::{HuggingFace, Error};
 /// let error = HuggingFace::from_bytes(b"not json", None).unwrap_err();
 /// assert_eq!(error.code(), "tokenizer_not_recognized");
 /// ```

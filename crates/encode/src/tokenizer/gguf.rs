@@ -10,7 +10,7 @@ use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 /// The values of the `tokenizer.ggml.*` keys of a GGUF file.
 ///
 /// ```
-/// # use rolecall_encode::tokenizer::{EmbeddedVocabulary, TokenType};
+/// # use rolecall_tokenizer::{EmbeddedVocabulary, TokenType};
 /// let vocabulary = EmbeddedVocabulary {
 ///     model: "llama".into(),
 ///     tokens: vec!["<unk>".into(), "a".into(), "ab".into(), "b".into()],
@@ -22,9 +22,9 @@ use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 /// };
 /// let tokenizer = vocabulary.into_tokenizer()?;
 /// let mut tokens = Vec::new();
-/// tokenizer.encode_ordinary("aab", rolecall_encode::tokenizer::Place::Start, &mut tokens)?;
+/// tokenizer.encode_ordinary("aab", rolecall_tokenizer::Place::Start, &mut tokens)?;
 /// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2]);
-/// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+/// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EmbeddedVocabulary {

@@ -35,7 +35,7 @@ use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, T
 /// A tokenizer read from a `tokenizer.json`.
 ///
 /// ```
-/// # use rolecall_encode::tokenizer::{HuggingFace, Place, Tokenizer};
+/// # use rolecall_tokenizer::{HuggingFace, Place, Tokenizer};
 /// let json = br#"{
 ///   "added_tokens": [{"id": 3, "content": "<a>", "special": true,
 ///                     "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
@@ -45,7 +45,7 @@ use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, T
 /// let mut tokens = Vec::new();
 /// tokenizer.encode_ordinary("<a>", Place::Start, &mut tokens)?;
 /// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [0, 1, 2]);
-/// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+/// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
 pub struct HuggingFace {
     shared: Arc<Shared>,

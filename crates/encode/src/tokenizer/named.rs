@@ -46,10 +46,10 @@ impl Named {
     /// Returns the tokens that a `tokenizer_config.json` or a `special_tokens_map.json` names.
     ///
     /// ```
-    /// use rolecall_encode::tokenizer::{Named, NamedToken};
+    /// use rolecall_tokenizer::{Named, NamedToken};
     /// let named = Named::in_tokens("special_tokens_map.json", br#"{"eos_token": {"content": "</s>"}}"#)?;
     /// assert_eq!((named[0].name.as_str(), &named[0].token), ("eos_token", &NamedToken::Text("</s>".into())));
-    /// # Ok::<(), rolecall_encode::tokenizer::Error>(())
+    /// # Ok::<(), rolecall_tokenizer::Error>(())
     /// ```
     pub fn in_tokens(file: &str, json: &[u8]) -> Result<Vec<Named>, Error> {
         Ok(of_tokens(file, &object(file, json)?))

@@ -1,7 +1,7 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 
 /// Added tokens at which a text is split: the leftmost, preferring the longest at each position.
-pub(in crate::tokenizer) struct Added {
+pub(crate) struct Added {
     search: Option<(AhoCorasick, Vec<u32>)>,
 }
 

@@ -4,14 +4,14 @@ use super::char_classes::decode;
 use super::merges::Symbols;
 
 /// The symbols of a word before merging.
-pub(in crate::tokenizer) enum Alphabet {
+pub(crate) enum Alphabet {
     /// One symbol per byte.
     Bytes(Box<[u32; 256]>),
     Characters(Characters),
 }
 
 /// One symbol per character, and a replacement for characters that have none.
-pub(in crate::tokenizer) struct Characters {
+pub(crate) struct Characters {
     /// By code point, for the first code points; `NONE` if there is no symbol.
     first: Box<[u32; FIRST]>,
     others: HashMap<u32, u32>,
@@ -21,7 +21,7 @@ pub(in crate::tokenizer) struct Characters {
 }
 
 /// The replacement for a character without a symbol.
-pub(in crate::tokenizer) enum Otherwise {
+pub(crate) enum Otherwise {
     Bytes(Box<[u32; 256]>),
     /// The unknown token; if `fused` is set, several in a row become one.
     Unknown {

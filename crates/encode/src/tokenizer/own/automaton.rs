@@ -14,7 +14,7 @@ const START: u16 = 1;
 
 /// A pattern compiled to a table. It finds what a backtracking engine finds, in one pass without
 /// backtracking.
-pub(in crate::tokenizer) struct Automaton {
+pub(crate) struct Automaton {
     classes: CharClasses,
     /// `[state][class]`, with the end of the text as an additional class.
     transitions: Vec<u16>,

@@ -8,13 +8,13 @@ use super::merges::{Merges, Symbols};
 use super::word_cache::{Key, Memory};
 
 /// Byte-pair encoding of words, with the same ids as the reference crate.
-pub(in crate::tokenizer) struct Bpe {
+pub(crate) struct Bpe {
     pub tables: Arc<Tables>,
     pub forged: Forged,
 }
 
 /// The merge tables of a vocabulary.
-pub(in crate::tokenizer) struct Tables {
+pub(crate) struct Tables {
     pub alphabet: Alphabet,
     pub merges: Merges,
     /// Words that are encoded as tokens without merging, by their bytes, if the vocabulary requires
@@ -24,7 +24,7 @@ pub(in crate::tokenizer) struct Tables {
 
 /// Whether text may encode to control tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tokenizer) enum Reading {
+pub(crate) enum Reading {
     /// It may not.
     Ordinary,
     /// It may, as in the reference.
@@ -167,7 +167,7 @@ impl Bpe {
 }
 
 /// The length in bytes above which the tokens of a word are passed on in parts.
-pub(in crate::tokenizer) const LONG_WORD: usize = 1 << 15;
+pub(crate) const LONG_WORD: usize = 1 << 15;
 
 /// Returns the tokens of a word that begins at byte `start`.
 fn tokens(word: &Symbols, start: usize) -> impl Iterator<Item = Token> + '_ {

@@ -6,7 +6,7 @@ const BLOCK: usize = 128;
 const CODE_POINTS: usize = char::MAX as usize + 1;
 
 /// Character classes for a pattern: characters that are in the same sets are in one class.
-pub(in crate::tokenizer) struct CharClasses {
+pub(crate) struct CharClasses {
     ascii: [u8; BLOCK],
     /// For each block of code points, the index of its block in `classes`.
     blocks: Vec<u16>,
@@ -88,7 +88,7 @@ impl CharClasses {
 
 /// Returns the code point and the length of the multi-byte character at byte `at`.
 #[inline]
-pub(in crate::tokenizer) fn decode(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
+pub(crate) fn decode(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let bits = |ahead: usize| bytes.get(at + ahead).map(|byte| usize::from(byte & 0x3F));
     let first = usize::from(*bytes.get(at)?);
     Some(match first {

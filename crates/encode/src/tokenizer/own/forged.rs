@@ -1,14 +1,14 @@
 use std::collections::HashMap;
 
 /// The tokens that ordinary text must not encode to, although merging could produce them.
-pub(in crate::tokenizer) struct Forged {
+pub(crate) struct Forged {
     /// The ids as a bit set.
     watched: Vec<u64>,
     tokens: HashMap<u32, Spelled>,
 }
 
 /// How merging spells such a token.
-pub(in crate::tokenizer) struct Spelled {
+pub(crate) struct Spelled {
     /// The spelling in the vocabulary's own alphabet.
     pub name: String,
     /// The spelling in bytes of text; `None` if no text spells it.

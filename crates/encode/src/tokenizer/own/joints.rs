@@ -2,7 +2,7 @@
 ///
 /// Characters that form no such pair never merge, so a text may be split between them before
 /// merging.
-pub(in crate::tokenizer) struct Joints {
+pub(crate) struct Joints {
     space: Option<char>,
     /// For ASCII: one row per left character, with one bit per right character.
     ascii: Box<[u128; 128]>,

@@ -24,7 +24,7 @@ const WINDOW: usize = 2048;
 const UNSURE: usize = 16;
 
 /// Which neighbors merge, into what, and in which order.
-pub(in crate::tokenizer) struct Merges {
+pub(crate) struct Merges {
     /// An open-addressing table with the pair in the upper bits and the rank in the lower bits.
     slots: Vec<u64>,
     shift: u32,
@@ -40,7 +40,7 @@ enum Products {
 
 /// A word being merged: symbols, each with its end. The memory is reused from word to word.
 #[derive(Default)]
-pub(in crate::tokenizer) struct Symbols {
+pub(crate) struct Symbols {
     pub ids: Vec<u32>,
     pub ends: Vec<u32>,
     ranks: Vec<u32>,

@@ -5,7 +5,7 @@ use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 /// A text in the form that is split into words, with a mapping to the original bytes.
-pub(in crate::tokenizer) struct Normalized<'a> {
+pub(crate) struct Normalized<'a> {
     pub text: Cow<'a, str>,
     /// The runs from left to right, without gaps; empty if the text is unchanged.
     runs: Vec<Run>,

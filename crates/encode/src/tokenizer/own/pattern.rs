@@ -9,12 +9,12 @@ const DEEPEST: usize = 32;
 /// This parser reads the structure, and `regex_syntax` parses each character set, with the same
 /// Unicode tables as the reference. Constructs that the two engines of the reference (onig and
 /// fancy-regex) interpret differently are rejected: `$`, `\b`, `{2}+`.
-pub(in crate::tokenizer) struct Pattern {
+pub(crate) struct Pattern {
     pub root: Node,
     pub sets: Vec<ClassUnicode>,
 }
 
-pub(in crate::tokenizer) enum Node {
+pub(crate) enum Node {
     /// One character of a set.
     Set(usize),
     Sequence(Vec<Node>),
@@ -34,7 +34,7 @@ pub(in crate::tokenizer) enum Node {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tokenizer) enum Greed {
+pub(crate) enum Greed {
     Greedy,
     Lazy,
     /// Never gives back what it matched.

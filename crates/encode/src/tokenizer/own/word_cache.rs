@@ -13,7 +13,7 @@ const KEPT: usize = 4;
 
 /// A cache of words and their tokens: a fixed table in which a word replaces the previous word in
 /// its slot.
-pub(in crate::tokenizer) struct WordCache {
+pub(crate) struct WordCache {
     slots: Vec<Slot>,
 }
 
@@ -23,7 +23,7 @@ type Slot = [u64; 7];
 
 /// A word in the form stored in a slot.
 #[derive(Clone, Copy)]
-pub(in crate::tokenizer) struct Key {
+pub(crate) struct Key {
     bytes: [u64; 3],
     length: usize,
     slot: usize,
@@ -103,13 +103,13 @@ impl WordCache {
 
 /// The state that encoding keeps from word to word. Each thread has its own, so that threads share
 /// a tokenizer without a lock.
-pub(in crate::tokenizer) struct Memory {
+pub(crate) struct Memory {
     pub cache: WordCache,
     pub word: Symbols,
 }
 
 /// The number of a tokenizer, which identifies its memory on each thread.
-pub(in crate::tokenizer) struct Owner(u64);
+pub(crate) struct Owner(u64);
 
 thread_local! {
     static MEMORIES: RefCell<Vec<(u64, Box<Memory>)>> = const { RefCell::new(Vec::new()) };

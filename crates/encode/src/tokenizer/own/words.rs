@@ -6,19 +6,19 @@ const PATIENCE: usize = 64;
 
 /// Splits a text into words that are merged separately, with one pattern or several nested
 /// patterns.
-pub(in crate::tokenizer) struct Words {
+pub(crate) struct Words {
     splits: Vec<Split>,
 }
 
 /// A pattern that splits a text into its matches and the text between them.
-pub(in crate::tokenizer) struct Split {
+pub(crate) struct Split {
     pub automaton: Automaton,
     /// Whether the text between matches is dropped.
     pub drops_gaps: bool,
 }
 
 /// A text on which a pattern repeatedly looks far ahead.
-pub(in crate::tokenizer) struct TooHard;
+pub(crate) struct TooHard;
 
 impl Words {
     pub fn new(splits: Vec<Split>) -> Self {
