@@ -1,6 +1,8 @@
-//! What there is to know of a tokenizer before prompts are encoded with it: how it treats a format's control tokens, and its dangers.
+//! Audits a tokenizer before prompts are encoded with it: how it treats a format's control tokens,
+//! and which of its properties are dangerous.
 //!
-//! Everything is asked of the tokenizer itself, by encoding what a text could hold; so it holds for every kind of file.
+//! The audit probes the tokenizer by encoding texts that a prompt could contain, so it works for
+//! every kind of file.
 
 mod controls;
 mod finding;
@@ -13,16 +15,17 @@ use rolecall_format::Control;
 
 use rolecall_tokenizer::Tokenizer;
 
-/// What an audit has found.
+/// The result of an audit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// How each control token of the format is treated; empty where no format is given.
+    /// How the tokenizer treats each control token of the format; empty without a format.
     pub controls: Vec<ControlFit>,
-    /// What to look at, the gravest first.
+    /// The findings, most severe first.
     pub findings: Vec<Finding>,
 }
 
-/// Audits a tokenizer: with the control tokens of the format that it is to be used for, and with the chat template beside it.
+/// Audits a tokenizer, given the control tokens of the format that it will be used with and the
+/// chat template that ships with it.
 ///
 /// ```
 /// use rolecall_encode::audit::{FindingKind, audit};

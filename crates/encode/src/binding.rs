@@ -1,22 +1,23 @@
-//! The format's control tokens as the tokenizer knows them.
+//! Looks up the format's control tokens in the tokenizer.
 
 use rolecall_format::Control;
 
 use crate::Error;
 use rolecall_tokenizer::{Place, Tokenizer};
 
-/// The id of each control token; refused where the tokenizer lacks one that the format writes, or gives one another id.
+/// Returns the id of each control token. Fails if the tokenizer lacks a control token that the
+/// format writes, or gives one a different id.
 pub(crate) fn bind(controls: &[Control], tokenizer: &dyn Tokenizer) -> Result<Vec<Option<u32>>, Error> {
     let each = controls.iter().map(|control| match find(control, tokenizer) {
         Ok(id) => Ok(Some(id)),
-        // Nothing can ask for it.
+        // The format never writes it.
         Err(Error::MissingControl { .. }) if !control.emitted => Ok(None),
         Err(error) => Err(error),
     });
     each.collect()
 }
 
-/// The id of a control token.
+/// Returns the id of a control token.
 pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, Error> {
     if let (true, Some(id)) = (control.by_id, control.id)
         && tokenizer.token_text(id).is_some()
@@ -38,10 +39,10 @@ pub(crate) fn find(control: &Control, tokenizer: &dyn Tokenizer) -> Result<u32, 
     }
 }
 
-/// Whether ordinary text that spells a token becomes it, though it is kept out of text: after all that the tokenizer does
-/// with a text, its normalizer's work too.
+/// Reports whether ordinary text that spells a token encodes to it even though the token should be
+/// kept out of text. This includes the effects of the tokenizer's normalizer.
 pub(crate) fn is_text(id: u32, tokenizer: &dyn Tokenizer) -> bool {
-    // What stands for unknown text comes out of a name that is not known.
+    // A name with unknown characters may well encode to the unknown token.
     if tokenizer.unknown() == Some(id) {
         return false;
     }

@@ -1,4 +1,4 @@
-//! Ids become text again.
+//! Decodes ids to text.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::Error;
 use rolecall_tokenizer::{Place, Tokenizer};
 
-/// Turns ids into the bytes that they stand for, control tokens into their text.
+/// Decodes ids to the bytes that they represent, and control tokens to their text.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -19,7 +19,7 @@ use rolecall_tokenizer::{Place, Tokenizer};
 ///   "model": {"type": "BPE", "vocab": {"\u2581a": 0, "b": 1}, "merges": []}
 /// }"#;
 /// let decoder = Decoder::new(Arc::new(HuggingFace::from_bytes(json, None)?));
-/// // The space before the first word is the tokenizer's own.
+/// // The tokenizer itself added the space before the first word.
 /// assert_eq!(decoder.decode(&[0, 1, 0, 2])?, "ab a<end>".as_bytes());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -29,9 +29,9 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// A decoder for the ids of a tokenizer.
+    /// Creates a decoder for the ids of a tokenizer.
     pub fn new(tokenizer: Arc<dyn Tokenizer>) -> Decoder {
-        // Pieces that are bytes spelled as text stand among the protected ones: they are text.
+        // Bytes spelled as text (`<0x41>`) are among the added tokens, but they represent text.
         let is_marker = |id: &u32, text: &str| {
             let mut bytes = Vec::new();
             !tokenizer.token_bytes(*id, &mut bytes) || bytes == text.as_bytes()
@@ -41,7 +41,7 @@ impl Decoder {
         Decoder { tokenizer, markers }
     }
 
-    /// The bytes of ids that begin a prompt. Bytes of a character that is cut are given as they are.
+    /// Decodes ids that begin a prompt. An incomplete character at an end stays as raw bytes.
     pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
         let mut place = Some(Place::Start);
@@ -51,30 +51,32 @@ impl Decoder {
         Ok(bytes)
     }
 
-    /// Reads ids one by one, as a model says them behind its prompt.
+    /// Returns a decoder that takes the ids one by one, as a model generates them after its prompt.
     pub fn stream(&self) -> DecodeStream<'_> {
-        // A tokenizer's own space stands where a text begins; what goes on behind a prompt begins none.
+        // A tokenizer adds its prefix space at the beginning of a text, and a completion does not
+        // begin a text.
         DecodeStream { decoder: self, place: None, bytes: Vec::new() }
     }
 
-    /// Whether an id is that of a control token, or another that text never becomes.
+    /// Reports whether an id is a control token or another token that text never encodes to.
     pub fn is_marker(&self, id: u32) -> bool {
         self.markers.contains(&id)
     }
 
-    /// The texts of all those ids, in order.
+    /// Returns the texts of all these tokens, ordered by id.
     pub fn markers(&self) -> Vec<String> {
         let mut ids: Vec<u32> = self.markers.iter().copied().collect();
         ids.sort_unstable();
         ids.into_iter().filter_map(|id| self.tokenizer.token_text(id)).collect()
     }
 
-    /// Appends the bytes of an id that stands inside a text, as a model says it behind its prompt. A character may be cut.
+    /// Appends the bytes of an id inside a text, as a model generates it after its prompt. The
+    /// bytes may end in an incomplete character.
     pub fn append(&self, id: u32, bytes: &mut Vec<u8>) -> Result<(), Error> {
         self.push(id, &mut None, bytes)
     }
 
-    /// Appends the bytes of an id; the place is where a text begins with it, if one does.
+    /// Appends the bytes of an id. `place` is set if a text begins with this id.
     fn push(&self, id: u32, place: &mut Option<Place>, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };
         if self.markers.contains(&id) {
@@ -95,23 +97,25 @@ impl Decoder {
     }
 }
 
-/// What a model says, id by id: each character once, whole, as soon as it is complete.
+/// Decoder for the ids that a model generates, one by one. It returns each character as soon as it
+/// is complete.
 pub struct DecodeStream<'a> {
     decoder: &'a Decoder,
     place: Option<Place>,
-    /// What is not a whole character yet.
+    /// The bytes of an incomplete character.
     bytes: Vec<u8>,
 }
 
 impl DecodeStream<'_> {
-    /// The same at the start of a text, where some tokenizers put a space of their own.
+    /// Decodes from the beginning of a text, where some tokenizers add a space.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
     }
 
-    /// Takes the next id and gives the text that is complete now. Bytes that can never become a character are U+FFFD.
+    /// Takes the next id and returns the text that is now complete. Bytes that can never become a
+    /// character turn into U+FFFD.
     pub fn push(&mut self, id: u32) -> Result<String, Error> {
         self.decoder.push(id, &mut self.place, &mut self.bytes)?;
         let mut text = String::new();
@@ -127,7 +131,7 @@ impl DecodeStream<'_> {
                     let whole = from + error.valid_up_to();
                     text.push_str(std::str::from_utf8(&self.bytes[from..whole]).unwrap_or_default());
                     from = whole;
-                    // More bytes may complete it.
+                    // More bytes may complete the character.
                     let Some(wrong) = error.error_len() else { break };
                     text.push('\u{fffd}');
                     from += wrong;
@@ -138,7 +142,7 @@ impl DecodeStream<'_> {
         Ok(text)
     }
 
-    /// What is left when the model stops in the middle of a character.
+    /// Returns the rest of the text if the model stops in the middle of a character.
     pub fn finish(self) -> String {
         String::from_utf8_lossy(&self.bytes).into_owned()
     }

@@ -1,4 +1,4 @@
-//! Tokens as they come, for whoever needs not have them all at once.
+//! Streaming encoding for callers that do not need all tokens in memory at once.
 
 use rolecall_render::{Prompt, Run};
 
@@ -7,18 +7,18 @@ use crate::special::Surrounding;
 use crate::{EncodedToken, Encoder, Error, Note};
 use rolecall_tokenizer::{Place, Token};
 
-/// So many pieces are kept at most before those that are encoded are dropped.
+/// The number of encoded pieces that may pile up before they are dropped.
 const KEPT: usize = 1 << 10;
 
-/// Takes the tokens of a prompt in order.
+/// Receives the tokens of a prompt in order.
 pub(crate) trait Sink {
     fn control(&mut self, token: EncodedToken);
 
-    /// Tokens of a text that begins at this byte of the prompt.
+    /// Receives tokens of a text that begins at byte `start` of the prompt.
     fn text(&mut self, tokens: &[Token], start: usize);
 }
 
-/// All tokens, in bulk.
+/// Collects all tokens.
 impl Sink for Vec<EncodedToken> {
     fn control(&mut self, token: EncodedToken) {
         self.push(token);
@@ -29,7 +29,7 @@ impl Sink for Vec<EncodedToken> {
     }
 }
 
-/// One by one.
+/// Passes tokens on one by one.
 impl Sink for Surrounding<'_> {
     fn control(&mut self, token: EncodedToken) {
         self.take(token);
@@ -45,8 +45,9 @@ fn in_prompt(token: &Token, start: usize) -> EncodedToken {
 }
 
 impl Encoder {
-    /// Encodes a prompt as [`Encoder::encode`] does and hands over token by token, so that they are not all in memory at
-    /// once. After an error, what was handed over is of no use. The notes come last.
+    /// Encodes a prompt as [`Encoder::encode`] does and passes each token to `take`, so that the
+    /// tokens need not all be in memory at once. Returns the notes. After an error, discard the
+    /// tokens that were passed so far.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -73,12 +74,13 @@ impl Encoder {
         Ok(around.end())
     }
 
-    /// Encodes a prompt, piece by piece.
+    /// Encodes a prompt piece by piece.
     pub(crate) fn encode_into(&self, prompt: &Prompt, sink: &mut impl Sink) -> Result<(), Error> {
         self.check(prompt)?;
         let mut place = Place::Start;
         let mut pieces = Vec::new();
-        // The first piece that is not encoded; the one before stays, since it may take white space of its neighbour.
+        // The first piece that is not encoded yet. The piece before it stays in the list because it
+        // may take white space from its neighbor.
         let mut next = 0;
         for run in prompt.runs() {
             match run {
@@ -87,7 +89,8 @@ impl Encoder {
                 }
                 Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces)?,
             }
-            // The one behind may take white space, too.
+            // The next piece may also take white space, so encode a piece only once the next one is
+            // known.
             while next + 1 < pieces.len() {
                 self.encode_piece(prompt, &pieces, next, &mut place, sink)?;
                 next += 1;

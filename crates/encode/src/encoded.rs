@@ -2,30 +2,31 @@ use rolecall_render::{Prompt, Segment};
 
 use crate::special::Note;
 
-/// Token ids of a prompt, each with the bytes that it stands for.
+/// The token ids of a prompt, each with the bytes that it covers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
     /// The tokens in order.
     pub tokens: Vec<EncodedToken>,
-    /// What may be wrong at the ends of the prompt.
+    /// Possible problems at the ends of the prompt.
     pub notes: Vec<Note>,
 }
 
 /// One token of a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedToken {
-    /// Its id.
+    /// The token's id.
     pub id: u32,
-    /// The first byte of the prompt that it stands for.
+    /// The first byte of the prompt that the token covers.
     pub start: usize,
-    /// The byte behind the last one.
+    /// The byte after the last one.
     pub end: usize,
-    /// Whether it is a control token, or another token that plain text must never become.
+    /// Whether it is a control token, or another token that plain text must never encode to.
     pub control: bool,
 }
 
 impl EncodedToken {
-    /// The parts of the prompt that it stands for, each with its origin and its bytes: several where it straddles a seam.
+    /// Returns the parts of the prompt that the token covers, each with its origin and bytes. A
+    /// token that straddles a boundary between segments has several parts.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -55,12 +56,12 @@ impl EncodedToken {
 }
 
 impl Encoded {
-    /// The ids alone.
+    /// Returns the ids.
     pub fn ids(&self) -> Vec<u32> {
         self.tokens.iter().map(|token| token.id).collect()
     }
 
-    /// Keeps the first tokens, so many at most, as trainers cut what is too long.
+    /// Truncates to at most `length` tokens, as trainers do with examples that are too long.
     ///
     /// ```
     /// use rolecall_encode::{Encoded, EncodedToken};
@@ -73,7 +74,7 @@ impl Encoded {
         self.tokens.truncate(length);
     }
 
-    /// The control tokens' ids alone, in order.
+    /// Returns the ids of the control tokens, in order.
     pub fn control_ids(&self) -> Vec<u32> {
         self.tokens.iter().filter(|token| token.control).map(|token| token.id).collect()
     }

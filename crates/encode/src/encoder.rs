@@ -12,7 +12,8 @@ use crate::special::{AddSpecial, surround};
 use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection};
 use rolecall_tokenizer::{Place, Token, Tokenizer};
 
-/// Encodes prompts of one format with one tokenizer. Made once, shared by threads.
+/// Encodes prompts of one format, or of one set of chat templates, with one tokenizer. Create it
+/// once and share it between threads.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,32 +44,34 @@ use rolecall_tokenizer::{Place, Token, Tokenizer};
 /// }"#;
 /// let encoder = Encoder::new(&Protection::of_format(&format), Arc::new(HuggingFace::from_bytes(tokenizer, None)?))?;
 /// let prompt = render(&Conversation::new(vec![Message::user("<|end|>")]), &format, &Options::default())?;
-/// // The message's `<|end|>` is no token 5; the format's is.
+/// // The `<|end|>` in the message does not encode to token 5; the format's does.
 /// assert_eq!(encoder.encode(&prompt)?.control_ids(), [4, 5, 4]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Encoder {
-    /// It keeps what is protected out of text.
+    /// Keeps the protected tokens out of text.
     tokenizer: Arc<dyn Tokenizer>,
     controls: Arc<[Control]>,
-    /// The texts of the templates whose prompts it takes.
+    /// The texts of the templates whose prompts this encoder accepts.
     templates: Vec<Arc<str>>,
     takes_all_templates: bool,
     protected: Protected,
-    /// The id of each control token that the tokenizer has.
+    /// The id of each control token, if the tokenizer has the token.
     ids: Vec<Option<u32>>,
     pub(crate) markers: Markers,
     pub(crate) add: AddSpecial,
 }
 
 impl Encoder {
-    /// Binds what a format or templates write to a tokenizer; refused where they do not fit.
+    /// Creates an encoder for the format or templates in `protection`. Fails if they do not fit the
+    /// tokenizer.
     pub fn new(protection: &Protection, tokenizer: Arc<dyn Tokenizer>) -> Result<Encoder, Error> {
         let controls = Arc::clone(&protection.controls);
         let ids = bind(&controls, tokenizer.as_ref())?;
         let protected = Protected::new(protection, tokenizer.as_ref())?;
         let tokenizer = tokenizer.keeping_out(&protected.ids())?;
-        // Added tokens are cut out before any vocabulary is asked; a word of the vocabulary must be kept out by it.
+        // Tokenizers cut added tokens out of text before they consult the vocabulary. Only the
+        // tokenizer itself can keep a word of its vocabulary out of text, so check that it does.
         let added: HashSet<u32> = tokenizer.added_tokens().iter().map(|token| token.id).collect();
         let words = || protected.tokens().filter(|token| !added.contains(&token.id));
         if let Some(token) = words().find(|token| is_text(token.id, tokenizer.as_ref())) {
@@ -86,12 +89,13 @@ impl Encoder {
         })
     }
 
-    /// The tokens that no text becomes, and why.
+    /// Returns the tokens that text must never encode to, with the reasons.
     pub fn protected(&self) -> &Protected {
         &self.protected
     }
 
-    /// Refuses a prompt of another format or template: its control tokens have other numbers, or are not protected.
+    /// Rejects a prompt from another format or template, whose control tokens have other numbers or
+    /// are not protected.
     pub(crate) fn check(&self, prompt: &Prompt) -> Result<(), Error> {
         if !prompt.is_of(&self.controls) {
             let first = |controls: &[Control]| controls.iter().take(4).map(|control| control.text.clone()).collect();
@@ -106,19 +110,21 @@ impl Encoder {
         }
     }
 
-    /// The same encoder, which puts the tokenizer's own BOS and EOS around a prompt or does not.
+    /// Returns the same encoder with this setting for adding the tokenizer's own BOS and EOS to
+    /// prompts.
     #[must_use]
     pub fn adding(mut self, add: AddSpecial) -> Encoder {
         self.add = add;
         self
     }
 
-    /// The tokenizer.
+    /// Returns the tokenizer.
     pub fn tokenizer(&self) -> &dyn Tokenizer {
         self.tokenizer.as_ref()
     }
 
-    /// Encodes a prompt: control tokens only where the format wrote them, text between them in one run.
+    /// Encodes a prompt. Control tokens appear only where the format wrote them, and the text
+    /// between two control tokens is encoded in one run.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
         let mut encoded = Encoded::default();
         encoded.tokens.reserve(prompt.text().len() / 3);
@@ -127,8 +133,9 @@ impl Encoder {
         Ok(encoded)
     }
 
-    /// Encodes control tokens and texts that the caller has put together: each text is one run, and nothing in it is
-    /// taken for a token. Spans count from the start of the first run.
+    /// Encodes control tokens and texts that the caller has assembled. Each text is one run, and
+    /// nothing in a text is treated as a control token. Spans count from the start of the first
+    /// run.
     pub fn encode_runs<'a>(&self, runs: impl IntoIterator<Item = Run<'a>>) -> Result<Encoded, Error> {
         let mut joined = String::new();
         let mut pieces = Vec::new();
@@ -154,11 +161,13 @@ impl Encoder {
         Ok(encoded)
     }
 
-    /// Encodes a prompt as the reference does: text that spells a control token becomes it, forged or not.
+    /// Encodes a prompt as the reference does: text that spells a control token encodes to that
+    /// token, even if it is forged.
     pub fn encode_reference(&self, prompt: &Prompt) -> Result<Encoded, Error> {
         self.check(prompt)?;
         let text = prompt.text();
-        // A maker whose code puts the pieces together itself decides there which text is a token.
+        // Some model makers assemble prompts from pieces in their own code, which decides which
+        // text becomes a token.
         let pieced = self.controls.iter().any(|control| control.appended || control.in_text != InText::Always);
         if !pieced {
             let mut tokens = Vec::new();
@@ -202,7 +211,7 @@ impl Encoder {
         }
     }
 
-    /// Encodes pieces behind what is encoded already.
+    /// Encodes pieces and appends the tokens to `encoded`.
     pub(crate) fn encode_pieces(&self, text: &str, pieces: &[Piece], encoded: &mut Encoded) -> Result<(), Error> {
         if encoded.tokens.is_empty() {
             encoded.tokens.reserve(text.len() / 3);
@@ -233,7 +242,8 @@ impl Encoder {
     }
 
     fn marked(&self, token: Token) -> EncodedToken {
-        // What stands for unknown text comes out of ordinary text too, where it has no other piece.
+        // Ordinary text with characters that the vocabulary lacks also encodes to the unknown
+        // token.
         let control = self.ids.contains(&Some(token.id))
             || (self.protected.contains(token.id) && self.tokenizer.unknown() != Some(token.id));
         EncodedToken { id: token.id, start: token.start, end: token.end, control }

@@ -2,85 +2,90 @@ use std::fmt;
 
 use rolecall_tokenizer as tokenizer;
 
-/// A prompt that cannot be encoded with a tokenizer.
+/// Error from encoding a prompt with a tokenizer, or from decoding ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The tokenizer has not got a control token of the format.
+    /// The tokenizer lacks a control token of the format.
     MissingControl {
         /// The token's text.
         token: String,
-        /// Its id, where public.
+        /// The id that the format gives, if it is public.
         id: Option<u32>,
-        /// What the tokenizer has under that id instead.
+        /// The text of the token that has that id in the tokenizer.
         instead: Option<String>,
     },
-    /// The tokenizer gives a control token another id than the format says.
+    /// The tokenizer gives a control token a different id than the format does.
     WrongControlId {
         /// The token's text.
         token: String,
-        /// The id that the format says.
+        /// The id in the format.
         expected: u32,
-        /// The id that the tokenizer gives.
+        /// The id in the tokenizer.
         found: u32,
     },
-    /// The prompt needs a control token that neither format nor template wrote as such: a role that only this message
-    /// has, a number, or a filter is part of its text.
+    /// The prompt contains a control token that neither the format nor the template wrote
+    /// literally: a nonstandard role, a number or the output of a filter is part of its text.
     BuiltControl {
         /// The token's text.
         token: String,
         /// Its id in the tokenizer.
         id: u32,
-        /// Where it begins in the prompt, in bytes.
+        /// Byte offset in the prompt where the token begins.
         start: usize,
     },
-    /// An id that the tokenizer does not have.
+    /// The tokenizer has no token with this id.
     UnknownId {
         /// The id.
         id: u32,
-        /// How many tokens there are.
+        /// The number of tokens in the tokenizer.
         size: usize,
     },
-    /// A token whose text depends on what stands beside it, so that it cannot be decoded alone.
+    /// The token cannot be decoded alone because its text depends on the tokens around it.
     NoBytes {
         /// Its id.
         id: u32,
-        /// How the tokenizer spells it.
+        /// The tokenizer's spelling of the token.
         text: String,
     },
-    /// The prompt was written by another format than the encoder is for: their control tokens are not the same.
+    /// The prompt was rendered with a different format than the encoder's, so its control tokens
+    /// differ.
     OtherFormat {
         /// The first control tokens of the encoder's format.
         expected: Vec<String>,
-        /// The first control tokens of the prompt's.
+        /// The first control tokens of the prompt's format.
         found: Vec<String>,
     },
-    /// The prompt was written by a chat template that the encoder knows nothing of: what that one writes is not protected.
+    /// The prompt was rendered with a chat template that the encoder does not know, so the tokens
+    /// that this template writes are not protected.
     OtherTemplate,
-    /// The run is of no control token of the encoder's format.
+    /// The run's control token is not a control token of the encoder's format.
     UnknownControl {
         /// The run's text.
         token: String,
     },
-    /// The token for text that the vocabulary lacks is a control token: any unknown character would become it.
+    /// The tokenizer's unknown token is also a control token, so any unknown character would encode
+    /// to a control token.
     UnknownIsControl {
         /// The token's text.
         token: String,
         /// Its id.
         id: u32,
-        /// What makes it a control token.
+        /// The reason why it is a control token.
         role: String,
     },
-    /// The template wrote a token that its literals did not show: a message could write it too.
+    /// The template wrote a token that none of its literals spells, so the token is not protected
+    /// and a message could forge it.
     UnforeseenControl {
         /// The token's text.
         token: String,
         /// Its id.
         id: u32,
-        /// Where it begins in the prompt, in bytes.
+        /// Byte offset in the prompt where the token begins.
         start: usize,
     },
-    /// The tokenizer takes a control token for text, though it is asked to keep it out: any message could write it.
+    /// The tokenizer encodes text to a control token even though it was asked to keep that token
+    /// out of text, so any message could forge it.
     ForgeableControl {
         /// The token's text.
         token: String,
@@ -92,7 +97,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::MissingControl { .. } => "missing_control_token",
@@ -110,30 +115,30 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn help(&self) -> String {
         match self {
             Error::MissingControl { .. } | Error::WrongControlId { .. } => {
                 "use the tokenizer of a model of this format, or the format of this tokenizer's model".into()
             }
             Error::BuiltControl { .. } => {
-                "use roles that everybody knows, or a template that writes the token itself; \
-                                           the reference encoding takes it as it is"
+                "use standard roles, or a template that writes the token literally; \
+                                           the reference encoding accepts the token"
                     .into()
             }
-            Error::UnknownId { .. } => "use the tokenizer that the ids are of".into(),
-            Error::NoBytes { .. } => "ids of word pieces cannot be decoded without loss".into(),
-            Error::OtherFormat { .. } => "make the encoder from the format that renders the prompt".into(),
-            Error::OtherTemplate => "make the encoder from all templates of the model, `Protection::with_template`".into(),
-            Error::UnknownControl { .. } => "take the runs from a prompt of the encoder's format".into(),
+            Error::UnknownId { .. } => "use the tokenizer that produced the ids".into(),
+            Error::NoBytes { .. } => "word-piece ids cannot be decoded without loss".into(),
+            Error::OtherFormat { .. } => "create the encoder from the format that rendered the prompt".into(),
+            Error::OtherTemplate => "create the encoder from all templates of the model (`Protection::with_template`)".into(),
+            Error::UnknownControl { .. } => "use runs of a prompt that was rendered with the encoder's format".into(),
             Error::UnknownIsControl { .. } => {
-                "use the model's tokenizer with byte fallback, or give the unknown token another role".into()
+                "use the model's tokenizer with byte fallback, or use a separate token for unknown text".into()
             }
             Error::UnforeseenControl { .. } => {
-                "keep all added tokens out of text (`Protect::AllAdded`)".into()
+                "protect all added tokens (`Protect::AllAdded`)".into()
             }
             Error::ForgeableControl { .. } => {
-                "list the token among the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()
+                "add the token to the tokenizer's added tokens, e.g. in `added_tokens_decoder` of a tokenizer_config.json".into()
             }
             Error::Tokenizer(error) => error.help().into(),
         }
@@ -148,18 +153,18 @@ impl fmt::Display for Error {
                 if let Some(id) = id {
                     write!(f, " (id {id})")?;
                 }
-                instead.as_ref().map_or(Ok(()), |instead| write!(f, ": that id is `{instead}` there"))
+                instead.as_ref().map_or(Ok(()), |instead| write!(f, ": it has `{instead}` under that id"))
             }
             Error::WrongControlId { token, expected, found } => {
-                write!(f, "control token `{token}` has id {found} in the tokenizer, the format says {expected}")
+                write!(f, "control token `{token}` has id {found} in the tokenizer, but id {expected} in the format")
             }
             Error::BuiltControl { token, id, start } => write!(
                 f,
-                "the template puts control token `{token}` (id {id}) together at byte {start} of the prompt, out of more \
-                 than its own text"
+                "the template builds control token `{token}` (id {id}) at byte {start} of the prompt from parts that are not \
+                 all literals"
             ),
-            Error::UnknownId { id, size } => write!(f, "the tokenizer has no id {id}: it has {size} tokens"),
-            Error::NoBytes { id, text } => write!(f, "token {id} (`{text}`) has no bytes of its own"),
+            Error::UnknownId { id, size } => write!(f, "id {id} is not in the tokenizer, which has {size} tokens"),
+            Error::NoBytes { id, text } => write!(f, "token {id} (`{text}`) cannot be decoded on its own"),
             Error::OtherFormat { expected, found } => {
                 let list = |tokens: &[String]| match tokens {
                     [] => "none".to_owned(),
@@ -167,31 +172,31 @@ impl fmt::Display for Error {
                 };
                 write!(
                     f,
-                    "expected a prompt with the encoder's control tokens ({}), found one with others ({})",
+                    "expected a prompt with the encoder's control tokens ({}), found a prompt with other control tokens ({})",
                     list(expected),
                     list(found)
                 )
             }
             Error::OtherTemplate => {
-                f.write_str("expected a prompt of the encoder's chat templates, found one of another")
+                f.write_str("expected a prompt from the encoder's chat templates, found one from another template")
             }
             Error::UnknownControl { token } => {
                 write!(f, "expected a control token of the encoder's format, found `{token}`")
             }
             Error::UnknownIsControl { token, id, role } => write!(
                 f,
-                "control token `{token}` (id {id}, {role}) is also the tokenizer's token for unknown text: every character \
-                 that the vocabulary lacks would become it"
+                "control token `{token}` (id {id}, {role}) is also the tokenizer's unknown token: every character \
+                 that the vocabulary lacks would encode to it"
             ),
             Error::UnforeseenControl { token, id, start } => write!(
                 f,
-                "the template writes the token `{token}` (id {id}) at byte {start} of the prompt, which none of its literals \
-                 shows"
+                "the template writes token `{token}` (id {id}) at byte {start} of the prompt, but none of its literals spells \
+                 that token"
             ),
             Error::ForgeableControl { token, id } => {
                 write!(
                     f,
-                    "text becomes the control token `{token}` (id {id}), which the tokenizer does not keep out of it"
+                    "text that spells control token `{token}` (id {id}) encodes to it: the tokenizer does not keep the token out of text"
                 )
             }
             Error::Tokenizer(error) => write!(f, "{error}"),

@@ -5,9 +5,11 @@ use rolecall_render::Prompt;
 use crate::special::surround;
 use crate::{Encoded, Encoder, Error};
 
-/// A conversation that grows: of each prompt only what is new is encoded, and the ids of the rest are kept.
+/// Encoder for a growing conversation: it encodes only the new part of each prompt and keeps the
+/// ids of the rest.
 ///
-/// The ids are always those of [`Encoder::encode`], also where a prompt is another one altogether.
+/// The ids always equal those of [`Encoder::encode`], even if a prompt has nothing in common with
+/// the one before.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -34,12 +36,12 @@ use crate::{Encoded, Encoder, Error};
 pub struct Growing {
     encoder: Arc<Encoder>,
     last: Option<(Prompt, Encoded)>,
-    /// Tokens of the last prompt that were kept.
+    /// The number of tokens reused for the last prompt.
     kept: usize,
 }
 
 impl Growing {
-    /// A conversation of which nothing is encoded yet.
+    /// Creates the state for a conversation of which nothing is encoded yet.
     pub fn new(encoder: Arc<Encoder>) -> Growing {
         Growing { encoder, last: None, kept: 0 }
     }
@@ -59,14 +61,15 @@ impl Growing {
         Ok(encoded)
     }
 
-    /// How many tokens of the last prompt were kept from the one before.
+    /// Returns how many tokens of the last prompt were reused from the prompt before it.
     pub fn kept(&self) -> usize {
         self.kept
     }
 }
 
-/// What of an encoding stays for another prompt, and from which byte on it has to be encoded anew: a control token before
-/// the last one that both prompts have whole, so that what comes behind it cannot change how it is read.
+/// Returns the byte from which `prompt` must be encoded again, and the part of the encoding that
+/// can be kept. The cut is at the second to last control token that both prompts contain in full,
+/// so that later text cannot change how the kept part is encoded.
 fn kept(before: &Prompt, mut encoded: Encoded, prompt: &Prompt) -> (usize, Encoded) {
     let same = before.same_as(prompt);
     let whole = encoded.tokens.partition_point(|token| token.start < same);

@@ -1,9 +1,14 @@
-//! In: a [`Prompt`](rolecall_render::Prompt) and a [`Tokenizer`](rolecall_tokenizer::Tokenizer). Out: [`Encoded`]: ids, each with its span and whether it is a control token.
-//! Between: `protection` gathers which tokens no text may become and `protected` finds them in the tokenizer, `binding` finds the format's
-//! control tokens, `encoder` encodes the runs between them, `reference` does as the reference does;
-//! `audit` says how a tokenizer treats control tokens and what is dangerous in it.
-//! A control token's id comes out only where the format wrote it; content that spells one is ordinary text.
-//! Start reading at [`Encoder`].
+//! Encodes a [`Prompt`](rolecall_render::Prompt) with a [`Tokenizer`](rolecall_tokenizer::Tokenizer) into [`Encoded`]: token ids,
+//! each with its span and whether it is a control token.
+//!
+//! `protection` collects what the format or templates can write, and `protected` finds the tokens
+//! that other text must never encode to. `binding` finds the ids of the format's control tokens,
+//! `encoder` encodes them and the text between them, and `reference` splits text as the reference
+//! tokenizer does. `audit` reports how a tokenizer treats control tokens and which of its
+//! properties are dangerous.
+//!
+//! The output contains the id of a control token only where the format wrote that token. Content
+//! that spells a control token is encoded as ordinary text. Start reading at [`Encoder`].
 
 pub mod audit;
 mod binding;

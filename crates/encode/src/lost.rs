@@ -1,4 +1,4 @@
-//! What a tokenizer itself loses of a prompt.
+//! Finds the parts of a prompt that the tokenizer itself loses.
 
 use std::ops::Range;
 
@@ -7,18 +7,19 @@ use rolecall_render::Prompt;
 use crate::{Decoder, Encoded, Error};
 use rolecall_tokenizer::Place;
 
-/// A part of a prompt that its ids do not give back.
+/// A part of a prompt that does not survive encoding and decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lost {
-    /// Its bytes in the prompt.
+    /// The byte range in the prompt.
     pub span: Range<usize>,
-    /// What the ids give instead.
+    /// The text that the ids decode to.
     pub instead: String,
 }
 
 impl Encoded {
-    /// Where the ids give other bytes than the prompt has: a tokenizer that normalizes, does not know a character, or takes
-    /// white space into a token loses it. Nothing is lost where the list is empty.
+    /// Returns the parts of the prompt that decode to other bytes. A tokenizer loses text if it
+    /// normalizes, does not know a character, or absorbs white space into a token. An empty list
+    /// means that nothing is lost.
     pub fn lost(&self, prompt: &Prompt, decoder: &Decoder) -> Result<Vec<Lost>, Error> {
         let mut lost = Vec::new();
         let mut at = 0;
@@ -39,7 +40,7 @@ impl Encoded {
     }
 }
 
-/// Compares a run with what its ids give.
+/// Compares a run with the text that its ids decode to.
 fn compare(
     prompt: &Prompt,
     span: Range<usize>,

@@ -1,4 +1,4 @@
-//! The tokens that text never becomes, in text that the format or template wrote.
+//! Finds protected tokens in text that the format or template wrote.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -9,20 +9,21 @@ use rolecall_render::{Prompt, Trust};
 use crate::{Error, Protect, Protected};
 use rolecall_tokenizer::{AddedToken, Tokenizer, is_space, stands_alone};
 
-/// Finds added tokens as the reference does: those of raw text first, then those of normalized text in what is left. Of these,
-/// the protected ones are markers, and the others text.
+/// Finds added tokens as the reference does: first those that match raw text, then those that match
+/// normalized text in the rest. The protected ones among them are markers, and the others are text.
 pub(crate) struct Markers {
     passes: Vec<Pass>,
-    /// Words of the vocabulary that are protected, where the tokenizer itself finds the added tokens.
+    /// Protected words of the vocabulary, if the tokenizer itself finds the added tokens.
     words: Option<Pass>,
     markers: HashSet<u32>,
-    /// Added tokens that the literals of a template should not spell, since none of them does.
+    /// Added tokens that no literal of the template spells, so the template should not write them.
     foreign: HashSet<u32>,
-    /// Whether text is normalized before some of them are looked for, so that only the tokenizer itself can find them.
+    /// Whether text is normalized before some of the tokens are matched, so that only the tokenizer
+    /// itself can find them.
     is_left_to_tokenizer: bool,
-    /// White space that a token takes: before it, and behind it.
+    /// Whether a token absorbs the white space before it and the white space after it.
     strips: HashMap<u32, (bool, bool)>,
-    /// Tokens that no word may go on beside.
+    /// Tokens that must not be adjacent to a word.
     alone: HashSet<u32>,
 }
 
@@ -31,7 +32,7 @@ struct Pass {
     tokens: Vec<AddedToken>,
 }
 
-/// An added token and where it is written.
+/// An added token and its position.
 pub(crate) struct Marker {
     pub id: u32,
     pub span: Range<usize>,
@@ -43,7 +44,8 @@ impl Markers {
         let ids: HashSet<u32> = added.iter().map(|token| token.id).collect();
         let words = protected.tokens().filter(|token| !ids.contains(&token.id));
         let words: Vec<AddedToken> = words.map(|token| AddedToken::special(token.text.clone(), token.id)).collect();
-        // Where a list says what is protected, and where all is, nothing can be unforeseen.
+        // If the config lists the protected tokens, or all added tokens are protected, no token is
+        // unforeseen.
         let is_foreign = |token: &&AddedToken| !protected.contains(token.id) && !is_space(&token.text);
         let foreign = match (mode, tokenizer.chat_control_tokens()) {
             (Protect::Control, None) => added.iter().filter(is_foreign).map(|token| token.id).collect(),
@@ -66,8 +68,8 @@ impl Markers {
         }
     }
 
-    /// The added tokens that the format or template wrote in a run, in order. A token that only stands there because of a
-    /// role of the conversation's own, a number or a filter is refused.
+    /// Returns the added tokens that the format or template wrote in a run, in order. Fails if a
+    /// token only exists because of a nonstandard role, a number or a filter.
     pub fn find(&self, prompt: &Prompt, run: &Range<usize>, tokenizer: &dyn Tokenizer) -> Result<Vec<Marker>, Error> {
         let mut found = Vec::new();
         if self.passes.is_empty() && self.words.is_none() {
@@ -85,7 +87,7 @@ impl Markers {
         Ok(found)
     }
 
-    /// White space that a token takes before it and behind it.
+    /// Reports whether a token absorbs the white space before it and the white space after it.
     pub fn strips(&self, id: u32) -> (bool, bool) {
         self.strips.get(&id).copied().unwrap_or_default()
     }
@@ -134,7 +136,7 @@ impl Markers {
                 let span = stretch.start + token.start..stretch.start + token.end;
                 Marker { id: token.id, span }
             });
-            // The stretch ends where words of the conversation may go on.
+            // The stretch may end where a word of the conversation continues.
             let stays = |marker: &Marker| !self.alone.contains(&marker.id) || stands_alone(text, &marker.span);
             found.extend(markers.filter(stays));
         }
@@ -147,7 +149,7 @@ impl Markers {
                 pass.find(text, stretch, found);
                 continue;
             }
-            // What the pass before has left.
+            // Search only the text that the previous pass has left.
             let taken: Vec<Range<usize>> = found[first..].iter().map(|marker| marker.span.clone()).collect();
             let mut from = stretch.start;
             for end in taken.iter().map(|span| span.start).chain([stretch.end]) {
@@ -158,9 +160,10 @@ impl Markers {
         }
     }
 
-    /// A token that a template wrote, and that no message may: no literal shows it, so that it is not protected.
+    /// Rejects a token that the template wrote although none of its literals spells it. Such a
+    /// token is not protected, so a message could write it too.
     fn refuse_foreign(&self, prompt: &Prompt, found: &[Marker]) -> Result<(), Error> {
-        // A role that is a token is nobody's literal.
+        // A role that happens to spell a token is not a literal.
         let is_written = |marker: &Marker| prompt.segments_in(marker.span.clone()).any(|part| part.origin.is_format());
         match found.iter().find(|marker| self.foreign.contains(&marker.id) && is_written(marker)) {
             None => Ok(()),
@@ -207,7 +210,8 @@ impl Markers {
 impl Pass {
     fn new(tokens: Vec<AddedToken>) -> Option<Pass> {
         let texts = tokens.iter().map(|token| token.text.as_str());
-        // A set too large to search for is not searched for; no tokenizer file comes near.
+        // A set that is too large to build is not searched. No tokenizer file comes near that
+        // limit.
         let automaton = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts).ok()?;
         (!tokens.is_empty()).then_some(Pass { automaton, tokens })
     }
@@ -223,7 +227,8 @@ impl Pass {
     }
 }
 
-/// Whether a text is more than a role alone, a number or a word: these stand for themselves.
+/// Reports whether a text is more than a lone role, number or word, which are allowed to spell a
+/// token.
 fn is_composed(prompt: &Prompt, span: &Range<usize>) -> bool {
     let is_word = prompt.text()[span.clone()].chars().all(char::is_alphanumeric);
     !is_word && prompt.segments_in(span.clone()).any(|part| part.origin.is_format())

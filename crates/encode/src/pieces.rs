@@ -1,4 +1,4 @@
-//! What a prompt is made of for a tokenizer: control tokens, and the text between them.
+//! Splits a prompt into control tokens and the text between them.
 
 use std::ops::Range;
 
@@ -6,14 +6,16 @@ use rolecall_render::{Prompt, Run};
 
 use crate::{Encoder, Error};
 
-/// A control token by its id, or a run of text that is encoded in one call; with the bytes that it takes.
+/// A control token with its id, or text that is encoded in one call. Both have their byte range in
+/// the prompt.
 pub(crate) enum Piece {
     Control(u32, Range<usize>),
     Text(Range<usize>),
 }
 
 impl Encoder {
-    /// The pieces of a prompt from one of its bytes on, which a control token begins at or the prompt itself.
+    /// Returns the pieces of a prompt from byte `from` on, which must be the start of the prompt or
+    /// of a control token.
     pub(crate) fn pieces(&self, prompt: &Prompt, from: usize) -> Result<Vec<Piece>, Error> {
         let mut pieces = Vec::new();
         for run in prompt.runs_from(from) {
@@ -27,7 +29,7 @@ impl Encoder {
         Ok(pieces)
     }
 
-    /// Cuts a run at the added tokens that the format's or template's own text spells.
+    /// Splits a run at the added tokens that the format's or template's own text spells.
     pub(crate) fn split_literals(
         &self,
         prompt: &Prompt,
@@ -48,7 +50,7 @@ impl Encoder {
         Ok(())
     }
 
-    /// A text without the white space that the tokens beside it take, as the reference cuts it.
+    /// Trims the white space that the neighboring tokens absorb, as the reference does.
     pub(crate) fn stripped(&self, text: &str, mut span: Range<usize>, pieces: &[Piece], at: usize) -> Range<usize> {
         if !self.markers.any_strips() {
             return span;

@@ -9,47 +9,48 @@ use crate::protection::{By, Protect, Protection};
 use crate::spelled::spelled;
 use rolecall_tokenizer::{AddedToken, Named, NamedToken, Tokenizer, is_space};
 
-/// The tokens that no text becomes, each with the reasons.
+/// The tokens that text must never encode to, each with the reasons.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Protected {
     tokens: BTreeMap<u32, ProtectedToken>,
 }
 
-/// A token that no text becomes.
+/// A token that text must never encode to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProtectedToken {
-    /// Its id.
+    /// The token's id.
     pub id: u32,
-    /// Its text.
+    /// The token's text.
     pub text: String,
-    /// Why; at least one reason.
+    /// The reasons; at least one.
     pub reasons: BTreeSet<Reason>,
 }
 
-/// Why no text becomes a token.
+/// The reason why text must never encode to a token.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Reason {
-    /// The tokenizer flags it special.
+    /// The tokenizer flags the token as special.
     Special,
-    /// A format lists it among its control tokens.
+    /// A format lists the token among its control tokens.
     Control,
-    /// A format, a template or a reply layout has it in a literal.
+    /// The token occurs in a literal of a format, a template or a reply layout.
     Literal(By),
-    /// A file of the model names it.
+    /// A file of the model names the token.
     Named {
-        /// What it is called there.
+        /// The token's name in the file.
         name: String,
         /// The file.
         file: String,
     },
-    /// The `chat_control_tokens` of the tokenizer's config list it.
+    /// The `chat_control_tokens` of the tokenizer's config list the token.
     Listed,
-    /// It stands for what the vocabulary lacks.
+    /// The token represents text that the vocabulary lacks.
     Unknown,
-    /// It is an added token, and the caller wants all of these kept out of text.
+    /// The token is an added token, and the caller protects all of these.
     Added,
-    /// It is an added token, and a template is too large for all that it writes to be known.
+    /// The token is an added token, and a template is too large to analyze everything that it
+    /// writes.
     Unread(By),
 }
 
@@ -61,15 +62,16 @@ impl fmt::Display for Reason {
             Reason::Literal(by) => write!(f, "in a literal of {by}"),
             Reason::Named { name, file } => write!(f, "`{name}` of {file}"),
             Reason::Listed => f.write_str("listed in `chat_control_tokens`"),
-            Reason::Unknown => f.write_str("stands for unknown text"),
+            Reason::Unknown => f.write_str("the token for unknown text"),
             Reason::Added => f.write_str("an added token"),
-            Reason::Unread(by) => write!(f, "an added token, and {by} is too large to be read"),
+            Reason::Unread(by) => write!(f, "an added token, and {by} is too large to analyze"),
         }
     }
 }
 
 impl Protected {
-    /// What is kept out of text by a model's format or templates with a tokenizer.
+    /// Returns the tokens of `tokenizer` that must be kept out of text for a model's format or
+    /// templates.
     ///
     /// ```
     /// use rolecall_encode::{Protected, Protection};
@@ -90,7 +92,7 @@ impl Protected {
         let candidates: Vec<AddedToken> =
             tokenizer.added_tokens().iter().chain(&tokenizer.text_tokens()).cloned().collect();
         let candidates: Vec<&AddedToken> = candidates.iter().filter(|token| !is_space(&token.text)).collect();
-        // The pieces of bytes stand for bytes, and their names never become them.
+        // Byte pieces represent bytes; text that spells their names never encodes to them.
         let is_byte = |token: &AddedToken| {
             let mut bytes = Vec::new();
             tokenizer.token_bytes(token.id, &mut bytes) && bytes.len() == 1 && token.text.len() == 6
@@ -130,12 +132,12 @@ impl Protected {
         Ok(protected)
     }
 
-    /// Whether no text becomes the token of an id.
+    /// Reports whether text must never encode to the token with this id.
     pub fn contains(&self, id: u32) -> bool {
         self.tokens.contains_key(&id)
     }
 
-    /// The tokens, ordered by id.
+    /// Returns the tokens, ordered by id.
     pub fn tokens(&self) -> impl Iterator<Item = &ProtectedToken> {
         self.tokens.values()
     }
@@ -156,7 +158,7 @@ impl Protected {
         candidates: &[&AddedToken],
         counts: impl Fn(&By) -> bool,
     ) -> Result<(), Error> {
-        // What a literal spells once it is normalized, only the tokenizer knows.
+        // Only the tokenizer knows which tokens a literal spells after normalization.
         let is_normalized = tokenizer.normalizes() && candidates.iter().any(|token| token.normalized);
         let texts: Vec<&str> = candidates.iter().map(|token| token.text.as_str()).collect();
         let value =
@@ -178,7 +180,7 @@ impl Protected {
                 Written::Text(text) => Some(text),
                 _ => None,
             });
-            // Variables put their texts in again and again.
+            // Variables repeat the same texts.
             let texts: BTreeSet<&str> = texts.filter(|_| is_normalized).map(AsRef::as_ref).collect();
             let mut found = Vec::new();
             for text in texts {
@@ -207,7 +209,8 @@ impl Protected {
                 NamedToken::Id(id) => (Some(*id), tokenizer.token_text(*id)),
             };
             let (Some(id), Some(text)) = (id, text) else { continue };
-            // What a file names and the tokenizer has not made a token is a character that text needs.
+            // If a file names a token that the tokenizer did not add, the token is an ordinary
+            // character that text needs.
             let counts = if is_file { is_added(id) } else { is_added(id) || text.chars().count() > 1 };
             if counts && !is_space(&text) {
                 let Named { name, file, .. } = named.clone();
@@ -217,7 +220,8 @@ impl Protected {
         }
     }
 
-    /// The token for unknown text may have no other role: anything that is not known would play it.
+    /// Rejects an unknown token that has another role as well: any unknown text would encode to
+    /// that role's token.
     fn check_unknown(&self, id: u32) -> Result<(), Error> {
         let Some(token) = self.tokens.get(&id) else { return Ok(()) };
         let is_role = |reason: &&Reason| {

@@ -5,16 +5,18 @@ use rolecall_format::{Control, Format, Op, Slot, corrections};
 use rolecall_render::ChatTemplate;
 use rolecall_render::jinja::{Writes, WritesNode, Written};
 
-/// What is known of a model that says which tokens no text may become: its format or templates, and the layouts of its replies.
+/// The part of a model that determines which tokens text must never encode to: its format or
+/// templates, and the layouts of its replies.
 ///
-/// What the tokenizer and the files beside it say, an [`Encoder`](crate::Encoder) asks the tokenizer.
+/// [`Encoder`](crate::Encoder) asks the tokenizer for what the tokenizer and the files next to it
+/// contribute.
 ///
 /// ```
 /// use rolecall_encode::Protection;
 /// use rolecall_render::ChatTemplate;
 /// let chat = ChatTemplate::compile("{{ '<|user|>' + messages[0].content }}", Vec::new())?;
 /// let tools = ChatTemplate::compile("{{ '<tool>' + messages[0].content }}", Vec::new())?;
-/// // A model has both: a token of either is kept out of text, whichever of them renders the conversation.
+/// // The model has both templates: the tokens of both are protected, whichever renders the conversation.
 /// let protection = Protection::of_template("default", &chat).with_template("tool_use", &tools);
 /// # let _ = protection;
 /// # Ok::<(), rolecall_render::Error>(())
@@ -25,38 +27,38 @@ pub struct Protection {
     pub(crate) writers: Vec<Writer>,
     /// The texts of the templates.
     pub(crate) templates: Vec<Arc<str>>,
-    /// The special tokens that templates are given: name and text.
+    /// The special tokens that the templates receive: name and text.
     pub(crate) tokens: Vec<(String, String)>,
     pub(crate) mode: Protect,
 }
 
-/// How many of a tokenizer's added tokens are kept out of text.
+/// Which of a tokenizer's added tokens are kept out of text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Protect {
-    /// Those that control: honest text gets the ids that the model was trained with.
+    /// Only control tokens, so that harmless text gets the ids that the model was trained with.
     #[default]
     Control,
-    /// All of them, but for white space and runs of one character.
+    /// All added tokens except white space and runs of one character.
     AllAdded,
 }
 
-/// Something that writes or reads text of its own.
+/// Something that writes or reads text, such as a template.
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     pub by: By,
     pub writes: Writes,
 }
 
-/// Whose text it is.
+/// The source of a literal.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum By {
-    /// A format, by its name.
+    /// A format, by name.
     Format(String),
-    /// A chat template, by its name.
+    /// A chat template, by name.
     Template(String),
-    /// The layouts that replies are read by, by the name of their format.
+    /// The layouts that parse replies, by the name of their format.
     Reply(String),
 }
 
@@ -71,22 +73,22 @@ impl fmt::Display for By {
 }
 
 impl Protection {
-    /// What a format writes and reads.
+    /// Returns a protection for what a format writes and parses.
     pub fn of_format(format: &Format) -> Protection {
         let mut protection = Protection { controls: Arc::clone(&format.controls), ..Protection::default() };
         protection.writers.push(Writer { by: By::Format(format.name.clone()), writes: writes_of(format) });
         protection
     }
 
-    /// What a chat template writes and compares.
+    /// Returns a protection for what a chat template writes and compares.
     pub fn of_template(name: &str, template: &ChatTemplate) -> Protection {
         Protection::default().with_template(name, template)
     }
 
-    /// Together with another template of the model.
+    /// Adds another template of the model.
     #[must_use]
     pub fn with_template(mut self, name: &str, template: &ChatTemplate) -> Protection {
-        // Of a template that is too large to be known, nothing is: see `Protected`.
+        // If a template is too large to analyze, `Protected` protects all added tokens.
         let writes = template.writes().unwrap_or_default();
         self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
         self.templates.push(Arc::clone(template.identity()));
@@ -98,7 +100,7 @@ impl Protection {
         self.with_corrections(template.source())
     }
 
-    /// Together with a template of the model that cannot be compiled: all of its text counts.
+    /// Adds a template of the model that cannot be compiled. All of its text counts as literals.
     #[must_use]
     pub fn with_source(mut self, name: &str, source: &str) -> Protection {
         let nodes = vec![node(Written::Text(source.into()))];
@@ -107,13 +109,14 @@ impl Protection {
         self.with_corrections(source)
     }
 
-    /// Layouts that are inferred from a template read what it writes; the corrections of its family read more.
+    /// Adds the corrections of the template's model family. Layouts inferred from a template parse
+    /// what the template writes; the corrections parse more than that.
     fn with_corrections(self, template: &str) -> Protection {
         let fitting = corrections().iter().filter(|correction| correction.identity.fits_template(template));
         fitting.fold(self, Protection::with_replies)
     }
 
-    /// Together with the layouts that the model's replies are read by.
+    /// Adds the layouts that parse the model's replies.
     #[must_use]
     pub fn with_replies(mut self, format: &Format) -> Protection {
         let mut writes = writes_of(format);
@@ -123,7 +126,7 @@ impl Protection {
         self
     }
 
-    /// The same, with so many of the added tokens kept out of text.
+    /// Sets which added tokens are kept out of text.
     #[must_use]
     pub fn protecting(mut self, mode: Protect) -> Protection {
         self.mode = mode;
@@ -131,7 +134,7 @@ impl Protection {
     }
 }
 
-/// The literals of a format, and which of them may meet.
+/// Returns the literals of a format and which of them may be adjacent.
 fn writes_of(format: &Format) -> Writes {
     let mut nodes = vec![node(Written::Nothing)];
     let named = format.defaults.system_templates.iter().map(|(_, layout)| layout);
@@ -166,7 +169,8 @@ fn node(written: Written) -> WritesNode {
     WritesNode { written, next: Vec::new() }
 }
 
-/// Adds the pieces of a layout behind a node; gives the last of them, and none behind a control token, which text never joins.
+/// Adds the pieces of a layout after the node `from`. Returns the last node, or `None` after a
+/// control token, which text never joins.
 fn row(ops: &[Op], from: usize, nodes: &mut Vec<WritesNode>) -> Option<usize> {
     let mut last = Some(from);
     for op in ops {
@@ -189,7 +193,7 @@ fn row(ops: &[Op], from: usize, nodes: &mut Vec<WritesNode>) -> Option<usize> {
             Op::Group(inner) => {
                 let start = add(Written::Nothing, last, nodes);
                 let end = start.and_then(|start| row(inner, start, nodes));
-                // It may not be there.
+                // The group may be absent.
                 let behind = add(Written::Nothing, start, nodes);
                 if let (Some(end), Some(behind)) = (end, behind) {
                     nodes[end].next.push(behind as u32);

@@ -1,38 +1,38 @@
-//! How the reference cuts a text at the control tokens that it spells.
+//! Splits text at control tokens as the reference does.
 
 use std::ops::Range;
 
 use rolecall_format::{Control, ControlId, InText};
 
-/// Which control tokens the reference finds in plain text.
+/// The control tokens that the reference finds in plain text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// None.
+    /// No control tokens.
     Nothing,
-    /// Those that the published tokenizer finds by itself.
+    /// The control tokens that the published tokenizer always finds.
     Published,
-    /// Those that it finds where its caller asks for it.
+    /// The control tokens that the tokenizer finds if its caller asks for it.
     Requested,
 }
 
-/// A piece of a text that the reference has cut.
+/// A piece of text after the reference has split it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SplitRun {
     /// A control token.
     Control {
-        /// Which.
+        /// The control token.
         id: ControlId,
-        /// Where it is spelled, in bytes.
+        /// The byte range of its text.
         span: Range<usize>,
     },
-    /// Text that spells none.
+    /// Text that spells no control token.
     Text {
-        /// Where it stands, in bytes.
+        /// Its byte range.
         span: Range<usize>,
     },
 }
 
-/// Cuts a text as the reference's tokenizer does: this is how control tokens are forged there.
+/// Splits a text as the reference tokenizer does. This is how control tokens get forged there.
 ///
 /// ```
 /// use rolecall_encode::{Split, split_text};

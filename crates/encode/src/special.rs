@@ -1,4 +1,4 @@
-//! The tokens that a tokenizer puts around a text by itself: BOS before it, EOS behind it.
+//! The tokens that a tokenizer adds to a text by itself: BOS before it and EOS after it.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use rolecall_render::Prompt;
 use crate::{Encoded, EncodedToken};
 use rolecall_tokenizer::Tokenizer;
 
-/// Whether an encoder puts the tokenizer's own BOS and EOS around a prompt.
+/// Whether an encoder adds the tokenizer's own BOS and EOS to a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AddSpecial {
-    /// No: the prompt says all, as in transformers' `apply_chat_template`.
+    /// Adds nothing: the prompt is already complete, as in transformers' `apply_chat_template`.
     #[default]
     Never,
-    /// Those that the prompt has not got there already, so that each is there once; EOS only where the prompt is
-    /// complete.
+    /// Adds the tokens that the prompt does not contain at its ends yet, so that each occurs once.
+    /// EOS is added only if the prompt is complete.
     Missing,
 }
 
-/// What may be wrong at the ends of a prompt.
+/// A possible problem at the ends of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Note {
-    /// The tokenizer puts this token before every text, and the prompt has none.
+    /// The tokenizer puts this token before every text, but the prompt lacks it.
     NoBos {
         /// Its id.
         id: u32,
         /// Its text.
         token: String,
     },
-    /// The prompt begins with the same opening token twice.
+    /// The prompt begins with the same BOS token twice.
     TwoBos {
         /// Its id.
         id: u32,
@@ -39,7 +39,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// A stable name for the kind of note.
+    /// Returns a stable name for the kind of note.
     pub fn code(&self) -> &'static str {
         match self {
             Note::NoBos { .. } => "no_bos",
@@ -49,14 +49,14 @@ impl Note {
 }
 
 impl Note {
-    /// What to do about it.
+    /// Returns a hint on how to fix the problem.
     pub fn help(&self) -> &'static str {
         match self {
             Note::NoBos { .. } => {
-                "let the encoder add it, or leave it to an engine that does; the reference, which encodes a template's text as it \
-                 is, has none"
+                "let the encoder add it, or rely on an engine that does; the reference encodes the template's text \
+                 unchanged and does not add it"
             }
-            Note::TwoBos { .. } => "a template and a text in it both write it: take it out of one of them",
+            Note::TwoBos { .. } => "both the template and a text in it write this token: remove it from one of them",
         }
     }
 }
@@ -66,14 +66,14 @@ impl fmt::Display for Note {
         match self {
             Note::NoBos { id, token } => write!(
                 f,
-                "the prompt does not begin with `{token}` (id {id}), which the tokenizer puts before every text by itself"
+                "the prompt does not begin with `{token}` (id {id}), which the tokenizer adds before every text"
             ),
             Note::TwoBos { id, token } => write!(f, "the prompt begins with `{token}` (id {id}) twice"),
         }
     }
 }
 
-/// Puts the tokenizer's own tokens around, where they are wanted, and notes what may be wrong there.
+/// Adds the tokenizer's own tokens at the ends if requested, and notes possible problems there.
 pub(crate) fn surround(encoded: &mut Encoded, prompt: &Prompt, tokenizer: &dyn Tokenizer, add: AddSpecial) {
     let mut leading = encoded.tokens.iter().filter(|token| !is_blank(token, prompt));
     let ends = [leading.next(), leading.next()].map(|token| token.filter(|token| token.control).map(|token| token.id));
@@ -88,20 +88,22 @@ pub(crate) fn surround(encoded: &mut Encoded, prompt: &Prompt, tokenizer: &dyn T
     }
 }
 
-/// The same for tokens that come one by one.
+/// Does the same as [`surround`] for tokens that arrive one by one.
 pub(crate) struct Surrounding<'a> {
     prompt: &'a Prompt,
     tokenizer: &'a dyn Tokenizer,
     add: AddSpecial,
     take: &'a mut dyn FnMut(EncodedToken),
-    /// How many tokens there were that are no white space, up to two; of these the ids, if they are control tokens.
+    /// The number of non-blank tokens seen, up to two.
     seen: usize,
+    /// The ids of the first two non-blank tokens, if they are control tokens.
     first: [Option<u32>; 2],
-    /// White space before the first of them, while it is not known whether a token goes before it.
+    /// White space before the first non-blank token, held until it is known whether BOS precedes
+    /// it.
     waiting: Vec<EncodedToken>,
-    /// The last token that is no white space: its id, and whether it is a control token.
+    /// The last non-blank token: its id, and whether it is a control token.
     last: Option<(u32, bool)>,
-    /// Whether anything depends on what stands before and behind.
+    /// Whether BOS may have to be added before the prompt, or EOS after it.
     may_open: bool,
     may_close: bool,
 }
@@ -140,7 +142,7 @@ impl<'a> Surrounding<'a> {
         (self.take)(token);
     }
 
-    /// What stands before the first token that is no white space.
+    /// Emits BOS if it is missing, and then the white space held before the first non-blank token.
     fn open(&mut self) {
         if let Some(id) = missing_bos(self.first, self.tokenizer, self.add) {
             (self.take)(EncodedToken { id, start: 0, end: 0, control: true });
@@ -149,7 +151,7 @@ impl<'a> Surrounding<'a> {
         self.waiting.drain(..).for_each(&mut *self.take);
     }
 
-    /// What stands behind the last token, and what may be wrong.
+    /// Emits EOS if it is missing, and returns the notes.
     pub fn end(mut self) -> Vec<Note> {
         if self.seen == 0 {
             self.open();
@@ -162,7 +164,8 @@ impl<'a> Surrounding<'a> {
     }
 }
 
-/// The token that is to be put before a prompt, of which the first two tokens are told if they are control tokens.
+/// Returns the BOS token to add before a prompt. The array holds the ids of the first two non-blank
+/// tokens if they are control tokens.
 fn missing_bos([first, _]: [Option<u32>; 2], tokenizer: &dyn Tokenizer, add: AddSpecial) -> Option<u32> {
     tokenizer.adds_bos().filter(|bos| add == AddSpecial::Missing && first != Some(*bos))
 }
@@ -179,13 +182,14 @@ fn notes_of(
     none.into_iter().chain(two.map(|id| Note::TwoBos { id, token: text(id) }))
 }
 
-/// The token that is to be put behind a prompt with this last token, which may be a control token.
+/// Returns the EOS token to add after a prompt. `last` is the id of the last non-blank token and
+/// whether it is a control token.
 fn missing_eos(last: Option<(u32, bool)>, prompt: &Prompt, tokenizer: &dyn Tokenizer, add: AddSpecial) -> Option<u32> {
     let eos = tokenizer.adds_eos().filter(|_| add == AddSpecial::Missing && !prompt.open)?;
     (last != Some((eos, true))).then_some(eos)
 }
 
-/// Whether a token is white space, which templates have before and behind the tokens at the ends.
+/// Reports whether a token is white space, which templates may write around the tokens at the ends.
 fn is_blank(token: &EncodedToken, prompt: &Prompt) -> bool {
     !token.control && prompt.text().get(token.start..token.end).is_some_and(|text| text.trim().is_empty())
 }

@@ -1,4 +1,5 @@
-//! Which tokens the literals of a format or template spell, also where several of them meet.
+//! Finds the tokens that the literals of a format or template spell, including tokens that several
+//! literals spell together.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,12 +9,14 @@ use aho_corasick::{Anchored, MatchKind};
 use rolecall_render::ROLES;
 use rolecall_render::jinja::{Writes, Written};
 
-/// Bytes that are read to find the tokens of one template; the largest known takes a hundredth.
+/// The limit on the work of searching one template, counted in bytes read. The largest known
+/// template uses a hundredth of it.
 const MOST_WORK: usize = 1 << 25;
-/// What a place with a state of the search costs, in such bytes: it is remembered.
+/// The work charged for each pair of a node and a search state, which has to be stored.
 const PAIR: usize = 16;
 
-/// The texts that some output holds, by their places in the list; none where what may be written is not known whole.
+/// Returns the indexes of the texts that some output of `writes` contains, or `None` if `writes` is
+/// incomplete or too large to search.
 pub(crate) fn spelled<'v>(
     writes: &Writes,
     texts: &[&str],
@@ -29,7 +32,7 @@ pub(crate) fn spelled<'v>(
     let automaton = NFA::builder().match_kind(MatchKind::Standard).build(texts).ok()?;
     let start = automaton.start_state(Anchored::No).ok()?;
     let mut search = Search { automaton: &automaton, found: &mut found, work: 0 };
-    // Each node may begin a text; what comes before it is somebody else's.
+    // A text may begin at any node.
     let mut open: Vec<(u32, StateID)> = (0..writes.nodes.len() as u32).map(|node| (node, start)).collect();
     let mut seen: HashSet<(u32, StateID)> = open.iter().copied().collect();
     while let Some((at, state)) = open.pop() {
@@ -38,7 +41,7 @@ pub(crate) fn spelled<'v>(
         let ends = match &node.written {
             Written::Nothing => vec![state],
             Written::Text(text) => vec![search.read(state, text, true)?],
-            // A role alone is nobody's literal.
+            // A role alone does not count as a literal.
             Written::Role => {
                 let mut ends = vec![state];
                 for role in ROLES {
@@ -75,7 +78,8 @@ impl Search<'_> {
         (self.work <= MOST_WORK).then_some(())
     }
 
-    /// Reads a text from a state on. Without `alone`, only what began before the text counts.
+    /// Reads a text starting from a state. Unless `alone` is set, only matches that began before
+    /// this text count.
     fn read(&mut self, mut state: StateID, text: &str, alone: bool) -> Option<StateID> {
         self.spend(text.len())?;
         for (at, byte) in text.bytes().enumerate() {
@@ -137,15 +141,15 @@ mod tests {
             ("{{ '<|' + m.role + '|>' }}", "<|user|>"),
             ("{{ '<|' + m['role'] + '|>' }}", "<|user|>"),
             ("{% set r = m.role %}<|{{ r }}|>", "<|user|>"),
-            // A value of the caller's may be empty, and what is beside it is then joined.
+            // A caller's value may be empty, which joins the text around it.
             ("<|{{ x }}end|>", "<|end|>"),
-            // What is added to itself, a piece at a time.
+            // Strings that grow by appending to themselves.
             ("{% set e = '<|' %}{% for x in y %}{% set e = e ~ 'end' %}{% endfor %}{{ e ~ '|>' }}", "<|end|>"),
             (
                 "{% set n = namespace(e='<') %}{% for x in '|d' %}{% set n.e = n.e ~ 'b' ~ '>' %}{% endfor %}{{ n.e }}",
                 "<b>",
             ),
-            // Lists, dicts and what is taken out of them.
+            // Lists, dicts and their items.
             ("<|{{ ['end', 'x'] | first }}|>", "<|end|>"),
             ("{% set l = ['x'] + ['end'] %}<|{{ l | last }}|>", "<|end|>"),
             ("{% set d = {'a': {'b': 'end'}} %}<|{{ d['a']['b'] }}|>", "<|end|>"),
@@ -175,10 +179,10 @@ mod tests {
         for (source, wanted) in cases {
             assert_eq!(found(source, &texts).concat(), wanted, "{source}");
         }
-        // Not of two alternatives, not of what comes in another order.
+        // Alternatives and parts in another order do not combine.
         assert!(found("{% if x %}<|{% else %}end|>{% endif %}", &texts).is_empty());
         assert!(found("end|><|", &texts).is_empty());
-        // A role that is printed alone is no literal.
+        // A role that is printed alone is not a literal.
         assert!(found("{{ m.role }}", &["user"]).is_empty());
         assert_eq!(found("{{ m.role }}:", &["user:"]), ["user:"]);
         assert_eq!(found("{{ eos_token }}\nx", &["</s>", "</s>\n"]), ["</s>\n"]);

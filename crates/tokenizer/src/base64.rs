@@ -1,9 +1,10 @@
-//! Base64 as tokenizer files write bytes.
+//! Decodes base64 as tokenizer files use it.
 
-/// As strict as the decoder of the reference, which panics on what it does not like: padded, and without stray bits.
+/// Decodes base64 as strictly as the reference's decoder, which panics on invalid input: padding is
+/// required, and unused bits must be zero.
 pub(super) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let digits = text.strip_suffix("==").or(text.strip_suffix('=')).unwrap_or(text).as_bytes();
-    // Padding fills the last group, and a group of padding alone is none.
+    // Padding only completes the last group; a group of padding alone is invalid.
     if !text.len().is_multiple_of(4) || text.len() != digits.len().next_multiple_of(4) {
         return None;
     }

@@ -1,6 +1,7 @@
-//! The characters that stand for bytes in byte-level vocabularies: printable ones for themselves, the rest from U+0100 on.
+//! Maps bytes to the characters that represent them in byte-level vocabularies: printable bytes to
+//! themselves, the rest to U+0100 and up.
 
-/// The character of each byte, as GPT-2's `bytes_to_unicode` numbers them.
+/// The character of each byte, numbered as in GPT-2's `bytes_to_unicode`.
 pub(super) struct ByteAlphabet {
     characters: [char; 256],
 }
@@ -21,13 +22,14 @@ impl ByteAlphabet {
         bytes.iter().map(|&byte| self.characters[usize::from(byte)]).collect()
     }
 
-    /// The bytes that a token is spelled with; none if a character of it stands for no byte.
+    /// Returns the bytes that a token spells, or `None` if one of its characters represents no
+    /// byte.
     pub fn read(&self, token: &str) -> Option<Vec<u8>> {
         token.chars().map(|c| self.byte(c)).collect()
     }
 
     fn byte(&self, character: char) -> Option<u8> {
-        // Letters and signs, which are most, stand for themselves.
+        // Most characters are letters and punctuation, which represent themselves.
         let same = u8::try_from(character).ok().filter(|&byte| self.characters[usize::from(byte)] == character);
         same.or_else(|| (0..=u8::MAX).zip(self.characters).find(|&(_, c)| c == character).map(|(byte, _)| byte))
     }

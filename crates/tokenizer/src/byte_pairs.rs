@@ -1,5 +1,5 @@
-//! A byte-level BPE put together from parts, written as the `tokenizer.json` that would hold it: so there is one way in, with all its
-//! checks, and whatever `HuggingFace` learns to do holds for the other kinds of files too.
+//! Builds a byte-level BPE from parts by writing the equivalent `tokenizer.json`. All kinds of
+//! files thus share one loader with all its checks and features.
 
 use std::collections::{HashMap, HashSet};
 
@@ -11,18 +11,18 @@ use super::{AddedToken, Beside, Error, HuggingFace};
 
 #[derive(Default)]
 pub(super) struct BytePairs {
-    /// Tokens in the alphabet of bytes, with their ids.
+    /// Tokens in the byte alphabet, with their ids.
     pub vocabulary: Vec<(String, u32)>,
     pub merges: Vec<(String, String)>,
     pub cutting: Cutting,
-    /// Tokens that stand for themselves, each text and each id once.
+    /// Tokens outside the vocabulary; texts and ids are unique.
     pub added: Vec<AddedToken>,
     pub bos: Option<u32>,
     pub eos: Option<u32>,
 }
 
 impl BytePairs {
-    /// Builds the tokenizer, with what lies beside the file.
+    /// Builds the tokenizer, given the files next to the tokenizer's own file.
     pub fn into_tokenizer(mut self, beside: Beside<'_>) -> Result<HuggingFace, Error> {
         self.added.sort_by_key(|token| token.id);
         if !self.numbers_itself() {
@@ -31,7 +31,8 @@ impl BytePairs {
         HuggingFace::from_bytes(&self.into_json()?, beside)
     }
 
-    /// Whether the added tokens get their ids by their order behind the vocabulary, as in a tokenizer.json, and no merge leads to one.
+    /// Reports whether the ids of the added tokens follow the vocabulary in order, as in a
+    /// tokenizer.json, and no merge produces or uses an added token.
     fn numbers_itself(&self) -> bool {
         let count = self.vocabulary.len();
         let is_dense = self.vocabulary.iter().all(|&(_, id)| (id as usize) < count);
@@ -52,7 +53,7 @@ impl BytePairs {
         })
     }
 
-    /// Puts the added tokens into the vocabulary, which keeps their ids whatever they are.
+    /// Inserts the added tokens into the vocabulary, which preserves their ids whatever they are.
     fn name_in_vocabulary(&mut self) -> Result<(), Error> {
         let known: HashMap<&str, u32> = self.vocabulary.iter().map(|(text, id)| (text.as_str(), *id)).collect();
         let mut more = Vec::new();
@@ -60,7 +61,7 @@ impl BytePairs {
             match known.get(token.text.as_str()) {
                 Some(id) if *id == token.id => {}
                 Some(id) => {
-                    let why = format!("`{}` claims id {}, the vocabulary gives {id}", token.text, token.id);
+                    let why = format!("`{}` has id {}, but id {id} in the vocabulary", token.text, token.id);
                     return Err(Error::malformed("added tokens", why));
                 }
                 None => more.push((token.text.clone(), token.id)),
@@ -92,7 +93,7 @@ impl BytePairs {
     }
 }
 
-/// A post-processor that puts these tokens around a prompt.
+/// Returns a post-processor that adds these tokens around a prompt.
 pub(super) fn around(bos: Option<u32>, eos: Option<u32>) -> Value {
     let special = |name: &str| json!({"SpecialToken": {"id": name, "type_id": 0}});
     let mut single = vec![json!({"Sequence": {"id": "A", "type_id": 0}})];
@@ -105,7 +106,7 @@ pub(super) fn around(bos: Option<u32>, eos: Option<u32>) -> Value {
     json!({"type": "TemplateProcessing", "single": single, "pair": [], "special_tokens": tokens})
 }
 
-/// An added token as both files of a tokenizer write it.
+/// Returns an added token in the form that both files of a tokenizer use.
 pub(super) fn of_added(token: &AddedToken) -> Value {
     json!({
         "id": token.id, "content": token.text, "special": token.special, "normalized": token.normalized,

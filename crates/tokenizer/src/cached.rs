@@ -7,11 +7,12 @@ use foldhash::quality::RandomState;
 
 use super::{AddedToken, Engine, Error, Kind, Named, Place, Token, Tokenizer};
 
-/// A tokenizer that remembers the ids of the runs that it has encoded, within so many bytes.
+/// A tokenizer that caches the ids of the runs that it has encoded, up to a limit in bytes.
 ///
-/// Runs between control tokens never merge with their neighbours, so that a run that comes again has the same ids: system
-/// prompts, tools, the history of a conversation. A run is known by its whole text and its [`Place`], never by a hash alone.
-/// Threads may share it.
+/// Runs between control tokens never merge with their neighbors, so a repeated run has the same
+/// ids. This applies to system prompts, tools and the history of a conversation. A run is
+/// identified by its full text and its [`Place`], never by a hash alone. Threads may share the
+/// cache.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -29,7 +30,8 @@ use super::{AddedToken, Engine, Error, Kind, Named, Place, Token, Tokenizer};
 pub struct Cached {
     tokenizer: Arc<dyn Tokenizer>,
     memory: Arc<Memory>,
-    /// Which of the tokenizers that share the memory this is: they keep other tokens out of text.
+    /// The number of this tokenizer among those that share the memory. Each keeps other tokens out
+    /// of text.
     number: u64,
 }
 
@@ -43,21 +45,21 @@ struct Memory {
     dropped: AtomicU64,
 }
 
-/// What a cache has done so far.
+/// The statistics of a cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheCounts {
-    /// Runs whose ids were there.
+    /// Runs that were found in the cache.
     pub hits: u64,
     /// Runs that had to be encoded.
     pub misses: u64,
-    /// Runs that were dropped again to stay within the limit.
+    /// Runs that were dropped to stay within the limit.
     pub dropped: u64,
-    /// Bytes that are taken up now.
+    /// Bytes currently in use.
     pub bytes: usize,
 }
 
-/// Runs that were asked for lately, and those of the time before: when the first are half of what is allowed, the second
-/// are dropped and the first take their place. What is asked for again moves to the first.
+/// Recently used runs, and the runs used before them. When `young` reaches half of the limit, `old`
+/// is dropped and `young` becomes `old`. A run that is used again moves to `young`.
 #[derive(Default)]
 struct Shard {
     young: Generation,
@@ -66,7 +68,7 @@ struct Shard {
 
 #[derive(Default)]
 struct Generation {
-    /// By tokenizer and place, and then by text.
+    /// Runs by tokenizer and place, and then by text.
     runs: HashMap<(u64, Place), Runs, RandomState>,
     bytes: usize,
 }
@@ -75,11 +77,11 @@ type Runs = HashMap<Box<str>, Arc<[Token]>, RandomState>;
 
 const SHARDS: usize = 16;
 
-/// What an entry takes beside its text and tokens, about.
+/// The approximate size of an entry without its text and tokens.
 const ENTRY: usize = 96;
 
 impl Cached {
-    /// The tokenizer with a memory of at most so many bytes.
+    /// Creates a tokenizer with a cache of at most `bytes` bytes.
     pub fn new(tokenizer: Arc<dyn Tokenizer>, bytes: usize) -> Cached {
         let memory = Memory {
             shards: std::iter::repeat_with(Mutex::default).take(SHARDS).collect(),
@@ -93,7 +95,7 @@ impl Cached {
         Cached { tokenizer, memory: Arc::new(memory), number: 0 }
     }
 
-    /// What it has done so far.
+    /// Returns the statistics of the cache.
     pub fn counts(&self) -> CacheCounts {
         let bytes = |shard: &Mutex<Shard>| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -142,7 +144,7 @@ impl Shard {
         Some(tokens)
     }
 
-    /// Remembers a run; gives the number of those that are dropped for it.
+    /// Stores a run and returns the number of runs that were dropped for it.
     fn insert(&mut self, text: &str, at: (u64, Place), tokens: &[Token], most: usize) -> u64 {
         let size = size(text, tokens);
         if size > most / 2 {
@@ -153,7 +155,7 @@ impl Shard {
             let old = std::mem::replace(&mut self.old, std::mem::take(&mut self.young));
             dropped = old.runs.values().map(|runs| runs.len() as u64).sum();
         }
-        // Another thread may have been faster.
+        // Another thread may have stored the run in the meantime.
         if self.young.runs.entry(at).or_default().insert(text.into(), tokens.into()).is_none() {
             self.young.bytes += size;
         }
@@ -165,7 +167,7 @@ fn size(text: &str, tokens: &[Token]) -> usize {
     text.len() + size_of_val(tokens) + ENTRY
 }
 
-/// A few bytes of a text, by which its shard is chosen.
+/// Returns the length and a few bytes of a text, which select its shard.
 fn ends(text: &str) -> (usize, &[u8], &[u8]) {
     let bytes = text.as_bytes();
     let some = bytes.len().min(32);
@@ -190,7 +192,7 @@ impl Tokenizer for Cached {
         Ok(())
     }
 
-    /// They share one memory, and no runs.
+    /// The returned tokenizer shares the memory but no runs.
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error> {
         let number = self.memory.next.fetch_add(1, Ordering::Relaxed);
         Ok(Arc::new(Cached { tokenizer: self.tokenizer.keeping_out(ids)?, memory: Arc::clone(&self.memory), number }))
@@ -210,7 +212,7 @@ impl Tokenizer for Cached {
 
     fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         if text.len() > self.memory.shard_bytes / 2 {
-            // It would not be remembered.
+            // The run is too large to be stored.
             self.memory.misses.fetch_add(1, Ordering::Relaxed);
             return self.tokenizer.encode_in_parts(text, place, take);
         }

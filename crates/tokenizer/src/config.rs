@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::named::{Beside, Named, of_tokens, text_of};
 use super::{AddedToken, Error};
 
-/// What `tokenizer_config.json` says beside the tokenizer's own file.
+/// The contents of the `tokenizer_config.json` next to the tokenizer's own file.
 #[derive(Default)]
 pub(super) struct Config {
     /// `added_tokens_decoder`, ordered by id.
@@ -16,15 +16,17 @@ pub(super) struct Config {
     pub bos: Option<String>,
     pub eos: Option<String>,
     pub add_prefix_space: Option<bool>,
-    /// transformers: `legacy: false` puts the prefix space at the start of the prompt only, not behind each added token.
+    /// transformers: `legacy: false` adds the prefix space only at the start of the prompt, not
+    /// after each added token.
     pub legacy: Option<bool>,
-    /// Tokens that it and other files name.
+    /// The tokens that the config and other files name.
     pub named: Vec<Named>,
-    /// transformers: the added tokens that no text may become, in place of those that a template has.
+    /// transformers: the added tokens that text must never encode to, replacing those that a
+    /// template spells.
     pub chat_control: Option<Vec<String>>,
 }
 
-/// What it is called.
+/// The name of the file.
 const FILE: &str = "tokenizer_config.json";
 
 impl Config {

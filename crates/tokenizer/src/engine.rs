@@ -1,11 +1,12 @@
-/// What encodes: chosen when a tokenizer is loaded, and never seen in a result.
+/// The implementation that encodes. It is chosen when a tokenizer is loaded and does not affect
+/// results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Engine {
-    /// This library itself.
+    /// This library.
     Own,
-    /// The reference crate, many times slower.
+    /// The reference crate, which is many times slower.
     Crate {
-        /// What in the file this library does not do itself.
+        /// The feature of the file that this library does not implement.
         why: String,
     },
 }

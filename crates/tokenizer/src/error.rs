@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why a tokenizer could not be loaded, or a text not be encoded.
+/// Error from loading a tokenizer or encoding a text.
 ///
 /// ```
 /// # use rolecall_tokenizer::{HuggingFace, Error};
@@ -13,67 +13,67 @@ use std::path::PathBuf;
 pub enum Error {
     /// The file or folder could not be read.
     Unreadable {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The path holds none of the files that a tokenizer is stored in.
+    /// The path contains none of the files that a tokenizer is stored in.
     Missing {
-        /// Where they were looked for.
+        /// The path that was searched.
         path: PathBuf,
     },
-    /// The folder holds several files of one kind, and nothing says which is meant.
+    /// The folder contains several files of one kind, and it is unclear which one to use.
     Several {
         /// The folder.
         path: PathBuf,
         /// The files.
         candidates: Vec<PathBuf>,
     },
-    /// The bytes are not a tokenizer of this kind at all.
+    /// The bytes are not a tokenizer of this kind.
     NotRecognized {
-        /// What was expected.
+        /// The expected kind of file.
         expected: &'static str,
-        /// What was found.
+        /// The reason why the bytes do not match.
         why: String,
     },
-    /// The bytes start as a tokenizer and end too early.
+    /// The bytes begin like a tokenizer but end too early.
     Truncated {
-        /// What was expected.
+        /// The expected kind of file.
         expected: &'static str,
-        /// The byte where more was expected.
+        /// The byte offset at which more data was expected.
         offset: usize,
     },
-    /// The file has the right shape and says something that cannot be.
+    /// The file has the right structure but contains an invalid value.
     Malformed {
         /// The field.
         place: String,
-        /// What is wrong with it.
+        /// The problem with the field.
         why: String,
     },
-    /// The file asks for something this library does not do.
+    /// The file uses a feature that this library does not support.
     Unsupported {
         /// The field.
         place: String,
-        /// What it asks for.
+        /// The value of the field.
         found: String,
     },
-    /// Nothing says how text is cut into words before its bytes are merged.
+    /// The file does not define how to split text into words before merging bytes.
     NoPattern {
-        /// How many tokens the file has.
+        /// The number of tokens in the file.
         tokens: usize,
     },
-    /// The build reads no tokenizer files.
+    /// The build does not read tokenizer files.
     NotBuilt,
-    /// A text has no spelling in ordinary tokens.
+    /// The text cannot be encoded with ordinary tokens.
     Unencodable {
-        /// What stands in the way.
+        /// The reason.
         why: String,
     },
 }
 
 impl Error {
-    /// A name for this error that stays the same between versions.
+    /// Returns a name for this error that stays the same between versions.
     pub fn code(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "tokenizer_unreadable",
@@ -89,24 +89,24 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the error.
     pub fn help(&self) -> &'static str {
         match self {
-            Self::Unreadable { .. } => "check the path, and that the file may be read",
+            Self::Unreadable { .. } => "check the path and the permissions of the file",
             Self::Missing { .. } | Self::NotRecognized { .. } => {
-                "give a tokenizer.json, a sentencepiece .model, a file of tiktoken ranks, a tekken.json, a GGUF file, or a folder that holds one"
+                "pass a tokenizer.json, a sentencepiece .model, a tiktoken rank file, a tekken.json, a GGUF file, or a folder that contains one"
             }
-            Self::Several { .. } => "name the file that is meant",
-            Self::Truncated { .. } => "fetch the file again: it is not whole",
+            Self::Several { .. } => "specify which file to use",
+            Self::Truncated { .. } => "download the file again: it is incomplete",
             Self::Malformed { .. } => {
-                "fetch the file again, or ask its maker: as it is, no program could take it at its word"
+                "download the file again, or report the problem to its author: the file is not valid"
             }
-            Self::Unsupported { .. } => "give the tokenizer in another kind of file, best a tokenizer.json",
+            Self::Unsupported { .. } => "use another file format for the tokenizer, preferably a tokenizer.json",
             Self::NoPattern { .. } => {
-                "write the pattern of the model's own code as `pat_str` into a tokenizer_config.json beside the file, or give a tokenizer.json"
+                "add the pattern from the model's own code as `pat_str` to a tokenizer_config.json next to the file, or use a tokenizer.json"
             }
-            Self::NotBuilt => "build rolecall with its feature `tokenizers`, or pass a tokenizer of your own",
-            Self::Unencodable { .. } => "leave that text out, or take the model's whole tokenizer",
+            Self::NotBuilt => "build rolecall with the feature `tokenizers`, or pass your own tokenizer",
+            Self::Unencodable { .. } => "remove that text, or use the model's complete tokenizer",
         }
     }
 
@@ -124,7 +124,7 @@ impl fmt::Display for Error {
         match self {
             Self::Unreadable { path, source } => write!(f, "cannot read {}: {source}", path.display()),
             Self::Missing { path } => {
-                write!(f, "expected a tokenizer.json or another file of a tokenizer, found none in {}", path.display())
+                write!(f, "expected a tokenizer.json or another tokenizer file, found none in {}", path.display())
             }
             Self::Several { path, candidates } => {
                 let names = candidates.iter().filter_map(|file| file.file_name()).map(|name| name.to_string_lossy());
@@ -138,7 +138,7 @@ impl fmt::Display for Error {
             Self::Malformed { place, why } => write!(f, "malformed `{place}`: {why}"),
             Self::Unsupported { place, found } => write!(f, "unsupported `{place}`: {found}"),
             Self::NoPattern { tokens } => {
-                write!(f, "nothing says how text is cut into words for these {tokens} ranks")
+                write!(f, "expected a pattern that splits text into words for these {tokens} ranks, found none")
             }
             Self::NotBuilt => write!(f, "this build of rolecall does not read tokenizer files"),
             Self::Unencodable { why } => write!(f, "text cannot be encoded: {why}"),

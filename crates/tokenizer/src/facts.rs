@@ -1,29 +1,29 @@
-//! What tokenizer files leave out, from the data file of published facts.
+//! Supplies what tokenizer files leave out, from a data file of published facts.
 
 use toml::de::{DeTable, DeValue};
 
 const FILE: &str = include_str!("../data/tokenizers.toml");
 
-/// How text is cut into words, and what becomes of a word.
+/// How to split text into words, and how to encode a word.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Cutting {
-    /// Regular expressions, one after the other, whose matches stand alone.
+    /// Regular expressions, applied in order. Each match becomes a separate word.
     pub cuts: Vec<String>,
-    /// A normal form of Unicode that text is brought into first.
+    /// The Unicode normalization form that is applied to text first.
     pub normalizer: Option<String>,
-    /// Whether a word that is a token becomes it without merging.
+    /// Whether a word that is a token is encoded as that token without merging.
     pub whole: bool,
-    /// Whether the token that opens a text is added where the file does not say.
+    /// Whether BOS is added if the file does not say.
     pub adds_bos: bool,
-    /// Whether merges are made of the ids where the file has none.
+    /// Whether merges are derived from the ids if the file has none.
     pub ranks: bool,
 }
 
-/// What is published of a file that holds ranks alone.
+/// Published facts about a file that contains only ranks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct KnownRanks {
     pub cutting: Cutting,
-    /// Control tokens of the program beside the file.
+    /// The control tokens that the program next to the file defines.
     pub special: Vec<(String, u32)>,
     /// Texts for the ids that nothing else names.
     pub numbered: Vec<(String, u32)>,
@@ -38,7 +38,7 @@ pub(super) enum Algorithm {
     WordPiece,
 }
 
-/// The algorithm that a GGUF file names.
+/// Returns the algorithm that a GGUF file names.
 pub(super) fn algorithm_named(name: &str) -> Option<Algorithm> {
     let facts = Facts::read();
     match text(facts.0.get("models")?.get_ref().as_table()?, name)? {
@@ -50,14 +50,15 @@ pub(super) fn algorithm_named(name: &str) -> Option<Algorithm> {
     }
 }
 
-/// The cutting that a GGUF file names.
+/// Returns the cutting that a GGUF file names.
 pub(super) fn cutting_named(name: &str) -> Option<Cutting> {
     let facts = Facts::read();
     let entry = facts.list("pre").find(|entry| texts(entry, "names").any(|known| known == name))?;
     Some(facts.cutting(entry))
 }
 
-/// What is known of a file with so many ranks, of which the last is this token in base64, or of the class that its config names.
+/// Returns the facts about a file with `count` ranks whose last token is `last` in base64, or about
+/// the class that its config names.
 pub(super) fn known_ranks(count: usize, last: &str, class: Option<&str>) -> Option<KnownRanks> {
     let facts = Facts::read();
     let is_it = |entry: &&DeTable<'_>| {
@@ -76,7 +77,8 @@ pub(super) fn known_ranks(count: usize, last: &str, class: Option<&str>) -> Opti
     })
 }
 
-/// The control tokens of a tekken file without a list of them, and how those are called that no list names (`{id}`).
+/// Returns the control tokens of a tekken file that does not list them, and the pattern (`{id}`)
+/// for the names of ids that no list names.
 pub(super) fn tekken_tokens() -> (Vec<String>, String) {
     let facts = Facts::read();
     let table = facts.0.get("tekken").and_then(|table| table.get_ref().as_table());
@@ -88,7 +90,7 @@ struct Facts(DeTable<'static>);
 
 impl Facts {
     fn read() -> Facts {
-        // The file is part of the program; a test reads all of it.
+        // The file is compiled into the program, and a test parses all of it.
         Facts(DeTable::parse(FILE).map(toml::Spanned::into_inner).unwrap_or_default())
     }
 

@@ -1,4 +1,4 @@
-//! The vocabulary that a GGUF file embeds, as plain values: whoever reads the file fills them in.
+//! The vocabulary embedded in a GGUF file, as plain values that the reader of the file fills in.
 
 mod byte_level;
 mod pieces;
@@ -7,7 +7,7 @@ mod word_piece;
 use super::facts::{Algorithm, algorithm_named};
 use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 
-/// What the keys `tokenizer.ggml.*` of a GGUF file say.
+/// The values of the `tokenizer.ggml.*` keys of a GGUF file.
 ///
 /// ```
 /// # use rolecall_tokenizer::{EmbeddedVocabulary, TokenType};
@@ -30,7 +30,7 @@ use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 pub struct EmbeddedVocabulary {
     /// `model`: the algorithm.
     pub model: String,
-    /// `pre`: the name of the pattern that cuts text.
+    /// `pre`: the name of the pattern that splits text.
     pub pre: Option<String>,
     /// `tokens`, by id.
     pub tokens: Vec<String>,
@@ -38,7 +38,7 @@ pub struct EmbeddedVocabulary {
     pub scores: Option<Vec<f32>>,
     /// `token_type`, by id.
     pub types: Option<Vec<TokenType>>,
-    /// `merges`: two tokens with a space between.
+    /// `merges`: two tokens separated by a space.
     pub merges: Option<Vec<String>>,
     /// `precompiled_charsmap`: the table of a normalizer.
     pub charsmap: Vec<u8>,
@@ -50,7 +50,7 @@ pub struct EmbeddedVocabulary {
     pub unknown: Option<u64>,
     /// `seperator_token_id`, as the format spells it.
     pub separator: Option<u64>,
-    /// The keys that hold the number of a token (`padding_token_id`, `eot_token_id`), and the numbers.
+    /// Further keys that contain a token id (`padding_token_id`, `eot_token_id`), with the ids.
     pub special: Vec<(String, u64)>,
     /// `add_bos_token`.
     pub add_bos: Option<bool>,
@@ -66,26 +66,26 @@ pub struct EmbeddedVocabulary {
     pub strip_accents: Option<bool>,
 }
 
-/// What a token of a GGUF file is for.
+/// The type of a token in a GGUF file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TokenType {
     /// Text.
     Normal,
-    /// It stands for what has no token.
+    /// The token for text that the vocabulary lacks.
     Unknown,
     /// A control token.
     Control,
-    /// A token that text is cut at.
+    /// A token at which text is split.
     UserDefined,
-    /// It stands for nothing.
+    /// An unused entry.
     Unused,
     /// A byte.
     Byte,
 }
 
 impl TokenType {
-    /// The type of a number in the file; numbers that mean nothing are text, as for llama.cpp.
+    /// Returns the type with this number. Unknown numbers mean text, as in llama.cpp.
     pub fn of_number(number: i64) -> TokenType {
         match number {
             2 => TokenType::Unknown,
@@ -102,19 +102,19 @@ impl EmbeddedVocabulary {
     /// Builds the tokenizer.
     pub fn into_tokenizer(mut self) -> Result<Box<dyn Tokenizer>, Error> {
         if self.tokens.is_empty() {
-            return Err(Error::malformed(TOKENS, "there are none"));
+            return Err(Error::malformed(TOKENS, "the list is empty"));
         }
         let count = self.tokens.len();
         let lengths =
             [("scores", self.scores.as_ref().map(Vec::len)), ("token_type", self.types.as_ref().map(Vec::len))];
         for (name, length) in lengths {
             if let Some(length) = length.filter(|&length| length != count) {
-                let why = format!("expected one for each of the {count} tokens, found {length}");
+                let why = format!("expected {count} values, one for each token, found {length}");
                 return Err(Error::malformed(format!("tokenizer.ggml.{name}"), why));
             }
         }
         for (id, token) in self.tokens.iter_mut().enumerate().filter(|(_, token)| token.is_empty()) {
-            // llama.cpp calls them so.
+            // llama.cpp uses this name.
             *token = format!("[EMPTY_{id}]");
         }
         match algorithm_named(&self.model) {
@@ -130,32 +130,36 @@ impl EmbeddedVocabulary {
         self.types.as_ref().and_then(|types| types.get(id)).copied().unwrap_or(TokenType::Normal)
     }
 
-    /// The id of a key, which must be that of a token.
+    /// Returns the id under a key, which must be the id of a token.
     fn id_of(&self, key: &str, id: Option<u64>) -> Result<Option<u32>, Error> {
         let count = self.tokens.len();
         match id {
             Some(id) if id >= count as u64 => {
-                let why = format!("expected the number of one of the {count} tokens, found {id}");
+                let why = format!("expected an id below the number of tokens, {count}, found {id}");
                 Err(Error::malformed(format!("tokenizer.ggml.{key}"), why))
             }
             id => Ok(id.and_then(|id| id.try_into().ok())),
         }
     }
 
-    /// The token that is put before every prompt, and the one behind it, where the file says so or it is the custom of its kind.
+    /// Returns the tokens added before and after every prompt, according to the file or, if it does
+    /// not say, to the convention for its kind.
     fn around(&self, before: bool, behind: bool) -> Result<(Option<u32>, Option<u32>), Error> {
         let token = |add: bool, key: &str, id: Option<u64>| match (add, self.id_of(key, id)?) {
-            (true, None) => Err(Error::malformed(format!("tokenizer.ggml.{key}"), "it is to be added, and not there")),
+            (true, None) => Err(Error::malformed(
+                format!("tokenizer.ggml.{key}"),
+                "expected the id of the token to add, found none",
+            )),
             (true, id) => Ok(id),
             (false, _) => Ok(None),
         };
-        // A custom without a token to keep it is none; what the file says it must hold.
+        // A convention applies only if the token exists; what the file requests must exist.
         let before = self.add_bos.unwrap_or(before && self.bos.is_some());
         let behind = self.add_eos.unwrap_or(behind && self.eos.is_some());
         Ok((token(before, "bos_token_id", self.bos)?, token(behind, "eos_token_id", self.eos)?))
     }
 
-    /// The tokens that the file names by their numbers.
+    /// Returns the tokens that the file names by their ids.
     fn beside(&self) -> Beside<'static> {
         let own = [
             ("bos_token_id", self.bos),
@@ -167,7 +171,7 @@ impl EmbeddedVocabulary {
         let special = self.special.iter().map(|(name, id)| (name.as_str(), *id));
         let mut named: Vec<Named> = Vec::new();
         for (name, id) in own.chain(special).filter(|(_, id)| (*id as usize) < self.tokens.len()) {
-            // The number of tokens was read from the file, and is far below 2^32.
+            // The number of tokens comes from the file and is far below 2^32.
             let token = NamedToken::Id(id as u32);
             let name = format!("tokenizer.ggml.{name}");
             if !named.iter().any(|known| known.name == name) {
@@ -178,7 +182,7 @@ impl EmbeddedVocabulary {
     }
 
     fn added(&self, id: usize, special: bool) -> AddedToken {
-        // The number of tokens was read from the file, and is far below 2^32.
+        // The number of tokens comes from the file and is far below 2^32.
         AddedToken { special, ..AddedToken::special(self.tokens[id].clone(), id as u32) }
     }
 }

@@ -1,6 +1,8 @@
-//! `tokenizer.json`: by our own engine where that covers the file, by the `tokenizers` crate where it does not.
+//! Reads `tokenizer.json`. Our own engine encodes if it covers the file, and the `tokenizers` crate
+//! otherwise.
 //!
-//! `file` reads and checks, `covered` decides, `reference` is the crate, built only when there is something for it to do.
+//! `file` reads and validates the file, `covered` chooses the engine, and `reference` wraps the
+//! crate, which is built only when it is needed.
 
 mod added_vocabulary;
 mod bpe_model;
@@ -53,13 +55,13 @@ pub struct HuggingFace {
     reference: OnceLock<Result<Reference, String>>,
 }
 
-/// What is the same, whatever tokens are kept out of text.
+/// The parts that do not depend on which tokens are kept out of text.
 struct Shared {
     core: Result<Arc<Core>, String>,
     parts: Parts,
     whole: OnceLock<Result<Arc<Whole>, String>>,
     vocabulary: AddedVocabulary,
-    /// The added tokens that are no text.
+    /// The added tokens that are not text.
     added: Vec<AddedToken>,
     kind: Kind,
     spelling: Spelling,
@@ -68,15 +70,15 @@ struct Shared {
     bos: Option<u32>,
     adds_bos: Option<u32>,
     adds_eos: Option<u32>,
-    /// The token that text becomes which has no other spelling.
+    /// The token for text that cannot be encoded otherwise.
     stands_in: Option<u32>,
     named: Vec<Named>,
     chat_control: Option<Vec<String>>,
 }
 
-/// What the reference crate is built from.
+/// The parts from which the reference crate is built.
 struct Parts {
-    /// None for a model that the crate alone has.
+    /// `None` for a model that only the crate supports.
     model: Option<BpeModel>,
     normalizer: Option<NormalizerWrapper>,
     pre_tokenizer: Option<PreTokenizerWrapper>,
@@ -86,17 +88,18 @@ struct Parts {
 }
 
 impl HuggingFace {
-    /// Reads a `tokenizer.json`, and the `tokenizer_config.json` beside it if there is one.
+    /// Reads a `tokenizer.json`, with the `tokenizer_config.json` next to it if there is one.
     pub fn from_bytes<'a>(json: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         Self::from_file(File::from_bytes(json)?, Config::beside(beside.into())?)
     }
 
-    /// Puts the parts of a file together; whatever a vocabulary is read from, its engine is chosen here.
+    /// Assembles the parts of a file and chooses its engine, whatever kind of file the vocabulary
+    /// comes from.
     fn from_file(mut file: File, config: Config) -> Result<Self, Error> {
         let around = post_processor::tokens_around(&file.post_processor);
         let mut added = file.added_tokens;
         for token in config.added {
-            // transformers: the config's flags win over those in tokenizer.json.
+            // transformers: the config's flags take precedence over those in tokenizer.json.
             match added.iter_mut().find(|known| known.text == token.text) {
                 Some(known) => *known = token,
                 None => added.push(token),
@@ -137,7 +140,7 @@ impl HuggingFace {
                     true => covered::has_all_bytes(&model),
                     false => model.byte_fallback && model.byte_ids().is_some(),
                 };
-                // Text that is spelled in bytes is never unknown.
+                // Text that can be spelled in bytes is never unknown.
                 stands_in = parts.unknown.filter(|_| !has_all);
                 parts.model = Some(model);
                 (vocabulary, core.map(Arc::new))
@@ -173,7 +176,8 @@ impl HuggingFace {
             named: config.named,
             chat_control: config.chat_control,
         };
-        // transformers: explicit flags in the config win over the post-processor, and a missing one is off.
+        // transformers: explicit flags in the config take precedence over the post-processor, and a
+        // missing flag means false.
         let id_of = |text: &Option<String>| text.as_deref().and_then(|text| shared.token_id(text));
         let named_bos = id_of(&config.bos);
         if (config.add_bos, config.add_eos) != (None, None) {
@@ -182,9 +186,9 @@ impl HuggingFace {
             (shared.adds_bos, shared.adds_eos) = (bos, eos);
         }
         shared.bos = shared.adds_bos.or(named_bos);
-        for (place, id) in [("before", shared.adds_bos), ("behind", shared.adds_eos)] {
+        for (place, id) in [("before", shared.adds_bos), ("after", shared.adds_eos)] {
             if let Some(id) = id.filter(|&id| shared.token_text(id).is_none()) {
-                let why = format!("it puts id {id} {place} a text, which is no token");
+                let why = format!("expected a token to add {place} a text, found id {id}, which does not exist");
                 return Err(Error::malformed("post_processor", why));
             }
         }
@@ -200,15 +204,15 @@ impl HuggingFace {
         };
         let tokenizer = Self { shared, out, own, reference: OnceLock::new() };
         if tokenizer.own.is_err() {
-            // What is wrong with a file is said when it is loaded.
+            // Report problems with a file when it is loaded.
             tokenizer.reference()?;
         }
         Ok(tokenizer)
     }
 
-    /// The same tokenizer run by the reference crate, to compare with.
+    /// Returns the same tokenizer, run by the reference crate for comparison.
     pub fn with_reference_engine(self) -> Result<Self, Error> {
-        let own = Err("as the caller wants it".to_owned());
+        let own = Err("at the caller's request".to_owned());
         let tokenizer = Self { own: self.own.and(own), ..self };
         tokenizer.reference()?;
         Ok(tokenizer)
@@ -250,8 +254,8 @@ impl Shared {
     }
 }
 
-/// Adds the tokens that files name and the list of added tokens lacks, as transformers does. A character that text cannot be
-/// written without is no such token, whatever a file says, and neither is white space.
+/// Adds the tokens that files name and that the list of added tokens lacks, as transformers does. A
+/// character that text needs is not such a token, whatever a file says, and neither is white space.
 fn add_named(
     added: &mut Vec<AddedToken>,
     named: &[Named],
@@ -301,7 +305,7 @@ impl Tokenizer for HuggingFace {
             Ok(Err(Unencoded::Error(error))) => Err(error),
             Ok(Err(Unencoded::NotCovered)) | Err(_) => {
                 self.reference()?.encode_ordinary(text, place, &mut tokens)?;
-                // Both give the same tokens, so that it goes on where our own engine stopped.
+                // Both engines produce the same tokens, so continue where our own engine stopped.
                 take(tokens.get(taken..).unwrap_or_default());
                 Ok(())
             }
@@ -350,7 +354,7 @@ impl Tokenizer for HuggingFace {
         if let (Ok(_), Err(why)) = (&tokenizer.own, &self.own)
             && self.shared.core.is_ok()
         {
-            // The engine that was asked for stays.
+            // Keep the engine that the caller requested.
             tokenizer.own = Err(why.clone());
         }
         Ok(Arc::new(tokenizer))
@@ -424,9 +428,11 @@ impl Parts {
     }
 }
 
-/// Gives text that no token spans to the token before it, up to the next white space, or to `end` behind the last one.
+/// Extends tokens over text that no token covers, up to the next white space, or up to `end` after
+/// the last token.
 ///
-/// Where a normalizer joins a letter and the mark behind it, the crate leaves the mark out of the span.
+/// If a normalizer joins a letter and the combining mark after it, the crate leaves the mark out of
+/// the span.
 pub(super) fn cover_marks(text: &str, end: usize, tokens: &mut [Token]) {
     let mut next_start = end;
     let mut later: Option<(Token, usize)> = None;
@@ -437,7 +443,7 @@ pub(super) fn cover_marks(text: &str, end: usize, tokens: &mut [Token]) {
         } else if let Some((same, end)) = later
             && (same.start, same.end) == (token.start, token.end)
         {
-            // Tokens that share a character share the mark.
+            // Tokens that share a character also share the mark.
             token.end = end;
         }
         later = Some((before, token.end));

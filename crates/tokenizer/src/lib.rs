@@ -1,8 +1,10 @@
-//! In: a text, and the bytes of a model maker's own tokenizer file. Out: token ids with byte spans.
-//! Between: an adapter checks and compiles the file, `encode_ordinary` and `encode_reference` encode.
-//! The adapters: `hugging_face` for `tokenizer.json`, `sentencepiece` for `.model` files; `tiktoken`, `tekken` and `gguf` read what
-//! other files hold into one of the two, with the help of `facts` for what those files leave out.
-//! Start reading at the trait `Tokenizer`, below.
+//! Encodes text to token ids with byte spans, using the model maker's own tokenizer file.
+//!
+//! An adapter validates and compiles the file; then [`Tokenizer::encode_ordinary`] and
+//! [`Tokenizer::encode_reference`] encode text. `hugging_face` reads `tokenizer.json`, and
+//! `sentencepiece` reads `.model` files. `tiktoken`, `tekken` and `gguf` convert other files into
+//! one of these two kinds; `facts` supplies what those files leave out. Start reading at the trait
+//! [`Tokenizer`].
 
 #![cfg_attr(not(feature = "files"), allow(dead_code, reason = "some of it serves the readers of files alone"))]
 
@@ -62,41 +64,47 @@ pub use words::stands_alone;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// Engines keep ids as signed 32-bit numbers; a larger claim is a broken file.
+/// Engines store ids as signed 32-bit integers; a larger id means that the file is broken.
 const LARGEST_ID: u32 = i32::MAX as u32;
 
-/// A tokenizer as its model maker shipped it, able to tell ordinary text from control tokens.
+/// A model maker's tokenizer that can tell ordinary text from control tokens.
 pub trait Tokenizer: Send + Sync {
-    /// Encodes ordinary text: no token that is kept out of text comes out, whatever the text spells. These are the
-    /// `added_tokens`, until [`Tokenizer::keeping_out`] says otherwise.
+    /// Encodes ordinary text. The result contains no token that is kept out of text, whatever the
+    /// text spells. By default these are the `added_tokens`; [`Tokenizer::keeping_out`] changes
+    /// them.
     ///
-    /// Where a text spells none of them, the ids are the reference tokenizer's. Tokens are appended to `out`.
+    /// If a text spells none of these tokens, the ids equal those of the reference tokenizer.
+    /// Tokens are appended to `out`.
     fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
 
-    /// The same tokenizer, which keeps exactly the tokens with these ids out of text. All its other tokens, added ones
-    /// too, come out of text as they do in the reference.
+    /// Returns the same tokenizer, keeping exactly the tokens with these ids out of text. Text
+    /// encodes to all other tokens, including added tokens, as in the reference.
     ///
-    /// The token for what the vocabulary lacks, and the tokens of bytes, still stand for such text; their names never
-    /// become them.
+    /// The unknown token and the byte tokens still encode unknown characters and bytes, but text
+    /// that spells their names never encodes to them.
     fn keeping_out(&self, ids: &BTreeSet<u32>) -> Result<Arc<dyn Tokenizer>, Error>;
 
-    /// Tokens that the tokenizer's own files name: as those that open and close a text, say.
+    /// Returns the tokens that the tokenizer's own files name, such as the tokens that begin and
+    /// end a text.
     fn named(&self) -> &[Named] {
         &[]
     }
 
-    /// The `chat_control_tokens` of its config, which say which added tokens no text may become.
+    /// Returns the `chat_control_tokens` of the config, which list the added tokens that text must
+    /// never encode to.
     fn chat_control_tokens(&self) -> Option<&[String]> {
         None
     }
 
-    /// The token that text becomes which the vocabulary lacks; none where every text has a spelling.
+    /// Returns the token for text that the vocabulary lacks, or `None` if the vocabulary can encode
+    /// every text.
     fn unknown(&self) -> Option<u32> {
         None
     }
 
-    /// The same, handed over in parts, so that the tokens of a long text need not all be in memory at once. After an error,
-    /// what was handed over is of no use.
+    /// Encodes ordinary text and passes the tokens on in parts, so that the tokens of a long text
+    /// need not all be in memory at once. After an error, discard the tokens that were passed so
+    /// far.
     fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         let mut tokens = Vec::new();
         self.encode_ordinary(text, place, &mut tokens)?;
@@ -104,88 +112,93 @@ pub trait Tokenizer: Send + Sync {
         Ok(())
     }
 
-    /// Encodes as the reference does: added tokens are matched wherever they are spelled, forged or not.
+    /// Encodes as the reference does: added tokens are matched wherever text spells them, even if
+    /// they are forged.
     fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
 
-    /// Every token beside the learned vocabulary but those that are text, ordered by id. An id may stand here under two
-    /// spellings.
+    /// Returns every token outside the learned vocabulary except those that are text, ordered by
+    /// id. An id may occur under two spellings.
     fn added_tokens(&self) -> &[AddedToken];
 
-    /// Whether text is normalized before those added tokens are looked for that are flagged so. What such text spells,
-    /// only [`Tokenizer::find_added`] knows.
+    /// Reports whether text is normalized before added tokens with the `normalized` flag are
+    /// matched. Only [`Tokenizer::find_added`] knows which tokens such a text spells.
     fn normalizes(&self) -> bool {
         false
     }
 
-    /// The added tokens that the reference finds in a text. It is asked where the tokenizer normalizes.
+    /// Finds the added tokens that the reference finds in a text. Only called if the tokenizer
+    /// normalizes.
     fn find_added(&self, _text: &str, _out: &mut Vec<Token>) -> Result<(), Error> {
         Ok(())
     }
 
-    /// The added tokens that look like text and not like markers: runs of spaces, doubled dashes.
+    /// Returns the added tokens that look like text rather than markers, such as runs of spaces and
+    /// doubled dashes.
     fn text_tokens(&self) -> Vec<AddedToken> {
         Vec::new()
     }
 
-    /// The id of the token with exactly this text, added tokens included.
+    /// Returns the id of the token with exactly this text, including added tokens.
     fn token_id(&self, text: &str) -> Option<u32>;
 
-    /// The text of a token, spelled in the tokenizer's own alphabet.
+    /// Returns the text of a token, spelled in the tokenizer's own alphabet.
     fn token_text(&self, id: u32) -> Option<String>;
 
-    /// Appends the bytes that a token stands for in a text, the first space of a text among them even where the tokenizer
-    /// put it there itself (see [`Tokenizer::prefix_space`]). False where there is no such token, or where its bytes are
-    /// not its own: a word piece, say, has a space before it or has none by what stands before it.
+    /// Appends the bytes that a token represents. They include the first space of a text even if
+    /// the tokenizer added it (see [`Tokenizer::prefix_space`]). Returns false if there is no such
+    /// token, or if its bytes depend on context: a word piece, for example, has a space before it
+    /// or not, depending on the token before it.
     fn token_bytes(&self, id: u32, out: &mut Vec<u8>) -> bool;
 
-    /// Whether the tokenizer puts a space before a text at a place, which is none of its bytes.
+    /// Reports whether the tokenizer adds a space before a text at this place. The space is not
+    /// part of the text's bytes.
     fn prefix_space(&self, _place: Place) -> bool {
         false
     }
 
-    /// How many tokens there are, added ones included.
+    /// Returns the number of tokens, including added tokens.
     fn vocabulary_size(&self) -> usize;
 
-    /// What algorithm this is, for reports.
+    /// Returns the algorithm, for reports.
     fn kind(&self) -> Kind;
 
-    /// The token that opens a text, whether or not the tokenizer adds it by itself.
+    /// Returns the token that begins a text, whether or not the tokenizer adds it by itself.
     fn bos(&self) -> Option<u32> {
         self.adds_bos()
     }
 
-    /// What does the encoding, for reports.
+    /// Returns the engine that encodes, for reports.
     fn engine(&self) -> Engine {
         Engine::Own
     }
 
-    /// The token that the reference puts before every prompt by itself, if any.
+    /// Returns the token that the reference adds before every prompt, if any.
     fn adds_bos(&self) -> Option<u32>;
 
-    /// The token that the reference puts behind every prompt by itself, if any.
+    /// Returns the token that the reference adds after every prompt, if any.
     fn adds_eos(&self) -> Option<u32>;
 }
 
-/// A token and the bytes of the text that it stands for.
+/// A token and the bytes of the text that it covers.
 ///
-/// Spans lie on character boundaries: tokens that hold a part of a character each span all of it, and a token
-/// that stands for no text (a prefix space) spans the character beside it.
+/// Spans lie on character boundaries. Tokens that each hold part of a character all span the whole
+/// character, and a token that represents no text (a prefix space) spans an adjacent character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// The token's number.
+    /// The token's id.
     pub id: u32,
-    /// The first byte of its span.
+    /// The first byte of the span.
     pub start: usize,
-    /// The byte behind its span.
+    /// The byte after the span.
     pub end: usize,
 }
 
-/// Where in the prompt a text stands; some tokenizers put a prefix space at the start only.
+/// The position of a text in the prompt. Some tokenizers add a prefix space only at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Place {
-    /// At the very start of the prompt.
+    /// At the start of the prompt.
     Start,
-    /// Behind a control token.
+    /// After a control token.
     Inside,
 }
 
@@ -197,15 +210,15 @@ pub enum Kind {
     ByteLevelBpe,
     /// Byte-pair merges over characters.
     Bpe,
-    /// The most probable pieces.
+    /// Segmentation into the most probable pieces.
     Unigram,
-    /// The longest pieces of each word, left to right.
+    /// Segmentation of each word into the longest pieces, left to right.
     WordPiece,
     /// Whole words.
     WordLevel,
     /// Byte-pair merges of a sentencepiece model.
     SentencePieceBpe,
-    /// The most probable pieces of a sentencepiece model.
+    /// Segmentation into the most probable pieces of a sentencepiece model.
     SentencePieceUnigram,
 }
 
@@ -223,7 +236,7 @@ impl std::fmt::Display for Kind {
     }
 }
 
-/// What a person wants to see of a tokenizer, whose tables are endless.
+/// Formats the summary of a tokenizer for debugging, without its large tables.
 fn describe(tokenizer: &dyn Tokenizer, name: &str, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
     let mut out = f.debug_struct(name);
     out.field("kind", &tokenizer.kind()).field("vocabulary_size", &tokenizer.vocabulary_size());
@@ -231,7 +244,7 @@ fn describe(tokenizer: &dyn Tokenizer, name: &str, f: &mut std::fmt::Formatter<'
 }
 
 impl Token {
-    /// A token over these bytes, widened to whole characters and to at least one of them.
+    /// Returns a token over these bytes, widened to whole characters and to at least one of them.
     fn covering(id: u32, (start, end): (usize, usize), text: &str) -> Self {
         let mut start = boundary_before(text, start.min(text.len()));
         let mut end = boundary_behind(text, end.clamp(start, text.len()));

@@ -2,10 +2,10 @@ use serde_json::{Map, Value};
 
 use super::Error;
 
-/// A token that a file of a model names: as the one that ends a text, say.
+/// A token that a file of a model names, for example as the token that ends a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Named {
-    /// What the file calls it: `eos_token`, `tokenizer.ggml.eos_token_id`.
+    /// The name in the file: `eos_token`, `tokenizer.ggml.eos_token_id`.
     pub name: String,
     /// The file.
     pub file: String,
@@ -13,21 +13,21 @@ pub struct Named {
     pub token: NamedToken,
 }
 
-/// How a file says which token it means.
+/// How a file refers to a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NamedToken {
     /// By its text.
     Text(String),
-    /// By its number.
+    /// By its id.
     Id(u32),
 }
 
-/// What lies beside a tokenizer's own file.
+/// The files next to a tokenizer's own file.
 #[derive(Clone, Debug, Default)]
 pub struct Beside<'a> {
     /// The `tokenizer_config.json`.
     pub config: Option<&'a [u8]>,
-    /// Tokens that other files name.
+    /// The tokens that other files name.
     pub named: Vec<Named>,
 }
 
@@ -37,13 +37,13 @@ impl<'a> From<Option<&'a [u8]>> for Beside<'a> {
     }
 }
 
-/// Keys that hold lists or objects of further tokens.
+/// Keys with lists or objects of further tokens.
 const LISTS: [&str; 3] = ["additional_special_tokens", "extra_special_tokens", "model_specific_special_tokens"];
-/// Keys of a model's configuration that hold numbers of tokens.
+/// Keys of a model's configuration with token ids.
 const IDS: [&str; 5] = ["bos_token_id", "eos_token_id", "pad_token_id", "sep_token_id", "decoder_start_token_id"];
 
 impl Named {
-    /// The tokens that a `tokenizer_config.json` or a `special_tokens_map.json` names.
+    /// Returns the tokens that a `tokenizer_config.json` or a `special_tokens_map.json` names.
     ///
     /// ```
     /// use rolecall_tokenizer::{Named, NamedToken};
@@ -55,7 +55,7 @@ impl Named {
         Ok(of_tokens(file, &object(file, json)?))
     }
 
-    /// The tokens that a `config.json` or a `generation_config.json` names.
+    /// Returns the tokens that a `config.json` or a `generation_config.json` names.
     pub fn in_ids(file: &str, json: &[u8]) -> Result<Vec<Named>, Error> {
         let object = object(file, json)?;
         let mut named = of_ids(file, &object);
@@ -64,7 +64,7 @@ impl Named {
         Ok(named)
     }
 
-    /// Whether it is the token for text that the vocabulary lacks.
+    /// Reports whether this is the token for text that the vocabulary lacks.
     pub fn is_unknown(&self) -> bool {
         matches!(self.name.as_str(), "unk_token" | "unk_token_id") || self.name.ends_with("unknown_token_id")
     }
@@ -104,7 +104,7 @@ fn of_ids(file: &str, object: &Map<String, Value>) -> Vec<Named> {
     let mut named = Vec::new();
     for name in IDS {
         let mut push = |value: &Value| {
-            // Minus one is no token.
+            // Minus one means no token.
             if let Some(id) = value.as_u64().and_then(|id| u32::try_from(id).ok()) {
                 named.push(Named { name: name.to_owned(), file: file.to_owned(), token: NamedToken::Id(id) });
             }
@@ -118,7 +118,8 @@ fn of_ids(file: &str, object: &Map<String, Value>) -> Vec<Named> {
     named
 }
 
-/// A token as tokenizer files write it: a text, or an object with its `content`.
+/// Returns the text of a token as tokenizer files write it: as a string, or as an object with
+/// `content`.
 pub(super) fn text_of(value: &Value) -> Option<&str> {
     match value {
         Value::String(text) => Some(text),

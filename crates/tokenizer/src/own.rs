@@ -1,7 +1,9 @@
-//! In: a text, and what a BPE file says of its parts. Out: the tokens that the reference crate gives, many times faster.
-//! Between: `added` cuts at added tokens, `normalization` composes, `words` or `joints` cut the rest into words, `bpe` merges them.
-//! What is not covered is said at load (`hugging_face/covered.rs`), and the reference crate does it instead.
-//! Start reading at [`Own::encode`].
+//! Encodes text with a BPE tokenizer as the reference crate does, many times faster.
+//!
+//! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
+//! the rest into words, and `bpe` merges them. When a file is loaded, `hugging_face/covered.rs`
+//! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
+//! [`Own::encode`].
 
 pub(super) mod added;
 pub(super) mod alphabet;
@@ -29,42 +31,42 @@ pub(super) use self::word_cache::Owner;
 use self::words::{TooHard, Words};
 use super::{Error, Place, Token};
 
-/// A byte-pair encoder of our own.
+/// Our own byte-pair encoder.
 pub(super) struct Own {
     pub core: Arc<Core>,
     pub bpe: Bpe,
-    /// The added tokens that text may become, in the text as it is and in the normalized one.
+    /// The added tokens that text may encode to, matched in raw text and in normalized text.
     pub plain: [Added; 2],
     pub owner: Owner,
 }
 
-/// What of it is the same, whatever tokens are kept out of text.
+/// The parts that do not depend on which tokens are kept out of text.
 pub(super) struct Core {
     pub composes: bool,
     pub normalizer_replaces: bool,
     pub prefix: Prefix,
     pub cuts: Cuts,
     pub tables: Arc<Tables>,
-    /// All added tokens, where the reference's way with them is covered.
+    /// All added tokens, if the reference's handling of them is covered.
     pub added: Option<[Added; 2]>,
 }
 
-/// What is put before a text.
+/// The prefix added to a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     Nothing,
-    /// A character that stands for a space, unless there is one.
+    /// A character that represents a space, unless the text begins with one.
     Space {
         character: char,
         first_only: bool,
     },
-    /// The same, always.
+    /// The same character in every case.
     AnotherSpace {
         character: char,
     },
 }
 
-/// How a text is cut into words.
+/// How a text is split into words.
 pub(super) enum Cuts {
     Words(Words),
     Joints {
@@ -75,36 +77,36 @@ pub(super) enum Cuts {
     None,
 }
 
-/// Why a text was not encoded.
+/// The reason why a text was not encoded.
 pub(super) enum Unencoded {
-    /// The reference crate must do it; nothing was appended.
+    /// The reference crate must encode it; nothing was appended.
     NotCovered,
     Error(Error),
 }
 
-/// So many tokens are handed over at once, where they are taken in parts.
+/// The number of tokens to hand over at once when tokens are taken in parts.
 const PART: usize = 1 << 12;
 
-/// Where the tokens of a text go.
+/// The destination for the tokens of a text.
 pub(super) struct Out<'a> {
     tokens: &'a mut Vec<Token>,
-    /// The first of them that is of this text and not handed over.
+    /// The index of the first token that belongs to this text and has not been handed over.
     first: usize,
-    /// Whether some of the text may be in no token's span.
+    /// Whether some of the text may lie outside all spans.
     may_have_gaps: bool,
     take: Option<Take<'a>>,
 }
 
-/// What takes tokens that are handed over.
+/// The receiver of tokens that are handed over.
 type Take<'a> = &'a mut dyn FnMut(&[Token]);
 
 impl<'a> Out<'a> {
-    /// All tokens stay behind those that are there.
+    /// Appends the tokens to those already present.
     pub fn behind(tokens: &'a mut Vec<Token>) -> Self {
         Self { first: tokens.len(), tokens, may_have_gaps: false, take: None }
     }
 
-    /// Tokens are taken in parts, the last ones too.
+    /// Hands tokens over in parts, including the last ones.
     pub fn in_parts(tokens: &'a mut Vec<Token>, take: &'a mut dyn FnMut(&[Token])) -> Self {
         tokens.clear();
         Self { first: 0, tokens, may_have_gaps: false, take: Some(take) }
@@ -114,7 +116,7 @@ impl<'a> Out<'a> {
         self.take.is_some() && self.tokens.len() >= PART
     }
 
-    /// Hands the tokens over; the next one begins at `end`.
+    /// Hands the tokens over; the next token begins at `end`.
     fn hand_over(&mut self, text: &str, end: usize) {
         if self.may_have_gaps {
             super::hugging_face::cover_marks(text, end, &mut self.tokens[self.first..]);
@@ -126,17 +128,17 @@ impl<'a> Out<'a> {
     }
 }
 
-/// A part of a text between two added tokens, as it is after normalization.
+/// The part of a text between two added tokens, after normalization.
 #[derive(Clone, Copy)]
 struct Section<'a> {
     whole: &'a str,
-    /// Where it begins in the whole text.
+    /// The byte offset of the section in the whole text.
     start: usize,
     form: &'a Normalized<'a>,
 }
 
 impl Section<'_> {
-    /// A token of the normalized section where it stands in the whole text.
+    /// Maps a token of the normalized section to its position in the whole text.
     fn place(&self, token: Token) -> Token {
         let (from, to) = self.form.original(token.start, token.end);
         Token::covering(token.id, (from + self.start, to + self.start), self.whole)
@@ -144,14 +146,15 @@ impl Section<'_> {
 }
 
 impl Own {
-    /// Writes the tokens of a text, as the reference crate gives them in this reading. What is in `out` when it fails is gone;
-    /// what was handed over by then are the first tokens of the text all the same.
+    /// Encodes a text as the reference crate does in this reading. On failure, `out` loses the
+    /// tokens of this text; tokens that were already handed over are still the first tokens of the
+    /// text.
     pub fn encode(&self, text: &str, place: Place, reading: Reading, mut out: Out<'_>) -> Result<(), Unencoded> {
         let [raw, normalized] = match reading {
             Reading::Ordinary => &self.plain,
             Reading::Reference => self.core.added.as_ref().ok_or(Unencoded::NotCovered)?,
         };
-        // Places are kept in 32 bits, and composing makes up to three bytes of one.
+        // Positions are stored in 32 bits, and composing can triple the length of a text.
         let longest = if self.core.composes { u32::MAX / 4 } else { u32::MAX };
         if text.len() > longest as usize {
             return Err(Unencoded::NotCovered);
@@ -183,7 +186,8 @@ impl Own {
         result
     }
 
-    /// Appends the added tokens that the reference finds in a text; false where that is not covered.
+    /// Appends the added tokens that the reference finds in a text. Returns false if that is not
+    /// covered.
     pub fn find_added(&self, text: &str, out: &mut Vec<Token>) -> bool {
         let Some([raw, normalized]) = &self.core.added else { return false };
         raw.split(text, |id, start, end| {
@@ -224,12 +228,12 @@ impl Own {
         let mut prefix = self.prefix_of(part, is_first);
         let mut from = out.tokens.len();
         let mut failed = None;
-        // Before a token or word that begins there in the part.
+        // Hands tokens over before the token or word that begins at `next` in the part.
         let hand_over = |out: &mut Out<'_>, from: &mut usize, next: usize| {
             place(&mut out.tokens[*from..]);
             *from = out.tokens.len();
             let next = section.start + section.form.original(start + next, start + next + 1).0;
-            // Not between tokens that share a character.
+            // Do not separate tokens that share a character.
             if out.tokens.last().is_some_and(|last| last.end <= next) {
                 out.hand_over(section.whole, next);
                 *from = 0;
@@ -277,7 +281,7 @@ impl Own {
         }
     }
 
-    /// The first word behind a prefix that is no part of the text.
+    /// Encodes the first word after a prefix that is not part of the text.
     fn encode_prefixed(
         &self,
         prefix: char,

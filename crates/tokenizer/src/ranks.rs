@@ -1,14 +1,15 @@
-//! Byte strings by rank, as tiktoken and tekken files hold them, and the merges that follow from them.
+//! Byte strings by rank, as in tiktoken and tekken files, and the merges that follow from them.
 
 use std::collections::HashMap;
 
 use super::byte_alphabet::ByteAlphabet;
 use super::{Error, LARGEST_ID};
 
-/// What taking all tokens apart may cost, in bytes looked at; the largest known vocabulary takes a twentieth.
+/// The limit on the work of splitting all tokens, in bytes examined; the largest known vocabulary
+/// needs a twentieth of it.
 const MOST_WORK: usize = 1 << 28;
 
-/// Tokens and their ranks, each of both once.
+/// Unique tokens with unique ranks.
 #[derive(Default)]
 pub(super) struct Ranks {
     tokens: Vec<(Vec<u8>, u32)>,
@@ -17,7 +18,7 @@ pub(super) struct Ranks {
 }
 
 impl Ranks {
-    /// Adds a token; `place` says where it stands.
+    /// Adds a token. `place` returns its position in the file.
     pub fn push(&mut self, token: Vec<u8>, rank: u32, place: impl Fn() -> String) -> Result<(), Error> {
         if token.is_empty() {
             return Err(Error::malformed(place(), "the token is empty"));
@@ -27,10 +28,10 @@ impl Ranks {
         }
         if let Some(before) = self.known.insert(token.clone(), rank) {
             let text = String::from_utf8_lossy(&token).into_owned();
-            return Err(Error::malformed(place(), format!("the token `{text}` stands twice, with rank {before} too")));
+            return Err(Error::malformed(place(), format!("duplicate token `{text}`, which also has rank {before}")));
         }
         if self.taken.insert(rank, self.tokens.len()).is_some() {
-            return Err(Error::malformed(place(), format!("the rank {rank} stands twice")));
+            return Err(Error::malformed(place(), format!("duplicate rank {rank}")));
         }
         self.tokens.push((token, rank));
         Ok(())
@@ -40,23 +41,26 @@ impl Ranks {
         self.tokens.len()
     }
 
-    /// A byte of UTF-8 that is no token: text with it could not be encoded.
+    /// Returns a byte that occurs in UTF-8 but is not a token: text that contains it could not be
+    /// encoded.
     pub fn missing_byte(&self) -> Option<u8> {
         let in_text = |byte: &u8| !matches!(byte, 0xC0 | 0xC1 | 0xF5..);
         (0..=u8::MAX).filter(in_text).find(|byte| !self.known.contains_key([*byte].as_slice()))
     }
 
-    /// The tokens in the alphabet of byte-level vocabularies, each with its rank and `shift` on top as its id.
+    /// Returns the tokens in the alphabet of byte-level vocabularies, each with its rank plus
+    /// `shift` as its id.
     pub fn vocabulary(&self, shift: u32) -> Vec<(String, u32)> {
         let alphabet = ByteAlphabet::new();
         self.tokens.iter().map(|(token, rank)| (alphabet.spell(token), rank + shift)).collect()
     }
 
-    /// Every pair of tokens that joins to a token, the lowest token first: what merging by rank does.
+    /// Returns every pair of tokens that joins to a token, ordered by the rank of the result.
+    /// Applying these merges equals merging by rank.
     pub fn merges(&self) -> Result<Vec<(String, String)>, Error> {
         let work = self.tokens.iter().map(|(token, _)| token.len().saturating_mul(token.len()));
         if work.fold(0, usize::saturating_add) > MOST_WORK {
-            return Err(Error::unsupported("ranks", "tokens so long that they are no vocabulary"));
+            return Err(Error::unsupported("ranks", "the tokens are too long for a vocabulary"));
         }
         let mut ranked: Vec<&(Vec<u8>, u32)> = self.tokens.iter().collect();
         ranked.sort_unstable_by_key(|(_, rank)| *rank);
@@ -71,7 +75,7 @@ impl Ranks {
                     pairs.push((*first, *second, middle));
                 }
             }
-            // transformers: one token's pairs go by the ranks of their halves.
+            // transformers: the pairs of one token are ordered by the ranks of their halves.
             pairs.sort_unstable();
             let spelled = pairs.iter().map(|&(.., middle)| token.split_at(middle));
             merges.extend(spelled.map(|(left, right)| (alphabet.spell(left), alphabet.spell(right))));

@@ -1,7 +1,9 @@
-//! Sentencepiece `.model` files, encoded as the sentencepiece library does: normalizer, then BPE or unigram.
+//! Reads sentencepiece `.model` files and encodes as the sentencepiece library does: normalizer,
+//! then BPE or unigram.
 //!
-//! The library is C++ and its ports leave out what matters here (unused pieces, user-defined pieces in ordinary text),
-//! so the encoder is written out: it is small, and the two readings of a text differ in one `Reading` handed down.
+//! The library is written in C++, and its ports omit details that matter here (unused pieces,
+//! user-defined pieces in ordinary text). This module therefore implements the encoder itself. It
+//! is small, and the two readings of a text differ only in the `Reading` passed down.
 
 mod bpe;
 pub(super) mod charsmap;
@@ -30,24 +32,24 @@ use super::{AddedToken, Beside, Error, Kind, Named, NamedToken, Place, Token, To
 pub struct SentencePiece {
     shared: Arc<Shared>,
     ordinary: Reading,
-    /// Those of the config's added tokens that ordinary text is cut at too.
+    /// The config's added tokens at which ordinary text is split too.
     plain_sections: Sections,
-    /// Whether the fast engine is used where it covers the model.
+    /// Whether the fast engine is used if it covers the model.
     takes_words: bool,
 }
 
-/// What is the same, whatever tokens are kept out of text.
+/// The parts that do not depend on which tokens are kept out of text.
 struct Shared {
     model: Model,
     normalizer: Normalizer,
     encoder: Encoder,
     reference: Reading,
-    /// The config's added tokens: the reference cuts a text at them before sentencepiece sees it.
+    /// The config's added tokens. The reference splits a text at them before sentencepiece sees it.
     sections: Sections,
     added: Vec<AddedToken>,
     /// The config's added tokens that look like text.
     text_tokens: Vec<AddedToken>,
-    /// Texts of the config's added tokens, which may name a piece anew.
+    /// The texts of the config's added tokens, which may rename a piece.
     names: HashMap<u32, String>,
     prefix_inside: bool,
     bos: Option<u32>,
@@ -62,20 +64,21 @@ enum Encoder {
     Unigram(unigram::Unigram),
 }
 
-/// Which pieces text can become, and which user-defined ones are matched before anything else.
+/// Which pieces text may encode to, and which user-defined pieces are matched before anything else.
 struct Reading {
-    /// By piece: whether text can become it by merging or search.
+    /// By piece: whether merging or search may produce it.
     open: Vec<bool>,
-    /// Pieces that merges pass through and that are taken apart again, as unused ones are.
+    /// Pieces that take part in merges but are split again, like unused pieces.
     apart: BTreeSet<u32>,
     matched: Trie,
-    /// The same user-defined pieces for our fast engine; none where they hold what a normalizer changes.
+    /// The same user-defined pieces for our fast engine, or `None` if they contain characters that
+    /// a normalizer changes.
     cuts: Option<Added>,
-    /// That engine, made when it is first needed.
+    /// The fast engine, created on first use.
     words: OnceLock<Option<Words>>,
 }
 
-/// A run of normalized bytes and the piece it became; `None` is text that no piece spells.
+/// A range of normalized bytes and its piece; `None` is text that no piece spells.
 struct Found {
     start: usize,
     end: usize,
@@ -83,7 +86,7 @@ struct Found {
 }
 
 impl SentencePiece {
-    /// Reads a `.model`, and the `tokenizer_config.json` beside it if there is one.
+    /// Reads a `.model`, with the `tokenizer_config.json` next to it if there is one.
     pub fn from_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         let model = Model::from_bytes(bytes)?;
         let mut config = Config::beside(beside.into())?;
@@ -95,7 +98,7 @@ impl SentencePiece {
             Algorithm::Unigram => Encoder::Unigram(unigram::Unigram::new(&model)),
         };
         let mut normalizer = Normalizer::new(&model.normalizer, model.whitespace_as_suffix)?;
-        // transformers: `add_prefix_space` overrules the model's own word on it.
+        // transformers: `add_prefix_space` overrides the model's own setting.
         if let Some(prefix) = config.add_prefix_space {
             normalizer.add_dummy_prefix &= prefix;
         }
@@ -133,7 +136,7 @@ impl SentencePiece {
         }
     }
 
-    /// The same tokenizer, which goes step by step as the library does, to compare with.
+    /// Returns the same tokenizer, which encodes step by step as the library does, for comparison.
     pub fn with_reference_engine(self) -> Self {
         Self { takes_words: false, ..self }
     }
@@ -157,7 +160,8 @@ impl SentencePiece {
         }
     }
 
-    /// One sentencepiece call: the text must hold nothing that the caller wants matched outside of it.
+    /// Encodes a section in one sentencepiece call. Tokens that must be matched outside of
+    /// sentencepiece are already cut out of the text.
     fn encode_section(
         &self,
         text: &str,
@@ -184,7 +188,7 @@ impl SentencePiece {
                 return;
             }
         }
-        // Both ways give the same tokens, so that this one goes on where the other stopped.
+        // Both ways produce the same tokens, so continue where the fast engine stopped.
         let tokens = self.encode_step_by_step(text, base, reading, prefix);
         take(tokens.get(taken..).unwrap_or_default());
     }
@@ -208,7 +212,7 @@ impl SentencePiece {
                 (None, Some(bytes)) => {
                     normalized.text[start..end].bytes().for_each(|byte| push(bytes[usize::from(byte)]));
                 }
-                // sentencepiece: unknown pieces side by side are one.
+                // sentencepiece: adjacent unknown pieces become one.
                 (None, None) if was_unknown => {
                     if let Some(last) = out.last_mut() {
                         last.end = Token::covering(last.id, span, text).end + base;
@@ -328,15 +332,15 @@ impl Tokenizer for SentencePiece {
 }
 
 impl Reading {
-    /// A reading of text that never becomes one of these pieces.
+    /// Creates a reading in which text never encodes to the pieces in `out`.
     fn new(model: &Model, out: &BTreeSet<u32>) -> Self {
         let is_bpe = matches!(model.algorithm, Algorithm::Bpe);
         let pieces = || (0..).zip(&model.pieces);
         let opens = |id: u32, piece: &Piece| match piece.kind {
             PieceKind::UserDefined => !out.contains(&id),
-            // Merges pass through a piece, whatever becomes of it; a search goes around it.
+            // Merges may pass through a piece that is kept out, but a search must avoid it.
             PieceKind::Normal => is_bpe || !out.contains(&id),
-            // They never come out.
+            // Merges pass through unused pieces, but text never encodes to them.
             PieceKind::Unused => true,
             PieceKind::Unknown | PieceKind::Control | PieceKind::Byte => false,
         };
@@ -356,7 +360,7 @@ impl Reading {
         self.open.get(id as usize) == Some(&true)
     }
 
-    /// Whether a piece is taken apart again once it is merged.
+    /// Reports whether a merged piece is split again.
     fn is_apart(&self, id: u32, piece: &Piece) -> bool {
         piece.kind == PieceKind::Unused || self.apart.contains(&id)
     }
@@ -366,8 +370,8 @@ impl Reading {
     }
 }
 
-/// Adds the learned pieces that files name and the config does not list, as transformers does. A character that text cannot be
-/// written without is no such token, and neither is white space.
+/// Adds the learned pieces that files name and that the config does not list, as transformers does.
+/// A character that text needs is not such a token, and neither is white space.
 fn add_named(model: &Model, config: &mut Config) {
     for named in &config.named {
         let id = match &named.token {

@@ -1,4 +1,5 @@
-//! `tekken.json`: ranks with the pattern beside them. Control tokens come first, so that an id is a rank and their number.
+//! Reads `tekken.json`: ranks along with the pattern. Control tokens come first, so an id is the
+//! rank plus the number of control tokens.
 
 use std::collections::HashSet;
 
@@ -13,10 +14,10 @@ use super::ranks::Ranks;
 use super::{AddedToken, Beside, Error, HuggingFace};
 
 const EXPECTED: &str = "a tekken.json";
-/// Control tokens of one file; real ones have a thousand.
+/// The limit on control tokens in one file; real files have a thousand.
 const MOST_SPECIAL: usize = 1 << 16;
 
-/// Whether a file of JSON is a tekken file.
+/// Reports whether a JSON file is a tekken file.
 pub fn is_tekken(json: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Head {
@@ -24,7 +25,7 @@ pub fn is_tekken(json: &[u8]) -> bool {
         vocab: Option<IgnoredAny>,
         model: Option<IgnoredAny>,
     }
-    // Only a file that has the word is worth reading for it.
+    // Parse the file only if it contains this key.
     let word = b"\"token_bytes\"";
     json.windows(word.len()).any(|window| window == word)
         && serde_json::from_slice::<Head>(json)
@@ -55,7 +56,7 @@ struct Token {
 struct Special {
     rank: u32,
     token_str: String,
-    /// Whether decoders leave it out of readable text.
+    /// Whether decoders omit the token from readable text.
     #[serde(default = "yes")]
     is_control: bool,
 }
@@ -65,7 +66,7 @@ fn yes() -> bool {
 }
 
 impl HuggingFace {
-    /// Reads a `tekken.json`, and the `tokenizer_config.json` beside it if there is one.
+    /// Reads a `tekken.json`, with the `tokenizer_config.json` next to it if there is one.
     pub fn from_tekken<'a>(json: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         let file: File = serde_json::from_slice(json).map_err(|error| match error.classify() {
             Category::Eof => Error::Truncated { expected: EXPECTED, offset: json.len() },
@@ -75,7 +76,7 @@ impl HuggingFace {
         let added = control_tokens(file.special_tokens, file.config.default_num_special_tokens)?;
         let size = file.config.default_vocab_size;
         let count = size.checked_sub(added.len()).filter(|&count| count <= file.vocab.len()).ok_or_else(|| {
-            let why = format!("claims {size} tokens, there are {} and {} for control", file.vocab.len(), added.len());
+            let why = format!("expected {size} tokens, found {} and {} control tokens", file.vocab.len(), added.len());
             Error::malformed("config.default_vocab_size", why)
         })?;
         let mut ranks = Ranks::default();
@@ -89,28 +90,29 @@ impl HuggingFace {
             ranks.push(bytes, token.rank, place)?;
         }
         if let Some(byte) = ranks.missing_byte() {
-            return Err(Error::malformed("vocab", format!("there is no token for the byte 0x{byte:02X}")));
+            return Err(Error::malformed("vocab", format!("no token for byte 0x{byte:02X}")));
         }
-        // At most as many as were counted above.
+        // The number of control tokens was checked above.
         let vocabulary = ranks.vocabulary(added.len() as u32);
         let merges = ranks.merges()?;
-        // tiktoken: a word that is a token becomes it.
+        // tiktoken: a word that is a token is encoded as that token.
         let cutting = Cutting { cuts: vec![file.config.pattern], whole: true, ..Cutting::default() };
         BytePairs { vocabulary, merges, cutting, added, ..BytePairs::default() }.into_tokenizer(beside.into())
     }
 }
 
-/// The file's own control tokens or the published ones, and names for the ids that are left.
+/// Returns the file's own control tokens or the published ones, with generated names for the
+/// remaining ids.
 fn control_tokens(listed: Option<Vec<Special>>, count: usize) -> Result<Vec<AddedToken>, Error> {
     if count > MOST_SPECIAL {
-        let why = format!("expected {MOST_SPECIAL} at most, found {count}");
+        let why = format!("expected at most {MOST_SPECIAL}, found {count}");
         return Err(Error::malformed("config.default_num_special_tokens", why));
     }
     let (published, numbered) = tekken_tokens();
     let of_published = |(rank, token_str)| Special { rank, token_str, is_control: true };
     let listed = listed.unwrap_or_else(|| (0..).zip(published).map(of_published).collect());
     if listed.len() > count {
-        let why = format!("{} tokens, config.default_num_special_tokens says {count}", listed.len());
+        let why = format!("found {} tokens, but config.default_num_special_tokens is {count}", listed.len());
         return Err(Error::malformed("special_tokens", why));
     }
     let mut seen = HashSet::new();
@@ -121,14 +123,14 @@ fn control_tokens(listed: Option<Vec<Special>>, count: usize) -> Result<Vec<Adde
             return Err(Error::malformed(place(), format!("expected rank {index}, found {}", token.rank)));
         }
         if token.token_str.is_empty() || !seen.insert(token.token_str.clone()) {
-            return Err(Error::malformed(place(), format!("`{}` is empty or stands twice", token.token_str)));
+            return Err(Error::malformed(place(), format!("`{}` is empty or a duplicate", token.token_str)));
         }
         added.push(AddedToken { special: token.is_control, ..AddedToken::special(token.token_str, token.rank) });
     }
     for id in added.len()..count {
         let text = numbered.replace("{id}", &id.to_string());
         if !seen.insert(text.clone()) {
-            return Err(Error::malformed("special_tokens", format!("`{text}` is the name of id {id}")));
+            return Err(Error::malformed("special_tokens", format!("`{text}` is reserved as the name of id {id}")));
         }
         added.push(AddedToken::special(text, id as u32));
     }

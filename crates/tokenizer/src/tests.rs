@@ -10,7 +10,7 @@ fn added(id: u32, content: &str, special: bool) -> Value {
            "normalized": false, "lstrip": false, "rstrip": false, "single_word": false})
 }
 
-/// A BPE whose vocabulary holds the control token `<s>`, with merges that lead to it.
+/// A BPE whose vocabulary contains the control token `<s>`, with merges that produce it.
 fn bpe() -> Value {
     json!({
         "added_tokens": [added(0, "<s>", true), added(12, "<t>", false), added(13, "  ", false)],
@@ -163,7 +163,7 @@ const BYTE: u8 = 6;
 const BPE: &[u8] = &[0x18, 2];
 const BPE_WITH_BYTES: &[u8] = &[0x18, 2, 0x98, 0x02, 1];
 const UNIGRAM: &[u8] = &[0x18, 1];
-/// No dummy prefix, and white space stays.
+/// No dummy prefix, and white space is kept.
 const PLAIN: &[u8] = &[0x18, 0, 0x20, 0];
 
 /// A sentencepiece model, field by field: pieces, trainer, normalizer.
@@ -321,7 +321,8 @@ fn a_token_over_nothing_covers_the_character_beside_it() {
 #[test]
 fn a_cache_keeps_apart_what_different_tokens_are_kept_out_of() {
     let cached = Cached::new(Arc::new(hugging_face(&bpe())), 1 << 20);
-    // By itself it keeps out all added tokens, and this one none of those that are text.
+    // By default it keeps all added tokens out of text, but this one keeps none of the tokens that
+    // are text.
     let open = cached.keeping_out(&BTreeSet::from([0])).unwrap();
     let both = |text: &str| (ordinary(&cached, text), ordinary(&*open, text));
     for _ in 0..2 {
@@ -339,7 +340,7 @@ fn a_token_that_stands_alone_has_the_neighbours_that_the_reference_lets_it_have(
     file["model"]["merges"] = json!([]);
     let own = hugging_face(&file).keeping_out(&BTreeSet::new()).unwrap();
     let crates_own = hugging_face(&file);
-    // Words go on at marks and joiners; a number in a circle is no part of a word.
+    // Marks and joiners continue a word; a circled number is not part of one.
     for character in ['\u{fe0f}', '\u{e4c}', '\u{200d}', '\u{203f}', '_', 'é', '7', '\u{2460}', '\u{bd}', '-', '\u{a0}']
     {
         for text in [format!("{character}ab"), format!("ab{character}"), format!("ab {character} ab")] {

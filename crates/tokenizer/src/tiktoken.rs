@@ -1,6 +1,7 @@
-//! Files of ranks, a line `base64 rank` for each token, as tiktoken reads them.
+//! Reads rank files as tiktoken does, with one line `base64 rank` per token.
 //!
-//! They hold no pattern and no control tokens: those come from the config beside the file, else from published facts.
+//! Rank files contain no pattern and no control tokens. These come from the config next to the
+//! file, or else from published facts.
 
 use std::collections::HashSet;
 
@@ -13,9 +14,9 @@ use super::facts::{Cutting, KnownRanks, known_ranks};
 use super::ranks::Ranks;
 use super::{AddedToken, Beside, Error, HuggingFace};
 
-const EXPECTED: &str = "lines of a token in base64 and its rank";
+const EXPECTED: &str = "lines with a base64 token and its rank";
 
-/// Whether a file begins as one of ranks does.
+/// Reports whether a file begins like a rank file.
 pub fn is_tiktoken(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(4096)];
     let line = start.split(|&byte| byte == b'\n').next().unwrap_or_default();
@@ -23,10 +24,11 @@ pub fn is_tiktoken(bytes: &[u8]) -> bool {
 }
 
 impl HuggingFace {
-    /// Reads a file of ranks as tiktoken does, with the `tokenizer_config.json` beside it.
+    /// Reads a rank file as tiktoken does, with the `tokenizer_config.json` next to it.
     ///
-    /// Control tokens are those of the config's `added_tokens_decoder`; the pattern is its `pat_str`. What the config
-    /// does not say is taken from published facts, where the file is one of those that are known.
+    /// Control tokens come from the config's `added_tokens_decoder`, and the pattern from its
+    /// `pat_str`. Anything that the config leaves out comes from published facts if the file is a
+    /// known one.
     pub fn from_tiktoken<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<Self, Error> {
         let beside = beside.into();
         let (ranks, last) = read_ranks(bytes)?;
@@ -44,7 +46,7 @@ impl HuggingFace {
             None => cutting,
         };
         if let Some(byte) = ranks.missing_byte() {
-            return Err(Error::malformed("ranks", format!("there is no token for the byte 0x{byte:02X}")));
+            return Err(Error::malformed("ranks", format!("no token for byte 0x{byte:02X}")));
         }
         let vocabulary = ranks.vocabulary(0);
         let added = added_tokens(&vocabulary, Config::beside(beside.clone())?.added, special, numbered);
@@ -60,7 +62,7 @@ struct Said {
     tokenizer_class: Option<String>,
 }
 
-/// The config's tokens, and those of the published program for the ids and texts that are left.
+/// Returns the config's tokens, and the published program's tokens for the remaining ids and texts.
 fn added_tokens(
     vocabulary: &[(String, u32)],
     mut added: Vec<AddedToken>,
@@ -79,29 +81,29 @@ fn added_tokens(
     added
 }
 
-/// The ranks, and the last token as it is written.
+/// Returns the ranks, and the last token as written in the file.
 fn read_ranks(bytes: &[u8]) -> Result<(Ranks, &str), Error> {
     let text = std::str::from_utf8(bytes).map_err(|error| Error::NotRecognized {
         expected: EXPECTED,
-        why: format!("it is no text from byte {} on", error.valid_up_to()),
+        why: format!("the bytes are not UTF-8 from byte {} on", error.valid_up_to()),
     })?;
     let mut ranks = Ranks::default();
     let mut last = "";
     for (number, line) in (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty()) {
         let place = || format!("line {number}");
         let Some((written, token, rank)) = read_line(line.trim()) else {
-            // What is cut short ends without its last line break.
+            // A truncated file ends without its last line break.
             let is_cut = !text.ends_with('\n') && number == text.lines().count();
             return Err(match is_cut {
                 true => Error::Truncated { expected: EXPECTED, offset: bytes.len() },
-                false => Error::malformed(place(), "expected a token in base64, a space and its rank"),
+                false => Error::malformed(place(), "expected a base64 token, a space and its rank"),
             });
         };
         ranks.push(token, rank, place)?;
         last = written;
     }
     if ranks.len() == 0 {
-        return Err(Error::NotRecognized { expected: EXPECTED, why: "it has no line of that kind".to_owned() });
+        return Err(Error::NotRecognized { expected: EXPECTED, why: "the file has no such line".to_owned() });
     }
     Ok((ranks, last))
 }

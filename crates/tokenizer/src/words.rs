@@ -1,10 +1,11 @@
-//! Where a word goes on beside a token that must stand alone (`single_word`).
+//! Checks word boundaries around tokens that only match whole words (`single_word`).
 
 use std::ops::Range;
 
-/// Whether no word goes on before or after a span.
+/// Reports whether a span does not touch a word character on either side.
 ///
-/// A character of a word is what `\w` is to the reference crate, which counts marks and joiners and leaves numbers in circles out.
+/// Word characters are those that match `\w` in the reference crate, which includes combining marks
+/// and joiners but not circled numbers.
 pub fn stands_alone(text: &str, span: &Range<usize>) -> bool {
     let before = text[..span.start].chars().next_back();
     let after = text[span.end..].chars().next();
@@ -12,6 +13,6 @@ pub fn stands_alone(text: &str, span: &Range<usize>) -> bool {
 }
 
 fn is_word(character: char) -> bool {
-    // It fails only where the tables of Unicode were left out of the build.
+    // This fails only if the build lacks the Unicode tables.
     regex_syntax::try_is_word_character(character).unwrap_or_else(|_| character.is_alphanumeric() || character == '_')
 }

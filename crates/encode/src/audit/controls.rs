@@ -5,45 +5,46 @@ use crate::Error;
 use crate::binding;
 use rolecall_tokenizer::Tokenizer;
 
-/// A control token of a format, and what the tokenizer has of it.
+/// A control token of a format and its counterpart in the tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControlFit {
-    /// Its usual text.
+    /// The token's usual text.
     pub text: String,
-    /// What the tokenizer has.
+    /// The counterpart in the tokenizer.
     pub fit: Fit,
-    /// Whether the format writes it; others are known only to stop at, or to be kept out of text.
+    /// Whether the format writes it. Other control tokens only serve as stop tokens or are kept out
+    /// of text.
     pub emitted: bool,
 }
 
-/// How a control token is known to a tokenizer.
+/// How a tokenizer represents a control token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fit {
-    /// One token.
+    /// As one token.
     Single {
-        /// Its id.
+        /// The token's id.
         id: u32,
-        /// The text that the tokenizer has for it, where that is another one.
+        /// The tokenizer's text for it, if that text differs.
         spelled: Option<String>,
     },
-    /// Its id lies behind the file's vocabulary, as the maker's code has it.
+    /// As an id past the end of the file's vocabulary, which the model maker's code assigns.
     Appended {
-        /// Its id.
+        /// The token's id.
         id: u32,
     },
-    /// One token, with another id than the format says.
+    /// As one token whose id differs from the format's.
     OtherId {
-        /// The format's id.
+        /// The id in the format.
         expected: u32,
-        /// The tokenizer's.
+        /// The id in the tokenizer.
         found: u32,
     },
-    /// No token.
+    /// Not at all.
     Missing {
-        /// The format's id, where public.
+        /// The id that the format gives, if it is public.
         id: Option<u32>,
-        /// What the tokenizer has under that id.
+        /// The text of the token that has that id in the tokenizer.
         instead: Option<String>,
     },
 }
@@ -61,13 +62,13 @@ pub(super) fn fit(control: &Control, tokenizer: &dyn Tokenizer) -> ControlFit {
     ControlFit { text: control.text.clone(), fit, emitted: control.emitted }
 }
 
-/// What is wrong with the fits.
+/// Adds a finding for each control token that does not fit.
 pub(super) fn find(fits: &[ControlFit], controls: &[Control], tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
     let ids = fits.iter().filter_map(|fit| match fit.fit {
         Fit::Single { id, .. } => Some(id),
         _ => None,
     });
-    // As an encoder has it, which keeps them out of text.
+    // An encoder keeps these tokens out of text, so check the tokenizer in that state.
     let Ok(kept) = tokenizer.keeping_out(&ids.collect()) else { return };
     for (fit, control) in fits.iter().zip(controls) {
         let (kind, message, id) = match &fit.fit {
@@ -92,8 +93,7 @@ pub(super) fn find(fits: &[ControlFit], controls: &[Control], tokenizer: &dyn To
         control.bos && control.emitted && matches!(fit.fit, Fit::Single { id, .. } if Some(id) == bos)
     });
     if let Some((fit, _)) = written {
-        let message =
-            format!("the format opens a prompt with `{}`, and the tokenizer puts it there by itself", fit.text);
+        let message = format!("the format begins a prompt with `{}`, and the tokenizer adds it as well", fit.text);
         out.push(Finding { kind: FindingKind::DoubleBos, message, tokens: vec![(fit.text.clone(), bos)] });
     }
 }

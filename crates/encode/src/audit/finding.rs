@@ -1,22 +1,22 @@
-/// Something that an audit found.
+/// A finding of an audit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// The kind of finding.
     pub kind: FindingKind,
-    /// What was found.
+    /// A description of the finding.
     pub message: String,
-    /// The tokens that it is about, each with its id where it has one.
+    /// The tokens concerned, each with its id if it has one.
     pub tokens: Vec<(String, Option<u32>)>,
 }
 
-/// How much it matters.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
     /// Prompts cannot be encoded, or not safely.
     Error,
-    /// Something will go wrong in other programs, or for some texts.
+    /// Other programs, or some texts, will run into problems.
     Warning,
-    /// Good to know.
+    /// Information only.
     Note,
 }
 
@@ -24,46 +24,47 @@ pub enum Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum FindingKind {
-    /// A control token of the format is not there.
+    /// The tokenizer lacks a control token of the format.
     ControlMissing,
-    /// A control token of the format has another id.
+    /// A control token of the format has a different id.
     ControlOtherId,
-    /// Plain text becomes a control token of the format.
+    /// Plain text encodes to a control token of the format.
     ControlIsText,
-    /// A token stands in text that its own spelling does not lead back to.
+    /// The reference does not find a token where text spells it, because normalization changes the
+    /// text first.
     ChangedByNormalization,
-    /// Other spellings become a token too.
+    /// Other spellings encode to the token as well.
     OtherSpellings,
-    /// Text that spells a token has no spelling in ordinary tokens.
+    /// Text that spells a token cannot be encoded with ordinary tokens.
     NoPlainSpelling,
-    /// A token takes the white space beside it.
+    /// A token absorbs the white space around it.
     TakesSpace,
-    /// A token is matched only where no word goes on.
+    /// A token is matched only as a whole word.
     SingleWord,
-    /// Two tokens have one text.
+    /// Two tokens have the same text.
     TextTwice,
-    /// Both the tokenizer and the prompt open the text.
+    /// Both the tokenizer and the format add BOS.
     DoubleBos,
-    /// The chat template writes what is no token.
+    /// The chat template writes text that looks like a token but is none.
     TemplateWritesText,
-    /// Text that spells the name of a byte's piece becomes the byte.
+    /// Text that spells the name of a byte token encodes to that byte.
     ByteNameIsText,
     /// One id has two texts.
     TwoTexts,
-    /// A control token is not flagged as special.
+    /// An added token is not flagged as special.
     NotSpecial,
     /// Ids without a token.
     Holes,
-    /// Tokens that no text becomes.
+    /// Tokens that no text encodes to.
     NeverText,
-    /// Added tokens that are text.
+    /// Added tokens that are ordinary text.
     TextTokens,
-    /// Text that spells an added token becomes it in the reference.
+    /// In the reference, text that spells an added token encodes to it.
     SpelledByText,
 }
 
 impl FindingKind {
-    /// A stable name.
+    /// Returns a stable name.
     pub fn code(self) -> &'static str {
         match self {
             Self::ControlMissing => "control-missing",
@@ -87,7 +88,7 @@ impl FindingKind {
         }
     }
 
-    /// How much it matters.
+    /// Returns the severity.
     pub fn level(self) -> Level {
         match self {
             Self::ControlMissing | Self::ControlOtherId | Self::ControlIsText => Level::Error,
@@ -109,49 +110,49 @@ impl FindingKind {
         }
     }
 
-    /// What to do about it.
+    /// Returns a hint on how to fix the problem.
     pub fn help(self) -> &'static str {
         match self {
             Self::ControlMissing | Self::ControlOtherId => {
                 "use the tokenizer of a model of this format, or the format of this tokenizer's model"
             }
             Self::ControlIsText => {
-                "list the token among the tokenizer's added tokens: until then a message can forge it"
+                "add the token to the tokenizer's added tokens; until then, any message can forge it"
             }
             Self::ChangedByNormalization => {
-                "set `normalized` to false for the token: the reference never finds it in a prompt as it is spelled"
+                "set `normalized` to false for the token: the reference does not find its text in a prompt"
             }
             Self::OtherSpellings => {
-                "set `normalized` to false for the token; rolecall never looks for tokens in content, other programs do"
+                "set `normalized` to false for the token; rolecall never matches tokens in content, but other programs do"
             }
             Self::NoPlainSpelling => {
-                "messages with this text are refused; a vocabulary with its characters would spell it"
+                "rolecall rejects messages with this text; use a vocabulary that has its characters"
             }
             Self::TakesSpace => {
-                "rolecall leaves that white space out as the reference does; check that the template's line breaks survive"
+                "rolecall drops this white space as the reference does; check that the template's line breaks survive"
             }
             Self::SingleWord => {
-                "other programs do not find it behind or before a letter; rolecall writes it wherever the format does"
+                "other programs do not find it next to a letter; rolecall writes it wherever the format does"
             }
-            Self::TextTwice => "take one out: which of the ids comes out is chance",
+            Self::TextTwice => "remove one of them: which of the ids is used depends on chance",
             Self::DoubleBos => {
-                "give other programs the prompt with `add_special_tokens=False`; rolecall writes the token once"
+                "give the prompt to other programs with `add_special_tokens=False`; rolecall writes the token once"
             }
-            Self::TemplateWritesText => "add the token to the tokenizer, or the model reads its letters",
+            Self::TemplateWritesText => "add the token to the tokenizer, or the model sees it as plain text",
             Self::ByteNameIsText => {
-                "rolecall encodes the letters; other programs should not parse special tokens in content"
+                "rolecall encodes such text as text; make sure that other programs do not parse special tokens in content"
             }
-            Self::TwoTexts => "the id is found under either text, and shown as one of them",
+            Self::TwoTexts => "either text finds the id; decoding shows one of them",
             Self::NotSpecial => {
-                "programs that skip special tokens when they decode still show it; that is right for markers such as `<think>`"
+                "programs that skip special tokens when decoding still show it, which is right for markers such as `<think>`"
             }
-            Self::Holes => "ids of these numbers mean nothing here; a model may still give them",
-            Self::NeverText => "only ids can ask for them",
+            Self::Holes => "these ids cannot be decoded, but a model may still generate them",
+            Self::NeverText => "they can only be used by id",
             Self::TextTokens => {
-                "content becomes them as the reference's does: each is a run of one character and no marker"
+                "content encodes to them as in the reference: each is a run of one character and not a marker"
             }
             Self::SpelledByText => {
-                "rolecall keeps such text apart from the tokens; other programs need `split_special_tokens` or the like"
+                "rolecall encodes such text as text; other programs need `split_special_tokens` or a similar option"
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Questions to a tokenizer, by texts that a message or a template could hold.
+//! Probes a tokenizer with texts that a message or a template could contain.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,10 +6,10 @@ use super::{Finding, FindingKind};
 use rolecall_tokenizer::Tokenizer;
 use rolecall_tokenizer::{AddedToken, Place};
 
-/// Ids that are looked through for holes; no vocabulary comes near.
+/// The number of ids to check for holes; no known vocabulary comes near it.
 const MOST_IDS: usize = 1 << 22;
 
-/// Tokens by what was found of them, in the order of their ids.
+/// Tokens by kind of finding, in the order of their ids.
 #[derive(Default)]
 struct Found(BTreeMap<FindingKind, Vec<(String, Option<u32>)>>);
 
@@ -36,13 +36,13 @@ pub(super) fn find_in_added(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
         let in_reference = reference(tokenizer, &token.text);
         let is_found = in_reference.contains(&token.id);
         if is_byte {
-            // As letters they are six tokens; as a byte one.
+            // Encoded as text, the name is six tokens; as a byte it is one.
             if is_found {
                 found.push(FindingKind::ByteNameIsText, token);
             }
             continue;
         }
-        // Some normalizers leave a text's start alone, or change nothing else.
+        // Some normalizers change only the start of a text, or everything but the start.
         let is_found_inside = reference(tokenizer, &format!("a {} a", token.text)).contains(&token.id);
         if is_found || is_found_inside {
             found.push(FindingKind::SpelledByText, token);
@@ -81,22 +81,22 @@ pub(super) fn find_in_added(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
     found.report(out);
 }
 
-/// Ids below the highest that no token has.
+/// Finds ids below the highest id that have no token.
 pub(super) fn find_in_vocabulary(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
     let highest = tokenizer.added_tokens().iter().map(|token| token.id as usize + 1).max().unwrap_or(0);
     let end = highest.max(tokenizer.vocabulary_size()).min(MOST_IDS);
-    // At most four million.
+    // At most four million ids.
     let holes: Vec<u32> = (0..end as u32).filter(|&id| tokenizer.token_text(id).is_none()).collect();
     if let [first, .., last] | [first @ last] = holes.as_slice() {
         let message = match holes.len() {
-            1 => format!("there is no token for the id {first}"),
-            count => format!("there are no tokens for {count} ids from {first} to {last}"),
+            1 => format!("no token for id {first}"),
+            count => format!("no token for {count} ids from {first} to {last}"),
         };
         out.push(Finding { kind: FindingKind::Holes, message, tokens: Vec::new() });
     }
 }
 
-/// What a template writes in the manner of a token, and is none.
+/// Finds text in a template that looks like a token but is none.
 pub(super) fn find_in_template(template: &str, tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
     let spelled: BTreeSet<&str> = token_like(template).collect();
     let missing = spelled.into_iter().filter(|text| tokenizer.token_id(text).is_none());
@@ -115,41 +115,42 @@ fn message(kind: FindingKind, tokens: &[(String, Option<u32>)]) -> String {
     let say = |one: &str, many: &str| format!("{name} {}", if these { one } else { many });
     match kind {
         FindingKind::ChangedByNormalization => say(
-            "is not found where it is spelled: normalization changes the text first",
-            "are not found where they are spelled: normalization changes the text first",
+            "is not found in text that spells it: normalization changes the text first",
+            "are not found in text that spells them: normalization changes the text first",
         ),
         FindingKind::OtherSpellings => say(
-            "is found in other spellings too, by normalization",
-            "are found in other spellings too, by normalization",
+            "also matches other spellings because of normalization",
+            "also match other spellings because of normalization",
         ),
         FindingKind::NoPlainSpelling => {
-            say("has no spelling in ordinary tokens", "have no spelling in ordinary tokens")
+            say("cannot be spelled in ordinary tokens", "cannot be spelled in ordinary tokens")
         }
-        FindingKind::TakesSpace => say("takes the white space beside it", "take the white space beside them"),
-        FindingKind::SingleWord => say("is found only as a word of its own", "are found only as words of their own"),
-        FindingKind::TextTwice => say("is the text of two ids", "are the texts of two ids each"),
-        FindingKind::TwoTexts => say("is the second text of its id", "are second texts of their ids"),
+        FindingKind::TakesSpace => say("absorbs the white space around it", "absorb the white space around them"),
+        FindingKind::SingleWord => say("is found only as a whole word", "are found only as whole words"),
+        FindingKind::TextTwice => say("is the text of two ids", "are each the text of two ids"),
+        FindingKind::TwoTexts => say("is a second text of its id", "are second texts of their ids"),
         FindingKind::TemplateWritesText => {
-            say("is written by the chat template and is no token", "are written by the chat template and are none")
+            say("appears in the chat template but is not a token", "appear in the chat template but do not exist")
         }
         FindingKind::ByteNameIsText => {
-            say("becomes a byte where text spells it", "become bytes where text spells their names")
+            say("encodes to a byte where text spells it", "encode to bytes where text spells them")
         }
         FindingKind::NotSpecial => say("is not flagged as special", "are not flagged as special"),
         FindingKind::NeverText => say(
-            "comes out of no text, even in the reference: control or unused",
-            "come out of no text, even in the reference: control or unused",
+            "is never produced from text, even in the reference: a control token or unused",
+            "are never produced from text, even in the reference: control tokens or unused",
         ),
-        FindingKind::TextTokens => say("is an added token and text", "are added tokens and text"),
+        FindingKind::TextTokens => say("is an added token but ordinary text", "are added tokens but ordinary text"),
         FindingKind::SpelledByText => say(
-            "comes out of text that spells it in the reference",
-            "come out of text that spells them in the reference",
+            "is produced from text that spells it in the reference",
+            "are produced from text that spells them in the reference",
         ),
         _ => name,
     }
 }
 
-/// Spellings that a normalizer may make one: case, width, and the sign for a space.
+/// Returns spellings that a normalizer may map to the same text: other case, other width, and the
+/// space sign.
 fn other_spellings(text: &str) -> impl Iterator<Item = String> + '_ {
     let wide = |c: char| match c {
         '!'..='~' => char::from_u32(u32::from(c) + 0xFEE0).unwrap_or(c),
@@ -174,7 +175,8 @@ fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
     }
 }
 
-/// Parts of a template that look like tokens: `<|name|>` in either width, and `[NAME]` or `[/NAME]` in capitals.
+/// Returns the parts of a template that look like tokens: `<|name|>` in either width, and `[NAME]`
+/// or `[/NAME]` in capitals.
 fn token_like(template: &str) -> impl Iterator<Item = &str> {
     let starts = template.char_indices().filter(|(_, c)| matches!(c, '<' | '['));
     starts.filter_map(|(at, _)| {

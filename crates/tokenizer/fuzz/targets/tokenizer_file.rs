@@ -1,7 +1,8 @@
-//! Any bytes as a tokenizer's file, of whatever kind they begin as, and a text: nothing may panic, spans lie in the text, and no added
-//! token comes out of ordinary text.
+//! Loads arbitrary bytes as a tokenizer file of whatever kind they look like, and encodes a text
+//! with it. Nothing may panic, spans must lie within the text, and ordinary text must not encode to
+//! an added token.
 //!
-//! The input is the file, and behind a line `---` the config, and behind another one the text.
+//! The input is the file, then a line `---` and the config, then another line `---` and the text.
 
 #![no_main]
 
@@ -20,24 +21,30 @@ fuzz_target!(|bytes: &[u8]| {
         let encoded = tokenizer.encode_ordinary(text, place, &mut tokens);
         let names_byte = |text: &str| text.starts_with("<0x");
         for token in &tokens {
-            assert!(token.start <= token.end && token.end <= text.len(), "a span lies in the text");
-            assert!(text.is_char_boundary(token.start) && text.is_char_boundary(token.end), "a span keeps characters whole");
+            assert!(token.start <= token.end && token.end <= text.len(), "a span lies outside the text");
+            assert!(text.is_char_boundary(token.start) && text.is_char_boundary(token.end), "a span cuts a character");
         }
-        // The unknown token stands for what has none, and a byte's piece for its byte.
+        // Unknown text encodes to the unknown token, and bytes encode to byte tokens.
         let forged = tokens.iter().find(|token| {
             let is_it = |added: &&rolecall::tokenizer::AddedToken| added.id == token.id && !names_byte(&added.text);
-            tokenizer.added_tokens().iter().find(is_it).is_some_and(|added| text.get(token.start..token.end) == Some(&added.text))
+            tokenizer
+                .added_tokens()
+                .iter()
+                .find(is_it)
+                .is_some_and(|added| text.get(token.start..token.end) == Some(&added.text))
         });
         assert!(encoded.is_err() || forged.is_none(), "ordinary text became an added token");
         let _ = tokenizer.encode_reference(text, place, &mut tokens);
     }
 });
 
-/// The parts from the last to the first, so that a file may hold anything.
+/// Splits the input into text, config and file, from the end, so that the file may contain
+/// anything.
 fn split(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     const MARK: &[u8] = b"\n---\n";
-    let mut ends: Vec<usize> = bytes.windows(MARK.len()).enumerate().filter(|(_, w)| *w == MARK).map(|(at, _)| at).collect();
-    // Two marks may share their line break.
+    let mut ends: Vec<usize> =
+        bytes.windows(MARK.len()).enumerate().filter(|(_, w)| *w == MARK).map(|(at, _)| at).collect();
+    // Two separators may share a line break.
     ends.dedup_by(|two, one| *two < *one + MARK.len());
     let keep = ends.len().saturating_sub(2);
     ends.drain(..keep);

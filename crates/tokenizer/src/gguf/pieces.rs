@@ -4,11 +4,12 @@ use super::super::byte_pairs::of_added;
 use super::super::{Beside, Error, SentencePiece};
 use super::{EmbeddedVocabulary, TOKENS, TokenType};
 
-/// Pieces with scores, written as the sentencepiece model that would hold them: one way in, with all its checks.
+/// Builds a tokenizer from pieces with scores by writing the equivalent sentencepiece model, so
+/// that there is one loader with all its checks.
 pub(super) fn build(file: EmbeddedVocabulary, is_unigram: bool) -> Result<SentencePiece, Error> {
     let (bos, eos) = file.around(!is_unigram, is_unigram)?;
     let Some(scores) = &file.scores else {
-        return Err(Error::malformed("tokenizer.ggml.scores", "they are not there"));
+        return Err(Error::malformed("tokenizer.ggml.scores", "expected a list of scores, found none"));
     };
     let unknown = file.id_of("unknown_token_id", file.unknown)?;
     let has_unknown = (0..file.tokens.len()).any(|id| file.type_of(id) == TokenType::Unknown);
@@ -16,7 +17,7 @@ pub(super) fn build(file: EmbeddedVocabulary, is_unigram: bool) -> Result<Senten
     let mut model = Message::default();
     let mut added = serde_json::Map::new();
     for (id, (token, score)) in file.tokens.iter().zip(scores).enumerate() {
-        // A file without types says which piece is the unknown one by its id.
+        // A file without types specifies the unknown piece by its id.
         let of_type = match file.type_of(id) {
             TokenType::Normal if !has_unknown && unknown.is_some_and(|unknown| unknown as usize == id) => {
                 TokenType::Unknown
@@ -69,7 +70,7 @@ fn number_of(of_type: TokenType) -> u64 {
     }
 }
 
-/// The fields of a protobuf message, as they are stored.
+/// Writer for the fields of a protobuf message.
 #[derive(Default)]
 struct Message(Vec<u8>);
 

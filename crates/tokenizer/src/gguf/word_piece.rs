@@ -6,16 +6,18 @@ use super::super::byte_pairs::{around, of_added};
 use super::super::{Error, HuggingFace};
 use super::{EmbeddedVocabulary, TOKENS, TokenType};
 
-/// What llama.cpp writes before a token that begins a word, where the maker's own vocabulary marks those that do not.
+/// The prefix that llama.cpp writes before a token that begins a word. The maker's own vocabulary
+/// instead marks the tokens that continue one.
 const BEGINS: char = '\u{2581}';
 const GOES_ON: &str = "##";
 
-/// Pieces of words, longest first.
+/// Builds a WordPiece tokenizer, which splits words into the longest pieces.
 pub(super) fn build(file: EmbeddedVocabulary) -> Result<HuggingFace, Error> {
     let unknown = file.id_of("unknown_token_id", file.unknown)?;
-    let unknown = unknown.ok_or_else(|| Error::malformed("tokenizer.ggml.unknown_token_id", "it is not there"))?;
+    let unknown =
+        unknown.ok_or_else(|| Error::malformed("tokenizer.ggml.unknown_token_id", "expected an id, found none"))?;
     let (bos, eos) = file.around(true, false)?;
-    // Such prompts end with the separator.
+    // Prompts of this kind end with the separator.
     let eos = match (eos, file.add_eos) {
         (None, None) => file.id_of("seperator_token_id", file.separator)?,
         (eos, _) => eos,
@@ -36,7 +38,7 @@ pub(super) fn build(file: EmbeddedVocabulary) -> Result<HuggingFace, Error> {
             added.push(of_added(&file.added(id, of_type != TokenType::UserDefined)));
         }
         if let Some(before) = vocabulary.insert(text, id) {
-            return Err(Error::malformed(TOKENS, format!("`{token}` has the ids {before} and {id}")));
+            return Err(Error::malformed(TOKENS, format!("duplicate token `{token}`, with ids {before} and {id}")));
         }
     }
     let lowercase = file.lowercase.unwrap_or(true);

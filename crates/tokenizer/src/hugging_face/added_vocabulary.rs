@@ -3,20 +3,20 @@ use std::collections::HashMap;
 use super::super::LARGEST_ID;
 use super::super::{AddedToken, Error};
 
-/// The added tokens by text and by id, beside a model's own vocabulary.
+/// The added tokens by text and by id, in addition to the model's vocabulary.
 pub(super) struct AddedVocabulary {
     ids: HashMap<String, u32>,
     texts: HashMap<u32, String>,
-    /// How many of them the model does not have.
+    /// The number of added tokens that the model's vocabulary lacks.
     beyond: usize,
 }
 
 impl AddedVocabulary {
-    /// Numbers them as the reference crate does, by their order behind a model of so many tokens; a file that disagrees
-    /// would silently get other ids there, and is refused.
+    /// Assigns ids as the reference crate does, in order after the `model_size` tokens of the
+    /// model. A file that disagrees is rejected, because the crate would silently use other ids.
     pub fn new(added: &[AddedToken], model_id: impl Fn(&str) -> Option<u32>, model_size: usize) -> Result<Self, Error> {
         if let Some(token) = added.iter().find(|token| token.id > LARGEST_ID || token.text.is_empty()) {
-            let why = format!("`{}` claims id {}", token.text, token.id);
+            let why = format!("`{}` is empty, or its id {} is too large", token.text, token.id);
             return Err(Error::malformed("added_tokens", why));
         }
         let mut vocabulary = Self { ids: HashMap::new(), texts: HashMap::new(), beyond: 0 };
@@ -35,7 +35,7 @@ impl AddedVocabulary {
             let given = vocabulary.ids.get(&token.text).copied();
             if given != Some(token.id) {
                 let given = given.map_or("none".to_owned(), |id| id.to_string());
-                let why = format!("`{}` claims id {}, the vocabulary gives {given}", token.text, token.id);
+                let why = format!("`{}` has id {}, but id {given} in the vocabulary", token.text, token.id);
                 return Err(Error::malformed("added_tokens", why));
             }
         }
@@ -50,7 +50,7 @@ impl AddedVocabulary {
         self.texts.get(&id).map(String::as_str)
     }
 
-    /// How many tokens are no tokens of the model.
+    /// Returns the number of added tokens that are not tokens of the model.
     pub fn beyond(&self) -> usize {
         self.beyond
     }

@@ -3,25 +3,25 @@ use tokenizers::models::bpe::{BPE, Vocab};
 use super::super::Error;
 use super::covered::byte_name;
 
-/// A BPE model as its file describes it, checked: what is built from it does not panic.
+/// A validated BPE model as its file describes it. Building a tokenizer from it does not panic.
 pub(super) struct BpeModel {
     pub vocab: Vocab,
-    /// In their order: the left id, the right id, and what they become.
+    /// In order: the left id, the right id, and the id of the product.
     pub merges: Vec<(u32, u32, u32)>,
     pub unknown: Option<String>,
     pub fuse_unknown: bool,
     pub byte_fallback: bool,
     pub ignore_merges: bool,
-    /// Of each symbol but a word's first.
+    /// The prefix of each symbol except the first of a word.
     pub prefix: String,
-    /// Of a word's last symbol.
+    /// The suffix of the last symbol of a word.
     pub suffix: Option<String>,
     /// The texts, ordered by id.
     texts: Vec<(u32, String)>,
 }
 
 impl BpeModel {
-    /// A model of a vocabulary, whose ids must be told apart already; the rest is set by the caller.
+    /// Creates a model from a vocabulary with unique ids. The caller sets the other fields.
     pub fn new(vocab: Vocab) -> Self {
         let mut texts: Vec<_> = vocab.iter().map(|(text, &id)| (id, text.clone())).collect();
         texts.sort_unstable_by_key(|&(id, _)| id);
@@ -55,7 +55,7 @@ impl BpeModel {
         self.id(self.unknown.as_deref()?)
     }
 
-    /// The tokens for the 256 bytes, if there are all.
+    /// Returns the tokens for the 256 bytes, if all of them exist.
     pub fn byte_ids(&self) -> Option<Box<[u32; 256]>> {
         let mut ids = Box::new([0; 256]);
         for (byte, id) in (0..=u8::MAX).zip(ids.iter_mut()) {
@@ -64,7 +64,7 @@ impl BpeModel {
         Some(ids)
     }
 
-    /// The same model as the reference crate has it.
+    /// Returns the same model in the form of the reference crate.
     pub fn to_crate(&self) -> Result<BPE, Error> {
         let text = |id| self.text(id).unwrap_or_default().to_owned();
         let merges = self.merges.iter().map(|&(left, right, _)| (text(left), text(right))).collect();

@@ -1,4 +1,4 @@
-//! What our own engine covers of a `tokenizer.json`, decided once at load from the file's parts.
+//! Decides which parts of a `tokenizer.json` our own engine covers, once when the file is loaded.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -25,7 +25,8 @@ use super::bpe_model::BpeModel;
 /// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
 const BYTE_LEVEL: &str = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+";
 
-/// Our own engine of a model, which keeps these tokens out of text; the error says what is not covered.
+/// Builds our own engine for a model, keeping these tokens out of text. The error names what the
+/// engine does not cover.
 pub(super) fn build_own(
     core: &Arc<Core>,
     model: &BpeModel,
@@ -34,19 +35,20 @@ pub(super) fn build_own(
 ) -> Result<Own, String> {
     let plain: Vec<&AddedToken> = added.iter().filter(|token| !out.contains(&token.id)).collect();
     if !plain.iter().all(|token| is_simple(token)) {
-        return Err("tokens in text that take white space, or stand alone in a word".to_owned());
+        return Err("tokens in text that absorb white space or match only whole words".to_owned());
     }
     let plain = added_texts(core.composes, core.normalizer_replaces, plain.into_iter());
     let forged = forged_tokens(model, out, &core.tables.alphabet);
     Ok(Own {
         bpe: Bpe { tables: Arc::clone(&core.tables), forged },
-        plain: plain.ok_or("added tokens that are looked for behind a normalizer")??,
+        plain: plain.ok_or("added tokens that are matched after a normalizer")??,
         core: Arc::clone(core),
         owner: Owner::new(),
     })
 }
 
-/// What our own engine has of a model and what stands around it; the error says what is not covered.
+/// Builds the parts of our own engine that do not depend on which tokens are kept out. The error
+/// names what the engine does not cover.
 pub(super) fn build_core(
     model: &BpeModel,
     normalizer: Option<&NormalizerWrapper>,
@@ -54,10 +56,10 @@ pub(super) fn build_core(
     added: &[AddedToken],
 ) -> Result<Core, String> {
     if !model.prefix.is_empty() || model.suffix.is_some() {
-        return Err("symbols with a prefix or suffix of their own".to_owned());
+        return Err("symbols with a prefix or suffix".to_owned());
     }
     if model.largest_id() > merges::LARGEST_ID {
-        return Err("ids beyond two million".to_owned());
+        return Err("ids above two million".to_owned());
     }
     let mut plan = Plan::default();
     plan.read_normalizer(normalizer)?;
@@ -67,7 +69,7 @@ pub(super) fn build_core(
         merges: Merges::new(&model.merges)?,
         whole: match (model.ignore_merges, &alphabet, plan.space) {
             (false, ..) => None,
-            (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` beside replaced spaces".to_owned()),
+            (true, Alphabet::Characters(_), Some(_)) => return Err("`ignore_merges` with replaced spaces".to_owned()),
             (true, ..) => Some(words_by_bytes(model, &alphabet)),
         },
         alphabet,
@@ -83,18 +85,18 @@ pub(super) fn build_core(
     })
 }
 
-/// What normalizer and pre-tokenizer do, put together.
+/// The combined effect of normalizer and pre-tokenizer.
 struct Plan {
     composes: bool,
     prefix: Prefix,
-    /// What stands for a space in the vocabulary, where the text still has a space.
+    /// The character that replaces a space in the vocabulary, while the text still contains spaces.
     space: Option<char>,
-    /// Whether it is the normalizer that puts it there.
+    /// Whether the normalizer replaces the spaces.
     normalizer_replaces: bool,
     splits: Vec<Split>,
-    /// Whether words are cut before spaces.
+    /// Whether words are split before spaces.
     before_spaces: bool,
-    /// Whether the vocabulary is of bytes.
+    /// Whether the vocabulary consists of bytes.
     bytes: bool,
 }
 
@@ -122,7 +124,7 @@ impl Plan {
             [NormalizerWrapper::Prepend(prepend), NormalizerWrapper::Replace(replace)] => {
                 self.space = replaced_space(replace);
                 let Some(character) = self.space.filter(|space| prepend.prepend == space.to_string()) else {
-                    return Err("a normalizer that prepends something else than its space".to_owned());
+                    return Err("a normalizer that prepends something other than its space".to_owned());
                 };
                 self.prefix = Prefix::AnotherSpace { character };
             }
@@ -144,7 +146,7 @@ impl Plan {
                 }
             }
             Some(_) if self.bytes || self.before_spaces => {
-                return Err("a pre-tokenizer behind the one that ends them".to_owned());
+                return Err("a pre-tokenizer after the last supported one".to_owned());
             }
             Some(PreTokenizerWrapper::ByteLevel(byte_level)) => {
                 if byte_level.add_prefix_space {
@@ -157,7 +159,7 @@ impl Plan {
             }
             Some(PreTokenizerWrapper::Split(split)) => {
                 let pattern = match &split.pattern {
-                    // What the normalizer has replaced is not there any more.
+                    // The normalizer has already replaced the spaces.
                     SplitPattern::String(text) if self.space.is_some() && text == " " => return Ok(()),
                     SplitPattern::String(text) => Pattern::of_text(text),
                     SplitPattern::Regex(regex) => Pattern::parse(regex)?,
@@ -165,7 +167,7 @@ impl Plan {
                 let drops_gaps = match (split.behavior, split.invert) {
                     (SplitDelimiterBehavior::Isolated, _) => false,
                     (SplitDelimiterBehavior::Removed, true) => true,
-                    (behavior, _) => return Err(format!("Split with the behavior {behavior}")),
+                    (behavior, _) => return Err(format!("Split with behavior {behavior}")),
                 };
                 self.push_split(&pattern, drops_gaps)?;
             }
@@ -174,7 +176,7 @@ impl Plan {
             }
             Some(PreTokenizerWrapper::Metaspace(metaspace)) => {
                 if self.space.is_some() || !self.splits.is_empty() || self.prefix != Prefix::Nothing {
-                    return Err("Metaspace beside others".to_owned());
+                    return Err("Metaspace combined with other pre-tokenizers".to_owned());
                 }
                 let character = metaspace.get_replacement();
                 self.space = Some(character);
@@ -205,12 +207,13 @@ impl Plan {
         let merged: HashSet<u32> = model.merges.iter().flat_map(|&(left, right, _)| [left, right]).collect();
         let is_merged = |id: Option<u32>| id.is_some_and(|id| merged.contains(&id));
         let nameless = model.byte_ids().map_or(Vec::new(), |ids| ids.to_vec());
-        // Characters without a symbol could still meet: as one unknown token, or by merges of what they become.
+        // Characters without a symbol could still interact: as one unknown token, or by merges of
+        // their replacements.
         let meet = (!model.byte_fallback && model.fuse_unknown)
             || is_merged(model.unknown_id())
             || nameless.into_iter().any(|id| is_merged(Some(id)));
         if model.ignore_merges || meet {
-            let why = "spaces cut words whose unknown characters meet";
+            let why = "spaces that split words whose unknown characters interact";
             return if self.before_spaces { Err(why.to_owned()) } else { Ok(Cuts::None) };
         }
         let texts = model.merges.iter().filter_map(|&(_, _, product)| model.text(product));
@@ -218,7 +221,8 @@ impl Plan {
     }
 }
 
-/// Tokens to cut at, in the text as it is and in the normalized one; `None` where a normalizer changes their texts.
+/// Returns the tokens to split at, in raw text and in normalized text, or `None` if a normalizer
+/// changes their texts.
 fn added_texts<'a>(
     composes: bool,
     normalizer_replaces: bool,
@@ -237,12 +241,12 @@ fn added_texts<'a>(
     Some(Added::new(raw).and_then(|raw| Ok([raw, Added::new(normalized)?])))
 }
 
-/// Whether a token takes its own text and no more, wherever that stands.
+/// Reports whether a token matches exactly its own text, in any context.
 fn is_simple(token: &AddedToken) -> bool {
     !token.lstrip && !token.rstrip && !token.single_word
 }
 
-/// All added tokens, where none of them takes more than its own text.
+/// Returns all added tokens if each matches exactly its own text.
 fn all_added(plan: &Plan, added: &[AddedToken]) -> Result<Option<[Added; 2]>, String> {
     let (mut ids, mut texts) = (HashSet::new(), HashSet::new());
     if !added.iter().all(|token| is_simple(token) && ids.insert(token.id) && texts.insert(&token.text)) {
@@ -251,7 +255,7 @@ fn all_added(plan: &Plan, added: &[AddedToken]) -> Result<Option<[Added; 2]>, St
     added_texts(plan.composes, plan.normalizer_replaces, added.iter()).transpose()
 }
 
-/// Whether a vocabulary of bytes has a token for each.
+/// Reports whether a byte vocabulary has a token for every byte.
 pub(super) fn has_all_bytes(model: &BpeModel) -> bool {
     byte_alphabet(model).is_ok()
 }
@@ -270,7 +274,7 @@ fn character_alphabet(model: &BpeModel, space: Option<char>) -> Result<Alphabet,
         (true, Some(ids), _) => Otherwise::Bytes(ids),
         (true, None, _) => return Err("byte fallback without all bytes".to_owned()),
         (false, _, Some(id)) => Otherwise::Unknown { id, fused: model.fuse_unknown },
-        (false, _, None) => return Err("characters that are dropped".to_owned()),
+        (false, _, None) => return Err("dropping of unknown characters".to_owned()),
     };
     let symbols = model.vocab.iter().filter_map(|(text, &id)| {
         let mut characters = text.chars();
@@ -283,7 +287,7 @@ fn words_by_bytes(model: &BpeModel, alphabet: &Alphabet) -> HashMap<Vec<u8>, u32
     model.vocab.iter().filter_map(|(text, &id)| Some((spelled_bytes(text, alphabet)?, id))).collect()
 }
 
-/// See `forgery`, which does the same for the reference crate.
+/// Returns the forged tokens. `forgery` does the same for the reference crate.
 fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> Forged {
     let mut tokens = HashMap::new();
     let mut watch = |id: u32, stands_in: bool| {
@@ -301,7 +305,7 @@ fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> 
     Forged::new(tokens)
 }
 
-/// The bytes of text that a token of the vocabulary spells.
+/// Returns the bytes of text that a token of the vocabulary spells.
 fn spelled_bytes(text: &str, alphabet: &Alphabet) -> Option<Vec<u8>> {
     match alphabet {
         Alphabet::Characters(_) => Some(text.as_bytes().to_vec()),
@@ -309,18 +313,19 @@ fn spelled_bytes(text: &str, alphabet: &Alphabet) -> Option<Vec<u8>> {
     }
 }
 
-/// The name of a fallback byte.
+/// Returns the name of a fallback byte.
 pub(super) fn byte_name(byte: u8) -> String {
     format!("<0x{byte:02X}>")
 }
 
-/// The character that stands for a byte in a byte-level vocabulary: itself where it is printable.
+/// Returns the character that represents a byte in a byte-level vocabulary: the byte itself if it
+/// is printable.
 fn byte_character(byte: u8) -> char {
     let others = (0..byte).filter(|&byte| !is_printable(byte)).count() as u32;
     if is_printable(byte) { char::from(byte) } else { char::from_u32(0x100 + others).unwrap_or_default() }
 }
 
-/// The byte that a character stands for there.
+/// Returns the byte that a character represents in a byte-level vocabulary.
 fn character_byte(c: char) -> Option<u8> {
     static BYTES: LazyLock<[Option<u8>; 0x144]> = LazyLock::new(|| {
         let mut bytes = [None; 0x144];
@@ -334,13 +339,13 @@ fn is_printable(byte: u8) -> bool {
     matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF)
 }
 
-/// The characters that the reference crate takes for digits.
+/// Returns the characters that the reference crate treats as digits.
 fn numeric() -> ClassUnicode {
     let characters = ('\0'..=char::MAX).filter(|c| c.is_numeric());
     ClassUnicode::new(characters.map(|c| ClassUnicodeRange::new(c, c)))
 }
 
-/// What stands for a space, if a replacement is of spaces by one character.
+/// Returns the replacement for a space if `replace` replaces spaces with one character.
 fn replaced_space(replace: &Replace) -> Option<char> {
     let mut characters = replace.content.chars();
     let character = characters.next().filter(|_| characters.next().is_none())?;
@@ -359,8 +364,8 @@ fn names(parts: &[&NormalizerWrapper]) -> String {
     parts.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// The `type` of a part, as its file names it.
+/// Returns the `type` of a part, as its file names it.
 fn name(part: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(part).unwrap_or_default();
-    value["type"].as_str().unwrap_or("of no known kind").to_owned()
+    value["type"].as_str().unwrap_or("of unknown kind").to_owned()
 }

@@ -21,7 +21,7 @@ use super::spelling::Spelling;
 
 const EXPECTED: &str = "a tokenizer.json";
 
-/// A `tokenizer.json`, checked: what is built from it does not panic.
+/// A validated `tokenizer.json`. Building a tokenizer from it does not panic.
 pub(super) struct File {
     pub added_tokens: Vec<AddedToken>,
     pub post_processor: Value,
@@ -37,16 +37,16 @@ pub(super) struct File {
 
 /// The model of a file.
 pub(super) enum FileModel {
-    /// In parts, for whichever engine.
+    /// In parts, for either engine.
     Bpe(BpeModel),
-    /// As the reference crate has it.
+    /// In the form of the reference crate.
     Other(ModelWrapper),
 }
 
 impl File {
     pub fn from_bytes(json: &[u8]) -> Result<Self, Error> {
         let raw: Raw = serde_json::from_slice(json).map_err(|error| unreadable(json, &error))?;
-        let no_model = || Error::NotRecognized { expected: EXPECTED, why: "it has no `model`".to_owned() };
+        let no_model = || Error::NotRecognized { expected: EXPECTED, why: "the file has no `model`".to_owned() };
         let raw_model = raw.model.ok_or_else(no_model)?;
         check_normalizer(&raw.normalizer)?;
         check_parts("pre_tokenizer", &raw.pre_tokenizer)?;
@@ -176,7 +176,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
             let raw: RawUnigram = read_json(raw)?;
             let mut seen = HashSet::new();
             if let Some((piece, _)) = raw.vocab.iter().find(|(piece, _)| piece.is_empty() || !seen.insert(piece)) {
-                return Err(Error::malformed("model.vocab", format!("piece `{piece}` is empty or stands twice")));
+                return Err(Error::malformed("model.vocab", format!("piece `{piece}` is empty or a duplicate")));
             }
             raw.vocab.iter().try_for_each(|(piece, _)| check_piece(piece))?;
             let unknown = raw.unk_id.and_then(|id| id.try_into().ok());
@@ -214,7 +214,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
 fn check_bpe(raw: RawBpe<'_>) -> Result<BpeModel, Error> {
     check_vocabulary(&raw.vocab)?;
     if raw.dropout.is_some_and(|dropout| dropout != 0.0) {
-        return Err(Error::unsupported("model.dropout", "a tokenizer that gives other ids each time"));
+        return Err(Error::unsupported("model.dropout", "random merges, which give different ids each time"));
     }
     if let Some(unk) = raw.unk_token.as_ref().filter(|unk| !raw.vocab.contains_key(*unk)) {
         return Err(Error::malformed("model.unk_token", format!("`{unk}` is not in the vocabulary")));
@@ -223,7 +223,8 @@ fn check_bpe(raw: RawBpe<'_>) -> Result<BpeModel, Error> {
     let mut merges = Vec::with_capacity(raw.merges.len());
     let mut joined = String::new();
     for Merge(left, right) in raw.merges {
-        // The crate cuts the prefix off and joins the rest without looking; all three must be what it takes them for.
+        // The crate strips the prefix and joins the rest without checks, so all three must be in
+        // the vocabulary.
         let id = |text: &str| raw.vocab.get(text).copied();
         let product = right.strip_prefix(prefix.as_str()).and_then(|tail| {
             joined.clear();
@@ -232,7 +233,7 @@ fn check_bpe(raw: RawBpe<'_>) -> Result<BpeModel, Error> {
             id(&joined)
         });
         let (Some(left), Some(right), Some(product)) = (id(&left), id(&right), product) else {
-            let why = format!("merge `{left}` + `{right}` does not lead from the vocabulary into it");
+            let why = format!("merge `{left}` + `{right}` uses or produces a token that is not in the vocabulary");
             return Err(Error::malformed("model.merges", why));
         };
         merges.push((left, right, product));
@@ -252,7 +253,7 @@ fn check_vocabulary(vocabulary: &Vocab) -> Result<(), Error> {
     let mut seen = HashSet::with_capacity(vocabulary.len());
     for (text, &id) in vocabulary {
         if id > LARGEST_ID || !seen.insert(id) {
-            let why = format!("`{text}` claims id {id}, which is too large or taken");
+            let why = format!("`{text}` has id {id}, which is too large or already taken");
             return Err(Error::malformed("model.vocab", why));
         }
     }
@@ -288,7 +289,7 @@ fn unreadable(json: &[u8], error: &serde_json::Error) -> Error {
     }
 }
 
-/// A merge is written `"a b"` in older files and `["a", "b"]` in newer ones.
+/// A merge, written `"a b"` in older files and `["a", "b"]` in newer ones.
 struct Merge<'a>(Cow<'a, str>, Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Merge<'a> {
@@ -328,10 +329,10 @@ fn halves<E: serde::de::Error>(text: &str) -> Result<(&str, &str), E> {
     let mut parts = text.split(' ');
     match (parts.next(), parts.next(), parts.next()) {
         (Some(left), Some(right), None) => Ok((left, right)),
-        _ => Err(E::custom(format!("expected two tokens with a space between, found `{text}`"))),
+        _ => Err(E::custom(format!("expected two tokens separated by a space, found `{text}`"))),
     }
 }
 
-/// A string that stays where it is in the file, unless it has escapes.
+/// A string borrowed from the file unless it contains escapes.
 #[derive(Deserialize)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);

@@ -2,10 +2,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use tokenizers::{Model, ModelWrapper, Result, Token};
 
-/// The tokens of a model's own vocabulary that plain text must not become.
+/// The tokens of a model's own vocabulary that plain text must not encode to.
 ///
-/// An added token often stands in the vocabulary too, and a model can then spell it by itself: by its merges, by
-/// `ignore_merges`, by its trie.
+/// An added token is often in the vocabulary too, where the model can produce it by itself: by
+/// merges, by `ignore_merges` or by its trie.
 pub(super) struct Forgery {
     spelled: HashMap<u32, Spelled>,
 }
@@ -13,7 +13,8 @@ pub(super) struct Forgery {
 struct Spelled {
     /// The model's own spelling.
     name: String,
-    /// Whether the model also gives this id for text it does not know: the unknown token, fallback bytes.
+    /// Whether the model also uses this id for text that it does not know: the unknown token and
+    /// the fallback bytes.
     stands_in: bool,
 }
 
@@ -35,7 +36,8 @@ impl Forgery {
         Self { spelled }
     }
 
-    /// Tokenizes a word into ordinary tokens; a forged one is cut behind its first character until it is none.
+    /// Tokenizes a word into ordinary tokens. A forged token is split after its first character
+    /// until none is left.
     pub fn tokenize(&self, model: &ModelWrapper, word: &str) -> Result<Vec<Token>> {
         let tokens = model.tokenize(word)?;
         if !tokens.iter().any(|token| self.is_forged(token, word)) {
@@ -51,7 +53,7 @@ impl Forgery {
                 ordinary.extend(tokens.into_iter().map(|token| shifted(token, start)));
                 continue;
             }
-            // A stack: the last part goes in first.
+            // Push the last part first, because this is a stack.
             let edges: Vec<usize> = [0].into_iter().chain(cuts).chain([part.len()]).collect();
             for edge in edges.windows(2).rev().filter(|edge| edge[0] < edge[1]) {
                 parts.push((start + edge[0], start + edge[1]));
@@ -67,8 +69,8 @@ impl Forgery {
             let first = part.get(start..end).and_then(|text| text.chars().next());
             match first.map(char::len_utf8) {
                 Some(length) if length < part.len() => cuts.extend([start, start + length, end]),
-                // Cutting would give the same part again.
-                _ => return Err(format!("`{}` has no spelling in ordinary tokens", token.value).into()),
+                // Splitting would produce the same part again.
+                _ => return Err(format!("`{}` cannot be spelled in ordinary tokens", token.value).into()),
             }
         }
         Ok(cuts)

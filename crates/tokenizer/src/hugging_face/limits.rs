@@ -1,27 +1,31 @@
-//! What the parts of a file may cost: a hostile one could make a text, a pattern or a search grow without end.
+//! Limits on the parts of a file. A malicious file could otherwise make a text, a pattern or a
+//! search grow without bound.
 
 use serde_json::Value;
 
 use super::super::Error;
 
-/// Parts of a normalizer or a pre-tokenizer, those inside others included; real ones have ten.
+/// The number of parts of a normalizer or a pre-tokenizer, including nested ones; real files have
+/// ten.
 const MOST_PARTS: usize = 64;
-/// Parts that spell text in the alphabet of bytes, which doubles every byte that is no ASCII.
+/// The number of parts that spell text in the byte alphabet, which doubles every non-ASCII byte.
 const MOST_BYTE_LEVELS: usize = 2;
-/// Tables of replacements.
+/// The number of replacement tables.
 const MOST_CHARSMAPS: usize = 1;
-/// A text may grow this many times in one replacement after another.
+/// The factor by which a series of replacements may grow a text.
 const LARGEST_GROWTH: usize = 64;
-/// Bytes of a pattern; the longest known has 2,000.
+/// The length of a pattern in bytes; the longest known pattern has 2,000.
 const LONGEST_PATTERN: usize = 1 << 16;
-/// What a pattern comes to when its counted repetitions are written out.
+/// The size of a pattern with counted repetitions expanded.
 const LARGEST_PATTERN: usize = 1 << 16;
-/// Characters of a word that is searched for pieces, which takes their square; real files say 100 or 200.
+/// The number of characters of a word that is searched for pieces, which takes quadratic time; real
+/// files use 100 or 200.
 const LONGEST_WORD: usize = 1 << 12;
-/// Bytes of a piece of a unigram model; the crate copies every prefix at every place.
+/// The length in bytes of a piece of a unigram model; the crate copies every prefix at every
+/// position.
 const LONGEST_PIECE: usize = 1 << 8;
 
-/// Refuses a normalizer or a pre-tokenizer beyond all bounds. `place` is its key in the file.
+/// Rejects a normalizer or a pre-tokenizer that exceeds the limits. `place` is its key in the file.
 pub(super) fn check_parts(place: &str, value: &Value) -> Result<(), Error> {
     let mut sum = Sum { growth: 1, ..Sum::default() };
     add(place, value, &mut sum)?;
@@ -30,7 +34,7 @@ pub(super) fn check_parts(place: &str, value: &Value) -> Result<(), Error> {
         return too_much("more parts than any tokenizer has");
     }
     if sum.byte_levels > MOST_BYTE_LEVELS || sum.growth > LARGEST_GROWTH {
-        return too_much("replacements that make a text grow without bound");
+        return too_much("replacements that let a text grow without bound");
     }
     if sum.charsmaps > MOST_CHARSMAPS {
         return too_much("more than one table of replacements");
@@ -38,18 +42,18 @@ pub(super) fn check_parts(place: &str, value: &Value) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a piece that makes every place of a text cost its square.
+/// Rejects a piece so long that the search takes quadratic time at every position of a text.
 pub(super) fn check_piece(piece: &str) -> Result<(), Error> {
     match piece.len() > LONGEST_PIECE {
         true => {
-            let found = format!("a piece of {} bytes, {LONGEST_PIECE} at most", piece.len());
+            let found = format!("a piece of {} bytes, more than {LONGEST_PIECE}", piece.len());
             Err(Error::unsupported("model.vocab", found))
         }
         false => Ok(()),
     }
 }
 
-/// Refuses a word length that makes one word cost more than a text.
+/// Rejects a word length with which a single word takes longer than a text.
 pub(super) fn check_word(most: usize) -> Result<(), Error> {
     match most > LONGEST_WORD {
         true => Err(Error::unsupported("model.max_input_chars_per_word", most.to_string())),
@@ -65,7 +69,7 @@ struct Sum {
     growth: usize,
 }
 
-// Looks for the fields and not for the `type` alone: the crate accepts some parts without one.
+// Checks the fields and not only the `type`, because the crate accepts some parts without one.
 fn add(place: &str, value: &Value, sum: &mut Sum) -> Result<(), Error> {
     sum.parts += 1;
     sum.byte_levels += usize::from(value["type"] == "ByteLevel");
@@ -92,20 +96,20 @@ fn add(place: &str, value: &Value, sum: &mut Sum) -> Result<(), Error> {
 fn check_pattern(place: &str, pattern: &str, is_regex: bool) -> Result<(), Error> {
     let place = || format!("{place}.pattern");
     if pattern.len() > LONGEST_PATTERN {
-        return Err(Error::unsupported(place(), format!("{} bytes, {LONGEST_PATTERN} at most", pattern.len())));
+        return Err(Error::unsupported(place(), format!("{} bytes, more than {LONGEST_PATTERN}", pattern.len())));
     }
     match is_regex && written_out(pattern) > LARGEST_PATTERN {
-        true => Err(Error::unsupported(place(), "repetitions in repetitions that no tokenizer has")),
+        true => Err(Error::unsupported(place(), "nested repetitions beyond those of any tokenizer")),
         false => Ok(()),
     }
 }
 
-/// About how many atoms a pattern has when `{n}` is written out n times.
+/// Returns the approximate number of atoms of a pattern with `{n}` expanded n times.
 ///
-/// What is wrong with a pattern says its compiler; here it need only not come out too small.
+/// The pattern's compiler reports errors in the pattern; this estimate only must not be too low.
 fn written_out(pattern: &str) -> usize {
     let bytes = pattern.as_bytes();
-    // The sum of each open group, and what its last atom comes to.
+    // For each open group, the sum of its atoms and the size of its last atom.
     let mut open = vec![(0usize, 0usize)];
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
@@ -166,7 +170,8 @@ fn class_length(bytes: &[u8]) -> usize {
     at
 }
 
-/// The largest number between braces, and the length with them; braces around anything else repeat nothing.
+/// Returns the largest number between braces, and the length including the braces. Braces around
+/// anything else repeat nothing.
 fn repetition(bytes: &[u8]) -> (usize, usize) {
     let Some(end) = bytes.iter().position(|&byte| byte == b'}') else { return (1, 1) };
     let inside = std::str::from_utf8(&bytes[1..end]).unwrap_or_default();

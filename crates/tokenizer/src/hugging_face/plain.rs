@@ -5,17 +5,17 @@ use tokenizers::{NormalizedString, Normalizer, NormalizerWrapper, PreTokenizedSt
 use super::super::{AddedToken, Error, stands_alone};
 use super::unencodable;
 
-/// The added tokens that text may become: matched in content as the reference matches them.
+/// The added tokens that text may encode to, matched in content as the reference matches them.
 pub(super) struct PlainTokens {
     raw: Matcher,
-    /// Those matched in normalized text, spelled as normalized.
+    /// The tokens that are matched against normalized text, with normalized spelling.
     normalized: Matcher,
 }
 
-/// A text to look for and its token.
+/// A text to search for and its token.
 type Entry = (String, AddedToken);
 
-/// The leftmost of some texts, of those at one place the longest.
+/// Finds the leftmost of several texts, preferring the longest at each position.
 struct Matcher {
     search: Option<AhoCorasick>,
     tokens: Vec<AddedToken>,
@@ -66,7 +66,7 @@ impl Matcher {
         run.split(|_, text| {
             let mut parts = Vec::new();
             for (start, end, id) in self.find(search, text.get()) {
-                let part = text.slice(Range::Normalized(start..end)).ok_or("an added token cuts a character")?;
+                let part = text.slice(Range::Normalized(start..end)).ok_or("an added token splits a character")?;
                 let token = id.map(|id| vec![Token::new(id, part.get().to_owned(), (0, end - start))]);
                 parts.push((part, token));
             }
@@ -75,7 +75,7 @@ impl Matcher {
         .map_err(unencodable)
     }
 
-    /// The parts of a text, left to right, each with its id if it is one of the tokens.
+    /// Returns the parts of a text from left to right, each with its id if it is one of the tokens.
     fn find(&self, search: &AhoCorasick, text: &str) -> Vec<(usize, usize, Option<u32>)> {
         let mut parts = Vec::new();
         let mut open = 0;
@@ -91,7 +91,7 @@ impl Matcher {
             if token.rstrip {
                 end = text.len() - text[end..].trim_start().len();
             }
-            // The white space that the token before took is its own.
+            // The previous token keeps the white space that it absorbed.
             start = start.max(open);
             if start >= end {
                 continue;

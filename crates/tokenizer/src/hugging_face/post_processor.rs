@@ -1,13 +1,13 @@
 use serde_json::Value;
 
-/// The tokens that the reference puts around a prompt by itself.
+/// The tokens that the reference adds around a prompt.
 #[derive(Default)]
 pub(super) struct Around {
     pub before: Option<u32>,
     pub behind: Option<u32>,
 }
 
-/// Reads them from a `post_processor`; one that adds nothing, or is not understood, gives none.
+/// Reads the tokens from a `post_processor`. Returns none if it adds nothing or is not understood.
 pub(super) fn tokens_around(processor: &Value) -> Around {
     match processor["type"].as_str() {
         Some("TemplateProcessing") => from_template(processor),

@@ -3,15 +3,17 @@ use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
 const ESCAPED_SPACE: char = '\u{2581}';
 
-/// The pre-tokenizer as it acts on a text that is not at the prompt's start; `None` where that makes no difference.
+/// Returns the pre-tokenizer to use for a text that is not at the start of the prompt, or `None` if
+/// it is the same.
 ///
-/// The crate tells the start by the offset in the string it is given, and a run always starts at offset 0.
+/// The crate detects the start by the offset in its input string, and a run always starts at offset
+/// 0.
 pub(super) fn inside(pre_tokenizer: &PreTokenizerWrapper) -> Option<PreTokenizerWrapper> {
     let mut inside = pre_tokenizer.clone();
     clear_first_prefix(&mut inside).then_some(inside)
 }
 
-/// Whether a space is put before a text that has none.
+/// Reports whether a space is added before a text that does not begin with one.
 pub(super) fn adds(normalizer: Option<&NormalizerWrapper>, pre_tokenizer: Option<&PreTokenizerWrapper>) -> bool {
     normalizer.is_some_and(prepends) || pre_tokenizer.is_some_and(puts_space_before)
 }
@@ -47,10 +49,11 @@ fn clear_first_prefix(pre_tokenizer: &mut PreTokenizerWrapper) -> bool {
     }
 }
 
-/// Puts the prefix space where transformers puts it for a config with a `legacy` flag.
+/// Moves the prefix space to where transformers puts it for a config with a `legacy` flag.
 ///
-/// Such files write it as a normalizer that prepends to every section, a section with a leading space included.
-/// transformers 5 sets a pre-tokenizer of its own instead, which gives no second space there.
+/// Such files use a normalizer that prepends a space to every section, even to a section that
+/// begins with a space. transformers 5 replaces it with a pre-tokenizer, which adds no second
+/// space.
 pub(super) fn modernize(
     normalizer: &mut Option<NormalizerWrapper>,
     pre_tokenizer: &mut Option<PreTokenizerWrapper>,

@@ -11,24 +11,27 @@ use super::{cover_marks, prefix_space, unencodable};
 
 /// A `tokenizer.json` run by the `tokenizers` crate.
 ///
-/// Ordinary text never meets the crate's added vocabulary: it goes through the normalizer, the pre-tokenizer and the
-/// model alone. What the model itself could still spell (its vocabulary may hold `<s>`) is cut apart in `forgery`.
+/// Ordinary text bypasses the crate's added vocabulary: only the normalizer, the pre-tokenizer and
+/// the model process it. The model's own vocabulary may still contain a token such as `<s>`;
+/// `forgery` splits it.
 pub(super) struct Reference {
     whole: Arc<Whole>,
     forgery: Forgery,
     plain: PlainTokens,
 }
 
-/// What of it is the same, whatever tokens are kept out of text.
+/// The parts that do not depend on which tokens are kept out of text.
 pub(super) struct Whole {
-    /// Complete, but without post-processor, truncation and padding: those would change ids and spans.
+    /// The complete tokenizer, but without post-processor, truncation and padding, which would
+    /// change ids and spans.
     tokenizer: tokenizers::Tokenizer,
-    /// The pre-tokenizer behind a control token, where it differs from the one at the prompt's start.
+    /// The pre-tokenizer used after a control token, if it differs from the one at the start of the
+    /// prompt.
     inside: Option<PreTokenizerWrapper>,
 }
 
 impl Whole {
-    /// Puts the parts of a file together, with these added tokens.
+    /// Assembles the parts of a file, with these added tokens.
     pub fn new(
         model: ModelWrapper,
         normalizer: Option<NormalizerWrapper>,
@@ -59,7 +62,7 @@ impl Whole {
 }
 
 impl Reference {
-    /// The same, which keeps these tokens out of text.
+    /// Creates an engine that keeps these tokens out of text.
     pub fn new(
         whole: Arc<Whole>,
         added: &[AddedToken],
@@ -85,7 +88,7 @@ impl Reference {
         self.encode(text, run, place, |word| self.whole.tokenizer.get_model().tokenize(word), out)
     }
 
-    /// Appends the added tokens that it finds in a text.
+    /// Appends the added tokens found in a text.
     pub fn find_added(&self, text: &str, out: &mut Vec<Token>) {
         let added = self.whole.tokenizer.get_added_vocabulary();
         let run = added.extract_and_normalize(self.whole.tokenizer.get_normalizer(), text);
@@ -94,7 +97,7 @@ impl Reference {
         }
     }
 
-    /// Splits off nothing but the added tokens that text may become, then normalizes.
+    /// Splits off only the added tokens that text may encode to, then normalizes.
     fn normalize_ordinary(&self, text: &str) -> Result<PreTokenizedString, Error> {
         let mut run = PreTokenizedString::from(text);
         self.plain.split_raw(&mut run)?;

@@ -7,18 +7,18 @@ use super::super::Kind;
 /// How a vocabulary spells the bytes of its tokens.
 #[derive(Clone, Copy)]
 pub(super) enum Spelling {
-    /// A character for each byte.
+    /// One character per byte.
     ByteLevel,
-    /// As they are; a space may be escaped, and bytes without a token may be spelled `<0x0A>`.
+    /// As text. Spaces may be escaped, and bytes without a token may be spelled `<0x0A>`.
     Text { escapes_spaces: bool, byte_fallback: bool },
-    /// Together with the token before it: word pieces.
+    /// Only together with the previous token: word pieces.
     None,
 }
 
 const ESCAPED_SPACE: char = '\u{2581}';
 
 impl Spelling {
-    /// What the parts of a file say.
+    /// Determines the spelling from the parts of a file.
     pub fn of(
         kind: Kind,
         normalizer: &Value,
@@ -37,7 +37,7 @@ impl Spelling {
         }
     }
 
-    /// Appends the bytes of a token; false if they are not its own.
+    /// Appends the bytes of a token. Returns false if they depend on the previous token.
     pub fn write(self, token: &str, out: &mut Vec<u8>) -> bool {
         match self {
             Spelling::None => return false,
@@ -45,7 +45,7 @@ impl Spelling {
                 let first = out.len();
                 for character in token.chars() {
                     let Some(byte) = BYTES.get(character as usize).copied().flatten() else {
-                        // A token that is not spelled in bytes, as added ones are.
+                        // The token is not spelled in bytes, like added tokens.
                         out.truncate(first);
                         out.extend_from_slice(token.as_bytes());
                         return true;
@@ -67,7 +67,7 @@ impl Spelling {
     }
 }
 
-/// The byte of a token such as `<0x0A>`.
+/// Returns the byte of a token such as `<0x0A>`.
 fn byte_of(token: &str) -> Option<u8> {
     let digits = token.strip_prefix("<0x")?.strip_suffix('>')?;
     (digits.len() == 2).then(|| u8::from_str_radix(digits, 16).ok()).flatten()
@@ -80,7 +80,7 @@ fn escapes_spaces(part: &Value) -> bool {
         || nested.into_iter().flatten().flatten().any(escapes_spaces)
 }
 
-/// GPT-2: printable bytes are themselves, the others come from U+0100 on in their order.
+/// GPT-2: printable bytes represent themselves, and the others are U+0100 and up, in order.
 static BYTES: LazyLock<[Option<u8>; 0x180]> = LazyLock::new(|| {
     let mut bytes = [None; 0x180];
     let mut next = 0x100;

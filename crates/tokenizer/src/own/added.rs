@@ -1,6 +1,6 @@
 use aho_corasick::{AhoCorasick, MatchKind};
 
-/// Added tokens that a text is cut at: the leftmost, of those at one place the longest.
+/// Added tokens at which a text is split: the leftmost, preferring the longest at each position.
 pub(crate) struct Added {
     search: Option<(AhoCorasick, Vec<u32>)>,
 }
@@ -13,7 +13,7 @@ impl Added {
         }
         let texts = tokens.iter().map(|(text, _)| text);
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(texts);
-        let search = search.map_err(|_| "very many added tokens".to_owned())?;
+        let search = search.map_err(|_| "too many added tokens".to_owned())?;
         Ok(Self { search: Some((search, tokens.iter().map(|&(_, id)| id).collect())) })
     }
 
@@ -21,7 +21,8 @@ impl Added {
         self.search.is_none()
     }
 
-    /// The parts of a text, left to right, each with its id if it is one of the tokens.
+    /// Calls `visit` with the parts of a text from left to right, each with its id if it is one of
+    /// the tokens.
     pub fn split<E>(
         &self,
         text: &str,

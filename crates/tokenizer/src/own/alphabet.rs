@@ -3,27 +3,27 @@ use std::collections::HashMap;
 use super::char_classes::decode;
 use super::merges::Symbols;
 
-/// The symbols that a word begins its merging with.
+/// The symbols of a word before merging.
 pub(crate) enum Alphabet {
-    /// One for each byte.
+    /// One symbol per byte.
     Bytes(Box<[u32; 256]>),
     Characters(Characters),
 }
 
-/// One for each character, and something for those that have none.
+/// One symbol per character, and a replacement for characters that have none.
 pub(crate) struct Characters {
-    /// By code point, for the first of them; `NONE` where there is no symbol.
+    /// By code point, for the first code points; `NONE` if there is no symbol.
     first: Box<[u32; FIRST]>,
     others: HashMap<u32, u32>,
     otherwise: Otherwise,
-    /// What stands for a space, where the text that is merged has another character in its place.
+    /// The character that represents a space in the vocabulary, if spaces are replaced.
     space: Option<char>,
 }
 
-/// What a character becomes that has no symbol.
+/// The replacement for a character without a symbol.
 pub(crate) enum Otherwise {
     Bytes(Box<[u32; 256]>),
-    /// The unknown token; `fused` where several of them side by side are one.
+    /// The unknown token; if `fused` is set, several in a row become one.
     Unknown {
         id: u32,
         fused: bool,
@@ -37,7 +37,7 @@ impl Characters {
     pub fn new(symbols: impl Iterator<Item = (char, u32)>, otherwise: Otherwise, space: Option<char>) -> Self {
         let mut characters = Self { first: Box::new([NONE; FIRST]), others: HashMap::new(), otherwise, space };
         for (c, id) in symbols {
-            // A space of the text never reaches the vocabulary as a space.
+            // A space in the text maps to its replacement, never to the vocabulary's own space.
             if space.is_none() || c != ' ' {
                 characters.set(c, id);
             }
@@ -96,7 +96,7 @@ impl Characters {
 }
 
 impl Alphabet {
-    /// Puts the symbols of a word where it is merged.
+    /// Fills `word` with the symbols of a word before merging.
     #[inline]
     pub fn fill(&self, bytes: &[u8], word: &mut Symbols) {
         word.clear();
@@ -109,7 +109,7 @@ impl Alphabet {
         }
     }
 
-    /// The length of what stands first in a text and is not cut.
+    /// Returns the length of the first unit of a text, which cannot be split.
     pub fn first_length(&self, bytes: &[u8]) -> usize {
         match (self, bytes.first()) {
             (_, None) => 0,
@@ -118,7 +118,7 @@ impl Alphabet {
         }
     }
 
-    /// What stands in the merged text for a space.
+    /// Returns the character that represents a space in the merged text.
     pub fn space(&self) -> Option<char> {
         match self {
             Self::Bytes(_) => None,

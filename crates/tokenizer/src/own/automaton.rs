@@ -3,19 +3,20 @@ use std::collections::HashMap;
 use super::char_classes::CharClasses;
 use super::pattern::{Greed, Node, Pattern};
 
-/// Bounds of what a file may ask for; patterns of tokenizers need some dozens of each.
+/// Limits on the size of an automaton; tokenizer patterns need a few dozen of each.
 const MOST_STEPS: usize = 500;
 const MOST_CELLS: usize = 1 << 16;
 
-/// On a transition: a match ends before the character. The rest of the number is the next state.
+/// A flag on a transition: a match ends before the character. The other bits are the next state.
 const MATCHED: u16 = 0x8000;
 const DEAD: u16 = 0;
 const START: u16 = 1;
 
-/// A pattern as a table: finds what a backtracking engine finds, in one pass and without going back.
+/// A pattern compiled to a table. It finds what a backtracking engine finds, in one pass without
+/// backtracking.
 pub(crate) struct Automaton {
     classes: CharClasses,
-    /// `[state][class]`, the end of the text being one more class.
+    /// `[state][class]`, with the end of the text as an additional class.
     transitions: Vec<u16>,
     width: usize,
 }
@@ -39,7 +40,7 @@ impl Automaton {
             for class in 0..width {
                 let (matched, next) = program.advance(&list, class, &classes);
                 if matched && is_start {
-                    return Err("a pattern that matches nothing at all".to_owned());
+                    return Err("a pattern that matches the empty text".to_owned());
                 }
                 let state = *states.entry(next).or_insert_with_key(|next| {
                     lists.push(next.clone());
@@ -48,13 +49,14 @@ impl Automaton {
                 transitions.push(state | if matched { MATCHED } else { 0 });
             }
             if lists.len() * width > MOST_CELLS || lists.len() >= usize::from(MATCHED) {
-                return Err("a pattern that needs a very large automaton".to_owned());
+                return Err("a pattern whose automaton is too large".to_owned());
             }
         }
         Ok(Self { classes, transitions, width })
     }
 
-    /// The end of the match that starts exactly here, if there is one, in a text that ends at `end`; and how far it looked.
+    /// Returns the end of the match that starts at `start`, if there is one, in a text that ends at
+    /// `end`, and how far the search looked.
     #[inline]
     pub fn find(&self, text: &str, start: usize, end: usize) -> (Option<usize>, usize) {
         let mut found = None;
@@ -78,7 +80,7 @@ impl Automaton {
     }
 }
 
-/// The pattern as steps that lead to each other, the last of them a match.
+/// A pattern as a program of linked steps that ends in a match.
 struct Program {
     steps: Vec<Step>,
 }
@@ -95,7 +97,7 @@ enum Step {
         negated: bool,
         next: usize,
     },
-    /// Both ways, the first one preferred.
+    /// Both branches; the first is preferred.
     Fork {
         first: usize,
         second: usize,
@@ -103,7 +105,7 @@ enum Step {
 }
 
 impl Program {
-    /// Adds a node that leads to a step; gives the step that it begins with.
+    /// Adds a node that continues at the step `next`. Returns the node's first step.
     fn add(&mut self, node: &Node, next: usize) -> Result<usize, String> {
         match node {
             Node::Set(set) => self.push(Step::Take { set: *set, next }),
@@ -130,7 +132,7 @@ impl Program {
         next: usize,
     ) -> Result<usize, String> {
         let exit = match (greed, node) {
-            // A set that keeps what it took can only be left where it could take no more.
+            // A possessive set can be left only where it could match no more.
             (Greed::Possessive, Node::Set(set)) => self.push(Step::Ahead { set: *set, negated: true, next })?,
             _ => next,
         };
@@ -157,13 +159,14 @@ impl Program {
 
     fn push(&mut self, step: Step) -> Result<usize, String> {
         if self.steps.len() >= MOST_STEPS {
-            return Err("a pattern with very many repetitions".to_owned());
+            return Err("a pattern with too many repetitions".to_owned());
         }
         self.steps.push(step);
         Ok(self.steps.len() - 1)
     }
 
-    /// Appends the steps that are reached from one without looking at a character, the preferred first.
+    /// Appends the steps that can be reached from a step without consuming a character, preferred
+    /// steps first.
     fn follow(&self, step: usize, list: &mut Vec<usize>) {
         let mut seen = vec![false; self.steps.len()];
         list.iter().for_each(|&at| seen[at] = true);
@@ -179,7 +182,8 @@ impl Program {
         }
     }
 
-    /// Whether a match ends before a character of the class, and the steps that are reached behind it.
+    /// Returns whether a match ends before a character of the class, and the steps that are reached
+    /// after the character.
     fn advance(&self, list: &[usize], class: usize, classes: &CharClasses) -> (bool, Vec<usize>) {
         let mut reached = Vec::new();
         let mut seen = vec![false; self.steps.len()];
@@ -189,7 +193,7 @@ impl Program {
                 continue;
             }
             match self.steps[at] {
-                // What stands behind it is less preferred.
+                // The remaining steps are less preferred.
                 Step::Match => return (true, reached),
                 Step::Take { set, next } if classes.is_in(class, set) => self.follow(next, &mut reached),
                 Step::Take { .. } => {}

@@ -7,21 +7,22 @@ use super::forged::Forged;
 use super::merges::{Merges, Symbols};
 use super::word_cache::{Key, Memory};
 
-/// Byte-pair encoding of words, with the ids of the reference crate's.
+/// Byte-pair encoding of words, with the same ids as the reference crate.
 pub(crate) struct Bpe {
     pub tables: Arc<Tables>,
     pub forged: Forged,
 }
 
-/// What a vocabulary says of merging.
+/// The merge tables of a vocabulary.
 pub(crate) struct Tables {
     pub alphabet: Alphabet,
     pub merges: Merges,
-    /// Words that are tokens without being merged, where a vocabulary wants that, by their bytes.
+    /// Words that are encoded as tokens without merging, by their bytes, if the vocabulary requires
+    /// that.
     pub whole: Option<HashMap<Vec<u8>, u32>>,
 }
 
-/// Whether text may become the tokens that control.
+/// Whether text may encode to control tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// It may not.
@@ -31,7 +32,7 @@ pub(crate) enum Reading {
 }
 
 impl Bpe {
-    /// Appends the tokens of a word, the part of a text between two bytes.
+    /// Appends the tokens of a word, given by its byte range in a text.
     #[inline]
     pub fn encode_word(
         &self,
@@ -60,7 +61,7 @@ impl Bpe {
         Ok(())
     }
 
-    /// Hands over the tokens of a word that is very long.
+    /// Passes on the tokens of a very long word.
     pub fn encode_long_word(
         &self,
         text: &str,
@@ -70,7 +71,8 @@ impl Bpe {
         mut take: impl FnMut(Token),
     ) -> Result<(), Error> {
         let merged = self.merge_word(text, (start, end), reading, memory);
-        // Its memory is not kept for words to come, and what is handed over is given back block by block.
+        // Do not keep the memory for later words, and release it block by block as tokens are
+        // passed on.
         let Symbols { mut ids, mut ends, .. } = std::mem::take(&mut memory.word);
         merged?;
         ids.reverse();
@@ -88,7 +90,7 @@ impl Bpe {
         Ok(())
     }
 
-    /// Merges a word, and says whether it spells a token that is not for text.
+    /// Merges a word, and returns whether it spells a token that is kept out of text.
     #[inline]
     fn merge_word(
         &self,
@@ -101,7 +103,7 @@ impl Bpe {
         let word = &mut memory.word;
         self.tokenize(bytes, word);
         let is_forged = self.any_forged(bytes, word);
-        // What the two readings see differently is not kept.
+        // Words with forged tokens differ between the two readings, so they are not cached.
         if is_forged && reading == Reading::Ordinary {
             self.cut_forged(bytes, word)?;
         }
@@ -126,7 +128,8 @@ impl Bpe {
         self.forged.is_forged(id, bytes, self.tables.alphabet.space())
     }
 
-    /// Encodes a word with forged tokens anew: each is cut behind its first character until it is none.
+    /// Encodes a word with forged tokens again. Each forged token is split after its first
+    /// character until none is left.
     fn cut_forged(&self, bytes: &[u8], word: &mut Symbols) -> Result<(), Error> {
         let mut ordinary = Symbols::default();
         let mut open = vec![(0, bytes.len())];
@@ -138,7 +141,7 @@ impl Bpe {
                 word.ids.iter().zip(&word.ends).for_each(|(&id, &end)| ordinary.push(id, start + end as usize));
                 continue;
             }
-            // A stack: the last part goes in first.
+            // Push the last part first, because this is a stack.
             let edges: Vec<usize> = [0].into_iter().chain(cuts).chain([part.len()]).collect();
             for edge in edges.windows(2).rev().filter(|edge| edge[0] < edge[1]) {
                 open.push((start + edge[0], start + edge[1]));
@@ -153,8 +156,8 @@ impl Bpe {
         for (id, start, end) in parts(word).filter(|&(id, start, end)| self.is_forged(id, &part[start..end])) {
             let length = self.tables.alphabet.first_length(&part[start..end]);
             if length >= part.len() {
-                // Cutting would give the same part again.
-                let why = format!("`{}` has no spelling in ordinary tokens", self.forged.name(id));
+                // Splitting would produce the same part again.
+                let why = format!("`{}` cannot be spelled in ordinary tokens", self.forged.name(id));
                 return Err(Error::Unencodable { why });
             }
             cuts.extend([start, start + length, end]);
@@ -163,10 +166,10 @@ impl Bpe {
     }
 }
 
-/// Words of so many bytes are long: their tokens are handed over before all of them are there.
+/// The length in bytes above which the tokens of a word are passed on in parts.
 pub(crate) const LONG_WORD: usize = 1 << 15;
 
-/// The tokens of a word that begins at a byte.
+/// Returns the tokens of a word that begins at byte `start`.
 fn tokens(word: &Symbols, start: usize) -> impl Iterator<Item = Token> + '_ {
     let mut from = start;
     word.ids.iter().zip(&word.ends).map(move |(&id, &end)| {

@@ -5,24 +5,24 @@ use regex_syntax::hir::ClassUnicode;
 const BLOCK: usize = 128;
 const CODE_POINTS: usize = char::MAX as usize + 1;
 
-/// What a pattern tells apart: characters that are in the same of its sets are of one class.
+/// Character classes for a pattern: characters that are in the same sets are in one class.
 pub(crate) struct CharClasses {
     ascii: [u8; BLOCK],
-    /// For each block of code points, where its classes stand in `classes`.
+    /// For each block of code points, the index of its block in `classes`.
     blocks: Vec<u16>,
     classes: Vec<u8>,
-    /// For each class, the sets it is in, one bit each.
+    /// For each class, the sets that contain it, as a bit set.
     members: Vec<u128>,
 }
 
 impl CharClasses {
-    /// Fails where there are more sets or classes than a table of bytes can hold.
+    /// Returns an error if there are more sets or classes than the tables can hold.
     pub fn new(sets: &[ClassUnicode]) -> Result<Self, String> {
         let too_many = || "a pattern with too many sets of characters".to_owned();
         if sets.len() > 128 {
             return Err(too_many());
         }
-        // Where a set begins or ends, a bit changes.
+        // A bit changes where a set begins or ends.
         let mut changes: Vec<(u32, u128)> = Vec::new();
         for (at, set) in sets.iter().enumerate() {
             for range in set.ranges() {
@@ -63,7 +63,7 @@ impl CharClasses {
         Ok(Self { ascii, blocks, classes, members })
     }
 
-    /// How many classes there are; they are numbered from 0.
+    /// Returns the number of classes, which are numbered from 0.
     pub fn count(&self) -> usize {
         self.members.len()
     }
@@ -72,7 +72,7 @@ impl CharClasses {
         self.members.get(class).is_some_and(|members| members >> set & 1 == 1)
     }
 
-    /// The class of the character that starts at a byte, and its length.
+    /// Returns the class and the length of the character at byte `at`.
     #[inline]
     pub fn at(&self, text: &str, at: usize) -> Option<(usize, usize)> {
         let byte = *text.as_bytes().get(at)?;
@@ -86,7 +86,7 @@ impl CharClasses {
     }
 }
 
-/// The code point of the character of more than one byte that starts at a byte, and its length.
+/// Returns the code point and the length of the multi-byte character at byte `at`.
 #[inline]
 pub(crate) fn decode(bytes: &[u8], at: usize) -> Option<(usize, usize)> {
     let bits = |ahead: usize| bytes.get(at + ahead).map(|byte| usize::from(byte & 0x3F));

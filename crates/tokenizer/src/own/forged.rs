@@ -1,19 +1,20 @@
 use std::collections::HashMap;
 
-/// The tokens that ordinary text must not become, though merging could spell them.
+/// The tokens that ordinary text must not encode to, although merging could produce them.
 pub(crate) struct Forged {
-    /// By id, one bit each.
+    /// The ids as a bit set.
     watched: Vec<u64>,
     tokens: HashMap<u32, Spelled>,
 }
 
 /// How merging spells such a token.
 pub(crate) struct Spelled {
-    /// In the vocabulary's own alphabet.
+    /// The spelling in the vocabulary's own alphabet.
     pub name: String,
-    /// In bytes of the text; `None` where no text is it.
+    /// The spelling in bytes of text; `None` if no text spells it.
     pub text: Option<Vec<u8>>,
-    /// Whether the model also gives this id for text it does not know: the unknown token, fallback bytes.
+    /// Whether the model also uses this id for text that it does not know: the unknown token and
+    /// the fallback bytes.
     pub stands_in: bool,
 }
 
@@ -30,7 +31,7 @@ impl Forged {
         Self { watched, tokens }
     }
 
-    /// Whether a token that became of these bytes is forged.
+    /// Reports whether a token is forged, given the bytes that it was produced from.
     #[inline]
     pub fn is_forged(&self, id: u32, bytes: &[u8], space: Option<char>) -> bool {
         let watched = self.watched.get(id as usize / 64).is_some_and(|bits| bits >> (id % 64) & 1 == 1);

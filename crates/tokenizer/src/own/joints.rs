@@ -1,18 +1,19 @@
-/// The pairs of characters that stand side by side in some token that merges lead to.
+/// The pairs of characters that are adjacent in some token that merges produce.
 ///
-/// Between two characters that do not, nothing is ever merged, so that a text may be cut there before merging.
+/// Characters that form no such pair never merge, so a text may be split between them before
+/// merging.
 pub(crate) struct Joints {
     space: Option<char>,
-    /// By the left character, one bit for each right one, for ASCII.
+    /// For ASCII: one row per left character, with one bit per right character.
     ascii: Box<[u128; 128]>,
-    /// All others: an open table of both code points.
+    /// All other pairs: an open-addressing table of both code points.
     others: Vec<u64>,
 }
 
 const EMPTY: u64 = u64::MAX;
 
 impl Joints {
-    /// Of the texts of tokens, in which another character may stand for a space.
+    /// Collects the pairs from the texts of tokens, in which `space` may represent a space.
     pub fn new<'a>(texts: impl Iterator<Item = &'a str>, space: Option<char>) -> Self {
         let mut joints = Self { space, ascii: Box::new([0; 128]), others: Vec::new() };
         let mut others = Vec::new();
@@ -40,7 +41,8 @@ impl Joints {
         joints
     }
 
-    /// Calls `visit` with the bounds of each word, left to right; also cuts before spaces if asked to.
+    /// Calls `visit` with the bounds of each word, left to right. If `before_spaces` is set, also
+    /// splits before spaces.
     pub fn split(&self, text: &str, before_spaces: bool, mut visit: impl FnMut(usize, usize)) {
         let mut start = 0;
         let mut left = None;

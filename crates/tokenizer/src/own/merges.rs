@@ -1,7 +1,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What a slot of the table has room for: two ids and a rank in 64 bits.
+/// The bits of a slot in the table: two ids and a rank fit into 64 bits.
 const ID_BITS: u32 = 21;
 const RANK_BITS: u32 = 22;
 pub const LARGEST_ID: u32 = (1 << ID_BITS) - 2;
@@ -9,39 +9,42 @@ const LARGEST_RANK: usize = (1 << RANK_BITS) - 2;
 const RANK_MASK: u64 = (1 << RANK_BITS) - 1;
 const EMPTY: u64 = u64::MAX;
 
-/// The rank of two neighbours that do not merge.
+/// The rank of two neighbors that do not merge.
 const NONE: u32 = u32::MAX;
 
-/// Words of so many symbols are merged by looking at all of them each time, longer ones with a heap.
+/// Words of up to this many symbols are merged by scanning all symbols each time, longer ones with
+/// a heap.
 const LONGEST_SCANNED: usize = 96;
 
-/// Words of more symbols are merged in windows of so many, whose tables stay in the processor's cache.
+/// Words with more symbols than this are merged in windows of this size, whose tables fit into the
+/// processor's cache.
 const WINDOW: usize = 2048;
-/// So many tokens at a window's end are merged again with what is behind it, or a quarter of all.
+/// The number of tokens at the end of a window that are merged again with the text after it,
+/// limited to about a quarter of all tokens.
 const UNSURE: usize = 16;
 
-/// Which neighbours merge into what, and in which order.
+/// Which neighbors merge, into what, and in which order.
 pub(crate) struct Merges {
-    /// An open table: the pair in the upper bits, the rank in the lower.
+    /// An open-addressing table with the pair in the upper bits and the rank in the lower bits.
     slots: Vec<u64>,
     shift: u32,
     products: Products,
 }
 
-/// What pairs become.
+/// The products of the pairs.
 enum Products {
     ByRank(Vec<u32>),
-    /// By slot, where several pairs have one rank.
+    /// By slot, if several pairs share one rank.
     BySlot(Vec<u32>),
 }
 
-/// A word being merged: symbols with the byte behind each of them. Its memory is kept from word to word.
+/// A word being merged: symbols, each with its end. The memory is reused from word to word.
 #[derive(Default)]
 pub(crate) struct Symbols {
     pub ids: Vec<u32>,
     pub ends: Vec<u32>,
     ranks: Vec<u32>,
-    /// The symbols on the left and right, for long words.
+    /// The left and right neighbors of each symbol, for long words.
     left: Vec<u32>,
     right: Vec<u32>,
     agenda: BinaryHeap<Reverse<u64>>,
@@ -61,9 +64,10 @@ impl Symbols {
 }
 
 impl Merges {
-    /// A table of merges in their order, each the left id, the right id and what they become.
+    /// Creates a table from merges in order, each given as the left id, the right id and the
+    /// product.
     ///
-    /// Where a pair stands twice, the later rank counts, as in the reference crate.
+    /// If a pair occurs twice, the later rank applies, as in the reference crate.
     pub fn new(merges: &[(u32, u32, u32)]) -> Result<Self, String> {
         let mut table = Self::of_size(merges.len(), merges.len(), merges.iter().copied())?;
         for (rank, &(left, right, _)) in merges.iter().enumerate() {
@@ -73,7 +77,8 @@ impl Merges {
         Ok(table)
     }
 
-    /// A table of merges that may share a rank, each the rank, the left id, the right id and what they become.
+    /// Creates a table from merges that may share a rank, each given as the rank, the left id, the
+    /// right id and the product.
     pub fn with_ranks(merges: &[(usize, u32, u32, u32)]) -> Result<Self, String> {
         let ranks = merges.iter().map(|&(rank, ..)| rank).max().unwrap_or(0);
         let ids = merges.iter().map(|&(_, left, right, product)| (left, right, product));
@@ -88,7 +93,7 @@ impl Merges {
 
     fn of_size(count: usize, ranks: usize, mut ids: impl Iterator<Item = (u32, u32, u32)>) -> Result<Self, String> {
         if ranks > LARGEST_RANK || ids.any(|(left, right, product)| left.max(right).max(product) > LARGEST_ID) {
-            return Err("a vocabulary of more than two million tokens".to_owned());
+            return Err("a vocabulary with more than two million tokens".to_owned());
         }
         let capacity = (count * 2).next_power_of_two().max(16);
         let shift = u64::BITS - capacity.trailing_zeros();
@@ -102,7 +107,7 @@ impl Merges {
         at
     }
 
-    /// The slot of a pair, or the free one where it would stand.
+    /// Returns the slot of a pair, or else the free slot where it belongs.
     #[inline]
     fn find(&self, pair: u64) -> Result<usize, usize> {
         let mut at = self.slot(pair);
@@ -133,7 +138,8 @@ impl Merges {
         self.find(pair(left, right)).map_or(NONE, |slot| (self.slots[slot] & RANK_MASK) as u32)
     }
 
-    /// Merges a word until no two neighbours merge: the lowest rank first, of equal ones the leftmost.
+    /// Merges a word until no two neighbors merge: the lowest rank first, and among equal ranks the
+    /// leftmost.
     pub fn merge(&self, word: &mut Symbols) {
         match word.ids.len() {
             0..=WINDOW => self.merge_whole(word),
@@ -148,19 +154,21 @@ impl Merges {
         }
     }
 
-    /// Merges a very long word piece by piece.
+    /// Merges a very long word window by window.
     ///
-    /// This is exact: a row of tokens is what merging gives, if it is what merging gives for each two neighbours alone.
-    /// For take the first merge over the edge between two tokens: until then nothing has reached into either from
-    /// outside, so that the two alone come to the same merge. Two neighbours of one window are known to stay apart;
-    /// the two at the edge of windows are the same two again, or they are tried.
+    /// The result is exact: a sequence of tokens is the result of merging if every two neighbors
+    /// are the result of merging the two alone. To see why, consider the first merge across the
+    /// boundary between two tokens. Until then, nothing outside has affected either token, so
+    /// merging the two alone leads to the same merge. Neighbors within one window are known to stay
+    /// apart. The two tokens at the boundary between windows either occurred together in the
+    /// previous window or are checked alone.
     fn merge_in_windows(&self, word: &mut Symbols) {
         let symbols = std::mem::take(&mut word.ids);
         let bytes = std::mem::take(&mut word.ends);
-        // The tokens so far, and the symbol behind each.
+        // The tokens so far, and the index of the symbol after each.
         let (mut ids, mut edges): (Vec<u32>, Vec<u32>) = (Vec::new(), Vec::new());
         let (mut size, mut wrong) = (WINDOW, 1);
-        // The token and its end that the window before had where this one starts.
+        // The token, with its end, that the previous window had where this one starts.
         let mut expected = None;
         loop {
             let start = edges.last().map_or(0, |&edge| edge as usize);
@@ -174,7 +182,8 @@ impl Merges {
             let unsure = if end == symbols.len() { 0 } else { UNSURE.min(word.ids.len() / 4 + 1) };
             let sure = word.ids.len() - unsure;
             if !fits || sure == 0 {
-                // What was taken for sure was not, or there is a very long token: look further.
+                // Either tokens that seemed final were not, or there is a very long token: use a
+                // larger window.
                 if !fits {
                     ids.truncate(ids.len().saturating_sub(wrong));
                     edges.truncate(ids.len());
@@ -192,7 +201,8 @@ impl Merges {
         (word.ids, word.ends) = (ids, edges);
     }
 
-    /// Whether the last token so far and a first one behind it are what merging gives for the two.
+    /// Reports whether the last token so far and the first token after it are the result of merging
+    /// the two alone.
     fn stay_apart(&self, symbols: &[u32], ids: &[u32], edges: &[u32], (first, end): (u32, u32)) -> bool {
         let (Some(&last), Some(&edge)) = (ids.last(), edges.last()) else { return true };
         let start = edges.len().checked_sub(2).map_or(0, |before| edges[before] as usize);
@@ -239,7 +249,7 @@ impl Merges {
         *agenda = BinaryHeap::from(first);
         while let Some(Reverse(next)) = agenda.pop() {
             let (rank, at) = ((next >> 32) as u32, next as u32 as usize);
-            // One that is out of date: the symbol was merged away, or has another neighbour by now.
+            // The entry is outdated: the symbol was merged away or has a different neighbor now.
             if ranks[at] != rank {
                 continue;
             }
@@ -302,7 +312,8 @@ fn least(ranks: &[u32]) -> Option<(usize, u32)> {
 mod tests {
     use super::{Merges, Symbols, WINDOW};
 
-    /// Merges of four letters at random, each product a letter of its own: many rows that merge in more than one way.
+    /// Returns random merges of four letters. Each product is a new letter, and many sequences
+    /// merge in more than one way.
     fn random_merges(random: &mut impl FnMut(u32) -> u32) -> Merges {
         let mut merges = Vec::new();
         for product in 4..40 {
@@ -313,7 +324,8 @@ mod tests {
         Merges::with_ranks(&ranked.collect::<Vec<_>>()).unwrap()
     }
 
-    /// Letters in a row, of which the last two merge first: where the row ends decides what its start becomes.
+    /// Sequences whose last two letters merge first, so that the end of a sequence determines how
+    /// its start merges.
     #[test]
     fn what_ends_a_row_decides_what_begins_it_over_the_edges_of_windows() {
         for length in [2_u32, 3, 40, 101, 400, 999, 2047, 2048, 2049, 5000] {
@@ -328,8 +340,8 @@ mod tests {
                 let [with_agenda, in_windows] = &mut words;
                 merges.merge_with_agenda(with_agenda);
                 merges.merge_in_windows(in_windows);
-                assert!(with_agenda.ids == in_windows.ids, "{length} {shift}: other ids");
-                assert!(with_agenda.ends == in_windows.ends, "{length} {shift}: other ends");
+                assert!(with_agenda.ids == in_windows.ids, "{length} {shift}: different ids");
+                assert!(with_agenda.ends == in_windows.ends, "{length} {shift}: different ends");
             }
         }
     }

@@ -4,25 +4,27 @@ use std::sync::LazyLock;
 use unicode_normalization_alignments::char::canonical_combining_class;
 use unicode_normalization_alignments::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-/// A text in the form that is cut into words, and where its bytes come from.
+/// A text in the form that is split into words, with a mapping to the original bytes.
 pub(crate) struct Normalized<'a> {
     pub text: Cow<'a, str>,
-    /// Left to right, without a gap; empty where the text is as it was.
+    /// The runs from left to right, without gaps; empty if the text is unchanged.
     runs: Vec<Run>,
 }
 
-/// A stretch of normalized text. Its places are kept in 32 bits, as texts with very many of them are long.
+/// A stretch of normalized text. Positions take 32 bits, because long texts can have very many
+/// runs.
 struct Run {
-    /// The first normalized byte of it.
+    /// The first normalized byte of the run.
     at: u32,
-    /// The original byte that this one is.
+    /// The original byte that corresponds to it.
     original: u32,
-    /// For a character that composing gave: the end of the original text that all of it stands for; else `NONE`.
+    /// For a character that composing produced, the end of the original text that it covers;
+    /// otherwise `NONE`.
     end: u32,
 }
 
 impl Run {
-    /// Of a text of less than 4 GiB, as the caller has seen to.
+    /// The caller ensures that the text is shorter than 4 GiB.
     fn new(at: usize, original: usize, end: Option<usize>) -> Run {
         Run { at: at as u32, original: original as u32, end: end.map_or(NONE, |end| end as u32) }
     }
@@ -31,15 +33,15 @@ impl Run {
 const NONE: u32 = u32::MAX;
 
 impl<'a> Normalized<'a> {
-    /// The text as it is.
+    /// Returns the text unchanged.
     pub fn unchanged(text: &'a str) -> Self {
         Self { text: Cow::Borrowed(text), runs: Vec::new() }
     }
 
-    /// The text in Unicode's form C, as the reference crate composes it.
+    /// Returns the text in Unicode normalization form C, as the reference crate composes it.
     pub fn composed(text: &'a str) -> Self {
         let mut normalized = Self::unchanged(text);
-        // Everything before this is in `runs` and `text`, once there is a change.
+        // `runs` and `text` cover everything before this byte once there is a change.
         let mut copied = 0;
         let mut at = 0;
         while let Some((start, end)) = next_stretch(text, at) {
@@ -57,7 +59,8 @@ impl<'a> Normalized<'a> {
                 out.push_str(&text[copied..start]);
             }
             let mut left = text[start..end].char_indices().map(|(at, c)| (start + at, start + at + c.len_utf8()));
-            // The reference crate's alignment of the character before, of none at the start.
+            // The reference crate's alignment of the previous character, or an empty one at the
+            // start.
             let mut last = text[..start].char_indices().next_back().map_or((0, 0), |(at, _)| (at, start));
             for (c, change) in stretch.nfc() {
                 let mut span = last;
@@ -82,7 +85,7 @@ impl<'a> Normalized<'a> {
         !self.runs.is_empty()
     }
 
-    /// The original bytes that normalized ones stand for.
+    /// Returns the original bytes that normalized bytes correspond to.
     pub fn original(&self, start: usize, end: usize) -> (usize, usize) {
         if self.runs.is_empty() {
             return (start, end);
@@ -105,13 +108,14 @@ impl<'a> Normalized<'a> {
     }
 }
 
-/// The next stretch from a byte on that composing could change: up to a character that composing leaves alone.
+/// Returns the next stretch at or after `from` that composing could change. It ends before a
+/// character that composing leaves alone.
 fn next_stretch(text: &str, from: usize) -> Option<(usize, usize)> {
     let bytes = text.as_bytes();
     let mut at = from;
     let mut start = from;
     loop {
-        // Below U+0300 nothing composes with what is before it.
+        // Characters below U+0300 never compose with the character before them.
         let skipped = bytes.get(at..)?.iter().position(|&byte| byte >= 0xCC)?;
         if skipped > 0 {
             at += skipped;
@@ -131,7 +135,7 @@ fn next_stretch(text: &str, from: usize) -> Option<(usize, usize)> {
     Some((start, end))
 }
 
-/// The characters that composing leaves alone, whatever stands before them: one bit each.
+/// The characters that composing leaves alone whatever precedes them, as a bit set.
 struct Stable(Vec<u64>);
 
 static STABLE: LazyLock<Stable> = LazyLock::new(|| {

@@ -1,13 +1,14 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
-/// Groups in groups; patterns of tokenizers have three.
+/// The nesting depth of groups; tokenizer patterns use three.
 const DEEPEST: usize = 32;
 
-/// A regular expression of a pre-tokenizer, as far as an automaton can run it.
+/// A regular expression of a pre-tokenizer, limited to what an automaton can run.
 ///
-/// Its structure is read here, each set of characters by `regex_syntax`, whose Unicode tables the reference uses too.
-/// What the two engines of the reference (onig and fancy-regex) read in two ways is refused: `$`, `\b`, `{2}+`.
+/// This parser reads the structure, and `regex_syntax` parses each character set, with the same
+/// Unicode tables as the reference. Constructs that the two engines of the reference (onig and
+/// fancy-regex) interpret differently are rejected: `$`, `\b`, `{2}+`.
 pub(crate) struct Pattern {
     pub root: Node,
     pub sets: Vec<ClassUnicode>,
@@ -25,7 +26,7 @@ pub(crate) enum Node {
         most: Option<u32>,
         greed: Greed,
     },
-    /// Nothing, where the next character is of the set, or is not.
+    /// A lookahead that matches if the next character is in the set, or if it is not.
     Ahead {
         set: usize,
         negated: bool,
@@ -36,12 +37,12 @@ pub(crate) enum Node {
 pub(crate) enum Greed {
     Greedy,
     Lazy,
-    /// Never gives back what it took.
+    /// Never gives back what it matched.
     Possessive,
 }
 
 impl Pattern {
-    /// Reads a pattern; the error says what in it no automaton runs.
+    /// Parses a pattern. The error names the construct that no automaton can run.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { text, at: 0, depth: 0, sets: Vec::new() };
         let root = parser.choice(false)?;
@@ -51,7 +52,8 @@ impl Pattern {
         Ok(Self { root, sets: parser.sets })
     }
 
-    /// A pattern that matches one character of a set, or as many as there are.
+    /// Returns a pattern that matches one character of a set, or as many as possible if `repeated`
+    /// is set.
     pub fn of_set(set: ClassUnicode, repeated: bool) -> Self {
         let one = Node::Set(0);
         let root = match repeated {
@@ -61,7 +63,7 @@ impl Pattern {
         Self { root, sets: vec![set] }
     }
 
-    /// A pattern that matches a text.
+    /// Returns a pattern that matches a text.
     pub fn of_text(text: &str) -> Self {
         let sets = text.chars().map(|c| ClassUnicode::new([ClassUnicodeRange::new(c, c)])).collect::<Vec<_>>();
         Self { root: Node::Sequence((0..sets.len()).map(Node::Set).collect()), sets }
@@ -69,7 +71,7 @@ impl Pattern {
 }
 
 impl Node {
-    /// Whether it can match without taking a character.
+    /// Reports whether the node can match without consuming a character.
     pub fn can_be_empty(&self) -> bool {
         match self {
             Self::Set(_) => false,
@@ -92,7 +94,7 @@ impl Parser<'_> {
     fn choice(&mut self, ignore_case: bool) -> Result<Node, String> {
         self.depth += 1;
         if self.depth > DEEPEST {
-            return Err(self.unsupported("groups nested so deep"));
+            return Err(self.unsupported("groups nested too deeply"));
         }
         let mut alternatives = vec![self.sequence(ignore_case)?];
         while self.take("|") {
@@ -139,11 +141,11 @@ impl Parser<'_> {
             let inner = self.choice(ignore_case)?;
             self.close()?;
             let Node::Sequence(nodes) = inner else {
-                return Err(self.unsupported("a look at more than one character"));
+                return Err(self.unsupported("a lookahead of more than one character"));
             };
             return match nodes.as_slice() {
                 [Node::Set(set)] => Ok(Node::Ahead { set: *set, negated }),
-                _ => Err(self.unsupported("a look at more than one character")),
+                _ => Err(self.unsupported("a lookahead of more than one character")),
             };
         }
         let ignore_case = match (self.take("(?i:"), self.take("(?:")) {
@@ -161,7 +163,7 @@ impl Parser<'_> {
     }
 
     fn close(&mut self) -> Result<(), String> {
-        if self.take(")") { Ok(()) } else { Err(self.unsupported("the end")) }
+        if self.take(")") { Ok(()) } else { Err(self.unsupported("an unclosed group")) }
     }
 
     fn repeated(&mut self, node: Node) -> Result<Node, String> {
@@ -186,14 +188,15 @@ impl Parser<'_> {
         if greed != Greed::Greedy {
             // onig reads `{2}?` and `{2}+` as two repetitions, fancy-regex as one.
             if is_counted {
-                return Err(self.unsupported("a suffix of a count"));
+                return Err(self.unsupported("a suffix after a count"));
             }
             self.at += 1;
         }
         if matches!(self.peek(), Some('*' | '+' | '?' | '{')) {
             return Err(self.unsupported("a repeated repetition"));
         }
-        // Nothing but a set is known never to need what a possessive repetition keeps.
+        // A possessive repetition is supported only for a set, where it equals a repetition with a
+        // negative lookahead after it.
         let is_set = matches!(node, Node::Set(_));
         if node.can_be_empty() || (greed == Greed::Possessive && !is_set) {
             return Err(self.unsupported("this repetition"));
@@ -218,7 +221,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The next bytes, which stand for one character of a set.
+    /// Parses the next `length` bytes, which represent one character of a set.
     fn set(&mut self, length: usize, ignore_case: bool) -> Result<Node, String> {
         let text = &self.text[self.at..self.at + length];
         let hir = ParserBuilder::new().case_insensitive(ignore_case).build().parse(text);
@@ -256,7 +259,7 @@ impl Parser<'_> {
     }
 }
 
-/// The length of a class in brackets, inner classes included.
+/// Returns the length of a bracketed class, including nested classes.
 fn class_length(text: &str) -> Option<usize> {
     let mut depth = 0;
     let mut characters = text.char_indices();
@@ -278,7 +281,8 @@ fn class_length(text: &str) -> Option<usize> {
     None
 }
 
-/// The length of an escape that stands for one character of a set, in both engines for the same.
+/// Returns the length of an escape that represents one character of a set and means the same in
+/// both engines.
 fn escape_length(text: &str) -> Option<usize> {
     let mut characters = text.chars().skip(1);
     match characters.next()? {

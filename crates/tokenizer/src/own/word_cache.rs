@@ -3,24 +3,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::merges::Symbols;
 
-/// Longer words, and words of more tokens, are merged anew each time.
+/// Longer words, and words with more tokens, are merged again each time.
 const LONGEST: usize = 24;
 const MOST_TOKENS: usize = 6;
-/// 1 MiB for each thread and tokenizer.
+/// 1 MiB per thread and tokenizer.
 const SLOTS: usize = 1 << 14;
-/// So many tokenizers in turn keep their caches on a thread.
+/// The number of recently used tokenizers whose caches a thread keeps.
 const KEPT: usize = 4;
 
-/// Words seen before with their tokens: a fixed table, in which a word displaces the one that had its slot.
+/// A cache of words and their tokens: a fixed table in which a word replaces the previous word in
+/// its slot.
 pub(crate) struct WordCache {
     slots: Vec<Slot>,
 }
 
-/// The word (three numbers), its ids (two in each number), then the byte behind each token, how many there are, and the
-/// word's length.
+/// The word (three numbers), its ids (two per number), then the end of each token, the number of
+/// tokens, and the word's length.
 type Slot = [u64; 7];
 
-/// A word as it stands in a slot.
+/// A word in the form stored in a slot.
 #[derive(Clone, Copy)]
 pub(crate) struct Key {
     bytes: [u64; 3],
@@ -29,7 +30,7 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// The key of a part of a text; none of a word that is too long.
+    /// Returns the key of a part of a text, or `None` if the word is too long.
     #[inline]
     pub fn new(text: &str, start: usize, end: usize) -> Option<Self> {
         let length = end - start;
@@ -64,7 +65,8 @@ impl WordCache {
         Self { slots: vec![[0; 7]; SLOTS] }
     }
 
-    /// Calls `found` with the id and the end of each token of a known word.
+    /// Calls `found` with the id and the end of each token of a known word. Returns whether the
+    /// word is known.
     #[inline]
     pub fn get(&self, key: &Key, mut found: impl FnMut(u32, usize)) -> bool {
         let slot = &self.slots[key.slot];
@@ -99,13 +101,14 @@ impl WordCache {
     }
 }
 
-/// What encoding needs to keep from word to word, one for each thread, so that threads share a tokenizer without a lock.
+/// The state that encoding keeps from word to word. Each thread has its own, so that threads share
+/// a tokenizer without a lock.
 pub(crate) struct Memory {
     pub cache: WordCache,
     pub word: Symbols,
 }
 
-/// The number of a tokenizer, by which a thread knows its memory.
+/// The number of a tokenizer, which identifies its memory on each thread.
 pub(crate) struct Owner(u64);
 
 thread_local! {
@@ -128,7 +131,7 @@ impl Owner {
             known.unwrap_or_else(|| Box::new(Memory { cache: WordCache::new(), word: Symbols::default() }));
         let result = work(&mut memory);
         MEMORIES.with_borrow_mut(|memories| {
-            // The one used last stands last.
+            // The most recently used memory is the last.
             if memories.len() >= KEPT {
                 memories.remove(0);
             }

@@ -1,21 +1,23 @@
 use super::automaton::Automaton;
 
-/// For each byte of a text, so many may be looked at in vain before a text is left to the reference crate.
+/// The number of bytes, per byte of text, that may be examined in vain before the text is left to
+/// the reference crate.
 const PATIENCE: usize = 64;
 
-/// Cuts a text into the words that are merged apart from each other: one pattern, or several within each other.
+/// Splits a text into words that are merged separately, with one pattern or several nested
+/// patterns.
 pub(crate) struct Words {
     splits: Vec<Split>,
 }
 
-/// A pattern that each of its matches is cut out by, and the text between them too.
+/// A pattern that splits a text into its matches and the text between them.
 pub(crate) struct Split {
     pub automaton: Automaton,
     /// Whether the text between matches is dropped.
     pub drops_gaps: bool,
 }
 
-/// A text on which a pattern looks far ahead again and again.
+/// A text on which a pattern repeatedly looks far ahead.
 pub(crate) struct TooHard;
 
 impl Words {

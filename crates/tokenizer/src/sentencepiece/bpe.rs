@@ -4,9 +4,10 @@ use std::collections::{BinaryHeap, HashMap};
 use super::model::Model;
 use super::{Found, Reading};
 
-/// Byte-pair merging by the scores of the pieces, as sentencepiece does it.
+/// Byte-pair merging by the scores of the pieces, as in sentencepiece.
 pub(super) struct Bpe {
-    /// Whether no learned piece holds a space behind other characters, so that words merge apart from each other.
+    /// Whether no learned piece contains a space after another character, so that words merge
+    /// separately.
     words_apart: bool,
 }
 
@@ -17,11 +18,11 @@ struct Symbol {
     end: usize,
     previous: Option<usize>,
     next: Option<usize>,
-    /// A user-defined piece: it is neither merged nor cut.
+    /// A user-defined piece, which is neither merged nor split.
     frozen: Option<u32>,
 }
 
-/// A pair of neighbours that may become a piece. The best score goes first, then the leftmost pair.
+/// A pair of neighbors that may become a piece. The best score goes first, then the leftmost pair.
 struct Pair {
     score: f32,
     left: usize,
@@ -57,12 +58,12 @@ impl Bpe {
     }
 }
 
-/// What one word needs, kept between words for its memory.
+/// The state for one word, reused between words to save allocations.
 #[derive(Default)]
 struct Work {
     symbols: Vec<Symbol>,
     agenda: BinaryHeap<Pair>,
-    /// The two halves that each unused piece was merged from.
+    /// The position at which each piece that may be split again was merged.
     halves: HashMap<(usize, usize), usize>,
 }
 
@@ -136,7 +137,8 @@ impl Work {
 
     fn merge(&mut self, pair: &Pair, text: &str, model: &Model, reading: &Reading) {
         let (left, right) = (&self.symbols[pair.left], &self.symbols[pair.right]);
-        // A symbol that was merged away is empty; one that has grown since makes another length.
+        // A symbol that was merged away is empty, and one that has grown since gives a different
+        // length.
         let is_stale = left.start == left.end || right.start == right.end || right.end - left.start != pair.length;
         if is_stale {
             return;
@@ -154,7 +156,7 @@ impl Work {
         }
     }
 
-    /// Takes unused pieces apart again into the halves they were merged from.
+    /// Splits unused pieces again into the halves that they were merged from.
     fn resegment(
         &self,
         start: usize,

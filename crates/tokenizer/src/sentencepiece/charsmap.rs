@@ -3,11 +3,11 @@ use super::super::Error;
 /// The normalizer's table: a double-array trie from character sequences to their replacements.
 pub(in super::super) struct Charsmap {
     units: Vec<u32>,
-    /// The replacements, each ended by a NUL.
+    /// The replacements, each terminated by a NUL.
     replacements: String,
 }
 
-/// Bytes that one sequence may become; the longest of Unicode's normal forms has 33.
+/// The length in bytes of a replacement; the longest in Unicode's normalization forms has 33.
 const LONGEST_REPLACEMENT: usize = 128;
 
 impl Charsmap {
@@ -17,7 +17,7 @@ impl Charsmap {
         let (size, rest) = bytes.split_first_chunk().ok_or_else(|| malformed("shorter than its header"))?;
         let size = u32::from_le_bytes(*size) as usize;
         if size == 0 || !size.is_multiple_of(4) || size > rest.len() {
-            return Err(malformed("its header claims a size that cannot be"));
+            return Err(malformed("the header contains an invalid size"));
         }
         let (units, replacements) = rest.split_at(size);
         let units: Vec<u32> =
@@ -27,11 +27,11 @@ impl Charsmap {
         if map.is_sound() {
             Ok(map)
         } else {
-            Err(malformed("its trie points out of the table, or to a replacement without end"))
+            Err(malformed("the trie points outside the table, or to a replacement that does not end"))
         }
     }
 
-    /// The length of the longest sequence that the text starts with, and its replacement.
+    /// Returns the length of the longest sequence that the text starts with, and its replacement.
     pub fn longest_prefix(&self, text: &str) -> Option<(usize, &str)> {
         let mut longest = None;
         let mut node = offset(self.unit(0)?);
@@ -81,7 +81,7 @@ impl Charsmap {
     }
 }
 
-// The bits of a unit, as the darts-clone library packs them.
+// The bits of a unit, as packed by the darts-clone library.
 
 fn has_leaf(unit: u32) -> bool {
     unit >> 8 & 1 == 1
@@ -103,7 +103,7 @@ fn offset(unit: u32) -> usize {
 mod tests {
     use super::Charsmap;
 
-    /// A table that makes `b` of `a` and `cd` of `ab`, packed as darts-clone does.
+    /// Returns a table that replaces `a` with `b` and `ab` with `cd`, packed as darts-clone does.
     fn table() -> Vec<u8> {
         const LEAF: u32 = 1 << 31;
         let unit =
@@ -139,7 +139,7 @@ mod tests {
         let mut short = whole.clone();
         short[0] = 1;
         assert!(Charsmap::from_bytes(&short).is_err());
-        // The leaf of `a` points behind the replacements.
+        // The leaf of `a` points past the replacements.
         let mut far = whole;
         let leaf = 4 + 4 * (256 ^ usize::from(b'a') ^ 512);
         far[leaf] = 200;

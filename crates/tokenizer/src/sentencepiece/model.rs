@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::super::Error;
 use super::protobuf::{Fields, Value};
 
-/// A sentencepiece model file, checked as the library checks it.
+/// A sentencepiece model file, validated as the library does.
 pub(super) struct Model {
     pub pieces: Vec<Piece>,
     pub algorithm: Algorithm,
@@ -32,7 +32,8 @@ pub(super) enum PieceKind {
 }
 
 impl PieceKind {
-    /// Pieces that merging and search work with; an unused one never comes out, but merges pass through it.
+    /// Reports whether merging and search use this piece. Text never encodes to an unused piece,
+    /// but merges pass through it.
     pub fn is_learned(self) -> bool {
         matches!(self, Self::Normal | Self::Unused)
     }
@@ -68,12 +69,12 @@ impl Model {
                 (1, Value::Bytes(message)) => pieces.push(read_piece(file.inner(message), pieces.len())?),
                 (2, Value::Bytes(message)) => read_trainer(file.inner(message), &mut trainer)?,
                 (3, Value::Bytes(message)) => read_normalizer(file.inner(message), &mut normalizer)?,
-                (1..=3, _) | (0, _) => return Err(no_model(format!("byte {offset} holds no message"))),
+                (1..=3, _) | (0, _) => return Err(no_model(format!("byte {offset} does not begin a message"))),
                 _ => {}
             }
         }
         if pieces.is_empty() {
-            return Err(no_model("it holds no pieces".to_owned()));
+            return Err(no_model("it contains no pieces".to_owned()));
         }
         let algorithm = match trainer.model_type {
             1 => Algorithm::Unigram,
@@ -83,7 +84,7 @@ impl Model {
             other => return Err(Error::unsupported("trainer_spec.model_type", other.to_string())),
         };
         if trainer.byte_fallback {
-            // sentencepiece 0.2.1: with byte fallback a piece that is a NUL character is unused.
+            // sentencepiece 0.2.1: with byte fallback, a piece that is a NUL character is unused.
             for piece in pieces.iter_mut().filter(|piece| piece.text == "\0") {
                 piece.kind = PieceKind::Unused;
             }
@@ -173,7 +174,7 @@ fn index_pieces(pieces: &[Piece]) -> Result<HashMap<String, u32>, Error> {
     let mut ids = HashMap::with_capacity(pieces.len());
     for (id, piece) in (0..).zip(pieces) {
         if ids.insert(piece.text.clone(), id).is_some() {
-            return Err(Error::malformed(format!("pieces[{id}]"), format!("`{}` stands twice", piece.text)));
+            return Err(Error::malformed(format!("pieces[{id}]"), format!("duplicate piece `{}`", piece.text)));
         }
     }
     Ok(ids)
@@ -184,7 +185,7 @@ fn find_unknown(pieces: &[Piece]) -> Result<u32, Error> {
     match (unknown.next(), unknown.next()) {
         (Some((id, _)), None) => Ok(id),
         (None, _) => Err(Error::malformed("pieces", "expected one unknown piece, found none")),
-        (Some(_), Some(_)) => Err(Error::malformed("pieces", "expected one unknown piece, found more")),
+        (Some(_), Some(_)) => Err(Error::malformed("pieces", "expected one unknown piece, found several")),
     }
 }
 
@@ -195,7 +196,7 @@ fn find_byte_pieces(
 ) -> Result<Option<Box<[u32; 256]>>, Error> {
     if !byte_fallback {
         let has_bytes = pieces.iter().any(|piece| piece.kind == PieceKind::Byte);
-        let why = "a byte piece, but trainer_spec.byte_fallback is off";
+        let why = "found a byte piece, but trainer_spec.byte_fallback is false";
         return if has_bytes { Err(Error::malformed("pieces", why)) } else { Ok(None) };
     }
     let mut table = Box::new([0; 256]);

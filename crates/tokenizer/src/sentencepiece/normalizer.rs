@@ -5,7 +5,7 @@ use super::trie::Trie;
 
 pub(super) const ESCAPED_SPACE: &str = "\u{2581}";
 
-/// What sentencepiece does to a text before it looks for pieces.
+/// The changes that sentencepiece makes to a text before it looks for pieces.
 pub(super) struct Normalizer {
     pub add_dummy_prefix: bool,
     charsmap: Option<Charsmap>,
@@ -16,11 +16,11 @@ pub(super) struct Normalizer {
 
 pub(super) struct Normalized {
     pub text: String,
-    /// For each byte of `text`, and for its end: the byte of the original it comes from.
+    /// For each byte of `text`, and for its end, the corresponding byte of the original.
     pub origin: Vec<usize>,
 }
 
-/// Whether a section gets the prefix space that the model asks for.
+/// Whether a section gets the prefix space that the model requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Prefix {
     AsTheModelSays,
@@ -42,12 +42,13 @@ impl Normalizer {
         })
     }
 
-    /// Whether a space is put before a text.
+    /// Reports whether a space is added before a text.
     pub fn adds_prefix(&self, prefix: Prefix) -> bool {
         self.add_dummy_prefix && prefix == Prefix::AsTheModelSays && !self.whitespace_as_suffix
     }
 
-    /// sentencepiece: `Normalizer::Normalize`; text in `matched` stays as it is.
+    /// Normalizes a text like sentencepiece's `Normalizer::Normalize`. Text in `matched` stays
+    /// unchanged.
     pub fn normalize(&self, text: &str, matched: &Trie, prefix: Prefix) -> Normalized {
         let mut out =
             Normalized { text: String::with_capacity(text.len() + 8), origin: Vec::with_capacity(text.len() + 8) };
@@ -93,7 +94,8 @@ impl Normalizer {
         out
     }
 
-    /// The bytes that are normalized together at the start of the text, and what they become.
+    /// Returns the number of bytes that are normalized together at the start of the text, and their
+    /// replacement.
     fn next_unit<'a>(&'a self, text: &'a str, matched: &Trie) -> Option<(usize, &'a str)> {
         let first = text.chars().next()?;
         if !matched.is_empty()
@@ -102,7 +104,7 @@ impl Normalizer {
             return Some((length, &text[..length]));
         }
         let mapped = self.charsmap.as_ref().and_then(|charsmap| charsmap.longest_prefix(text));
-        // A table could stop within a character; such an entry is not one that text can mean.
+        // A table entry could end within a character; no text can match such an entry.
         let mapped = mapped.filter(|(length, _)| text.is_char_boundary(*length));
         Some(mapped.unwrap_or((first.len_utf8(), &text[..first.len_utf8()])))
     }

@@ -16,20 +16,21 @@ use super::normalizer::ESCAPED_SPACE;
 
 const SPACE: char = '\u{2581}';
 
-/// The pairs of a sentencepiece model written out as merges, which our engine runs for words apart from each other.
+/// The pairs of a sentencepiece model in the form of merges, which our fast engine applies to words
+/// separately.
 ///
-/// It is for models as they are today: BPE with byte fallback whose normalizer only escapes spaces. The others take the
-/// way that `normalizer` and `bpe` write out step by step.
+/// It supports BPE models with byte fallback whose normalizer only escapes spaces, as current
+/// models are. Other models use the step-by-step encoder in `normalizer` and `bpe`.
 pub(super) struct Words {
     joints: Joints,
     bpe: Bpe,
     owner: Owner,
 }
 
-/// So many tokens are handed over at once.
+/// The number of tokens to hand over at once.
 const PART: usize = 1 << 12;
 
-/// Where the tokens of a section go.
+/// The destination for the tokens of a section.
 struct Out<'a> {
     tokens: Vec<Token>,
     take: &'a mut dyn FnMut(&[Token]),
@@ -43,19 +44,20 @@ impl Out<'_> {
 }
 
 impl Words {
-    /// Of the pieces that a reading opens; nothing where a model does what merges alone do not.
+    /// Creates the engine for the pieces that a reading opens. Returns `None` if the model does
+    /// more than merge.
     pub fn new(model: &Model, reading: &Reading) -> Option<Self> {
         let bytes = model.byte_pieces.as_ref()?;
         let is_plain = model.normalizer.charsmap.is_empty()
             && !model.normalizer.remove_extra_whitespaces
             && model.normalizer.escape_whitespaces
             && !model.whitespace_as_suffix;
-        // What is taken apart again is for the other way.
+        // Pieces that are split again need the step-by-step encoder.
         if !is_plain || !matches!(model.algorithm, Algorithm::Bpe) || reading.takes_apart() {
             return None;
         }
         let open = || (0..).zip(&model.pieces).filter(|&(id, _)| reading.is_open(id));
-        // User-defined pieces are matched before anything merges, so no merge comes to one.
+        // User-defined pieces are matched before merging, so no merge produces one.
         let learned = || open().filter(|(_, piece)| piece.kind.is_learned());
         let symbols: HashMap<char, u32> = learned()
             .filter(|(_, piece)| piece.kind == PieceKind::Normal)
@@ -93,7 +95,8 @@ impl Words {
         Some(Self { joints, bpe, owner: Owner::new() })
     }
 
-    /// Hands over the tokens of a section in parts, cut at user-defined pieces; `prefix` says whether a space is put before it.
+    /// Hands over the tokens of a section in parts, splitting at user-defined pieces. `prefix` is
+    /// whether a space is added before the section.
     pub fn encode(
         &self,
         text: &str,

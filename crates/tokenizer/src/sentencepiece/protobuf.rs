@@ -1,9 +1,9 @@
 use super::super::Error;
 
-/// The fields of one protobuf message, in the order they are stored.
+/// The fields of a protobuf message, in storage order.
 pub(super) struct Fields<'a> {
     bytes: &'a [u8],
-    /// Where the message starts in the file, for errors.
+    /// The offset of the message in the file, for errors.
     base: usize,
     at: usize,
 }
@@ -12,7 +12,7 @@ pub(super) enum Value<'a> {
     Number(u64),
     Float(f32),
     Bytes(&'a [u8]),
-    /// A 64-bit number: no field of interest is one.
+    /// A 64-bit number, which no field of interest uses.
     Other,
 }
 
@@ -21,7 +21,7 @@ impl<'a> Fields<'a> {
         Self { bytes, base: 0, at: 0 }
     }
 
-    /// The number, the value and the offset of the next field.
+    /// Returns the number, the value and the offset of the next field.
     pub fn next_field(&mut self) -> Result<Option<(u64, Value<'a>, usize)>, Error> {
         if self.at == self.bytes.len() {
             return Ok(None);
@@ -53,9 +53,9 @@ impl<'a> Fields<'a> {
         Ok(Some((tag >> 3, value, offset)))
     }
 
-    /// The fields of a message that is a value of this one.
+    /// Returns the fields of a message that is a value of this one.
     pub fn inner(&self, bytes: &'a [u8]) -> Self {
-        // The value was the last thing read.
+        // The value was the last item read.
         Self { bytes, base: self.base + self.at - bytes.len(), at: 0 }
     }
 
@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
         }
         Err(Error::NotRecognized {
             expected: "a sentencepiece model",
-            why: format!("the number at byte {} does not end", self.base + self.at),
+            why: format!("the number at byte {} is longer than 64 bits", self.base + self.at),
         })
     }
 

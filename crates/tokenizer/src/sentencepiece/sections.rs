@@ -1,7 +1,8 @@
 use super::super::{AddedToken, stands_alone};
 use super::trie::Trie;
 
-/// The added tokens of a `tokenizer_config.json`, at which transformers cuts a text before sentencepiece sees it.
+/// The added tokens of a `tokenizer_config.json`, at which transformers splits a text before
+/// sentencepiece sees it.
 pub(super) struct Sections {
     tokens: Vec<AddedToken>,
     trie: Trie,

@@ -1,9 +1,9 @@
 use std::collections::VecDeque;
 
-/// A set of byte strings with a number each, searched by prefix.
+/// A set of byte strings, each with a number, searched by prefix.
 pub(super) struct Trie {
     nodes: Vec<Node>,
-    /// The byte that leads into each node; the children of a node stand side by side, sorted by it.
+    /// The byte that leads to each node. The children of a node are adjacent and sorted by it.
     labels: Vec<u8>,
 }
 
@@ -17,7 +17,7 @@ impl Trie {
     pub fn new(mut entries: Vec<(&str, u32)>) -> Self {
         entries.sort_unstable();
         let mut trie = Self { nodes: vec![Node { first_child: 0, children: 0, value: None }], labels: vec![0] };
-        // Each open node with the entries below it and the length of their common prefix.
+        // Each open node, with the entries below it and the length of their common prefix.
         let mut open = VecDeque::from([(0, 0..entries.len(), 0)]);
         while let Some((node, mut range, depth)) = open.pop_front() {
             if let Some((text, value)) = entries[range.clone()].first()
@@ -44,7 +44,8 @@ impl Trie {
         self.nodes.len() == 1
     }
 
-    /// Calls `found` with the length and the number of each entry that the bytes start with, shortest first.
+    /// Calls `found` with the length and the number of each entry that the bytes start with,
+    /// shortest first.
     pub fn prefixes(&self, bytes: &[u8], mut found: impl FnMut(usize, u32)) {
         let mut node = &self.nodes[0];
         for (length, &byte) in (1..).zip(bytes) {

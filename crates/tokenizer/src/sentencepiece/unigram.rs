@@ -2,14 +2,14 @@ use super::model::{Model, PieceKind};
 use super::trie::Trie;
 use super::{Found, Reading};
 
-/// The search for the most probable pieces, as sentencepiece's optimized encoder does it.
+/// The search for the most probable pieces, as in sentencepiece's optimized encoder.
 pub(super) struct Unigram {
     trie: Trie,
     unknown_score: f32,
     largest_score: f32,
 }
 
-/// The best way to reach a position: where its last piece starts, and which it is.
+/// The best way to reach a position: the start of its last piece, and the piece.
 #[derive(Clone, Copy)]
 struct Best {
     score: f32,
@@ -55,7 +55,8 @@ impl Unigram {
                     return;
                 }
                 let piece = &model.pieces[id as usize];
-                // sentencepiece: a user-defined piece gets a bonus that makes it always win. The sums are floats.
+                // sentencepiece: a user-defined piece gets a bonus that makes it always win. The
+                // sums are floats.
                 let score = match piece.kind {
                     PieceKind::UserDefined => (f64::from(length as f32 * self.largest_score) - 0.1) as f32,
                     _ => piece.score,
