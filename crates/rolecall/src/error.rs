@@ -115,7 +115,7 @@ impl Error {
                 Some(rolecall_render::Error::Template { error: error.clone(), message: *message }.help())
             }
             Error::NoTemplate(why) => Some(why.help()),
-            Error::MisspeltSwitch { near, .. } => Some(format!("write `{near}`")),
+            Error::MisspeltSwitch { near, .. } => Some(format!("did you mean `{near}`?")),
             Error::NoLoss => Some("render without training or a new turn, or name a format instead of the chat template".into()),
             Error::NoTokenizer => Some("open the model with a tokenizer".into()),
             Error::Tokenizer { error, .. } => Some(error.help().into()),

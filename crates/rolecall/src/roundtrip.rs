@@ -32,7 +32,7 @@ pub enum DifferenceKind {
 }
 
 impl DifferenceKind {
-    /// Returns a stable name.
+    /// Returns the stable name of the kind of difference.
     pub fn code(self) -> &'static str {
         match self {
             DifferenceKind::WhiteSpace => "white_space",

@@ -1,4 +1,4 @@
-//! Tokenizers: the trait, its adapters, and which kind of file a path holds, told by its content.
+//! Tokenizers: the trait, its implementations, and loading a tokenizer from any kind of file.
 
 use std::fs::{self, File};
 use std::io::{Cursor, Read, Seek};
@@ -10,17 +10,20 @@ pub use rolecall_encode::tokenizer::*;
 use crate::gguf;
 use crate::gguf::{Gguf, Problem};
 
-/// Bytes of a file that is read whole; the largest known tokenizer.json has a tenth of it.
+/// The maximum size in bytes of a file that is read whole. The largest known `tokenizer.json` is a
+/// tenth of this.
 const MOST: u64 = 512 << 20;
 
-/// The names that a folder's tokenizer may have, the first of them that is there counts: transformers' own order, then the rest.
+/// The names that a folder's tokenizer may have. The first that exists is used: transformers' own
+/// order, then the rest.
 const NAMES: &[&str] =
     &["tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tiktoken.model", "tekken.json"];
-/// Endings of files that hold a tokenizer, where none of the names is there and one file has the ending.
+/// The extensions of files that hold a tokenizer. Used if no file has one of the names and exactly
+/// one file has the extension.
 const ENDINGS: [&str; 2] = ["tiktoken", "gguf"];
 
 type NamedReader = fn(&str, &[u8]) -> Result<Vec<Named>, Error>;
-/// Files beside a tokenizer that name tokens.
+/// Files in the tokenizer's folder that name tokens.
 const TELLING_TOKENS: [(&str, NamedReader); 3] = [
     ("special_tokens_map.json", Named::in_tokens),
     ("generation_config.json", Named::in_ids),
@@ -30,13 +33,13 @@ const TELLING_TOKENS: [(&str, NamedReader); 3] = [
 /// A file that holds a tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenizerFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// What kind of file it is.
+    /// The kind of file.
     pub kind: FileKind,
 }
 
-/// The kinds of files that hold a tokenizer.
+/// A kind of file that holds a tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
@@ -44,7 +47,7 @@ pub enum FileKind {
     TokenizerJson,
     /// A sentencepiece `.model`.
     SentencePiece,
-    /// Lines of base64 and ranks.
+    /// Lines of base64-encoded tokens with their ranks.
     Tiktoken,
     /// `tekken.json`.
     Tekken,
@@ -53,7 +56,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What people call it.
+    /// Returns the common name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             FileKind::TokenizerJson => "tokenizer.json",
@@ -65,17 +68,18 @@ impl FileKind {
     }
 }
 
-/// Loads a tokenizer from its file, whatever kind it is, or from a folder that holds one.
+/// Loads a tokenizer from a file of any kind, or from a folder that holds one.
 ///
-/// The content tells the kind: a `tokenizer.json`, a sentencepiece `.model`, ranks as tiktoken reads them, a `tekken.json`, or a
-/// GGUF file, whose metadata alone is read. A `tokenizer_config.json` beside the file is read too (not for GGUF, which says
-/// everything itself): it names added tokens and says what is put around a prompt. In a folder `tokenizer.json` is preferred, as
-/// transformers does.
+/// The content determines the kind: a `tokenizer.json`, a sentencepiece `.model`, ranks in
+/// tiktoken's format, a `tekken.json`, or a GGUF file, of which only the metadata is read. A
+/// `tokenizer_config.json` in the same folder is read too, because it names added tokens and the
+/// tokens put around a prompt. It is not read for a GGUF file, which has all of this itself. In a
+/// folder, `tokenizer.json` is preferred, as in transformers.
 pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
     load_file(path).map(|(_, tokenizer)| tokenizer)
 }
 
-/// The same, with the file that it came from.
+/// Loads a tokenizer as [`load`] does, and returns the file that it came from.
 pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
     let path = find_file(path)?;
     let mut file = File::open(&path).map_err(|source| unreadable(&path, source))?;
@@ -95,8 +99,10 @@ pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Err
     Ok((TokenizerFile { path, kind }, tokenizer))
 }
 
-/// The files that a tokenizer's ids depend on, those that are there: its own, and those of its folder that say which tokens are
-/// protected, which are what [`load_file`] and the model's chat templates are read from.
+/// Returns the existing files that a tokenizer's ids depend on.
+///
+/// These are its own file and the files in its folder that determine which tokens are protected:
+/// those that [`load_file`] reads, and those that the model's chat templates are loaded from.
 pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let own = find_file(path)?;
     let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -108,7 +114,10 @@ pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-/// The same of a file's bytes and what lies beside it: the bytes of a `tokenizer_config.json`, and tokens that other files name.
+/// Loads a tokenizer from the bytes of its file.
+///
+/// `beside` holds the bytes of a `tokenizer_config.json` in the same folder, and the tokens that
+/// other files name.
 pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
     let beside = beside.into();
     // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
@@ -122,20 +131,20 @@ pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(Fi
     } else if is_tiktoken(bytes) {
         Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, beside)?)))
     } else if is_plain_text(bytes) {
-        let why = "it holds plain text".to_owned();
+        let why = "the file is plain text".to_owned();
         Err(Error::NotRecognized { expected: "a tokenizer's file", why })
     } else {
         Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, beside)?)))
     }
 }
 
-/// A file beside a tokenizer's own.
+/// Reads another file of the tokenizer's folder, if it exists.
 fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let beside = path.with_file_name(name);
     if beside.is_file() { read(&beside).map(Some) } else { Ok(None) }
 }
 
-/// The tokens that the other files of a model name.
+/// Returns the tokens that the other files of a model name.
 fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
     let mut named = Vec::new();
     for (name, reader) in TELLING_TOKENS {
@@ -150,7 +159,7 @@ fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
     let vocabulary = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary()).map_err(of_gguf)?;
     let missing = || Error::Malformed {
         place: "tokenizer.ggml.model".into(),
-        why: "it is not there: the file has no tokenizer".into(),
+        why: "the key is missing: the file has no tokenizer".into(),
     };
     vocabulary.ok_or_else(missing)?.into_tokenizer()
 }
@@ -183,14 +192,14 @@ pub(crate) fn find_file(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::Missing { path: path.to_path_buf() })
 }
 
-/// mistral-common: `tokenizer.model.v3`, `mistral_instruct_tokenizer_240216.model.v2`.
+/// Names of mistral-common: `tokenizer.model.v3`, `mistral_instruct_tokenizer_240216.model.v2`.
 fn is_of_version(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let version = name.split_once(".model.v").map(|(_, version)| version);
     version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// mistral-common: `tekken_240718.json`.
+/// Names of mistral-common: `tekken_240718.json`.
 fn is_dated_tekken(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let date = name.strip_prefix("tekken_").and_then(|name| name.strip_suffix(".json"));
@@ -208,7 +217,7 @@ fn read_rest(file: &mut File, bytes: &mut Vec<u8>, path: &Path) -> Result<(), Er
     file.take(MOST + 1).read_to_end(bytes).map_err(|source| unreadable(path, source))?;
     match bytes.len() as u64 > MOST {
         true => {
-            let found = format!("more than {MOST} bytes, which no tokenizer has");
+            let found = format!("the file has more than {MOST} bytes, the limit");
             Err(Error::Unsupported { place: path.display().to_string(), found })
         }
         false => Ok(()),
@@ -219,7 +228,7 @@ fn unreadable(path: &Path, source: std::io::Error) -> Error {
     Error::Unreadable { path: path.to_path_buf(), source }
 }
 
-/// A flaw of a GGUF file as a flaw of the tokenizer in it.
+/// Converts an error in a GGUF file to an error in the tokenizer.
 fn of_gguf(error: gguf::Error) -> Error {
     let flaw = match error {
         gguf::Error::Unreadable(source) => return unreadable(Path::new(""), source),
@@ -236,7 +245,7 @@ fn of_gguf(error: gguf::Error) -> Error {
     }
 }
 
-/// A sentencepiece model is binary from its first bytes on.
+/// A sentencepiece model has binary data in its first bytes.
 fn is_plain_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(512)];
     let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');
