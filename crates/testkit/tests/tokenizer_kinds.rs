@@ -456,7 +456,7 @@ fn what_a_gguf_file_says_and_cannot_be_names_its_key() {
         ),
         (
             object! { "tokenizer.ggml.bos_token_id" => 5000, "tokenizer.ggml.add_bos_token" => true },
-            "malformed `tokenizer.ggml.bos_token_id`: expected the id of one of the 263 tokens, found 5000",
+            "malformed `tokenizer.ggml.bos_token_id`: expected the number of one of the 263 tokens, found 5000",
         ),
         (
             object! { "tokenizer.ggml.add_bos_token" => true },
