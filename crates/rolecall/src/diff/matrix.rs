@@ -17,15 +17,15 @@ pub struct Matrix {
 /// The outcomes of a view, counted over all conversations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// The outcomes without a difference.
+    /// The number of outcomes without a difference.
     pub same: usize,
-    /// The outcomes in which only the opening token differs.
+    /// The number of outcomes in which only the opening token differs.
     pub opening: usize,
-    /// The outcomes with another difference.
+    /// The number of outcomes with another difference.
     pub differ: usize,
-    /// The conversations that one of the formats rejects.
+    /// The number of conversations that one of the formats rejects.
     pub one_refuses: usize,
-    /// The conversations that both formats reject.
+    /// The number of conversations that both formats reject.
     pub both_refuse: usize,
     /// The conversations on which the formats disagree, with their outcomes.
     pub apart: Vec<(String, Outcome)>,
