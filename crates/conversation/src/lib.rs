@@ -5,8 +5,7 @@
 //! [`json`] keeps the order of keys and the spelling of numbers, so that a chat template can print
 //! a value as it was given.
 //!
-//! This crate does not parse requests; that is the task of `rolecall-openai`. The only text it
-//! parses is the JSON text of a tool call's arguments.
+//! This crate does not parse whole requests; that is the task of `rolecall-openai`.
 //!
 //! Start reading at [`Conversation`].
 

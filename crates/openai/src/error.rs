@@ -67,10 +67,10 @@ impl Error {
     pub fn help(&self) -> String {
         match self {
             Error::NotJson(error) if error.is_key_twice => {
-                "remove one of them: only one of them would be read".into()
+                "remove one of the keys: only one of them would be read".into()
             }
             Error::NoContent { .. } => "put the user's text in `content`".into(),
-            Error::TwoWays { .. } => "remove one of them: only one of them would be read".into(),
+            Error::TwoWays { .. } => "remove one of the keys: only one of them would be read".into(),
             Error::SystemBeside => "make it the first message: {\"role\": \"system\", \"content\": \"..\"}".into(),
             Error::NotJson(_) => {
                 "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()

@@ -128,7 +128,10 @@ mod tests {
     fn a_misspelt_key_is_refused_and_an_unknown_one_is_not() {
         let of = |key: &str| format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], "{key}": false}}"#);
         let error = Request::from_text(&of("add_generation_promt")).unwrap_err();
-        assert_eq!(error.to_string(), "unknown key `add_generation_promt` in the request; a known key is `add_generation_prompt`");
+        assert_eq!(
+            error.to_string(),
+            "unknown key `add_generation_promt` in the request; a known key is `add_generation_prompt`"
+        );
         for known_elsewhere in
             ["model", "tool_choice", "temperature", "stream", "user", "stop", "n", "seed", "metadata"]
         {

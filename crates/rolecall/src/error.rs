@@ -107,7 +107,7 @@ impl Error {
             Error::Format(error) => error.diagnostics.first().and_then(|diagnostic| diagnostic.help.clone()),
             Error::Render(error) => Some(error.help()),
             Error::Encode(error) => Some(error.help()),
-            Error::NoFormat => Some("add `\"format\": \"NAME\"` to the request, or open the model with a format".into()),
+            Error::NoFormat => Some("add `\"format\": \"NAME\"` to the request, or open the model with one".into()),
             Error::Template { as_wanted: true, .. } => {
                 Some("the template expects tool calls in another form: use `CallForm::AsWanted`".into())
             }
@@ -116,7 +116,7 @@ impl Error {
             }
             Error::NoTemplate(why) => Some(why.help()),
             Error::MisspeltSwitch { near, .. } => Some(format!("did you mean `{near}`?")),
-            Error::NoLoss => Some("render without training or a new turn, or name a format instead of the chat template".into()),
+            Error::NoLoss => Some("request neither, or name a format instead of the chat template".into()),
             Error::NoTokenizer => Some("open the model with a tokenizer".into()),
             Error::Tokenizer { error, .. } => Some(error.help().into()),
             Error::File(error) => Some(error.help()),
@@ -140,7 +140,7 @@ impl fmt::Display for Error {
             Error::MisspeltSwitch { name, near } => {
                 write!(f, "unknown switch `{name}`; a known switch is `{near}`")
             }
-            Error::NoLoss => f.write_str("a chat template specifies neither which tokens carry loss nor where a new turn begins"),
+            Error::NoLoss => f.write_str("a chat template defines neither loss nor the start of a new turn"),
             Error::NoTokenizer => f.write_str("the model has no tokenizer"),
             Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
             Error::File(error) => write!(f, "{error}"),

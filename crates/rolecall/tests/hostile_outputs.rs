@@ -117,13 +117,7 @@ fn attacks() -> Vec<Attack> {
         attack("the end marker of a call, a million times", TAGS, ("", b"</tool_call>", ""), LARGE, 0.9),
         attack("half a marker, a million times", TAGS, ("", b"<tool_cal", ""), LARGE, 1.0),
         attack("the first character of a marker, a million times", TAGS, ("", b"<", ""), LARGE, 1.0),
-        attack(
-            "the start of a call, a million times",
-            TAGS,
-            ("", b"<tool_call>\n{\"name\": \"f\", ", ""),
-            LARGE,
-            0.9,
-        ),
+        attack("the start of a call, a million times", TAGS, ("", b"<tool_call>\n{\"name\": \"f\", ", ""), LARGE, 0.9),
         attack(
             "whole calls",
             TAGS,
@@ -141,13 +135,7 @@ fn attacks() -> Vec<Attack> {
         attack("control tokens, a million times", MARKS, ("", b"<|action_start|>", ""), LARGE, 0.9),
         attack("two alternating control tokens", MARKS, ("", b"<|action_start|><|plugin|>", ""), LARGE, 0.9),
         attack("control tokens of a call's end", MARKS, ("", b"<|action_end|>", ""), LARGE, 0.9),
-        attack(
-            "endless headers",
-            HEADERS,
-            ("", b"<|start|>assistant<|channel|>analysis<|message|>", ""),
-            LARGE,
-            0.0,
-        ),
+        attack("endless headers", HEADERS, ("", b"<|start|>assistant<|channel|>analysis<|message|>", ""), LARGE, 0.0),
         attack(
             "a turn's end, a million times",
             HEADERS,

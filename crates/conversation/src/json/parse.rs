@@ -196,9 +196,7 @@ impl Reader<'_> {
                 };
                 let Some(character) = char::from_u32(code) else {
                     self.at = start;
-                    return Err(
-                        "expected a surrogate pair, found half of one, which no tokenizer can encode".into()
-                    );
+                    return Err("expected a surrogate pair, found half of one, which no tokenizer can encode".into());
                 };
                 string.push(character);
                 return Ok(());

@@ -65,7 +65,9 @@ impl Unidentified {
             }
             Unidentified::Ambiguous { candidates, .. } => {
                 help.extend(candidates.iter().map(Candidate::to_string));
-                help.push("choose one by its name, or make the format files more specific (`models`, `[identity]`)".into());
+                help.push(
+                    "choose one by its name, or make the format files more specific (`models`, `[identity]`)".into(),
+                );
             }
         }
         help
@@ -96,7 +98,8 @@ pub(super) fn unknown(model: &Clues, recognised: &Recognised<'_>, registry: &Reg
     if let Some(folder) = &model.folder {
         looked_at.push(match (folder.template(), folder.files.as_slice()) {
             (_, []) => {
-                "the folder has none of the files that identify a model (config.json, tokenizer_config.json, ..)".to_owned()
+                "the folder has none of the files that identify a model (config.json, tokenizer_config.json, ..)"
+                    .to_owned()
             }
             (Some(_), _) => "its chat template matches no known format".to_owned(),
             (None, files) => format!("there is no chat template in {}", files.join(", ")),

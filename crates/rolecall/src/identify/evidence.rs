@@ -80,7 +80,7 @@ impl fmt::Display for Evidence {
             Evidence::Name { name, listed, by_config } => {
                 write!(f, "{}`{name}`, which the format lists as `{listed}`", whose(by_config))
             }
-            Evidence::Pattern { name, pattern, by_config: false } => write!(f, "`{name}` matches the pattern `{pattern}`"),
+            Evidence::Pattern { name, pattern, by_config: false } => write!(f, "`{name}` matches `{pattern}`"),
             Evidence::Pattern { name, pattern, by_config: true } => {
                 write!(f, "{}`{name}`, which matches the pattern `{pattern}`", whose(&true))
             }
