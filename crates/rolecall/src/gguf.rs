@@ -32,7 +32,7 @@ const SHORTEST_ENTRY: u64 = 8 + 4 + 1;
 /// bytes.extend(1_u64.to_le_bytes()); // keys
 /// bytes.extend(12_u64.to_le_bytes());
 /// bytes.extend(b"general.name");
-/// bytes.extend(8_u32.to_le_bytes()); // a text
+/// bytes.extend(8_u32.to_le_bytes()); // a string
 /// bytes.extend(4_u64.to_le_bytes());
 /// bytes.extend(b"tiny");
 /// let gguf = Gguf::read(Cursor::new(bytes))?;

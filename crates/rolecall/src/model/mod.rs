@@ -116,7 +116,7 @@ impl Choice {
     }
 
     fn asked(part: &'static str, asked: &str) -> Choice {
-        Choice { part, why: format!("the caller asked for {asked}") }
+        Choice { part, why: format!("the caller requested {asked}") }
     }
 }
 
