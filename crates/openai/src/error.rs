@@ -93,7 +93,7 @@ impl fmt::Display for Error {
                 write!(f, "unknown key `{key}` in message {index}; a known key is `{near}`")
             }
             Error::NoContent { message, key } => {
-                write!(f, "user message {message} has no `content`, but an unknown key `{key}`")
+                write!(f, "user message {message} has no `content`, but has an unknown key `{key}`")
             }
             Error::TwoWays { one, other } => write!(f, "`{one}` and `{other}` are both given"),
             Error::SystemBeside => f.write_str("`system` and `messages` are both given"),
