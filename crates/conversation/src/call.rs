@@ -1,7 +1,7 @@
 use crate::json::{self, Object};
 use crate::{Error, Json, Place, Problem};
 
-/// A call that the model made.
+/// A tool call of the model.
 ///
 /// ```
 /// use rolecall_conversation::{Arguments, Call, json};
@@ -12,37 +12,37 @@ use crate::{Error, Json, Place, Problem};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Call<'a> {
-    /// A function with its arguments.
+    /// A function call with arguments.
     Function {
-        /// The id that the answer refers to.
+        /// The id that the result refers to.
         id: Option<&'a str>,
-        /// The function.
+        /// The name of the function.
         name: &'a str,
-        /// What it is called with.
+        /// The arguments.
         arguments: Arguments<'a>,
     },
     /// Code for the code interpreter.
     CodeInterpreter {
-        /// The id that the answer refers to.
+        /// The id that the result refers to.
         id: Option<&'a str>,
         /// The code.
         code: &'a str,
     },
 }
 
-/// A call's arguments in the form they came in.
+/// The arguments of a tool call, in the form in which they were given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Arguments<'a> {
-    /// JSON text of an object; empty text stands for no arguments.
+    /// The JSON text of an object. Empty text means no arguments.
     Text(&'a str),
     /// An object.
     Value(&'a Object),
-    /// Nothing was given.
+    /// Missing, or `null`.
     None,
 }
 
 impl<'a> Arguments<'a> {
-    /// The arguments as an object, parsed where they came as text.
+    /// Returns the arguments as an object. Parses them if they are text.
     pub fn to_object(self) -> Result<Object, String> {
         match self {
             Arguments::Value(object) => Ok(object.clone()),
@@ -59,7 +59,7 @@ impl<'a> Arguments<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Reads one of a message's `tool_calls` and its arguments, or says what is wrong with it.
+    /// Reads one of a message's `tool_calls` and checks its arguments.
     pub fn from_json(value: &'a Json) -> Result<Call<'a>, Error> {
         let call = Call::read(value)?;
         if let Call::Function { arguments, .. } = call
@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
         Ok(call)
     }
 
-    /// Reads a call without a look into the text of its arguments.
+    /// Reads a call without checking the text of its arguments.
     pub(crate) fn read(value: &'a Json) -> Result<Call<'a>, Error> {
         let Json::Object(object) = value else {
             return Err(Error::wrong_type("", "a call such as {\"type\": \"function\", \"function\": {..}}", value));
@@ -104,7 +104,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The id that the answer refers to.
+    /// Returns the id that the result refers to.
     pub fn id(&self) -> Option<&'a str> {
         match self {
             Call::Function { id, .. } | Call::CodeInterpreter { id, .. } => *id,

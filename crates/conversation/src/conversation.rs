@@ -2,7 +2,7 @@ use crate::json::Object;
 use crate::message::read_tools;
 use crate::{Error, Json, Message, Place, Problem, Tool};
 
-/// What is said, with what is offered: the one input of rendering.
+/// A conversation with its tools and documents: the input of rendering.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -11,28 +11,30 @@ use crate::{Error, Json, Message, Place, Problem, Tool};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Conversation {
-    /// The turns.
+    /// The messages.
     pub messages: Vec<Message>,
-    /// The tools offered; `None` and an empty list are not the same to every template.
+    /// The tools on offer. Some templates distinguish `None` from an empty list.
     pub tools: Option<Vec<Tool>>,
-    /// The documents to answer from, as they came.
+    /// The documents to answer from, unchanged.
     pub documents: Option<Vec<Json>>,
-    /// Whether the model is to speak next; by default yes, unless the assistant spoke last.
+    /// Whether to end the prompt with a generation prompt. By default yes, unless the last message
+    /// is the assistant's.
     pub add_generation_prompt: Option<bool>,
-    /// Whether the model is to go on in the last message.
+    /// Whether the model continues the last message.
     pub continue_final_message: bool,
-    /// Switches for the format or template (`enable_thinking`, `date_string`).
+    /// Switches for the format or chat template (`enable_thinking`, `date_string`).
     pub template_kwargs: Object,
 }
 
 impl Conversation {
-    /// A conversation of these messages.
+    /// Creates a conversation from messages.
     pub fn new(messages: Vec<Message>) -> Conversation {
         Conversation { messages, ..Conversation::default() }
     }
 
-    /// Checks an object `{"messages": [..], "tools"?: .., "documents"?: .., "add_generation_prompt"?: ..,
-    /// "continue_final_message"?: .., "chat_template_kwargs"?: ..}`; other keys are left alone.
+    /// Checks and converts an object
+    /// `{"messages": [..], "tools"?: .., "documents"?: .., "add_generation_prompt"?: .., "continue_final_message"?: .., "chat_template_kwargs"?: ..}`.
+    /// Other keys are ignored.
     pub fn from_json(value: Json) -> Result<Conversation, Error> {
         let Json::Object(mut object) = value else {
             return Err(Error::wrong_type("", "an object with `messages`", &value));
@@ -45,7 +47,8 @@ impl Conversation {
         if messages.is_empty() {
             return Err(Error { place: Place::field("messages"), problem: Problem::NoMessages });
         }
-        // The errors are in the way of a size hint, and 200 messages grow a list eight times.
+        // Collecting `Result`s gives no useful size hint, and a list of 200 messages would be
+        // reallocated eight times.
         let mut read = Vec::with_capacity(messages.len());
         for (index, message) in messages.into_iter().enumerate() {
             let message = match message {

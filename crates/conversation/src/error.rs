@@ -1,21 +1,21 @@
 use std::fmt;
 
-/// Where in a conversation something is wrong.
+/// A place in a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The message, from 0.
+    /// The index of the message, from 0.
     pub message: Option<usize>,
-    /// The field, as a path: `content`, `tool_calls[0].function.arguments`, `tools[1]`.
+    /// The path of the field: `content`, `tool_calls[0].function.arguments`, `tools[1]`.
     pub field: String,
 }
 
 impl Place {
-    /// A field of the conversation itself.
+    /// Returns the place of a field of the conversation itself.
     pub fn field(field: impl Into<String>) -> Place {
         Place { message: None, field: field.into() }
     }
 
-    /// A field of a message.
+    /// Returns the place of a field of a message.
     pub fn message(index: usize, field: impl Into<String>) -> Place {
         Place { message: Some(index), field: field.into() }
     }
@@ -32,33 +32,33 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong with a conversation.
+/// A problem of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// A field that must be there is not.
+    /// A required field is missing.
     Missing,
     /// The list of messages is empty.
     NoMessages,
-    /// A value of another type than the field's.
+    /// A field has a value of the wrong type.
     WrongType {
-        /// What the field holds.
+        /// The expected type.
         expected: &'static str,
-        /// What was there.
+        /// The type that was found.
         found: &'static str,
     },
-    /// A type of part, tool or call that is not known.
+    /// The type of a part, tool or call is unknown.
     UnknownType {
-        /// What there is.
+        /// The known types.
         known: &'static str,
-        /// What was there.
+        /// The type that was found.
         found: String,
     },
-    /// A call's arguments are a text that is not a JSON object.
+    /// The arguments of a call are text that is not a JSON object. Holds the reason.
     Arguments(String),
 }
 
-/// A conversation that cannot be read: where and what.
+/// An error in a conversation, with its place.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, json};
@@ -69,9 +69,9 @@ pub enum Problem {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error {
-    /// Where it is wrong.
+    /// The place.
     pub place: Place,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
@@ -97,7 +97,7 @@ impl Error {
         self
     }
 
-    /// A stable name for the kind of problem.
+    /// Returns a stable name for the kind of problem.
     pub fn code(&self) -> &'static str {
         match self.problem {
             Problem::Missing => "missing_field",
@@ -108,14 +108,14 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> String {
         match &self.problem {
             Problem::Missing => format!("add `{}`", self.place.field.rsplit('.').next().unwrap_or_default()),
             Problem::NoMessages => "give at least one message: {\"role\": \"user\", \"content\": \"..\"}".into(),
             Problem::WrongType { expected, .. } => format!("write {expected} there"),
             Problem::UnknownType { known, .. } => format!("use one of {known}"),
-            Problem::Arguments(_) => "send a JSON object, as text or as it is, e.g. {\"city\": \"Paris\"}".into(),
+            Problem::Arguments(_) => "use a JSON object, or its text, e.g. {\"city\": \"Paris\"}".into(),
         }
     }
 }

@@ -1,6 +1,12 @@
-//! In: JSON values in the shape of OpenAI's messages and tools. Out: a [`Conversation`], validated, with typed views over values that stay as they came.
-//! Between: [`json`] keeps key order and the spelling of numbers; [`Message::from_object`] and [`Conversation::from_json`] check; accessors read.
-//! There is no wire here: no text is parsed but JSON values inside a conversation (a call's arguments).
+//! Conversations with chat models: messages, content parts, tools and tool calls.
+//!
+//! [`Conversation::from_json`] and [`Message::from_object`] check JSON values in the shape of
+//! OpenAI's messages and tools. The results are typed views of these values, which stay unchanged:
+//! [`json`] keeps the order of keys and the spelling of numbers, so that a chat template can print
+//! a value as it was given.
+//!
+//! This crate does not parse whole requests; that is the task of `rolecall-openai`.
+//!
 //! Start reading at [`Conversation`].
 
 mod call;

@@ -1,7 +1,7 @@
 use crate::json::Object;
 use crate::{Call, Error, Json, Part, Role, Tool, object};
 
-/// One turn of a conversation: the object as it came, checked, with typed views over it.
+/// A message of a conversation: a checked JSON object, with typed views of its fields.
 ///
 /// ```
 /// use rolecall_conversation::{Message, Role};
@@ -12,29 +12,29 @@ use crate::{Call, Error, Json, Part, Role, Tool, object};
 pub struct Message {
     role: Role,
     object: Object,
-    /// Where the role stands in the object.
+    /// The position of the role in the object.
     role_at: usize,
-    /// Where the content stands in the object.
+    /// The position of the content in the object.
     content_at: Option<usize>,
-    /// Whether it has a role and a string as content and nothing more, as most messages do.
+    /// Whether the object has only a role and a string as content. Most messages do.
     plain: bool,
-    /// Tools offered in the message itself, as ChatGLM3's own messages and many datasets have them.
+    /// The tools in the message itself, as in ChatGLM3's messages and many datasets.
     tools: Option<Box<[Tool]>>,
 }
 
-/// A message's content in the form it came in.
+/// A message's content, in the form in which it was given.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content<'a> {
-    /// None, or `null`.
+    /// Missing, or `null`.
     None,
     /// A string.
     Text(&'a str),
-    /// A list of parts; read each with [`Part::from_json`].
+    /// A list of parts. Read each with [`Part::from_json`].
     Parts(&'a [Json]),
 }
 
 impl Message {
-    /// Checks an object in OpenAI's shape and makes a message of it.
+    /// Checks an object in the shape of OpenAI's messages and converts it to a message.
     pub fn from_object(object: Object) -> Result<Message, Error> {
         let role_at = object.position("role").ok_or_else(|| Error::missing("role"))?;
         let role = match object.value_at(role_at) {
@@ -83,22 +83,22 @@ impl Message {
         Message { role: Role::from_name(role), object, role_at: 0, content_at: Some(1), plain: true, tools: None }
     }
 
-    /// A system message.
+    /// Creates a system message.
     pub fn system(text: impl Into<String>) -> Message {
         Message::of("system", text)
     }
 
-    /// A user message.
+    /// Creates a user message.
     pub fn user(text: impl Into<String>) -> Message {
         Message::of("user", text)
     }
 
-    /// An assistant message.
+    /// Creates an assistant message.
     pub fn assistant(text: impl Into<String>) -> Message {
         Message::of("assistant", text)
     }
 
-    /// Its text, if it has a role and a string as content and nothing more.
+    /// Returns the text if the message has only a role and a string as content.
     #[inline]
     pub fn plain_text(&self) -> Option<&str> {
         match self.content() {
@@ -107,19 +107,19 @@ impl Message {
         }
     }
 
-    /// Who speaks.
+    /// Returns the role.
     #[inline]
     pub fn role(&self) -> &Role {
         &self.role
     }
 
-    /// The role as the message spells it.
+    /// Returns the role as the message spells it.
     #[inline]
     pub fn role_as_spelled(&self) -> &str {
         self.object.value_at(self.role_at).and_then(Json::as_str).unwrap_or_default()
     }
 
-    /// The content in the form it came in.
+    /// Returns the content in the form in which it was given.
     #[inline]
     pub fn content(&self) -> Content<'_> {
         match self.content_at.and_then(|at| self.object.value_at(at)) {
@@ -129,18 +129,19 @@ impl Message {
         }
     }
 
-    /// The parts of the content; a string is one part of text.
+    /// Returns the parts of the content. A string is one text part.
     pub fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let (text, parts) = match self.content() {
             Content::None => (None, &[][..]),
             Content::Text(text) => (Some(Part::Text(text)), &[][..]),
             Content::Parts(parts) => (None, parts),
         };
-        // Parts were checked when the message was made.
+        // The parts were checked when the message was created.
         text.into_iter().chain(parts.iter().filter_map(|part| Part::from_json(part).ok()))
     }
 
-    /// The text of the content, parts of text joined; none if there is no content.
+    /// Returns the text of the content, with text parts concatenated, or `None` if there is no
+    /// content.
     pub fn text(&self) -> Option<String> {
         match self.content() {
             Content::None => None,
@@ -155,22 +156,22 @@ impl Message {
         }
     }
 
-    /// The name.
+    /// Returns the field `name`.
     pub fn name(&self) -> Option<&str> {
         self.further("name")
     }
 
-    /// Which call a tool's message answers.
+    /// Returns the id of the call that a tool message answers.
     pub fn tool_call_id(&self) -> Option<&str> {
         self.further("tool_call_id")
     }
 
-    /// What the model thought before it answered.
+    /// Returns the model's reasoning before its answer.
     pub fn reasoning_content(&self) -> Option<&str> {
         self.further("reasoning_content")
     }
 
-    /// The calls that the message makes.
+    /// Returns the tool calls of the message.
     #[inline]
     pub fn calls(&self) -> impl ExactSizeIterator<Item = Call<'_>> {
         let calls = match self.plain {
@@ -181,12 +182,12 @@ impl Message {
         calls.iter().map(|call| Call::read(call).expect("calls were checked when the message was made"))
     }
 
-    /// The tools that the message itself offers.
+    /// Returns the tools that the message itself offers.
     pub fn tools(&self) -> Option<&[Tool]> {
         self.tools.as_deref()
     }
 
-    /// A field beside role and content.
+    /// Returns a field other than the role and the content.
     #[inline]
     fn further(&self, name: &str) -> Option<&str> {
         match self.plain {
@@ -195,12 +196,12 @@ impl Message {
         }
     }
 
-    /// A field of any name, as text.
+    /// Returns any field whose value is a string.
     pub fn text_field(&self, name: &str) -> Option<&str> {
         self.object.get(name).and_then(Json::as_str)
     }
 
-    /// The whole message as it came.
+    /// Returns the whole object of the message, unchanged.
     pub fn as_object(&self) -> &Object {
         &self.object
     }

@@ -1,7 +1,7 @@
 use crate::json::Object;
 use crate::{Error, Json, Problem};
 
-/// One part of a message's content.
+/// A part of a message's content.
 ///
 /// ```
 /// use rolecall_conversation::{Part, json};
@@ -14,13 +14,13 @@ use crate::{Error, Json, Problem};
 pub enum Part<'a> {
     /// Text.
     Text(&'a str),
-    /// An image; the whole part as it came.
+    /// An image. Holds the whole part.
     Image(&'a Object),
-    /// Audio; the whole part as it came.
+    /// Audio. Holds the whole part.
     Audio(&'a Object),
-    /// A video; the whole part as it came.
+    /// A video. Holds the whole part.
     Video(&'a Object),
-    /// A file that the user hands over.
+    /// A file that the user attaches.
     File(File<'a>),
 }
 
@@ -36,12 +36,12 @@ impl<'a> File<'a> {
         inner.get(key)
     }
 
-    /// Its path, or its name where no path is given.
+    /// Returns the path, or the name if there is no path.
     pub fn path(self) -> Option<&'a str> {
         ["path", "filename", "name", "file_id"].into_iter().find_map(|key| self.field(key)?.as_str())
     }
 
-    /// Its size, in the sender's spelling.
+    /// Returns the size as it was given.
     pub fn size(self) -> Option<&'a Json> {
         self.field("size").filter(|size| !size.is_null())
     }
@@ -50,11 +50,11 @@ impl<'a> File<'a> {
 const KNOWN: &str = "`text`, `image`, `image_url`, `audio`, `input_audio`, `video`, `video_url`, `file`";
 
 impl<'a> Part<'a> {
-    /// Reads a part, or says what is wrong with it.
+    /// Reads and checks a part.
     pub fn from_json(value: &'a Json) -> Result<Part<'a>, Error> {
         let Json::Object(object) = value else {
             return match value {
-                // A bare string among parts is text, as several clients send it.
+                // Several clients send a bare string as a text part.
                 Json::String(text) => Ok(Part::Text(text)),
                 other => Err(Error::wrong_type("", "a part such as {\"type\": \"text\", \"text\": \"..\"}", other)),
             };
@@ -82,7 +82,7 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// What kind of part it is, as its `type` says.
+    /// Returns the kind of part.
     pub fn kind(&self) -> &'static str {
         match self {
             Part::Text(_) => "text",

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// Who speaks in a message.
+/// The role of a message: who wrote it.
 ///
 /// ```
 /// use rolecall_conversation::Role;
@@ -9,20 +9,20 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// The application's instructions.
+    /// Instructions of the application.
     System,
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
-    /// The answer to a call.
+    /// The result of a tool call.
     Tool,
-    /// A name that no family knows; formats refuse it.
+    /// A name that is not one of the standard roles or their aliases. Formats reject it.
     Other(String),
 }
 
 impl Role {
-    /// The role of a name or of one of its aliases.
+    /// Returns the role with this name or alias.
     pub fn from_name(name: &str) -> Role {
         match name {
             "system" => Role::System,
@@ -36,18 +36,19 @@ impl Role {
         }
     }
 
-    /// The other names that are read as this role.
+    /// Returns the other names of this role.
     pub fn aliases(&self) -> &'static [&'static str] {
         match self {
-            // What OpenAI's newer models call the application's instructions.
+            // OpenAI's newer models use this name for the application's instructions.
             Role::System => &["developer"],
-            // InternLM2, ChatGLM3, OpenAI's first function calling and Llama 3.1, in this order.
+            // The names of InternLM2, ChatGLM3, OpenAI's first function calling and Llama 3.1, in
+            // this order.
             Role::Tool => &["environment", "observation", "function", "ipython"],
             Role::User | Role::Assistant | Role::Other(_) => &[],
         }
     }
 
-    /// The usual name.
+    /// Returns the standard name.
     pub fn name(&self) -> &str {
         match self {
             Role::System => "system",

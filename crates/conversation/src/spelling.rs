@@ -1,6 +1,6 @@
-//! Names that are almost right.
+//! Finding the name that a misspelled name most likely means.
 
-/// The known name that is nearest to a mistaken one, if any is near.
+/// Returns the known name that is most similar to a misspelled one, if any is similar enough.
 ///
 /// ```
 /// use rolecall_conversation::spelling::nearest;
@@ -11,18 +11,21 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     nearest_within(name, known, 1 + name.chars().count() / 3)
 }
 
-/// The known name that is nearest to a mistaken one, with at most so many letters changed.
+/// Returns the known name that is most similar to a misspelled one, within an edit distance of
+/// `most`.
 pub fn nearest_within<'a>(name: &str, known: impl IntoIterator<Item = &'a str>, most: usize) -> Option<&'a str> {
     let length = name.chars().count();
-    // At least as many letters change as one is longer than the other.
+    // The edit distance is at least the difference in length.
     let close = known.into_iter().filter(|candidate| candidate.chars().count().abs_diff(length) <= most);
     let measured = close.map(|candidate| (distance(name, candidate), candidate));
     let (distance, candidate) = measured.min_by_key(|(distance, _)| *distance)?;
     (distance <= most).then_some(candidate)
 }
 
-/// The known name that another one almost certainly means: a short name may differ by a letter, a longer one by two, and a very
-/// short one not at all.
+/// Returns the known name that a misspelled one almost certainly means.
+///
+/// Names of seven or more letters may differ by two letters, names of four to six by one. Shorter
+/// names never match.
 ///
 /// ```
 /// use rolecall_conversation::spelling::near_miss;
@@ -37,7 +40,7 @@ pub fn near_miss<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Op
     }
 }
 
-/// How many letters must change (Levenshtein).
+/// Returns the Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,7 +1,7 @@
 use crate::json::Object;
 use crate::{Error, Json, Place, Problem, object};
 
-/// A tool that the model may call.
+/// A tool that the model can call.
 ///
 /// ```
 /// use rolecall_conversation::{Tool, json};
@@ -14,9 +14,10 @@ use crate::{Error, Json, Place, Problem, object};
 pub enum Tool {
     /// A function with a name, a description and a schema of its parameters.
     Function {
-        /// As it came, with or without the `{"type": "function"}` around it.
+        /// The object as it was given, with or without the wrapper
+        /// `{"type": "function", "function": ..}`.
         object: Object,
-        /// Whether the wrapper was there.
+        /// Whether the object has the wrapper.
         wrapped: bool,
     },
     /// The code interpreter: `{"type": "code_interpreter"}`.
@@ -24,7 +25,7 @@ pub enum Tool {
 }
 
 impl Tool {
-    /// Reads a tool, or says what is wrong with it.
+    /// Reads and checks a tool.
     pub fn from_json(value: Json) -> Result<Tool, Error> {
         let Json::Object(object) = value else {
             return Err(Error::wrong_type("", "a tool such as {\"type\": \"function\", \"function\": {..}}", &value));
@@ -59,7 +60,7 @@ impl Tool {
         }
     }
 
-    /// The function without its wrapper.
+    /// Returns the function without its wrapper.
     pub fn function(&self) -> Option<&Object> {
         match self {
             Tool::Function { object, wrapped: true } => object.get("function").and_then(Json::as_object),
@@ -68,7 +69,7 @@ impl Tool {
         }
     }
 
-    /// The function in its wrapper, as it came or newly wrapped.
+    /// Returns the function in its wrapper, which is added if it was missing.
     pub fn wrapped(&self) -> Option<Json> {
         match self {
             Tool::Function { object, wrapped: true } => Some(Json::Object(object.clone())),
@@ -79,7 +80,7 @@ impl Tool {
         }
     }
 
-    /// The function's name.
+    /// Returns the name of the function.
     pub fn name(&self) -> &str {
         let name = self.function().and_then(|function| function.get("name")).and_then(Json::as_str);
         name.unwrap_or("code_interpreter")

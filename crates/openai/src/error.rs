@@ -2,43 +2,43 @@ use std::fmt;
 
 use rolecall_conversation::{Place, json};
 
-/// A request that cannot be read.
+/// An error in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// The text is not JSON.
     NotJson(json::ParseError),
-    /// A key that is not known and is almost one that is: it would be ignored, and what it says with it.
+    /// A key is unknown and similar to a known key. It would be ignored, and its value lost.
     MisspeltKey {
         /// The key.
         key: String,
-        /// What it almost is.
+        /// The similar key.
         near: &'static str,
-        /// The message that it is in, from 0; none for a key of the request.
+        /// The index of the message with the key, or `None` for a key of the request.
         message: Option<usize>,
     },
-    /// A user's message has no content, and a key that nothing reads.
+    /// A user message has no content, but an unknown key.
     NoContent {
-        /// The message, from 0.
+        /// The index of the message.
         message: usize,
-        /// The key.
+        /// The unknown key.
         key: String,
     },
-    /// `system` stands beside the messages, where nothing reads it.
+    /// The request has a key `system` in addition to `messages`.
     SystemBeside,
-    /// Two keys stand beside each other that say the same thing in two ways, or two conversations.
+    /// Two keys are given that state the same thing in two ways, or that hold two conversations.
     TwoWays {
-        /// One of them.
+        /// One of the keys.
         one: String,
-        /// The other one.
+        /// The other key.
         other: String,
     },
-    /// The JSON is not a conversation.
+    /// The JSON is not a valid conversation.
     Conversation(rolecall_conversation::Error),
 }
 
 impl Error {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::NotJson(error) if error.is_key_twice => "duplicate_key",
@@ -51,7 +51,7 @@ impl Error {
         }
     }
 
-    /// Where in the conversation, if it is in it.
+    /// Returns the place in the conversation, if the error has one.
     pub fn place(&self) -> Option<Place> {
         match self {
             Error::NotJson(_) => None,
@@ -63,19 +63,19 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> String {
         match self {
             Error::NotJson(error) if error.is_key_twice => {
-                "leave one of them out: only one of them would be read".into()
+                "remove one of the keys: only one of them would be read".into()
             }
-            Error::NoContent { .. } => "write what the user says as `content`".into(),
-            Error::TwoWays { .. } => "leave one of them out: only one of them would be read".into(),
-            Error::SystemBeside => "write it as the first message: {\"role\": \"system\", \"content\": \"..\"}".into(),
+            Error::NoContent { .. } => "put the user's text in `content`".into(),
+            Error::TwoWays { .. } => "remove one of the keys: only one of them would be read".into(),
+            Error::SystemBeside => "make it the first message: {\"role\": \"system\", \"content\": \"..\"}".into(),
             Error::NotJson(_) => {
                 "send one JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"..\"}]}".into()
             }
-            Error::MisspeltKey { near, .. } => format!("write `{near}`"),
+            Error::MisspeltKey { near, .. } => format!("did you mean `{near}`?"),
             Error::Conversation(error) => error.help(),
         }
     }
@@ -87,16 +87,16 @@ impl fmt::Display for Error {
             Error::NotJson(error) if error.is_key_twice => write!(f, "{error}"),
             Error::NotJson(error) => write!(f, "not JSON: {error}"),
             Error::MisspeltKey { key, near, message: None } => {
-                write!(f, "`{key}` is not a key of a request, `{near}` is")
+                write!(f, "unknown key `{key}` in the request; a known key is `{near}`")
             }
             Error::MisspeltKey { key, near, message: Some(index) } => {
-                write!(f, "`{key}` is not a key of a message, `{near}` is (message {index})")
+                write!(f, "unknown key `{key}` in message {index}; a known key is `{near}`")
             }
             Error::NoContent { message, key } => {
-                write!(f, "message {message} of the user has no `content`, and nothing reads its `{key}`")
+                write!(f, "user message {message} has no `content`, but has an unknown key `{key}`")
             }
-            Error::TwoWays { one, other } => write!(f, "`{one}` and `{other}` stand beside each other"),
-            Error::SystemBeside => f.write_str("nothing reads `system` beside `messages`"),
+            Error::TwoWays { one, other } => write!(f, "`{one}` and `{other}` are both given"),
+            Error::SystemBeside => f.write_str("`system` and `messages` are both given"),
             Error::Conversation(error) => write!(f, "{error}"),
         }
     }

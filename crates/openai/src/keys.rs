@@ -1,4 +1,4 @@
-//! The keys of a request and of its messages: those that are read, and those that are almost right.
+//! The known keys of requests and messages, and the detection of misspelled ones.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::spelling::near_miss;
@@ -6,7 +6,7 @@ use rolecall_conversation::{Json, Place, Problem};
 
 use crate::Error;
 
-/// Keys beside the conversation that rolecall reads.
+/// The keys other than those of the conversation that rolecall reads.
 pub(crate) const READ: [&str; 13] = [
     "id",
     "format",
@@ -23,7 +23,7 @@ pub(crate) const READ: [&str; 13] = [
     "finish_reason",
 ];
 
-/// Keys that servers of this API read, and a renderer need not.
+/// The keys that servers of this API read and that do not affect rendering.
 pub(crate) const OF_API: [&str; 46] = [
     "audio",
     "best_of",
@@ -73,7 +73,7 @@ pub(crate) const OF_API: [&str; 46] = [
     "user",
 ];
 
-/// Keys of messages, in the shapes of OpenAI's API, of engines and of datasets, and the fields of formats.
+/// The keys of messages that OpenAI's API, inference engines, datasets and formats use.
 const OF_MESSAGES: [&str; 22] = [
     "annotations",
     "audio",
@@ -99,12 +99,12 @@ const OF_MESSAGES: [&str; 22] = [
     "weight",
 ];
 
-/// Whether a key of a message is one that somebody reads.
+/// Reports whether a key of a message is known.
 pub(crate) fn is_of_messages(key: &str) -> bool {
     OF_MESSAGES.contains(&key)
 }
 
-/// Refuses a call whose arguments stand under another key: it would be one without arguments.
+/// Rejects a call whose arguments are under another key, because it would have no arguments.
 fn check_calls(index: usize, message: &Object) -> Result<(), Error> {
     let calls = message.get("tool_calls").and_then(Json::as_array).unwrap_or_default();
     for (at, call) in calls.iter().enumerate() {
@@ -118,8 +118,10 @@ fn check_calls(index: usize, message: &Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses messages with a key that is almost one which is read and not there, and messages of a user without content, which is
-/// under another key.
+/// Rejects messages with a misspelled key, and user messages whose content is under another key.
+///
+/// A key counts as misspelled if it is unknown and similar to a known key that the message does not
+/// have.
 pub(crate) fn check(messages: &[Json]) -> Result<(), Error> {
     for (index, message) in messages.iter().enumerate() {
         let Json::Object(message) = message else { continue };
@@ -129,7 +131,7 @@ pub(crate) fn check(messages: &[Json]) -> Result<(), Error> {
 }
 
 fn check_message(index: usize, message: &Object) -> Result<(), Error> {
-    // Most messages have a role and content, and nothing more.
+    // Most messages have only a role and content.
     if message.len() == 2 && message.get("role").is_some() && message.get("content").is_some() {
         return Ok(());
     }

@@ -1,9 +1,10 @@
-//! OpenAI's first function calling, brought into the shape of today's tools.
+//! Conversion of OpenAI's first function calling to the current shape of tools.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 
-/// `functions` becomes `tools`, and each message's `function_call` one of `tool_calls`, where the newer field is not there.
+/// Converts `functions` to `tools`, and the `function_call` of each message to `tool_calls`, unless
+/// the newer field exists.
 pub(crate) fn modernize(request: &mut Object) {
     if request.get("tools").is_none_or(Json::is_null)
         && let Some(functions) = request.remove("functions")

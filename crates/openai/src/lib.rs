@@ -1,6 +1,10 @@
-//! In: JSON text in the shape of OpenAI's API. Out: a [`Request`] with a [`Conversation`](rolecall_conversation::Conversation).
-//! Between: `request` reads the envelope, `keys` knows what may stand in it, `legacy` brings older shapes (functions, `function_call`) into today's.
-//! No other crate knows the wire.
+//! Requests in the JSON shape of OpenAI's API.
+//!
+//! [`Request::from_text`] parses and checks a request and returns it with its
+//! [`Conversation`](rolecall_conversation::Conversation). The submodules: `request` reads the
+//! envelope, `keys` lists the known keys, and `legacy` converts older shapes (`functions`,
+//! `function_call`) to the current one. No other crate handles this envelope.
+//!
 //! Start reading at [`Request::from_text`].
 
 mod error;

@@ -5,11 +5,11 @@ use rolecall_conversation::{Conversation, Json, Place, Problem};
 use crate::keys::{self, OF_API, READ};
 use crate::{Error, legacy};
 
-/// The keys of a request that decide what is rendered.
+/// The keys of a request that determine what is rendered.
 const OWN_KEYS: [&str; 6] =
     ["messages", "tools", "documents", "add_generation_prompt", "continue_final_message", "chat_template_kwargs"];
 
-/// A conversation with what stands around it on the wire.
+/// A conversation with the other keys of its request.
 ///
 /// ```
 /// use rolecall_openai::Request;
@@ -19,23 +19,23 @@ const OWN_KEYS: [&str; 6] =
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Request {
-    /// The caller's own name for the request, given back with the answer.
+    /// The caller's id of the request, which is returned with the answer.
     pub id: Option<Json>,
-    /// The format that the request asks for.
+    /// The format that the request names.
     pub format: Option<String>,
-    /// What is said.
+    /// The conversation.
     pub conversation: Conversation,
-    /// All other keys, as they came.
+    /// All other keys, unchanged.
     pub other: Object,
 }
 
 impl Request {
-    /// Reads a request from JSON text.
+    /// Parses a request from JSON text.
     pub fn from_text(text: &str) -> Result<Request, Error> {
         Request::from_json(json::parse_unique(text)?)
     }
 
-    /// Reads a request from a JSON value: an object with `messages`, or the list of messages alone.
+    /// Parses a request from a JSON value: an object with `messages`, or a bare list of messages.
     pub fn from_json(value: Json) -> Result<Request, Error> {
         let mut object = match value {
             Json::Object(object) => object,
@@ -72,22 +72,24 @@ impl Request {
         Request { id: None, format: None, conversation, other: Object::new() }
     }
 
-    /// The keys that neither rolecall nor an API of this shape reads.
+    /// Returns the keys that neither rolecall nor an API of this shape reads.
     pub fn unread(&self) -> impl Iterator<Item = &str> {
         self.other.iter().map(|(key, _)| key).filter(|key| !READ.contains(key) && !OF_API.contains(key))
     }
 
-    /// The keys of messages that neither rolecall nor an API or dataset of this shape reads, each with its message.
+    /// Returns the keys of messages that neither rolecall nor an API or dataset of this shape
+    /// reads, each with the index of its message.
     pub fn unread_of_messages(&self) -> impl Iterator<Item = (usize, &str)> {
         let messages = self.conversation.messages.iter().enumerate();
-        // Most messages have a role and content, and nothing more.
+        // Most messages have only a role and content.
         let others = messages.filter(|(_, message)| message.as_object().len() > 2);
         others.flat_map(|(index, message)| {
             message.as_object().iter().map(move |(key, _)| (index, key)).filter(|(_, key)| !keys::is_of_messages(key))
         })
     }
 
-    /// The `id` of a request that cannot be read otherwise, for the answer to it.
+    /// Returns the `id` of a request that cannot be parsed otherwise, so that the answer can name
+    /// it.
     pub fn id_of(text: &str) -> Option<Json> {
         match json::parse(text) {
             Ok(Json::Object(mut object)) => object.remove("id").filter(|id| !id.is_null()),
@@ -126,7 +128,10 @@ mod tests {
     fn a_misspelt_key_is_refused_and_an_unknown_one_is_not() {
         let of = |key: &str| format!(r#"{{"messages": [{{"role": "user", "content": "x"}}], "{key}": false}}"#);
         let error = Request::from_text(&of("add_generation_promt")).unwrap_err();
-        assert_eq!(error.to_string(), "`add_generation_promt` is not a key of a request, `add_generation_prompt` is");
+        assert_eq!(
+            error.to_string(),
+            "unknown key `add_generation_promt` in the request; a known key is `add_generation_prompt`"
+        );
         for known_elsewhere in
             ["model", "tool_choice", "temperature", "stream", "user", "stop", "n", "seed", "metadata"]
         {

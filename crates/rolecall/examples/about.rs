@@ -1,4 +1,4 @@
-//! What is known of a model, and why: `about path/to/model`.
+//! Prints what is known about a model, with the evidence: `about path/to/model`.
 
 use rolecall::Model;
 

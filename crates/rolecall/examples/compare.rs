@@ -1,4 +1,5 @@
-//! Where two models write a conversation differently: `compare MODEL MODEL`, such as `compare qwen1.5 qwen2.5`.
+//! Prints for each conversation how the prompts of two models differ: `compare MODEL MODEL`, such
+//! as `compare qwen1.5 qwen2.5`.
 
 use rolecall::Model;
 use rolecall::diff::{Telling, compare_models};

@@ -1,4 +1,5 @@
-//! The texts of a dataset, a conversation a line, in whatever shape it has: `dataset MODEL < data.jsonl`.
+//! Prints the rendered text of each conversation in a dataset of any shape, with one record per
+//! line: `dataset MODEL < data.jsonl`.
 
 use std::io::{BufRead, stdin};
 

@@ -1,4 +1,4 @@
-//! Where every byte of a prompt comes from, and its ids, as JSON: `explain MODEL < REQUEST`.
+//! Prints the origin of every byte of a prompt, and its ids, as JSON: `explain MODEL < REQUEST`.
 
 use std::io::read_to_string;
 

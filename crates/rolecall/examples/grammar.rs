@@ -1,4 +1,5 @@
-//! What an engine may sample so that calls fit their tools: `grammar MODEL < REQUEST`, in GBNF.
+//! Prints a grammar, in GBNF, that makes an engine sample only tool calls that fit their tools:
+//! `grammar MODEL < REQUEST`.
 
 use std::io::read_to_string;
 

@@ -1,8 +1,10 @@
-//! Mutated tokenizer files: each must end in a typed error or in a tokenizer that works, and none in a panic.
+//! Loads mutated tokenizer files. Each must give a typed error or a tokenizer that works, and none
+//! may panic.
 //!
 //!     cargo run --release -p rolecall --example mutate_tokenizers -- SECONDS [SEED] [FILE ..]
 //!
-//! Starts from the small files of the tests, and from the named ones (whose config is not read).
+//! The mutations start from the small files of the tests and from the given files, whose configs
+//! are not read.
 
 use std::collections::BTreeMap;
 use std::panic::catch_unwind;
@@ -15,7 +17,7 @@ use common::{attacks::run, cpu_time, peak_kilobytes};
 mod common;
 
 const TEXT: &str = "ab <s> [T] aba\u{301}\u{0} \u{4f60}\u{597d}  <0x41>\n";
-/// Bytes and words that the formats give a meaning.
+/// Bytes and words that have a meaning in the formats.
 const WORDS: &[&str] = &[
     "\0",
     "\u{7f}",
@@ -120,7 +122,7 @@ fn mutate(bytes: &mut Vec<u8>, whole: &[u8], random: &mut Random) {
         1 if at < bytes.len() => bytes[at] = random.next() as u8,
         2 => drop(bytes.drain(at..end)),
         3 => bytes.truncate(at),
-        // A part of the file again, somewhere else.
+        // Copies a part of the file to another place.
         4 => {
             let from = random.below(whole.len().max(1)).min(whole.len());
             let part = whole[from..(from + length).min(whole.len())].to_vec();
@@ -129,7 +131,7 @@ fn mutate(bytes: &mut Vec<u8>, whole: &[u8], random: &mut Random) {
         5 => drop(bytes.splice(at..end, WORDS[random.below(WORDS.len())].bytes())),
         6 => drop(bytes.splice(at..at, WORDS[random.below(WORDS.len())].bytes())),
         _ => {
-            // A number becomes another one.
+            // Changes a digit.
             if let Some(digit) = (at..bytes.len()).find(|&at| bytes[at].is_ascii_digit()) {
                 bytes[digit] = b'0' + random.below(10) as u8;
             }
@@ -137,7 +139,7 @@ fn mutate(bytes: &mut Vec<u8>, whole: &[u8], random: &mut Random) {
     }
 }
 
-/// xorshift
+/// An xorshift generator.
 struct Random(u64);
 
 impl Random {

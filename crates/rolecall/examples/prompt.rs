@@ -1,4 +1,5 @@
-//! The prompt of a request: `prompt MODEL < REQUEST`, such as `prompt internlm2 < examples/weather.json`.
+//! Prints the prompt of a request: `prompt MODEL < REQUEST`, such as
+//! `prompt internlm2 < examples/weather.json`.
 
 use std::io::read_to_string;
 

@@ -1,4 +1,5 @@
-//! Reads a reply while it comes: `reply MODEL < OUTPUT`, such as `printf 'Hi!<|im_end|>' | reply internlm2`.
+//! Parses a reply as it arrives: `reply MODEL < OUTPUT`, such as
+//! `printf 'Hi!<|im_end|>' | reply internlm2`.
 
 use std::io::{BufRead, stdin};
 

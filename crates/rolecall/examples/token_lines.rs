@@ -1,8 +1,8 @@
-//! Token ids of texts, to compare with other programs.
+//! Prints the token ids of texts, to compare with other programs.
 //!
 //!     cargo run -p rolecall --example token_lines -- TOKENIZER [ordinary|reference] < LINES
 //!
-//! Each line is a JSON string; each is answered with a line of ids, or of an error.
+//! Each input line is a JSON string. Each output line has its ids, or an error.
 
 use std::io::BufRead;
 use std::path::Path;

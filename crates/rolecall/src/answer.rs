@@ -1,4 +1,4 @@
-//! Answers as JSON: one shape for the command line, the server and Python.
+//! Results as JSON, in one shape for the command line, servers and Python.
 
 mod openai;
 mod reading;
@@ -21,23 +21,26 @@ use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identified};
 use crate::loss::{self, first_behind};
 
-/// What an answer is made of.
+/// The parts of an answer.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer<'a> {
-    /// The request's own name.
+    /// The id of the request, if it has one.
     pub id: Option<&'a Json>,
-    /// Of a preference pair, which answer it ends with: `"side"`.
+    /// For a preference pair, which answer the conversation ends with. Written as `"side"`.
     pub side: Option<Side>,
     /// The rendered conversation.
     pub prompt: &'a Prompt,
-    /// Its ids, where they were asked for.
+    /// The token ids, if they were requested.
     pub encoded: Option<&'a Encoded>,
-    /// The bytes that a loss may touch, where they were asked for.
+    /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<&'a [Range<usize>]>,
 }
 
-/// Writes the answer of [`of_prompt`], [`of_encoded`] or [`of_training`] behind a text, without a space: the same text, for
-/// whoever answers so many that the values between are too dear.
+/// Appends the answer of [`of_prompt`], [`of_encoded`] or [`of_training`] to a string, as compact
+/// JSON.
+///
+/// The text is the same as that of the JSON value. This function does not build the value, so it is
+/// faster for many answers.
 ///
 /// ```
 /// use rolecall::answer;
@@ -121,7 +124,7 @@ fn write_origin(text: &mut String, origin: &Origin) {
     match origin {
         Origin::Control(_) => text.push_str("\"control\""),
         Origin::Format => text.push_str("\"format\""),
-        // Most segments are a message's.
+        // Most segments come from messages, so they are written directly.
         Origin::Message { message, field } => {
             let _ = write!(text, "{{\"message\":{message},\"field\":");
             write_string(text, field, false);
@@ -131,7 +134,7 @@ fn write_origin(text: &mut String, origin: &Origin) {
     }
 }
 
-/// `,"key":[1,2]`
+/// Writes `,"key":[1,2]`.
 fn write_numbers(text: &mut String, key: &str, numbers: impl Iterator<Item = u32>) {
     let _ = write!(text, ",\"{key}\":[");
     let mut digits = [0; 10];
@@ -144,7 +147,7 @@ fn write_numbers(text: &mut String, key: &str, numbers: impl Iterator<Item = u32
     text.push(']');
 }
 
-/// A number's digits; the standard library's way to them is several times slower.
+/// Formats a number. This is several times faster than the standard library.
 fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
     let mut at = digits.len();
     loop {
@@ -158,7 +161,8 @@ fn decimal(mut number: u32, digits: &mut [u8; 10]) -> &str {
     std::str::from_utf8(&digits[at..]).unwrap_or_default()
 }
 
-/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "left_out"?, "unusual"?}`
+/// Returns a prompt as
+/// `{"id"?, "prompt", "segments", "stop", "stop_ids", "generation", "left_out"?, "unusual"?}`.
 ///
 /// ```
 /// use rolecall::answer;
@@ -176,7 +180,7 @@ pub fn of_prompt(id: Option<&Json>, prompt: &Prompt) -> Json {
     Json::Object(prompt_object(id, prompt))
 }
 
-/// `[{"code", "message"}, ..]`: what may be wrong at the ends of a prompt.
+/// Returns the notes about the ends of a prompt as `[{"code", "message"}, ..]`.
 fn notes(encoded: &Encoded) -> Json {
     Json::Array(encoded.notes.iter().map(of_note).collect())
 }
@@ -185,7 +189,8 @@ fn of_note(note: &Note) -> Json {
     Json::Object(object! { "code" => note.code(), "message" => note.to_string() })
 }
 
-/// The same with `"ids"`, the `"control_ids"` among them, and `"notes"` where there are some.
+/// Returns the answer of [`of_prompt`] with `"ids"`, the `"control_ids"` among them, and `"notes"`
+/// if there are any.
 pub fn of_encoded(id: Option<&Json>, prompt: &Prompt, encoded: &Encoded) -> Json {
     let mut answer = prompt_object(id, prompt);
     answer.insert("ids", numbers(encoded.ids()));
@@ -196,8 +201,11 @@ pub fn of_encoded(id: Option<&Json>, prompt: &Prompt, encoded: &Encoded) -> Json
     Json::Object(answer)
 }
 
-/// The answer of [`of_prompt`] or [`of_encoded`] for training: each segment, cut where loss begins or ends, says whether it
-/// carries loss (`"loss": true`); `"loss_mask"` says it of each id, 1 or 0. A token that straddles a border carries loss.
+/// Returns the answer of [`of_prompt`] or [`of_encoded`] for training.
+///
+/// Segments are cut where loss begins or ends, and `"loss"` of each segment states whether it
+/// carries loss. `"loss_mask"` has 1 or 0 for each id. A token that straddles a border carries
+/// loss.
 pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>, loss: &[Range<usize>]) -> Json {
     let mut answer = match encoded {
         Some(encoded) => of_encoded(id, prompt, encoded),
@@ -221,7 +229,7 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
     answer
 }
 
-/// A range in pieces that carry loss or carry none.
+/// Cuts a range into pieces that carry loss or do not.
 fn cut(range: Range<usize>, loss: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
     let mut pieces = Vec::new();
     let mut at = range.start;
@@ -241,7 +249,8 @@ fn cut(range: Range<usize>, loss: &[Range<usize>]) -> Vec<(Range<usize>, bool)> 
     pieces
 }
 
-/// `{"id"?, "error": {"code", "message", "message_index"?, "field"?, "help"?}}`
+/// Returns an error as
+/// `{"id"?, "error": {"code", "message", "message_index"?, "field"?, "help"?}}`.
 pub fn of_error(id: Option<&Json>, error: &Error) -> Json {
     let mut inner = object! { "code" => error.code(), "message" => error.to_string() };
     if let Some(place) = error.place() {
@@ -260,7 +269,8 @@ pub fn of_error(id: Option<&Json>, error: &Error) -> Json {
     Json::Object(answer)
 }
 
-/// `"control"`, `"format"`, `{"message": 0, "field": "content"}`, `{"tool": 0}` or `{"option": "date_string"}`
+/// Returns an origin as `"control"`, `"format"`, `{"message": 0, "field": "content"}`,
+/// `{"tool": 0}`, `{"document": 0}` or `{"option": "date_string"}`.
 pub fn of_origin(origin: &Origin) -> Json {
     match origin {
         Origin::Control(_) => Json::from("control"),
@@ -274,7 +284,7 @@ pub fn of_origin(origin: &Origin) -> Json {
     }
 }
 
-/// The sampling defaults, each only where it is known.
+/// Returns the sampling defaults. Unknown values are missing.
 pub fn of_generation(generation: &Generation) -> Json {
     let mut object = Object::new();
     let whole = [
@@ -300,7 +310,8 @@ pub fn of_generation(generation: &Generation) -> Json {
     Json::Object(object)
 }
 
-/// `{"model", "format", "title", "evidence", "warnings", "dialects"}`
+/// Returns an identified format as
+/// `{"model", "format", "title", "evidence", "warnings", "dialects"}`.
 pub fn of_model(model: &Clues, identified: &Identified<'_>) -> Json {
     let warnings = identified
         .warnings
@@ -323,7 +334,7 @@ pub fn of_model(model: &Clues, identified: &Identified<'_>) -> Json {
     })
 }
 
-/// `[{"kind", "text", "pattern"?}, ..]`: why a model needs a format, the strongest first.
+/// Returns evidence as `[{"kind", "text", "pattern"?}, ..]`, strongest first.
 pub fn of_evidence(evidence: &[Evidence]) -> Json {
     let each = evidence.iter().map(|evidence| {
         let mut object = object! { "kind" => evidence.code(), "text" => evidence.to_string() };
@@ -346,7 +357,7 @@ fn prompt_object(id: Option<&Json>, prompt: &Prompt) -> Object {
     answer
 }
 
-/// What stands behind the segments.
+/// Inserts the keys that follow the segments.
 fn insert_end(answer: &mut Object, prompt: &Prompt) {
     answer.insert("stop", Json::Array(prompt.stops().into_iter().map(Json::from).collect()));
     answer.insert("stop_ids", numbers(prompt.stop_ids()));
@@ -368,8 +379,11 @@ fn of_unusual(unusual: &Unusual) -> Json {
     Json::Object(object! { "option" => option, "value" => value, "usual" => Json::Array(usual) })
 }
 
-/// `{"why", "count", "message"?, "field", "by_design"?, "as_wanted"?}`, with the place of the first; the last where the template
-/// writes it in the form of [`CallForm::AsWanted`](crate::template::CallForm)
+/// Returns a kind of omission as
+/// `{"why", "count", "message"?, "field", "by_design"?, "as_wanted"?}`.
+///
+/// `"message"` and `"field"` are the place of the first omission. `"as_wanted"` is set if the
+/// template writes the calls in the form of [`CallForm::AsWanted`](crate::template::CallForm).
 fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     let mut object = object! { "why" => left_out.why, "count" => left_out.count as i64 };
     if let Some(index) = left_out.first.message {

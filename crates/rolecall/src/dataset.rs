@@ -1,8 +1,8 @@
-//! Conversations as datasets have them, brought into the shape of requests.
+//! Records of datasets, converted to requests.
 //!
-//! In: a JSON value of one of the shapes that trainers know. Out: its [`Sample`]s, each a [`Request`].
-//! Between: [`Shape::of`] tells the shape by its keys; `dialogue` reads turns, `pair` prompts with answers, `instances` LMFlow's files.
-//! Start reading at [`read`].
+//! [`read`] takes a JSON text in one of the shapes that trainers use and returns its [`Sample`]s,
+//! each with a [`Request`]. [`Shape::of`] determines the shape from the keys. The submodules:
+//! `dialogue` reads turns, `pair` reads prompts with answers, and `instances` reads LMFlow's files.
 
 mod dialogue;
 mod instances;
@@ -16,11 +16,11 @@ use rolecall_conversation::spelling::near_miss;
 use rolecall_conversation::{Json, Place, Problem};
 use rolecall_openai::{Error, Request};
 
-/// How a dataset writes a conversation.
+/// The shape in which a dataset writes a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Shape {
-    /// `messages`, as in OpenAI's API and its files for fine-tuning.
+    /// `messages`, as in OpenAI's API and its fine-tuning files.
     OpenAi,
     /// `conversations` of `from` and `value`.
     ShareGpt,
@@ -34,12 +34,12 @@ pub enum Shape {
     Instances,
 }
 
-/// Which answer of a preference pair.
+/// One of the two answers of a preference pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
-    /// The better one.
+    /// The better answer.
     Chosen,
-    /// The other one.
+    /// The other answer.
     Rejected,
 }
 
@@ -47,15 +47,15 @@ pub enum Side {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Sample {
-    /// What it says.
+    /// The conversation, as a request.
     pub request: Request,
-    /// Of a preference pair, which answer it ends with.
+    /// For a preference pair, the answer that the conversation ends with.
     pub side: Option<Side>,
-    /// Where each message stands in the dataset's value, as a path.
+    /// The path of each message in the dataset's value.
     paths: Vec<String>,
 }
 
-/// A conversation before it is read: a request's object, and where its messages come from.
+/// A conversation that is not yet parsed: the object of a request, and the paths of its messages.
 struct Draft {
     object: Object,
     side: Option<Side>,
@@ -63,11 +63,11 @@ struct Draft {
 }
 
 impl Shape {
-    /// Every shape, the most common first.
+    /// All shapes, the most common first.
     pub const ALL: [Shape; 6] =
         [Shape::OpenAi, Shape::ShareGpt, Shape::Alpaca, Shape::Completion, Shape::Preference, Shape::Instances];
 
-    /// The shape of an object, by its keys; none if they are those of no shape.
+    /// Returns the shape of an object, determined from its keys, or `None` if they match no shape.
     pub fn of(object: &Object) -> Option<Shape> {
         let has = |key: &str| object.get(key).is_some();
         Some(match () {
@@ -82,7 +82,8 @@ impl Shape {
         })
     }
 
-    /// A short name: `openai`, `sharegpt`, `alpaca`, `completion`, `preference` or `instances`.
+    /// Returns a short name: `openai`, `sharegpt`, `alpaca`, `completion`, `preference` or
+    /// `instances`.
     pub fn name(self) -> &'static str {
         match self {
             Shape::OpenAi => "openai",
@@ -94,7 +95,7 @@ impl Shape {
         }
     }
 
-    /// The keys that it has of its own.
+    /// Returns the keys that are specific to the shape.
     fn keys(self) -> &'static [&'static str] {
         match self {
             Shape::OpenAi => &[],
@@ -170,7 +171,7 @@ impl fmt::Display for Shape {
 }
 
 impl Side {
-    /// `chosen` or `rejected`.
+    /// Returns `chosen` or `rejected`.
     pub fn name(self) -> &'static str {
         match self {
             Side::Chosen => "chosen",
@@ -182,7 +183,7 @@ impl Side {
 /// The types of LMFlow's files that hold conversations.
 pub const KINDS: [&str; 2] = ["conversation", "text2text"];
 
-/// The name of a record that cannot be read otherwise, for the answer to it.
+/// Returns the id of a record that cannot be parsed otherwise, so that the answer can name it.
 pub fn id_of(text: &str) -> Option<Json> {
     let Ok(Json::Object(object)) = json::parse(text) else { return None };
     let named = |object: &Object| object.get("id").filter(|id| !id.is_null()).cloned();
@@ -193,7 +194,10 @@ pub fn id_of(text: &str) -> Option<Json> {
     named(&object).or_else(of_instance)
 }
 
-/// Reads a JSON text in a shape, or in the one that its keys tell, and says which. What has no shape's keys is read as a request.
+/// Parses a JSON text in a given shape, or in the shape that its keys determine, and returns the
+/// shape and the samples.
+///
+/// A value without the keys of any shape is parsed as a request.
 ///
 /// ```
 /// use rolecall::dataset::{Shape, read};
@@ -207,7 +211,7 @@ pub fn id_of(text: &str) -> Option<Json> {
 pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Error> {
     let object = match json::parse_unique(text)? {
         Json::Object(object) => object,
-        // A list of messages, or what is no conversation.
+        // A list of messages, or a value that is not a conversation.
         other => {
             let request = Request::from_json(other)?;
             return Ok((Shape::OpenAi, vec![Sample { request, side: None, paths: Vec::new() }]));
@@ -218,10 +222,11 @@ pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Er
     Ok((shape, samples))
 }
 
-/// A place of the request that a text holds, as a place of the text itself; none where that is the same, or where the text holds
-/// several requests.
+/// Translates a place in the request of a text to a place in the text itself.
+///
+/// Returns `None` if the place is the same, or if the text holds several requests.
 pub fn place_in(text: &str, place: &Place) -> Option<Place> {
-    // Most texts are requests, and are not read once more.
+    // Most texts are requests; they are not parsed again.
     if place.message.is_none() || json::span(text, &[json::Step::Key("messages")]).is_some() {
         return None;
     }
@@ -232,7 +237,7 @@ pub fn place_in(text: &str, place: &Place) -> Option<Place> {
 }
 
 impl Sample {
-    /// A place of its request as a place of the dataset's value.
+    /// Translates a place in the sample's request to a place in the dataset's value.
     pub fn original(&self, place: &Place) -> Place {
         original(&self.paths, place)
     }
@@ -254,7 +259,7 @@ impl Draft {
 
 fn original(paths: &[String], place: &Place) -> Place {
     let Some(path) = place.message.and_then(|message| paths.get(message)) else { return place.clone() };
-    // A path that ends in a turn has fields below it; any other is the text itself.
+    // Only a path that ends in a turn has fields. Any other path is the text itself.
     let is_turn = path.ends_with(']');
     let below = match place.field.as_str() {
         "" => "",
@@ -275,7 +280,7 @@ fn missing(field: impl Into<String>) -> Error {
     rolecall_conversation::Error { place: Place::field(field), problem: Problem::Missing }.into()
 }
 
-/// Takes a text that may be missing; an empty one says nothing.
+/// Removes a text that may be missing. An empty text counts as missing.
 fn take_text(object: &mut Object, key: &str) -> Result<Option<String>, Error> {
     match object.remove(key) {
         None | Some(Json::Null) => Ok(None),
@@ -284,7 +289,7 @@ fn take_text(object: &mut Object, key: &str) -> Result<Option<String>, Error> {
     }
 }
 
-/// A message of a role that says one text.
+/// Returns a message with a role and a text.
 fn message(role: &str, content: impl Into<Json>) -> Json {
     Json::Object(rolecall_conversation::object! { "role" => role, "content" => content.into() })
 }

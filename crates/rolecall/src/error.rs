@@ -8,66 +8,67 @@ use rolecall_tokenizer as tokenizer;
 use crate::identify::FileError;
 use crate::template::{NamedTemplate, NoChoice};
 
-/// Whatever can go wrong between a request and its ids.
+/// An error between a request and its token ids.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The request cannot be read.
     Request(rolecall_openai::Error),
-    /// No format of this name is there.
+    /// There is no format of this name.
     UnknownFormat {
-        /// The name.
+        /// The name that was requested.
         name: String,
-        /// The nearest name that is there.
+        /// The most similar known name.
         near: Option<String>,
     },
-    /// The format file is wrong.
+    /// The format file has errors.
     Format(rolecall_format::LoadError),
-    /// The format refuses the conversation.
+    /// The conversation cannot be rendered with the format.
     Render(rolecall_render::Error),
     /// The prompt cannot be encoded.
     Encode(rolecall_encode::Error),
-    /// Neither the request nor the model says which format.
+    /// Neither the request nor the model names a format.
     NoFormat,
-    /// A chat template is wrong, or refuses the conversation.
+    /// A chat template has an error, or raises one for this conversation.
     Template {
         /// The template.
         template: Box<NamedTemplate>,
-        /// What is wrong, and where.
+        /// The error, with its place.
         error: TemplateError,
-        /// The message that the template was at, from 0.
+        /// The index of the message that the template was processing.
         message: Option<usize>,
-        /// Whether it takes the conversation with its calls in the form that it writes rightly.
+        /// Whether the template accepts the conversation if its tool calls are given as
+        /// [`CallForm::AsWanted`](crate::template::CallForm::AsWanted).
         as_wanted: bool,
     },
-    /// None of the model's chat templates is meant.
+    /// No chat template of the model can be chosen.
     NoTemplate(NoChoice),
-    /// A switch that nothing reads is almost one that is read and was not given.
+    /// A switch is unknown and similar to a known switch that was not given.
     MisspeltSwitch {
         /// The switch.
         name: String,
-        /// What it almost is.
+        /// The similar switch.
         near: String,
     },
-    /// A chat template says neither what carries loss nor where a new turn begins.
+    /// A chat template specifies neither which tokens carry loss nor where a new turn begins.
     NoLoss,
     /// The model has no tokenizer.
     NoTokenizer,
     /// The tokenizer cannot be loaded.
     Tokenizer {
-        /// Its file or folder.
+        /// The tokenizer's file or folder.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         error: tokenizer::Error,
     },
     /// A file of the model cannot be used.
     File(FileError),
-    /// There is no grammar for what is asked for.
+    /// No grammar can be made for the request.
     Grammar(rolecall_grammar::Error),
 }
 
 impl Error {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Error::Request(error) => error.code(),
@@ -87,7 +88,7 @@ impl Error {
         }
     }
 
-    /// Where in the conversation, if it is in it.
+    /// Returns the place in the conversation, if the error has one.
     pub fn place(&self) -> Option<Place> {
         match self {
             Error::Request(error) => error.place(),
@@ -97,25 +98,25 @@ impl Error {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> Option<String> {
         match self {
             Error::Request(error) => Some(error.help()),
             Error::UnknownFormat { near: Some(near), .. } => Some(format!("did you mean `{near}`?")),
-            Error::UnknownFormat { near: None, .. } => Some("`rolecall formats` lists those that are there".into()),
+            Error::UnknownFormat { near: None, .. } => Some("run `rolecall formats` to list the formats".into()),
             Error::Format(error) => error.diagnostics.first().and_then(|diagnostic| diagnostic.help.clone()),
             Error::Render(error) => Some(error.help()),
             Error::Encode(error) => Some(error.help()),
-            Error::NoFormat => Some("write `\"format\": \"NAME\"` into the request, or open the model with one".into()),
+            Error::NoFormat => Some("add `\"format\": \"NAME\"` to the request, or open the model with one".into()),
             Error::Template { as_wanted: true, .. } => {
-                Some("the template takes tool calls in another form: `CallForm::AsWanted` gives them so".into())
+                Some("the template expects tool calls in another form: use `CallForm::AsWanted`".into())
             }
             Error::Template { error, message, .. } => {
                 Some(rolecall_render::Error::Template { error: error.clone(), message: *message }.help())
             }
             Error::NoTemplate(why) => Some(why.help()),
-            Error::MisspeltSwitch { near, .. } => Some(format!("write `{near}`")),
-            Error::NoLoss => Some("render it without these, or name a format in place of the chat template".into()),
+            Error::MisspeltSwitch { near, .. } => Some(format!("did you mean `{near}`?")),
+            Error::NoLoss => Some("request neither, or name a format instead of the chat template".into()),
             Error::NoTokenizer => Some("open the model with a tokenizer".into()),
             Error::Tokenizer { error, .. } => Some(error.help().into()),
             Error::File(error) => Some(error.help()),
@@ -132,14 +133,14 @@ impl fmt::Display for Error {
             Error::Format(error) => write!(f, "{error}"),
             Error::Render(error) => write!(f, "{error}"),
             Error::Encode(error) => write!(f, "{error}"),
-            Error::NoFormat => f.write_str("no format is named"),
-            // Line and column are said beside it.
+            Error::NoFormat => f.write_str("no format is given"),
+            // The place is not part of the message; it is reported separately.
             Error::Template { error, .. } => f.write_str(error.message()),
             Error::NoTemplate(why) => write!(f, "{why}"),
             Error::MisspeltSwitch { name, near } => {
-                write!(f, "nothing reads the switch `{name}`, and `{near}` is one that is read")
+                write!(f, "unknown switch `{name}`; a known switch is `{near}`")
             }
-            Error::NoLoss => f.write_str("a chat template says neither what carries loss nor where a new turn begins"),
+            Error::NoLoss => f.write_str("a chat template defines neither loss nor the start of a new turn"),
             Error::NoTokenizer => f.write_str("the model has no tokenizer"),
             Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
             Error::File(error) => write!(f, "{error}"),

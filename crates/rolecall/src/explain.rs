@@ -1,4 +1,5 @@
-//! Where every byte of a prompt comes from, which id it became, and what of the conversation spells a control token.
+//! Explaining a prompt: the origin of every byte, the id of every token, and where the conversation
+//! spells a control token.
 
 use std::ops::Range;
 
@@ -12,15 +13,16 @@ use crate::answer;
 use crate::model::ModelPrompt;
 use crate::tokenizer::AddedToken;
 
-/// A prompt explained: see [`Model::explain`](crate::Model::explain).
+/// A prompt with its tokens and the control tokens that the conversation spells. See
+/// [`Model::explain`](crate::Model::explain).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// The prompt; its segments say where each byte comes from.
+    /// The prompt. Its segments record the origin of every byte.
     pub prompt: ModelPrompt,
-    /// Its ids, each with its bytes, where the model has a tokenizer.
+    /// The token ids, each with its bytes, if the model has a tokenizer.
     pub encoded: Option<Encoded>,
-    /// Where the conversation spells control tokens, in order.
+    /// The places where the conversation spells control tokens, in order.
     pub spelled: Vec<Spelled>,
 }
 
@@ -29,15 +31,15 @@ pub struct Explanation {
 pub struct Spelled {
     /// The control token's text.
     pub token: String,
-    /// The bytes of the prompt.
+    /// The byte range in the prompt.
     pub span: Range<usize>,
-    /// Which part of the conversation it is in.
+    /// The part of the conversation that spells it.
     pub origin: Origin,
-    /// Whether a control token's id came out for it, which only the reference encoding does.
+    /// Whether the text was encoded as the control token. Only the reference encoding does this.
     pub is_control: bool,
 }
 
-/// The texts of control tokens, to be found in a conversation.
+/// The texts of control tokens to search for in a conversation.
 #[derive(Debug)]
 pub struct Marks<'a> {
     texts: Vec<&'a str>,
@@ -45,19 +47,22 @@ pub struct Marks<'a> {
 }
 
 impl<'a> Marks<'a> {
-    /// Those of the prompt's format. A template's control tokens are those that the tokenizer has added.
+    /// Returns the control tokens of the prompt's format. If a template wrote the prompt, these are
+    /// the tokens that the tokenizer has added.
     pub fn new(prompt: &'a Prompt, added: &'a [AddedToken]) -> Marks<'a> {
-        // A control token such as `sop` is a piece of ordinary words.
+        // A control token such as `sop` also occurs in ordinary words, so it is skipped.
         let is_mark = |text: &&str| text.chars().any(|character| !character.is_alphanumeric());
         let own = prompt.controls().iter().flat_map(|control| control.texts());
         let added = added.iter().map(|token| token.text.as_str()).filter(|_| prompt.controls().is_empty());
         let texts: Vec<&str> = own.chain(added).filter(is_mark).collect();
-        // A set too large to search for is not searched for; no tokenizer file comes near.
+        // A set that is too large to build is not searched. No tokenizer file comes near this
+        // limit.
         let search = AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(&texts).ok();
         Marks { search: search.filter(|_| !texts.is_empty()), texts }
     }
 
-    /// All places in order, each with its token's text and its origin; none lies within another.
+    /// Returns all places in order, each with the text of the control token and the origin of the
+    /// bytes. Places do not overlap.
     pub fn find<'s>(
         &'s self,
         prompt: &'s Prompt,
@@ -93,8 +98,11 @@ impl Explanation {
         Explanation { prompt, encoded, spelled }
     }
 
-    /// The answer with ids where there are some, with `"tokens": [{"id", "text", "start", "end", "control", "origin"?}, ..]`, and
-    /// with `"spelled": [{"token", "start", "end", "origin", "control"}, ..]` where the conversation spells control tokens.
+    /// Returns the answer as JSON, with ids if there are any.
+    ///
+    /// Adds `"tokens": [{"id", "text", "start", "end", "control", "origin"?}, ..]` if the prompt
+    /// was encoded, and `"spelled": [{"token", "start", "end", "origin", "control"}, ..]` if the
+    /// conversation spells control tokens.
     pub fn to_json(&self) -> Json {
         let id = self.prompt.request().id.as_ref();
         let answer = match &self.encoded {
@@ -113,7 +121,7 @@ impl Explanation {
     }
 }
 
-/// `{"id", "text", "start", "end", "control", "origin"?}`
+/// Returns a token as `{"id", "text", "start", "end", "control", "origin"?}`.
 pub fn of_token(prompt: &Prompt, token: &EncodedToken) -> Object {
     let mut object = object! {
         "id" => i64::from(token.id),
@@ -128,7 +136,7 @@ pub fn of_token(prompt: &Prompt, token: &EncodedToken) -> Object {
     object
 }
 
-/// `{"token", "start", "end", "origin", "control"}`
+/// Returns a spelled control token as `{"token", "start", "end", "origin", "control"}`.
 pub fn of_spelled(spelled: &Spelled) -> Json {
     Json::Object(object! {
         "token" => spelled.token.as_str(),

@@ -1,4 +1,5 @@
-//! Chat templates and what tells a model, from disk (tokenizers: `tokenizer`). Everything else takes bytes.
+//! Reading chat templates and other files of a model from disk. Module `tokenizer` reads
+//! tokenizers. Everything else takes bytes.
 
 use std::fs;
 use std::io::Read;
@@ -10,18 +11,21 @@ use crate::identify::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES
 use crate::template::{DEFAULT, ModelTemplates, NamedTemplate};
 use crate::tokenizer::{FileKind, TokenizerFile};
 
-/// Bytes of a file that tells a model; the largest known tokenizer.json has a tenth of it.
+/// The maximum size in bytes of a file of a model. The largest known `tokenizer.json` is a tenth of
+/// this.
 const MOST: u64 = 512 << 20;
 
-/// Reads what the files of a folder say about the model in it. A folder without any of them says nothing.
+/// Reads the files of a folder that help to identify its model. A folder without such files gives
+/// an empty result.
 pub fn read_folder(path: &Path) -> Result<ModelFolder, FileError> {
     read_files(path, &ModelFile::ALL)
 }
 
-/// Loads a model's chat templates from a `.jinja` file, a `tokenizer_config.json`, a model's folder or a GGUF file, as
-/// transformers reads them. There is at least one.
+/// Loads a model's chat templates from a `.jinja` file, a `tokenizer_config.json`, a model's folder
+/// or a GGUF file, as transformers does.
 ///
-/// The special tokens of a `.jinja` file are those that the files beside it name.
+/// The result has at least one template. The special tokens of a `.jinja` file are those that the
+/// other files of its folder name.
 pub fn load_templates(path: &Path) -> Result<ModelTemplates, FileError> {
     let is_called = |ending: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending));
     let (templates, looked_for) = if path.is_dir() {
@@ -41,8 +45,10 @@ pub fn load_templates(path: &Path) -> Result<ModelTemplates, FileError> {
     Ok(templates)
 }
 
-/// The chat templates of a tokenizer's model; none where there are none. What they write is protected, so that damaged files
-/// are an error.
+/// Loads the chat templates in the tokenizer's file or folder.
+///
+/// If there are none, the result is empty. Damaged files are an error, because what the templates
+/// write must be protected.
 pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, FileError> {
     let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     match load_templates(if file.kind == FileKind::Gguf { &file.path } else { folder }) {
@@ -51,7 +57,8 @@ pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, FileErro
     }
 }
 
-/// A file of JSON with its templates, and the tokens that it or the files beside it name.
+/// Loads the templates of a JSON file, and the tokens that it or the other files of its folder
+/// name.
 fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
     let beside = path.parent().unwrap_or(Path::new(""));
     let mut folder = ModelFolder::default();
@@ -81,7 +88,7 @@ fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
 
 fn templates_of_text(path: &Path) -> Result<ModelTemplates, FileError> {
     let source = read_text(path)?;
-    // A named template stands one folder deeper than the files that tell its tokens.
+    // A named template is one folder deeper than the files that name its tokens.
     let parent = path.parent().unwrap_or(Path::new(""));
     let is_named = parent.file_name().is_some_and(|name| name == NAMED_TEMPLATES);
     let folder = if is_named { parent.parent().unwrap_or(Path::new("")) } else { parent };
@@ -102,7 +109,8 @@ fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
     })
 }
 
-/// Whether a file begins as a GGUF file does: the hub's cache calls its files by numbers alone.
+/// Reports whether a file begins with the magic number of a GGUF file. The hub's cache names its
+/// files by hashes, without an extension.
 pub(crate) fn is_gguf(path: &Path) -> Result<bool, FileError> {
     let mut magic = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut magic));
@@ -110,12 +118,12 @@ pub(crate) fn is_gguf(path: &Path) -> Result<bool, FileError> {
     Ok(magic == *b"GGUF")
 }
 
-/// The GGUF files of a folder, by name.
+/// Returns the GGUF files of a folder, sorted by name.
 pub(crate) fn gguf_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(files_of(folder, "gguf")?.into_iter().map(|name| folder.join(name)).collect())
 }
 
-/// The names of a folder's files with an ending, in the order of their letters.
+/// Returns the names of a folder's files with an extension, sorted.
 fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, FileError> {
     let unreadable = |source| FileError::Unreadable { path: folder.to_path_buf(), source };
     let mut names = Vec::new();
@@ -129,9 +137,9 @@ fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, FileError> {
     Ok(names)
 }
 
-/// Reads these files of a folder, and its named templates where templates are asked for.
+/// Reads the given files of a folder, and its named templates if templates are requested.
 fn read_files(path: &Path, files: &[ModelFile]) -> Result<ModelFolder, FileError> {
-    // A folder that may not be looked into is not an empty one.
+    // A folder that cannot be listed is an error; it must not look like an empty one.
     fs::read_dir(path).map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
     let mut folder = ModelFolder::default();
     for file in files {
@@ -155,11 +163,11 @@ fn read_files(path: &Path, files: &[ModelFile]) -> Result<ModelFolder, FileError
     Ok(folder)
 }
 
-/// The files that [`read_folder`] and [`load_templates`] read in a folder, those that are there.
+/// Returns the existing files that [`read_folder`] and [`load_templates`] read in a folder.
 pub(crate) fn model_files(folder: &Path) -> Vec<PathBuf> {
     let mut files: Vec<PathBuf> = ModelFile::ALL.iter().map(|file| folder.join(file.name())).collect();
     let named = folder.join(NAMED_TEMPLATES);
-    // What is wrong with the folder is said where it is read.
+    // Errors of the folder are reported where it is read.
     files.extend(files_of(&named, "jinja").unwrap_or_default().into_iter().map(|file| named.join(file)));
     files.retain(|file| file.is_file());
     files
@@ -179,7 +187,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
     let damaged = |damage| FileError::Damaged { path: path.to_path_buf(), damage };
     let text = String::from_utf8(read_bytes(path)?)
         .map_err(|error| damaged(Damage::NotText(error.utf8_error().valid_up_to())))?;
-    // Some editors put a byte order mark before a text.
+    // Some editors write a byte order mark at the start of a text.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }
 

@@ -1,4 +1,4 @@
-//! Formats: what a chat format is made of, and where formats come from.
+//! Chat formats: the parts of a format, the registry of formats, and reading a format file.
 
 pub use rolecall_format::{
     AnswersRule, AssistantRule, BlankSystem, CallIds, CallsInReasoning, Choice, Codec, Control, ControlId, Defaults,
@@ -8,7 +8,8 @@ pub use rolecall_format::{
     codec, corrections, load, shared_calls, write_reply,
 };
 
-/// All formats that come with the library: the model makers' own, and the dialects of other frameworks.
+/// Returns a registry of all built-in formats: the model makers' own, and the dialects of other
+/// frameworks.
 ///
 /// ```
 /// let registry = rolecall::format::registry();
@@ -17,13 +18,16 @@ pub use rolecall_format::{
 pub fn registry() -> Registry {
     let mut registry = rolecall_format::builtin();
     let registered = rolecall_interop::register(&mut registry);
-    // A test looks at all names; a clash never ships.
+    // A test checks all names, so a release has no name clash.
     debug_assert!(registered.is_ok(), "{registered:?}");
     registry
 }
 
-/// Reads a user's own format file: this project's own by default, another framework's template where the file's name ends
-/// in `.json` or `.py`, or where the text is a call of Python's `dict`. Such a template is called as its file is.
+/// Reads a user's format file.
+///
+/// The file is in this project's own format, unless its name ends in `.json` or `.py` or its text
+/// is a call of Python's `dict`. In these cases it is the template of another framework, and the
+/// format is named after the file.
 ///
 /// ```
 /// let format = rolecall::format::read("folder/mine.json", r#"{"INSTRUCTION": "Q: {input}\nA:"}"#)?;

@@ -1,7 +1,9 @@
-//! The metadata of a GGUF file: keys and values, with arrays left in the file until somebody walks through them.
+//! The metadata of a GGUF file.
 //!
-//! Tensors are never touched. Every length and count is held against what is left of the file, and against firm limits, before
-//! anything is made of it: a hostile file ends in an error that names the key and the byte.
+//! The metadata is a list of keys and values. Arrays stay in the file until a caller iterates over
+//! them, and tensors are never read. Every length and count is checked against the rest of the file
+//! and against fixed limits before memory is allocated. A hostile file therefore gives an error
+//! that names the key and the byte.
 
 mod cursor;
 mod error;
@@ -15,12 +17,13 @@ use cursor::{Cursor, Kind};
 
 pub use error::{Error, Flaw, Problem};
 
-/// Keys of one file; real ones have some fifty.
+/// The maximum number of keys in a file. Real files have about fifty.
 const MOST_KEYS: u64 = 1 << 16;
-/// Bytes of the shortest entry: a length, an empty key, a type, a value of one byte.
+/// The size in bytes of the shortest entry: a length, an empty key, a type, and a value of one
+/// byte.
 const SHORTEST_ENTRY: u64 = 8 + 4 + 1;
 
-/// What a GGUF file says of its model.
+/// The metadata of a GGUF file, read from `R`.
 ///
 /// ```
 /// use std::io::Cursor;
@@ -30,7 +33,7 @@ const SHORTEST_ENTRY: u64 = 8 + 4 + 1;
 /// bytes.extend(1_u64.to_le_bytes()); // keys
 /// bytes.extend(12_u64.to_le_bytes());
 /// bytes.extend(b"general.name");
-/// bytes.extend(8_u32.to_le_bytes()); // a text
+/// bytes.extend(8_u32.to_le_bytes()); // a string
 /// bytes.extend(4_u64.to_le_bytes());
 /// bytes.extend(b"tiny");
 /// let gguf = Gguf::read(Cursor::new(bytes))?;
@@ -46,28 +49,28 @@ pub struct Gguf<R> {
 #[derive(Debug)]
 struct Entry {
     value: Value,
-    /// Where the value begins in the file.
+    /// The offset of the value in the file.
     offset: u64,
 }
 
-/// A value of the metadata.
+/// A value in the metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A whole number of an unsigned type.
+    /// An integer of an unsigned type.
     Unsigned(u64),
-    /// A whole number of a signed type.
+    /// An integer of a signed type.
     Signed(i64),
-    /// A real number.
+    /// A floating-point number.
     Float(f64),
-    /// Yes or no.
+    /// A boolean.
     Bool(bool),
-    /// A text, which should be UTF-8 and in some files is not.
+    /// A string. It should be UTF-8, but in some files is not.
     Text(Vec<u8>),
-    /// A list, still in the file.
+    /// An array. Its elements are still in the file.
     Array(Array),
 }
 
-/// A list that is still in the file.
+/// An array whose elements are still in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
     kind: Kind,
@@ -76,12 +79,12 @@ pub struct Array {
 }
 
 impl Array {
-    /// How many elements it has.
+    /// Returns the number of elements.
     pub fn len(&self) -> u64 {
         self.count
     }
 
-    /// Whether it has none.
+    /// Reports whether the array has no elements.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -90,10 +93,10 @@ impl Array {
 impl Value {
     pub(crate) fn kind(&self) -> &'static str {
         match self {
-            Value::Unsigned(_) | Value::Signed(_) => "a whole number",
-            Value::Float(_) => "a real number",
-            Value::Bool(_) => "a bool",
-            Value::Text(_) => "a text",
+            Value::Unsigned(_) | Value::Signed(_) => "an integer",
+            Value::Float(_) => "a float",
+            Value::Bool(_) => "a boolean",
+            Value::Text(_) => "a string",
             Value::Array(_) => "an array",
         }
     }
@@ -122,7 +125,8 @@ impl<R: Read + Seek> Gguf<R> {
         Ok(Gguf { cursor, entries })
     }
 
-    /// The elements of an array, read one by one; none if the key is not there.
+    /// Returns an iterator over the elements of an array, or `None` if the key is missing. Elements
+    /// are read one by one.
     pub fn elements<'g>(&'g mut self, key: &'g str) -> Result<Option<Elements<'g, R>>, Error> {
         let array = match self.entries.get(key) {
             None => return Ok(None),
@@ -133,7 +137,7 @@ impl<R: Read + Seek> Gguf<R> {
         Ok(Some(Elements { cursor: &mut self.cursor, key, kind: array.kind, left: array.count }))
     }
 
-    /// The elements of an array of texts; none if the key is not there.
+    /// Returns the elements of an array of strings, or `None` if the key is missing.
     pub fn texts(&mut self, key: &str) -> Result<Option<Vec<String>>, Error> {
         let Some(elements) = self.elements(key)? else { return Ok(None) };
         elements.texts().map(|text| text.map(|(_, text)| text)).collect::<Result<_, _>>().map(Some)
@@ -141,44 +145,44 @@ impl<R: Read + Seek> Gguf<R> {
 }
 
 impl<R> Gguf<R> {
-    /// All keys, in the order of their letters.
+    /// Returns all keys in alphabetical order.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn value(&self, key: &str) -> Option<&Value> {
         self.entries.get(key).map(|entry| &entry.value)
     }
 
-    /// A key's text; none if the key is not there.
+    /// Returns the string value of a key, or `None` if the key is missing.
     pub fn text(&self, key: &str) -> Result<Option<&str>, Error> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
-        let Value::Text(bytes) = &entry.value else { return Err(entry.other_than("a text", key)) };
+        let Value::Text(bytes) = &entry.value else { return Err(entry.other_than("a string", key)) };
         let not_utf8 = |_| Error::at(entry.offset, Problem::NotUtf8).of_key(key);
         std::str::from_utf8(bytes).map(Some).map_err(not_utf8)
     }
 
-    /// A key's whole number that is not below zero; none if the key is not there.
+    /// Returns the non-negative integer value of a key, or `None` if the key is missing.
     pub fn number(&self, key: &str) -> Result<Option<u64>, Error> {
         let Some(entry) = self.entries.get(key) else { return Ok(None) };
         match entry.value {
             Value::Unsigned(number) => Ok(Some(number)),
             Value::Signed(number) if number >= 0 => Ok(Some(number.unsigned_abs())),
-            _ => Err(entry.other_than("a whole number from 0 on", key)),
+            _ => Err(entry.other_than("a non-negative integer", key)),
         }
     }
 
-    /// A key's yes or no; none if the key is not there.
+    /// Returns the boolean value of a key, or `None` if the key is missing.
     pub fn flag(&self, key: &str) -> Result<Option<bool>, Error> {
         match self.entries.get(key) {
             None => Ok(None),
             Some(Entry { value: Value::Bool(value), .. }) => Ok(Some(*value)),
-            Some(entry) => Err(entry.other_than("a bool", key)),
+            Some(entry) => Err(entry.other_than("a boolean", key)),
         }
     }
 
-    /// An error about a key's value.
+    /// Returns an error about the value of a key.
     pub(crate) fn error_at(&self, key: &str, problem: Problem) -> Error {
         Error::at(self.entries.get(key).map_or(0, |entry| entry.offset), problem).of_key(key)
     }
@@ -190,7 +194,8 @@ impl Entry {
     }
 }
 
-/// The elements of an array, each read when it is asked for. Behind an error nothing comes.
+/// An iterator over the elements of an array. Each is read when requested. Iteration ends after an
+/// error.
 #[derive(Debug)]
 pub struct Elements<'g, R> {
     cursor: &'g mut Cursor<R>,
@@ -200,19 +205,20 @@ pub struct Elements<'g, R> {
 }
 
 impl<R> Elements<'_, R> {
-    /// How many are left.
+    /// Returns the number of remaining elements.
     pub fn len(&self) -> u64 {
         self.left
     }
 
-    /// Whether none is left.
+    /// Reports whether no elements remain.
     pub fn is_empty(&self) -> bool {
         self.left == 0
     }
 }
 
 impl<'g, R: Read + Seek> Elements<'g, R> {
-    /// The same as texts, each with its number; what is no text is an error.
+    /// Returns an iterator over the elements as strings, each with its index. An element that is
+    /// not a string is an error.
     pub fn texts(mut self) -> impl Iterator<Item = Result<(u64, String), Error>> {
         let mut number = 0;
         std::iter::from_fn(move || {
@@ -223,7 +229,7 @@ impl<'g, R: Read + Seek> Elements<'g, R> {
                         Ok(text) => return Ok((number, text)),
                         Err(_) => Problem::NotUtf8,
                     },
-                    other => Problem::WrongKind { expected: "a text", found: other.kind() },
+                    other => Problem::WrongKind { expected: "a string", found: other.kind() },
                 };
                 self.left = 0;
                 Err(Error::at(offset, problem).of_key(self.key))

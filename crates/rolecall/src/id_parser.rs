@@ -3,7 +3,8 @@ use std::sync::Arc;
 use rolecall_encode::{Decoder, Error};
 use rolecall_parse::{Event, OutputParser, Stop};
 
-/// Reads a model's ids: the id of a control token is a mark, the same characters in ordinary tokens are not.
+/// Parses a model's output from token ids. The id of a control token is a marker; ordinary tokens
+/// that spell the same characters are not.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -35,18 +36,20 @@ use rolecall_parse::{Event, OutputParser, Stop};
 pub struct IdParser {
     parser: OutputParser,
     decoder: Arc<Decoder>,
-    /// Those of the id at hand.
+    /// The bytes of the current id.
     bytes: Vec<u8>,
 }
 
 impl IdParser {
-    /// A parser that is given the ids of the decoder's tokenizer; its reply was made with the decoder's
+    /// Returns a parser for the ids of the decoder's tokenizer. The parser's
+    /// [`Reply`](crate::parse::Reply) must have been made with the decoder's
     /// [`markers`](Decoder::markers).
     pub fn new(parser: OutputParser, decoder: Arc<Decoder>) -> IdParser {
         IdParser { parser, decoder, bytes: Vec::new() }
     }
 
-    /// Takes the next id. One that the tokenizer has not got is refused, and nothing is lost by it.
+    /// Parses the next id. An id that the tokenizer does not have is an error; the parser's state
+    /// does not change.
     pub fn push(&mut self, id: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
         self.bytes.clear();
         self.decoder.append(id, &mut self.bytes)?;
@@ -54,7 +57,7 @@ impl IdParser {
         Ok(())
     }
 
-    /// Ends the output and gives what was kept back.
+    /// Ends the output and emits the events that were held back.
     pub fn finish(mut self, stop: Stop, sink: &mut impl FnMut(Event<'_>)) {
         self.parser.finish(stop, sink);
     }

@@ -1,8 +1,9 @@
-//! Which format a model needs, and why.
+//! Identifying the format that a model needs, with the evidence for it.
 //!
-//! The strongest evidence decides: what a folder's own files say (chat template, then tokens, then architecture), then an
-//! exact name, then the most specific pattern. What contradicts it becomes a warning, and what cannot be decided an error
-//! with the candidates.
+//! The strongest evidence decides: first the files of a model's folder (chat template, then tokens,
+//! then architecture), then an exact name, then the most specific name pattern. Contradicting
+//! evidence becomes a warning. If the evidence does not decide, the result is an error that lists
+//! the candidates.
 
 mod content;
 mod error;
@@ -25,29 +26,29 @@ use crate::interop::{Dialect, dialects};
 use content::Recognised;
 use names::Named;
 
-/// A model that a format is wanted for.
+/// The clues from which a model's format is identified.
 #[derive(Clone, Debug, Default)]
 pub struct Clues {
-    /// Its name, or the path of its folder.
+    /// The model's name, or the path of its folder.
     pub name: String,
-    /// What the files of its folder say, if it is one.
+    /// The contents of the folder's files, if it is a folder.
     pub folder: Option<ModelFolder>,
 }
 
-/// The format that a model needs.
+/// The format that a model needs, with the evidence for it.
 #[derive(Clone, Debug)]
 pub struct Identified<'a> {
     /// The format.
     pub format: &'a Format,
-    /// Why, the strongest first; at least one.
+    /// The evidence, strongest first. Never empty.
     pub evidence: Vec<Evidence>,
-    /// What to know before it is used.
+    /// Warnings about the choice.
     pub warnings: Vec<ModelWarning>,
-    /// What other frameworks would take.
+    /// The formats that other frameworks would use.
     pub dialects: Vec<Dialect>,
 }
 
-/// Finds the format that a model needs.
+/// Identifies the format that a model needs.
 ///
 /// ```
 /// use rolecall::identify::{Clues, ModelFile, ModelFolder, identify};
@@ -77,14 +78,15 @@ pub fn identify<'a>(model: &Clues, registry: &'a Registry) -> Result<Identified<
 }
 
 enum Choice<'a> {
-    /// By what a folder's files say.
+    /// By the files of the folder.
     Content(&'a Format, Vec<Evidence>),
     /// By the name alone.
     Name(&'a Format),
     Nothing,
 }
 
-/// The strongest evidence, or the candidates between which it cannot decide.
+/// Returns the choice of the strongest evidence, or an error with the candidates if it does not
+/// decide.
 fn choose<'a>(
     model: &Clues,
     recognised: &Recognised<'a>,
@@ -93,7 +95,8 @@ fn choose<'a>(
     let decided = match recognised.best.as_slice() {
         [] => None,
         [only] => Some(only),
-        // Equals: the name decides, and without one the format about which nothing is left to ask.
+        // Several formats fit equally well. The name decides. Without a name, the format decides
+        // whose template fits and for which no question is left open.
         several => {
             let meant = several.iter().filter(|one| named.is_some_and(|named| named.means(one.format)));
             let complete = several.iter().filter(|one| one.is_told_by_template());

@@ -1,16 +1,30 @@
-//! Conversations become exactly the tokens that a chat model was trained on, and the model's tokens become messages again.
+//! A library that renders chat conversations to the exact tokens that a model was trained on, and
+//! parses the model's output back into messages.
 //!
-//! In: a model's folder, file or name, and a request in OpenAI's shape. Out: the exact prompt and token ids, every byte with its
-//! origin; and of what the model writes, text, reasoning and calls.
-//! Between: [`Model`] knows everything about one model, [`Request`] is read and checked, [`model::ModelPrompt`] has the ids and the
-//! reader of the reply.
-//! Start reading at [`Model::open`].
+//! Each family of chat models has its own prompt format: control tokens, role names, separators and
+//! a syntax for tool calls. rolecall reads a conversation in the JSON shape of OpenAI's API and
+//! writes the prompt in the model's format, either from a built-in format or from the model's own
+//! Jinja chat template. It records the origin of every byte of the prompt, so that a user's text is
+//! never encoded as a control token, even if it spells one. It parses the model's reply with the
+//! layouts that write an assistant's turn, while the reply is still being generated.
 //!
-//! What most programs use is here. Each step of the way can also be called alone, in the module that is called as it is:
-//! [`mod@format`] finds a format, [`render`] writes a prompt by it, [`template`] by a chat template, [`encode`] makes ids of a prompt,
-//! [`parse`] reads a reply, [`grammar`] says what an engine may sample. [`answer`] gives their results as JSON.
+//! # Overview
 //!
-//! # From a folder to ids to a reply
+//! 1. [`Model::open`] opens a model from its folder, a GGUF file, a chat template, a format file,
+//!    or a name.
+//! 2. [`Request::from_text`] parses and checks a request: messages, tools, documents and switches.
+//! 3. [`Model::prompt`] renders the request to a [`ModelPrompt`](model::ModelPrompt). Its
+//!    [`encode`](model::ModelPrompt::encode) method returns the token ids, each with the bytes that
+//!    it covers.
+//! 4. [`ModelPrompt::reader`](model::ModelPrompt::reader) returns a parser for the text of the
+//!    reply, and [`id_reader`](model::ModelPrompt::id_reader) one for its token ids. Both emit an
+//!    [`Event`] for each piece of content, reasoning and tool call as it arrives. A [`Reading`]
+//!    collects the events into a message.
+//!
+//! The types that most programs need are in the root of the crate. Everything else is in a
+//! [module](#modules) for each step, so that each step can also be used alone.
+//!
+//! # Example: from a model's folder to a reply
 //!
 //! ```no_run
 //! use rolecall::{Model, Reading, Request, Stop};
@@ -18,10 +32,10 @@
 //! let model = Model::open("path/to/model")?; // or a GGUF file, a chat template, a format file, a name
 //! let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
 //! let prompt = model.prompt(request)?;
-//! let ids: Vec<u32> = prompt.encode()?.ids(); // to the engine, with `model.stop_ids()?`
+//! let ids: Vec<u32> = prompt.encode()?.ids(); // pass these to the engine, with `model.stop_ids()?`
 //! let (mut reader, mut reading) = (prompt.id_reader()?, Reading::default());
 //! for id in engine(&ids) {
-//!     reader.push(id, &mut |event| reading.add(&event))?; // each event as soon as it is there
+//!     reader.push(id, &mut |event| reading.add(&event))?; // emits events as soon as they are known
 //! }
 //! reader.finish(Stop::End, &mut |event| reading.add(&event));
 //! println!("{} {:?}", reading.content, reading.calls);
@@ -29,7 +43,10 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # Who wrote which byte
+//! # Example: the origin of every byte
+//!
+//! The user's text below spells a control token. It stays text: only the segments with the origin
+//! [`Origin::Control`] encode to the ids of control tokens.
 //!
 //! ```
 //! use rolecall::{Model, Origin, Request};
@@ -43,8 +60,48 @@
 //! assert_eq!(controls.filter(|segment| segment.text == "<|im_end|>").count(), 1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Example: a reply that arrives in chunks
+//!
+//! The output can be cut anywhere, even within a control token: the events add up to the same
+//! message.
+//!
+//! ```
+//! use rolecall::{Event, Model, Request, Stop};
+//!
+//! let model = Model::open("qwen2.5")?;
+//! let prompt = model.prompt(Request::from_text(r#"{"messages": [{"role": "user", "content": "Hi"}]}"#)?)?;
+//! let mut said = String::new();
+//! let mut sink = |event: Event<'_>| if let Event::Content(text) = event { said.push_str(text) };
+//! let mut reader = prompt.reader()?;
+//! for chunk in ["Hel", "lo<|im", "_end|>"] {
+//!     reader.push_text(chunk, &mut sink);
+//! }
+//! reader.finish(Stop::End, &mut sink);
+//! assert_eq!(said, "Hello");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Modules
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`model`] | [`Model`] with its builder, settings and prompts |
+//! | [`request`], [`conversation`] | requests in the shape of OpenAI's API; messages, tools and JSON values |
+//! | [`dataset`] | records of training datasets, read as requests |
+//! | [`mod@format`], [`interop`] | chat formats as data; formats imported from other frameworks |
+//! | [`identify`] | finding the format that a model needs, with the evidence |
+//! | [`render`], [`template`] | rendering by a format, or by a chat template |
+//! | [`tokenizer`], [`encode`] | loading tokenizers; encoding prompts and decoding ids |
+//! | [`parse`] | parsing the output of a model |
+//! | [`infer`] | inferring the layouts of a reply from a chat template |
+//! | [`grammar`] | grammars that constrain what an engine may sample |
+//! | [`loss`] | which bytes and tokens of a training text carry loss |
+//! | [`explain`], [`mod@diff`], [`roundtrip`] | explaining a prompt; comparing formats and models; checking that rendered messages parse back |
+//! | [`answer`] | the results of all of these as JSON |
+//! | [`gguf`] | the metadata of GGUF files |
 
-/// The example of the README runs.
+/// Runs the examples in the README as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
@@ -75,18 +132,18 @@ pub use rolecall_openai::Request;
 pub use rolecall_parse::{Event, Reading, Stop};
 pub use rolecall_render::{Origin, Prompt, Segment};
 
-/// What is said: messages, calls, tools, JSON, and text that knows where it is from.
+/// Conversations: messages, tool calls, tools, JSON values, and text that records its sources.
 pub mod conversation {
     pub use rolecall_conversation::*;
     pub use rolecall_text::{Piece, Pieces, Source, Text};
 }
 
-/// A request in OpenAI's shape.
+/// Requests in the JSON shape of OpenAI's API.
 pub mod request {
     pub use rolecall_openai::{Error, Request};
 }
 
-/// A conversation becomes a prompt by a format.
+/// Rendering a conversation to a prompt by a format.
 pub mod render {
     pub use rolecall_render::{
         Bos, Dropped, Error, LeftOut, Options, Origin, Prompt, ROLES, RuleMode, Run, Runs, Segment, Trust, Turn,
@@ -94,7 +151,7 @@ pub mod render {
     };
 }
 
-/// A prompt becomes ids, and ids text.
+/// Encoding a prompt to token ids, and decoding ids to text.
 pub mod encode {
     pub use rolecall_encode::{
         AddSpecial, By, DecodeStream, Decoder, Encoded, EncodedToken, Encoder, Error, Growing, Lost, Note, Protect,
@@ -102,7 +159,7 @@ pub mod encode {
     };
 }
 
-/// A model's text or ids become messages.
+/// Parsing a model's output, as text or as token ids, into messages.
 pub mod parse {
     pub use rolecall_parse::*;
 

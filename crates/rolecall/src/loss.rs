@@ -1,11 +1,12 @@
-//! Which bytes of a prompt carry loss, and which of its ids.
+//! Which bytes and which tokens of a training text carry loss.
 
 use std::ops::Range;
 
 use rolecall_encode::{Encoded, EncodedToken};
 pub use rolecall_render::{LossPolicy, loss_spans as spans};
 
-/// Whether each id carries loss; one that straddles a border does.
+/// Returns, for each token, whether it carries loss. A token that straddles the border of a span
+/// carries loss.
 pub fn mask(encoded: &Encoded, spans: &[Range<usize>]) -> impl Iterator<Item = bool> {
     encoded.tokens.iter().map(|token| is_learned(token, spans))
 }
@@ -14,7 +15,7 @@ pub(crate) fn is_learned(token: &EncodedToken, spans: &[Range<usize>]) -> bool {
     first_behind(spans, token.start).first().is_some_and(|span| span.start < token.end)
 }
 
-/// The spans, which are in order, from the first that ends behind a place.
+/// Returns the spans, which are sorted, starting with the first that ends after `at`.
 pub(crate) fn first_behind(spans: &[Range<usize>], at: usize) -> &[Range<usize>] {
     &spans[spans.partition_point(|span| span.end <= at)..]
 }

@@ -1,36 +1,38 @@
-//! What a message becomes that is rendered and read back.
+//! Comparing a message with the result of rendering it and parsing it back.
 
 use rolecall_conversation::json::{self, Layout};
 use rolecall_conversation::{Arguments, Call, Json, Message};
 use rolecall_format::codec::is_python_space;
 use rolecall_parse::{ParsedCall, Reading};
 
-/// A field of a message that was not read back as it was.
+/// A field of a message that differs after rendering and parsing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Which: `content`, `reasoning_content`, `tool_calls`, `tool_calls[0].function.arguments`, ..
+    /// The field: `content`, `reasoning_content`, `tool_calls`, `tool_calls[0].function.arguments`,
+    /// ..
     pub field: String,
-    /// In what way.
+    /// The kind of difference.
     pub kind: DifferenceKind,
-    /// What the message has.
+    /// The value in the message.
     pub said: String,
-    /// What was read.
+    /// The value that was parsed.
     pub read: String,
 }
 
-/// In what way a field was not read back as it was.
+/// How a parsed field differs from the original.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DifferenceKind {
-    /// White space at its ends alone: the layout trims it, or has the same of its own there.
+    /// Only white space at the ends differs: the layout trims it, or writes such white space
+    /// itself.
     WhiteSpace,
-    /// The layout does not write it, so that nothing could read it.
+    /// The layout does not write the field, so it cannot be parsed back.
     NotWritten,
-    /// It was read otherwise than it was written.
+    /// The field was written, but parsed to another value.
     Changed,
 }
 
 impl DifferenceKind {
-    /// A stable name.
+    /// Returns the stable name of the kind of difference.
     pub fn code(self) -> &'static str {
         match self {
             DifferenceKind::WhiteSpace => "white_space",
@@ -40,8 +42,11 @@ impl DifferenceKind {
     }
 }
 
-/// Compares a message with what was read of its rendering. `is_written` says whether a field of the message stands in it, by its
-/// path (`tool_calls[0].id`). Arguments are compared as JSON values; ids only where they were written.
+/// Compares a message with what was parsed from its rendering.
+///
+/// `is_written` reports whether a field of the message, given by its path (`tool_calls[0].id`),
+/// occurs in the rendering. Arguments are compared as JSON values. Ids are compared only if they
+/// were written.
 ///
 /// ```
 /// use rolecall::roundtrip::{DifferenceKind, differences};
@@ -142,7 +147,8 @@ fn text_of(arguments: Arguments<'_>) -> String {
     }
 }
 
-/// Whether two JSON values are the same: numbers by their value, objects whatever the order of their keys.
+/// Reports whether two JSON values are equal: numbers are compared by value, objects regardless of
+/// key order.
 ///
 /// ```
 /// use rolecall::conversation::json::parse;
@@ -153,7 +159,7 @@ fn text_of(arguments: Arguments<'_>) -> String {
 /// ```
 pub fn same_json(a: &Json, b: &Json) -> bool {
     match (a, b) {
-        // Whole numbers too large for a float are compared as they are spelled.
+        // Integers too large for a float are compared by their spelling.
         (Json::Number(a), Json::Number(b)) => {
             a.spelling() == b.spelling()
                 || match (a.as_i64(), b.as_i64()) {

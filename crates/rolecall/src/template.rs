@@ -1,6 +1,7 @@
-//! A model's own chat templates, and the special tokens that they may name, as its files have them.
+//! A model's chat templates, and the special tokens that they may name.
 //!
-//! What a file means is written here once: `load` and `identify::read_folder` both read through [`ModelTemplates`].
+//! [`load`] reads them from the model's files, as transformers does. [`load`] and
+//! `identify::read_folder` share this code, so both interpret the files in the same way.
 
 mod choice;
 mod gguf;
@@ -28,11 +29,11 @@ use crate::identify::Damage;
 
 pub(crate) use tokens::token_of;
 
-/// What a template is called that has no name of its own.
+/// The name of a template that has no name.
 pub(crate) const DEFAULT: &str = "default";
-/// The template for conversations with tools.
+/// The name of the template for conversations with tools.
 const TOOL_USE: &str = "tool_use";
-/// The key under which JSON files have their templates.
+/// The key of the templates in JSON files.
 const KEY: &str = "chat_template";
 
 /// The chat templates of a model.
@@ -47,37 +48,39 @@ const KEY: &str = "chat_template";
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelTemplates {
-    /// The templates, each name once, in the order of the files.
+    /// The templates, in the order of the files. Names are unique.
     pub templates: Vec<NamedTemplate>,
-    /// The special tokens that they may name, by name (`bos_token`), each once: what `ChatTemplate::compile` takes.
+    /// The special tokens that the templates may name, by name (`bos_token`), as
+    /// `ChatTemplate::compile` takes them. Names are unique.
     pub tokens: Vec<(String, String)>,
-    /// Whether the tokenizer writes the token that opens a text, where the file of the template says so.
+    /// Whether the tokenizer writes the token that opens a text, if the template's file specifies
+    /// it.
     pub adds_bos: Option<bool>,
     config: tokens::Config,
-    /// The model's other templates: never rendered, but what they write is protected as well.
+    /// The model's other templates. They are never rendered, but what they write is protected too.
     others: Vec<NamedTemplate>,
 }
 
 /// A chat template of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedTemplate {
-    /// What it is called; `default` where it has no name.
+    /// The name; `default` if the template has no name.
     pub name: String,
-    /// Its text, as the file has it.
+    /// The source text, as the file has it.
     pub source: String,
-    /// The file that it stands in; empty for one from nowhere.
+    /// The file that holds it. Empty if it is not from a file.
     pub file: PathBuf,
-    /// The key in that file; none where the file is the template.
+    /// The key in that file, or `None` if the whole file is the template.
     pub key: Option<String>,
 }
 
 impl NamedTemplate {
-    /// A template that is a whole file.
+    /// Returns a template that is a whole file.
     pub fn of_file(name: &str, source: String, file: impl Into<PathBuf>) -> NamedTemplate {
         NamedTemplate { name: name.to_owned(), source, file: file.into(), key: None }
     }
 
-    /// Where it stands, in words: the file, and in it the key.
+    /// Returns where the template is, in words: the file, and the key in it.
     pub fn place(&self) -> String {
         match (self.file.as_os_str().is_empty(), &self.key) {
             (false, None) => self.file.display().to_string(),
@@ -88,16 +91,18 @@ impl NamedTemplate {
 }
 
 impl ModelTemplates {
-    /// The templates of a `chat_template` in JSON: a text, a list of `{"name", "template"}`, or an object by name.
+    /// Reads a `chat_template` value in JSON: a string, a list of `{"name", "template"}`, or an
+    /// object of templates by name.
     pub fn from_json(value: &Json) -> Result<ModelTemplates, Damage> {
         let mut templates = ModelTemplates::default();
         templates.take_json("", value)?;
         Ok(templates)
     }
 
-    /// What all templates of the model write, for an [`Encoder`](crate::encode::Encoder); with a format, what that one writes too.
+    /// Returns the protection for what all templates of the model write, for an
+    /// [`Encoder`](crate::encode::Encoder). If a format is given, includes what it writes.
     ///
-    /// These are more than `templates` where those were loaded from one file of several.
+    /// This covers more than `templates` if those were loaded from one file of several.
     pub fn protection(&self, format: Option<&Format>) -> Protection {
         let protection = format.map(Protection::of_format).unwrap_or_default();
         self.templates.iter().chain(&self.others).fold(protection, |protection, named| {
@@ -108,7 +113,8 @@ impl ModelTemplates {
         })
     }
 
-    /// Adds the templates of another place, such as the tokenizer's folder, to those that are protected and not rendered.
+    /// Adds the templates of another place, such as the tokenizer's folder. They are protected but
+    /// not rendered.
     #[must_use]
     pub fn beside(mut self, place: &ModelTemplates) -> ModelTemplates {
         for other in place.templates.iter().chain(&place.others) {
@@ -119,12 +125,12 @@ impl ModelTemplates {
         self
     }
 
-    /// A special token's text.
+    /// Returns the text of a special token.
     pub fn token(&self, name: &str) -> Option<&str> {
         self.tokens.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// Gives a special token its text, in place of the one it had.
+    /// Sets the text of a special token.
     pub fn set_token(&mut self, name: &str, text: String) {
         match self.tokens.iter_mut().find(|(known, _)| known == name) {
             Some(token) => token.1 = text,
@@ -132,13 +138,14 @@ impl ModelTemplates {
         }
     }
 
-    /// A template file of a folder. transformers: where there are any, no template of a JSON file counts.
+    /// Adds a template file of a folder. transformers: if there are any, the templates of JSON
+    /// files do not count.
     pub(crate) fn take_file(&mut self, template: NamedTemplate) {
         self.templates.retain(|known| known.key.is_none());
         self.put(template);
     }
 
-    /// What a file's `chat_template` holds, in place of what files before it held.
+    /// Replaces the templates of earlier files with a file's `chat_template`, if it has one.
     pub(crate) fn take_templates(&mut self, file: &str, object: &Object) -> Result<(), Damage> {
         object.get(KEY).map_or(Ok(()), |value| self.take_json(file, value))
     }
@@ -164,9 +171,9 @@ impl ModelTemplates {
                     found.push((Some(name), text));
                 }
             }
-            other => return Err(wrong("a text or a list of named templates", other)),
+            other => return Err(wrong("a string or a list of named templates", other)),
         }
-        // Of two with one name the later counts, at the place of the first.
+        // If a name occurs twice, the later template replaces the first one in its place.
         let mut places: HashMap<&str, usize> = HashMap::new();
         self.templates.clear();
         for (name, source) in found {
@@ -184,7 +191,7 @@ impl ModelTemplates {
         Ok(())
     }
 
-    /// Of two with one name the later counts, at the place of the first.
+    /// If a name occurs twice, the later template replaces the first one in its place.
     fn put(&mut self, template: NamedTemplate) {
         match self.templates.iter_mut().find(|known| known.name == template.name) {
             Some(known) => *known = template,

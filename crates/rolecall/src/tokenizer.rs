@@ -1,4 +1,4 @@
-//! Tokenizers: the trait, its adapters, and which kind of file a path holds, told by its content.
+//! Tokenizers: the trait, its implementations, and loading a tokenizer from any kind of file.
 
 #[cfg(feature = "tokenizers")]
 mod load;
@@ -16,25 +16,27 @@ pub use load::{load_bytes, load_file};
 #[cfg(not(feature = "tokenizers"))]
 pub use not_built::{load_bytes, load_file};
 
-/// The names that a folder's tokenizer may have, the first of them that is there counts: transformers' own order, then the rest.
+/// The names that a folder's tokenizer may have. The first that exists is used: transformers' own
+/// order, then the rest.
 const NAMES: &[&str] =
     &["tokenizer.json", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "tiktoken.model", "tekken.json"];
-/// Endings of files that hold a tokenizer, where none of the names is there and one file has the ending.
+/// The extensions of files that hold a tokenizer. Used if no file has one of the names and exactly
+/// one file has the extension.
 const ENDINGS: [&str; 2] = ["tiktoken", "gguf"];
 
-/// Files beside a tokenizer that name tokens.
+/// Files in the tokenizer's folder that name tokens.
 const TELLING_TOKENS: [&str; 3] = ["special_tokens_map.json", "generation_config.json", "config.json"];
 
 /// A file that holds a tokenizer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenizerFile {
-    /// Where it is.
+    /// The path.
     pub path: PathBuf,
-    /// What kind of file it is.
+    /// The kind of file.
     pub kind: FileKind,
 }
 
-/// The kinds of files that hold a tokenizer.
+/// A kind of file that holds a tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
@@ -42,7 +44,7 @@ pub enum FileKind {
     TokenizerJson,
     /// A sentencepiece `.model`.
     SentencePiece,
-    /// Lines of base64 and ranks.
+    /// Lines of base64-encoded tokens with their ranks.
     Tiktoken,
     /// `tekken.json`.
     Tekken,
@@ -51,7 +53,7 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What people call it.
+    /// Returns the common name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             FileKind::TokenizerJson => "tokenizer.json",
@@ -63,18 +65,21 @@ impl FileKind {
     }
 }
 
-/// Loads a tokenizer from its file, whatever kind it is, or from a folder that holds one.
+/// Loads a tokenizer from a file of any kind, or from a folder that holds one.
 ///
-/// The content tells the kind: a `tokenizer.json`, a sentencepiece `.model`, ranks as tiktoken reads them, a `tekken.json`, or a
-/// GGUF file, whose metadata alone is read. A `tokenizer_config.json` beside the file is read too (not for GGUF, which says
-/// everything itself): it names added tokens and says what is put around a prompt. In a folder `tokenizer.json` is preferred, as
-/// transformers does.
+/// The content determines the kind: a `tokenizer.json`, a sentencepiece `.model`, ranks in
+/// tiktoken's format, a `tekken.json`, or a GGUF file, of which only the metadata is read. A
+/// `tokenizer_config.json` in the same folder is read too, because it names added tokens and the
+/// tokens put around a prompt. It is not read for a GGUF file, which has all of this itself. In a
+/// folder, `tokenizer.json` is preferred, as in transformers.
 pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
     load_file(path).map(|(_, tokenizer)| tokenizer)
 }
 
-/// The files that a tokenizer's ids depend on, those that are there: its own, and those of its folder that say which tokens are
-/// protected, which are what [`load_file`] and the model's chat templates are read from.
+/// Returns the existing files that a tokenizer's ids depend on.
+///
+/// These are its own file and the files in its folder that determine which tokens are protected:
+/// those that [`load_file`] reads, and those that the model's chat templates are loaded from.
 pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let own = find_file(path)?;
     let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -114,14 +119,14 @@ pub(crate) fn find_file(path: &Path) -> Result<PathBuf, Error> {
     Err(Error::Missing { path: path.to_path_buf() })
 }
 
-/// mistral-common: `tokenizer.model.v3`, `mistral_instruct_tokenizer_240216.model.v2`.
+/// Names of mistral-common: `tokenizer.model.v3`, `mistral_instruct_tokenizer_240216.model.v2`.
 fn is_of_version(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let version = name.split_once(".model.v").map(|(_, version)| version);
     version.is_some_and(|version| version.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-/// mistral-common: `tekken_240718.json`.
+/// Names of mistral-common: `tekken_240718.json`.
 fn is_dated_tekken(path: &Path) -> bool {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let date = name.strip_prefix("tekken_").and_then(|name| name.strip_suffix(".json"));

@@ -1,5 +1,5 @@
-//! What hostile output may try: the parser ends in little time and memory, and all of it comes out. Each attack runs in a process of
-//! its own, so that its memory can be measured.
+//! Hostile model output. The parser must finish within limits of time and memory and lose no text.
+//! Each attack runs in a separate process, so that its memory can be measured.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -12,24 +12,25 @@ use rolecall::format::{load, shared_calls};
 use rolecall::parse::{CallsInReasoning, OutputParser, ParseOptions, Reply};
 use rolecall::{Event, Stop};
 
-/// What an attack may take: nanoseconds of the processor for each byte, and megabytes at most.
+/// The limits of an attack: CPU time in nanoseconds per byte, and memory in megabytes.
 const NANOSECONDS_OF_A_BYTE: f64 = if cfg!(debug_assertions) { 20_000.0 } else { 400.0 };
 const MEGABYTES: f64 = 24.0;
 
-/// How much smaller attacks are where nothing is optimised.
+/// The factor by which attacks are smaller in unoptimized builds.
 const SMALLER: usize = if cfg!(debug_assertions) { 100 } else { 1 };
 
-/// An output that never is in memory as a whole: pieces, and how often each comes.
+/// An output that is never in memory as a whole. It is given as pieces with their repetitions.
 struct Attack {
     name: &'static str,
-    /// Which of `formats/calls`.
+    /// The name of a layout in `formats/calls`.
     layout: &'static str,
-    /// The text that comes first, the one that is repeated and how many bytes of it there are, and the last one.
+    /// The text at the start, the repeated text, the total bytes of the repeated text, and the text
+    /// at the end.
     start: &'static str,
     again: &'static [u8],
     bytes: usize,
     end: &'static str,
-    /// What must come out at least, as a part of what went in.
+    /// The minimum fraction of the input that must come out.
     least: f64,
     /// The tail of the prompt.
     prompt_tail: &'static str,
@@ -50,7 +51,7 @@ const HEADERS: &str = "header-and-json";
 const FENCE: &str = "code-in-fence";
 const THINKER: &str = "reasoning with calls";
 
-/// Layouts that are none of `formats/calls`.
+/// Layouts that are not in `formats/calls`.
 const OWN: [(&str, &str); 2] = [
     (
         THINKER,
@@ -67,7 +68,7 @@ const OWN: [(&str, &str); 2] = [
     ),
 ];
 
-/// What a run may take, whatever it does.
+/// The time limit of any run.
 const MOST: std::time::Duration = std::time::Duration::from_secs(180);
 
 fn attack(
@@ -111,18 +112,12 @@ fn attacks() -> Vec<Attack> {
         attack("a million open lists before a call's name", TAGS, ("<tool_call>\n{\"x\": ", b"[", ""), LARGE, 0.9),
         attack("a million open lists in Python", PYTHON, ("<|tool_call_start|>[f(x=", b"[", ""), LARGE, 0.9),
         attack("a million open lists in a value", XML, (in_xml, b"[", ""), LARGE, 0.9),
-        attack("a million open dicts with marks", MARKED, ("<|tool_call>call:f{x:", b"{y:", ""), LARGE, 0.9),
-        attack("the mark of a call, a million times", TAGS, ("", b"<tool_call>", ""), LARGE, 0.9),
-        attack("the mark of a call's end, a million times", TAGS, ("", b"</tool_call>", ""), LARGE, 0.9),
-        attack("half a mark, a million times", TAGS, ("", b"<tool_cal", ""), LARGE, 1.0),
-        attack("a mark's first character, a million times", TAGS, ("", b"<", ""), LARGE, 1.0),
-        attack(
-            "a call's start without an end, a million times",
-            TAGS,
-            ("", b"<tool_call>\n{\"name\": \"f\", ", ""),
-            LARGE,
-            0.9,
-        ),
+        attack("a million open dicts with markers", MARKED, ("<|tool_call>call:f{x:", b"{y:", ""), LARGE, 0.9),
+        attack("the marker of a call, a million times", TAGS, ("", b"<tool_call>", ""), LARGE, 0.9),
+        attack("the end marker of a call, a million times", TAGS, ("", b"</tool_call>", ""), LARGE, 0.9),
+        attack("half a marker, a million times", TAGS, ("", b"<tool_cal", ""), LARGE, 1.0),
+        attack("the first character of a marker, a million times", TAGS, ("", b"<", ""), LARGE, 1.0),
+        attack("the start of a call, a million times", TAGS, ("", b"<tool_call>\n{\"name\": \"f\", ", ""), LARGE, 0.9),
         attack(
             "whole calls",
             TAGS,
@@ -138,15 +133,9 @@ fn attacks() -> Vec<Attack> {
             0.1,
         ),
         attack("control tokens, a million times", MARKS, ("", b"<|action_start|>", ""), LARGE, 0.9),
-        attack("two control tokens in turn", MARKS, ("", b"<|action_start|><|plugin|>", ""), LARGE, 0.9),
+        attack("two alternating control tokens", MARKS, ("", b"<|action_start|><|plugin|>", ""), LARGE, 0.9),
         attack("control tokens of a call's end", MARKS, ("", b"<|action_end|>", ""), LARGE, 0.9),
-        attack(
-            "headers without end",
-            HEADERS,
-            ("", b"<|start|>assistant<|channel|>analysis<|message|>", ""),
-            LARGE,
-            0.0,
-        ),
+        attack("endless headers", HEADERS, ("", b"<|start|>assistant<|channel|>analysis<|message|>", ""), LARGE, 0.0),
         attack(
             "a turn's end, a million times",
             HEADERS,
@@ -154,10 +143,10 @@ fn attacks() -> Vec<Attack> {
             LARGE,
             0.0,
         ),
-        attack("bytes that are no UTF-8", TAGS, ("", b"\xff", ""), LARGE / 10, 1.0),
+        attack("bytes that are not UTF-8", TAGS, ("", b"\xff", ""), LARGE / 10, 1.0),
         attack("the first half of a character, a million times", TAGS, ("", b"\xe2\x82", ""), LARGE / 10, 1.0),
         attack(
-            "no UTF-8 in arguments",
+            "invalid UTF-8 in arguments",
             TAGS,
             ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\x80", "\"}}\n</tool_call>"),
             LARGE / 10,
@@ -194,7 +183,7 @@ fn attacks() -> Vec<Attack> {
             0.1,
         ),
         attack("a value that never ends", XML, (in_xml, b"abc ", ""), LARGE, 0.99),
-        attack("a value whose end never comes whole", XML, (in_xml, b"\n</parameter", ""), LARGE, 0.99),
+        attack("a value whose end marker is never complete", XML, (in_xml, b"\n</parameter", ""), LARGE, 0.99),
         attack(
             "a value between keys that never ends",
             PAIRS,
@@ -203,7 +192,7 @@ fn attacks() -> Vec<Attack> {
             0.99,
         ),
         attack(
-            "a string between marks that never ends",
+            "a string between markers that never ends",
             MARKED,
             ("<|tool_call>call:f{x:<|\"|>", b"abc ", ""),
             LARGE,
@@ -232,13 +221,13 @@ fn attacks() -> Vec<Attack> {
             0.9,
         ),
         attack(
-            "white space behind a call",
+            "white space after a call",
             TAGS,
             ("<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", b" \n", "x"),
             LARGE,
             0.9,
         ),
-        attack("line breaks before a mark", TAGS, ("a", b"\n", "<tool_call>"), LARGE, 0.9),
+        attack("line breaks before a marker", TAGS, ("a", b"\n", "<tool_call>"), LARGE, 0.9),
         attack(
             "a number of 10 MB",
             TAGS,
@@ -281,7 +270,7 @@ fn attacks() -> Vec<Attack> {
             LARGE,
             0.9,
         ),
-        attack("a name of 10 MB between marks", MARKED, ("<|tool_call>call:", b"n", "{}<tool_call|>"), LARGE, 0.9),
+        attack("a name of 10 MB between markers", MARKED, ("<|tool_call>call:", b"n", "{}<tool_call|>"), LARGE, 0.9),
         attack(
             "an id of 10 MB",
             IDS,
@@ -301,11 +290,12 @@ fn attacks() -> Vec<Attack> {
             0.9,
         ),
         attack(
-            "a key of 10 MB beside the name",
+            "a key of 10 MB next to the name",
             TAGS,
             ("<tool_call>\n{\"", b"k", "\": 1, \"name\": \"f\"}\n</tool_call>"),
             LARGE,
-            // What else the object has is no part of a call: where it is no longer than the cap, it is left out.
+            // Other keys of the object are not part of a call. If they are no longer than the cap,
+            // they are left out.
             0.0,
         ),
         attack(
@@ -330,7 +320,7 @@ fn attacks() -> Vec<Attack> {
             0.9,
         ),
         attack(
-            "halves of surrogates",
+            "unpaired surrogates",
             TAGS,
             ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\\ud83d", "\"}}\n</tool_call>"),
             LARGE,
@@ -344,8 +334,8 @@ fn attacks() -> Vec<Attack> {
             0.4,
         ),
         attack("quotes", BARE, ("", b"\"", ""), LARGE, 1.0),
-        attack("characters in turn", BARE, ("", b"{\"[<|'`", ""), LARGE, 1.0),
-        attack("two calls' marks in turn", XML, ("", b"<tool_call>\n<function=", ""), LARGE, 0.9),
+        attack("alternating characters", BARE, ("", b"{\"[<|'`", ""), LARGE, 1.0),
+        attack("alternating markers of two calls", XML, ("", b"<tool_call>\n<function=", ""), LARGE, 0.9),
     ];
     let whole = "<tool_call>\n<function=f>\n<parameter=x>\ny\n</parameter>\n</function>\n</tool_call>\n";
     attacks.extend([
@@ -359,7 +349,7 @@ fn attacks() -> Vec<Attack> {
         attack("calls in reasoning", THINKER, ("<think>\n", whole.as_bytes(), ""), LARGE, 0.1),
         attack("calls in reasoning that is closed", THINKER, ("<think>\n", whole.as_bytes(), "</think>x"), LARGE, 0.1),
         attack(
-            "the mark of a call in reasoning, a million times",
+            "the marker of a call in reasoning, a million times",
             THINKER,
             ("<think>\n", b"<tool_call>", ""),
             LARGE,
@@ -372,7 +362,7 @@ fn attacks() -> Vec<Attack> {
             LARGE,
             0.1,
         ),
-        attack("white space behind a fence", FENCE, ("<code>\n```python\nx = 1\n```", b"\n", ""), LARGE, 0.0),
+        attack("white space after a fence", FENCE, ("<code>\n```python\nx = 1\n```", b"\n", ""), LARGE, 0.0),
         attack("fences in code", FENCE, ("<code>\n```python\nx = 1\n", b"```\n", ""), LARGE, 0.9),
     ]);
     for attack in &mut attacks {
@@ -383,7 +373,7 @@ fn attacks() -> Vec<Attack> {
     attacks
 }
 
-/// What came of it.
+/// The totals of a run.
 #[derive(Default)]
 struct Sum {
     fed: usize,
@@ -410,14 +400,14 @@ impl Sum {
             Event::CallFinished { .. } => self.open -= 1,
             Event::Stop(_) => self.stops += 1,
             Event::Malformed(malformed) => {
-                assert!(format!("{malformed:?}").len() < 1 << 12, "a report is no place for an output")
+                assert!(format!("{malformed:?}").len() < 1 << 12, "a report must not contain a whole output")
             }
-            _ => panic!("an event that this sum does not know: {event:?}"),
+            _ => panic!("unknown event: {event:?}"),
         }
     }
 }
 
-/// Reads an attack in pieces of about so many bytes.
+/// Parses an attack in pieces of about `piece` bytes.
 fn run(attack: &Attack, piece: usize) -> Sum {
     let (_, source) = shared_calls().chain(OWN).find(|(name, _)| *name == attack.layout).unwrap();
     let reply = Arc::new(Reply::new(&load(source).unwrap()));
@@ -425,7 +415,7 @@ fn run(attack: &Attack, piece: usize) -> Sum {
     let options = ParseOptions {
         prompt_tail: attack.prompt_tail.to_owned(),
         calls_in_reasoning: is_own.then_some(CallsInReasoning::Unclosed),
-        // Small attacks are to reach it too.
+        // Small attacks must reach the cap too.
         cap: (is_own && SMALLER > 1).then_some((1 << 20) / SMALLER),
         ..ParseOptions::default()
     };
@@ -446,7 +436,7 @@ fn run(attack: &Attack, piece: usize) -> Sum {
     sum
 }
 
-/// Reads an attack in tokens' sizes and in large pieces, and says what that took and gave.
+/// Parses an attack in token-sized and in large pieces, and returns the measurements.
 fn measure(attack: &Attack) -> String {
     let (start, before) = (peak_kilobytes(), cpu_time());
     let small = run(attack, 4);
@@ -464,7 +454,7 @@ fn measure(attack: &Attack) -> String {
 fn every_attack_comes_out_within_bounds() {
     let attacks = attacks();
     if let Some(number) = number_of_attack() {
-        // What hangs is a failure, and no test that never ends.
+        // A hanging run must fail, not block the test forever.
         std::thread::spawn(|| {
             std::thread::sleep(MOST);
             eprintln!("no end after {MOST:?}");
@@ -485,15 +475,15 @@ fn every_attack_comes_out_within_bounds() {
         let parts: Vec<&str> = measured.split(' ').collect();
         let [small, large, megabytes, part, is_closed] = parts[..] else { panic!("{name}: {measured}") };
         let [small, large, megabytes, part] = [small, large, megabytes, part].map(|part| part.parse::<f64>().unwrap());
-        println!("{name:<50} {small:>8.1} {large:>8.1} ns a byte {megabytes:>6.1} MB {part:>7.4} {is_closed}");
+        println!("{name:<50} {small:>8.1} {large:>8.1} ns/byte {megabytes:>6.1} MB {part:>7.4} {is_closed}");
         if is_closed != "true" {
-            wrong.push(format!("{name}: a call is left open, or there is not one stop"));
+            wrong.push(format!("{name}: a call is left open, or there is not exactly one stop event"));
         }
         if part < attack.least {
-            wrong.push(format!("{name}: {part} of it came out, not {}", attack.least));
+            wrong.push(format!("{name}: expected at least {} of the input to come out, found {part}", attack.least));
         }
         if small.max(large) > NANOSECONDS_OF_A_BYTE {
-            wrong.push(format!("{name}: took {small} and {large} ns for each byte"));
+            wrong.push(format!("{name}: took {small} and {large} ns per byte"));
         }
         if megabytes > MEGABYTES {
             wrong.push(format!("{name}: took {megabytes} MB"));

@@ -1,5 +1,5 @@
-//! What a hostile tokenizer file may try: each ends in a typed error, or in a tokenizer that works, in little time and memory. Each
-//! attack runs in a process of its own, so that its memory can be measured.
+//! Hostile tokenizer files. Each must give a typed error or a tokenizer that works, within limits
+//! of time and memory. Each attack runs in a separate process, so that its memory can be measured.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -9,8 +9,8 @@ use common::attacks::{attacks, measure, run};
 use common::files::whole;
 use common::{measure_apart, number_of_attack};
 
-/// What an attack may take: in milliseconds of the processor, and in megabytes above the file itself; as much again for each
-/// megabyte of the file.
+/// The limits of an attack: CPU time in milliseconds, and memory in megabytes above the size of the
+/// file. Each megabyte of the file raises both limits.
 const MOST_TIME: f64 = if cfg!(debug_assertions) { 20_000.0 } else { 1_000.0 };
 const TIME_OF_A_MEGABYTE: f64 = if cfg!(debug_assertions) { 2_000.0 } else { 100.0 };
 const MOST_MEMORY: f64 = 64.0;
@@ -36,7 +36,7 @@ fn every_attack_ends_in_a_typed_error_or_works_within_bounds() {
         let [milliseconds, megabytes, size, end] = parts[..] else { panic!("{name}: {measured}") };
         let [milliseconds, megabytes, size] = [milliseconds, megabytes, size].map(|part| part.parse::<f64>().unwrap());
         if !attack.end.is_shown_as(end) {
-            wrong.push(format!("{name}: {end}, not {:?}", attack.end));
+            wrong.push(format!("{name}: expected {:?}, found {end}", attack.end));
         }
         if milliseconds > MOST_TIME + size * TIME_OF_A_MEGABYTE {
             wrong.push(format!("{name}: took {milliseconds} ms for {size} MB"));
@@ -54,7 +54,7 @@ fn a_file_cut_anywhere_is_a_typed_error_or_a_tokenizer() {
         assert_eq!(run(&file, config.map(str::as_bytes), "ab <s>"), "works", "{name}");
         for end in 0..file.len() {
             let found = run(&file[..end], config.map(str::as_bytes), "ab <s>\u{e9}");
-            // A cut between two lines or two fields leaves a smaller file.
+            // A file cut between two lines or two fields is a smaller valid file.
             let is_typed = found.starts_with("tokenizer_") || matches!(found.as_str(), "works" | "not encoded");
             assert!(is_typed, "{name} cut at {end}: {found}");
             let ends_whole = matches!(name, "sentencepiece BPE" | "sentencepiece unigram" | "tiktoken");

@@ -91,7 +91,7 @@ fn a_hostile_file_is_refused_before_anything_is_made_of_it() {
             one(8, &[((16 << 20) + 1_u64).to_le_bytes().to_vec(), zeros((16 << 20) + 1)].concat()),
             "k",
             37,
-            Problem::TooMany { what: "bytes of a text", found: (16 << 20) + 1, most: 16 << 20 },
+            Problem::TooMany { what: "bytes of a string", found: (16 << 20) + 1, most: 16 << 20 },
         ),
         (
             one(9, &many),

@@ -218,7 +218,7 @@ type Refused = (Vec<(&'static str, &'static str)>, &'static str, &'static str, &
 
 #[test]
 fn what_has_no_template_says_where_one_would_be() {
-    let mend = "mend the file or take it out of the folder";
+    let mend = "repair the file or remove it from the folder";
     let none = "base models have no chat template: give a .jinja file, or name a format";
     let nothing = "`FOLDER` has no chat template: there is no chat_template.jinja, chat_template.json or \
         additional_chat_templates in it, and no `chat_template` in its tokenizer_config.json";
@@ -258,7 +258,7 @@ fn what_has_no_template_says_where_one_would_be() {
             vec![("t.jinja", "x"), ("tokenizer_config.json", r#"{"bos_token": 1}"#)],
             "t.jinja",
             "model_damaged",
-            "`FOLDER/tokenizer_config.json`: expected a text or an object with its `content` for `bos_token`, found a number",
+            "`FOLDER/tokenizer_config.json`: expected a string or an object with a `content` for `bos_token`, found a number",
             mend,
         ),
         (
@@ -273,21 +273,21 @@ fn what_has_no_template_says_where_one_would_be() {
             "x.gguf",
             "model_damaged",
             "`FOLDER/x.gguf`: not a GGUF file: it does not begin with `GGUF` (byte 0)",
-            "the file is cut short or damaged: get it again, or give the model's .jinja file",
+            "the file is truncated or damaged: download it again, or give the model's .jinja file",
         ),
         (
             vec![("0a1b", "GGUF")],
             "0a1b",
             "model_damaged",
             "`FOLDER/0a1b`: expected 4 more bytes at least, found 0 to the end of the file (byte 4)",
-            "the file is cut short or damaged: get it again, or give the model's .jinja file",
+            "the file is truncated or damaged: download it again, or give the model's .jinja file",
         ),
         (
             vec![("x.gguf", "GGUF\0\0\0\u{3}")],
             "x.gguf",
             "model_damaged",
             "`FOLDER/x.gguf`: a big-endian GGUF file, expected a little-endian one (byte 4)",
-            "convert it: the `gguf` package of Python has `gguf-convert-endian`",
+            "convert it with `gguf-convert-endian` of Python's `gguf` package",
         ),
         (
             vec![],
@@ -362,9 +362,9 @@ fn a_wrong_value_is_named_with_its_key() {
     };
     let kind = |expected, found| Problem::WrongKind { expected, found };
     let cases = [
-        (r#"{"tokenizer.chat_template": 1}"#, "tokenizer.chat_template", kind("a text", "a whole number")),
-        (r#"{"tokenizer.chat_templates": "a"}"#, "tokenizer.chat_templates", kind("an array", "a text")),
-        (r#"{"tokenizer.chat_templates": [1]}"#, "tokenizer.chat_templates", kind("a text", "a whole number")),
+        (r#"{"tokenizer.chat_template": 1}"#, "tokenizer.chat_template", kind("a string", "an integer")),
+        (r#"{"tokenizer.chat_templates": "a"}"#, "tokenizer.chat_templates", kind("an array", "a string")),
+        (r#"{"tokenizer.chat_templates": [1]}"#, "tokenizer.chat_templates", kind("a string", "an integer")),
         (
             r#"{"tokenizer.chat_templates": ["a"]}"#,
             "tokenizer.chat_templates",
@@ -383,7 +383,7 @@ fn a_wrong_value_is_named_with_its_key() {
         (
             r#"{"tokenizer.ggml.bos_token_id": -2}"#,
             "tokenizer.ggml.bos_token_id",
-            kind("a whole number from 0 on", "a whole number"),
+            kind("a non-negative integer", "an integer"),
         ),
     ];
     for (metadata, key, problem) in cases {

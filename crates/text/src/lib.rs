@@ -1,7 +1,9 @@
-//! In: strings with a [`Source`] each. Out: a [`Text`], one string that still knows which source wrote which byte.
-//! Between: append, slice, trim and map, none of which forgets a source.
-//! A `Text` does not turn into `str` by accident: [`Text::plain`] and [`Text::into_plain`] are the only ways, by name.
-//! Start reading at [`Text`].
+//! Strings that record the source of every byte.
+//!
+//! A [`Text`] is a string built from pieces, each with a [`Source`]. Appending, slicing, trimming
+//! and mapping keep the source of every byte. A `Text` does not convert to `str` implicitly:
+//! [`Text::plain`] and [`Text::into_plain`] are the only conversions. Start reading at [`Text`].
+//!
 #![doc = include_str!("../README.md")]
 
 mod text;

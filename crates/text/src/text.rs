@@ -1,22 +1,22 @@
 use std::fmt;
 use std::ops::Range;
 
-/// What wrote a piece of text: a number that means nothing here and everything to whoever gave it.
+/// The source of a piece of text. The number has no meaning in this crate; the caller assigns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Source(pub u32);
 
-/// A run of text with one source.
+/// A run of text from one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'a> {
-    /// The characters.
+    /// The text.
     pub text: &'a str,
-    /// What wrote them.
+    /// The source.
     pub source: Source,
-    /// Where they begin in the whole text, in bytes.
+    /// The byte offset in the whole text.
     pub start: usize,
 }
 
-/// One string whose every byte knows its [`Source`].
+/// A string that records the [`Source`] of every byte.
 ///
 /// ```
 /// use rolecall_text::{Source, Text};
@@ -28,23 +28,26 @@ pub struct Piece<'a> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Text {
     characters: String,
-    /// Where each piece ends, in ascending order; an end may repeat (an empty piece is a mark that holds a place).
+    /// The end of each piece with its source, in ascending order. An end can repeat, because a
+    /// piece can be empty: it then marks a place.
     ends: Vec<(usize, Source)>,
 }
 
 impl Text {
-    /// An empty text.
+    /// Creates an empty text.
     pub fn new() -> Text {
         Text::default()
     }
 
-    /// An empty text with room for so many bytes and pieces.
+    /// Creates an empty text with capacity for a number of bytes and pieces.
     pub fn with_capacity(bytes: usize, pieces: usize) -> Text {
         Text { characters: String::with_capacity(bytes), ends: Vec::with_capacity(pieces) }
     }
 
-    /// A text of characters that are there already, told where each piece ends and what wrote it; none if the ends do not
-    /// ascend to the last byte over character borders.
+    /// Creates a text from its characters, and the end and source of each piece.
+    ///
+    /// Returns `None` if the ends are not ascending, are not on character boundaries, or do not
+    /// reach the end of the characters.
     ///
     /// ```
     /// use rolecall_text::{Source, Text};
@@ -59,7 +62,8 @@ impl Text {
         is_right.then_some(Text { characters, ends })
     }
 
-    /// Appends characters; they join the last piece if it has the same source. Nothing to append leaves no trace.
+    /// Appends characters. They join the last piece if it has the same source. Appending an empty
+    /// string does nothing.
     #[inline]
     pub fn push(&mut self, characters: &str, source: Source) {
         if characters.is_empty() {
@@ -73,14 +77,15 @@ impl Text {
         }
     }
 
-    /// Appends characters as a piece of its own, even an empty one: two control tokens in a row stay two, and a mark stays.
+    /// Appends characters as a separate piece, even if they are empty. Two control tokens in a row
+    /// stay separate, and an empty piece can mark a place.
     #[inline]
     pub fn push_apart(&mut self, characters: &str, source: Source) {
         self.characters.push_str(characters);
         self.ends.push((self.characters.len(), source));
     }
 
-    /// Appends another text, piece by piece, as it is.
+    /// Appends another text, with its pieces unchanged.
     #[inline]
     pub fn append(&mut self, other: &Text) {
         let shift = self.characters.len();
@@ -88,7 +93,7 @@ impl Text {
         self.ends.extend(other.ends.iter().map(|&(end, source)| (end + shift, source)));
     }
 
-    /// Appends another text; where both meet in this source, the two pieces become one.
+    /// Appends another text. If both meet in pieces of the source `joined`, these become one piece.
     #[inline]
     pub fn append_joining(&mut self, other: &Text, joined: Source) {
         let meet = self.ends.last().is_some_and(|last| last.1 == joined);
@@ -98,23 +103,24 @@ impl Text {
         self.append(other);
     }
 
-    /// The bytes in all.
+    /// Returns the length in bytes.
     pub fn len(&self) -> usize {
         self.characters.len()
     }
 
-    /// Whether there are no characters.
+    /// Reports whether the text has no characters.
     pub fn is_empty(&self) -> bool {
         self.characters.is_empty()
     }
 
-    /// The pieces in order, empty ones too.
+    /// Returns the pieces in order, including empty ones.
     pub fn pieces(&self) -> Pieces<'_> {
         Pieces { text: self, next: 0, start: 0 }
     }
 
-    /// The pieces from a byte on, the first one cut there; it lies on a character border. Empty pieces right before it are
-    /// left out.
+    /// Returns the pieces from a byte offset on, with the first one cut at the offset.
+    ///
+    /// The offset must be on a character boundary. Empty pieces directly before it are left out.
     pub fn pieces_from(&self, start: usize) -> Pieces<'_> {
         let next = match start {
             0 => 0,
@@ -123,7 +129,8 @@ impl Text {
         Pieces { text: self, next, start: start.min(self.characters.len()) }
     }
 
-    /// The pieces that touch a range, cut at its ends; none where the range does not lie on character borders.
+    /// Returns the pieces that overlap a range, cut at its ends. The range must be on character
+    /// boundaries.
     pub fn pieces_in(&self, range: Range<usize>) -> impl Iterator<Item = Piece<'_>> {
         let next = self.ends.partition_point(|&(end, _)| end <= range.start);
         let start = next.checked_sub(1).map_or(0, |before| self.ends[before].0);
@@ -135,13 +142,14 @@ impl Text {
         })
     }
 
-    /// What wrote the byte at this offset.
+    /// Returns the source of the byte at an offset.
     pub fn source_at(&self, offset: usize) -> Option<Source> {
         let at = self.ends.partition_point(|&(end, _)| end <= offset);
         self.ends.get(at).map(|&(_, source)| source)
     }
 
-    /// A part of the text with its sources; none if the range does not lie on character borders.
+    /// Returns a part of the text with its sources, or `None` if the range is not on character
+    /// boundaries.
     pub fn slice(&self, range: Range<usize>) -> Option<Text> {
         let characters = self.characters.get(range.clone())?;
         let first = self.ends.partition_point(|&(end, _)| end <= range.start);
@@ -159,19 +167,20 @@ impl Text {
         Some(part)
     }
 
-    /// The text without white space at either end.
+    /// Returns the text without white space at either end.
     pub fn trim(&self) -> Text {
         self.trim_matches(char::is_whitespace)
     }
 
-    /// The text without the characters at either end that the caller names.
+    /// Returns the text without unwanted characters at either end.
     pub fn trim_matches(&self, unwanted: impl Fn(char) -> bool) -> Text {
         let start = self.characters.len() - self.characters.trim_start_matches(&unwanted).len();
         let kept = self.characters[start..].trim_end_matches(&unwanted).len();
         self.slice(start..start + kept).expect("trimming ends on character borders")
     }
 
-    /// Every piece's characters through a function; each result has the source of its piece.
+    /// Applies a function to the characters of every piece. Each result keeps the source of its
+    /// piece.
     pub fn map(&self, mut change: impl FnMut(&str) -> String) -> Text {
         let mut changed = Text::with_capacity(self.len(), self.ends.len());
         for piece in self.pieces() {
@@ -180,12 +189,12 @@ impl Text {
         changed
     }
 
-    /// The characters alone; their sources are left behind.
+    /// Returns the characters without their sources.
     pub fn plain(&self) -> &str {
         &self.characters
     }
 
-    /// The characters alone, without a copy.
+    /// Converts the text to its characters, without a copy.
     pub fn into_plain(self) -> String {
         self.characters
     }
@@ -197,7 +206,7 @@ impl fmt::Debug for Text {
     }
 }
 
-/// The pieces of a [`Text`], in order.
+/// An iterator over the pieces of a [`Text`], in order.
 #[derive(Clone, Debug)]
 pub struct Pieces<'a> {
     text: &'a Text,
@@ -301,7 +310,7 @@ mod tests {
                 assert!(rest.iter().all(|(text, at)| sample().plain()[*at..].starts_with(text)), "{start}: {rest:?}");
             }
         }
-        // An empty piece right before a byte is left out, one at the very start is not.
+        // An empty piece directly before a byte is left out, unless it is at the start of the text.
         assert_eq!(text.pieces_from(7).map(|piece| piece.source.0).collect::<Vec<_>>(), [3, 3]);
         assert_eq!(text.pieces_from(0).len(), 5);
         assert_eq!(text.source_at(text.len()), None);
@@ -326,7 +335,7 @@ mod tests {
             first.pieces().map(|piece| (piece.text.to_owned(), piece.source.0)).collect::<Vec<_>>()
         };
         assert_eq!(joined(text("a", 1), &text("b", 1)), [("ab".to_owned(), 1)]);
-        // Only in the source that is named, and only where both have it.
+        // Pieces are joined only in the given source, and only if both have it.
         assert_eq!(joined(text("a", 2), &text("b", 2)).len(), 2);
         assert_eq!(joined(text("a", 1), &text("b", 2)).len(), 2);
         assert_eq!(joined(text("a", 2), &text("b", 1)).len(), 2);

@@ -1,11 +1,11 @@
 use std::hash::{BuildHasher, RandomState};
 
-/// Where each key of a large object stands: an open table of places, at most half full. Its hash has a secret, so that
-/// nobody can choose keys that collide.
+/// An index of the keys of a large object: an open-addressing hash table of positions, at most half
+/// full. The hash is seeded with a secret, so that nobody can choose colliding keys.
 #[derive(Clone, Debug)]
 pub(super) struct Index {
     hasher: RandomState,
-    /// A place, or [`FREE`]; as many slots as a power of two.
+    /// Positions, or [`FREE`]. The number of slots is a power of two.
     slots: Vec<u32>,
     count: usize,
 }
@@ -13,7 +13,7 @@ pub(super) struct Index {
 const FREE: u32 = u32::MAX;
 
 impl Index {
-    /// An index of these keys, in their order; none where there are more than it can number.
+    /// Creates an index of keys in their order, or returns `None` if there are too many to number.
     pub fn new<'a>(keys: impl ExactSizeIterator<Item = &'a str>) -> Option<Index> {
         let count = keys.len();
         if count >= FREE as usize {
@@ -28,13 +28,14 @@ impl Index {
         Some(index)
     }
 
-    /// Where a key stands; `is_it` compares it with the key at a place.
+    /// Returns the position of a key. `is_it` compares the key with the one at a position.
     pub fn find(&self, key: &str, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         let taken = self.chain(key).map(|at| self.slots[at]).take_while(|place| *place != FREE);
         taken.map(|place| place as usize).find(|place| is_it(*place))
     }
 
-    /// Adds a key that is not there yet, at the next place. False where there is no room for it.
+    /// Adds a key that is not in the index, at the next position. Returns whether there was room
+    /// for it.
     pub fn push(&mut self, key: &str) -> bool {
         if (self.count + 1) * 2 > self.slots.len() || self.count + 1 >= FREE as usize {
             return false;
@@ -45,7 +46,7 @@ impl Index {
         true
     }
 
-    /// The slots in which a key may be, in order.
+    /// Returns the slots that can hold a key, in probing order.
     fn chain(&self, key: &str) -> impl Iterator<Item = usize> + use<> {
         let mask = self.slots.len() - 1;
         let first = self.hasher.hash_one(key) as usize;

@@ -1,4 +1,7 @@
-//! JSON values that lose nothing a prompt may show: key order, the spelling of numbers, strings as they are.
+//! JSON values that preserve key order and the spelling of numbers.
+//!
+//! A chat template can print values of a conversation, so a value must be written exactly as it was
+//! read.
 
 mod index;
 mod object;
@@ -27,21 +30,22 @@ pub enum Json {
     Null,
     /// `true` or `false`
     Bool(bool),
-    /// A number, as it was spelled.
+    /// A number, with its spelling.
     Number(Number),
     /// A string.
     String(String),
-    /// A list.
+    /// An array.
     Array(Vec<Json>),
-    /// Keys and values in their order.
+    /// Keys and values, in order.
     Object(Object),
 }
 
-/// A JSON number by its spelling: `1.0`, `1e5` and integers of any size stay what they are.
+/// A JSON number, stored as it is spelled: `1.0`, `1e5` and integers of any size are preserved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number(Spelling);
 
-/// Most numbers are short and need no memory of their own: a list may hold one in every two bytes.
+/// Stores short spellings inline. A list can hold one number for every two bytes of text, so most
+/// numbers must not allocate memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Spelling {
     Short { length: u8, digits: [u8; SHORT] },
@@ -51,7 +55,7 @@ enum Spelling {
 const SHORT: usize = 14;
 
 impl Number {
-    /// The number that is spelled so, if that is a JSON number.
+    /// Returns the number with this spelling, if it is a valid JSON number.
     pub fn from_spelling(spelling: &str) -> Option<Number> {
         let mut value = None;
         if let Ok(Json::Number(number)) = parse(spelling) {
@@ -60,7 +64,7 @@ impl Number {
         value.filter(|number| number.spelling() == spelling)
     }
 
-    /// The number of a spelling that is one.
+    /// Returns the number of a spelling that is known to be valid.
     fn of(spelling: &str) -> Number {
         let mut digits = [0; SHORT];
         Number(match digits.get_mut(..spelling.len()) {
@@ -72,7 +76,7 @@ impl Number {
         })
     }
 
-    /// The digits as they were written.
+    /// Returns the spelling.
     pub fn spelling(&self) -> &str {
         match &self.0 {
             Spelling::Short { length, digits } => {
@@ -83,12 +87,12 @@ impl Number {
         }
     }
 
-    /// The nearest double.
+    /// Returns the nearest double.
     pub fn as_f64(&self) -> Option<f64> {
         self.spelling().parse().ok()
     }
 
-    /// The value, if it is a whole number that fits.
+    /// Returns the value, if it is an integer that fits.
     pub fn as_i64(&self) -> Option<i64> {
         self.spelling().parse().ok()
     }
@@ -100,7 +104,8 @@ impl From<i64> for Number {
     }
 }
 
-/// How many bytes stand in JSON text as they are, up to a quote, a backslash or a control character.
+/// Returns the number of leading bytes that need no escape in a JSON string: everything before the
+/// first quote, backslash or control character.
 ///
 /// ```
 /// # use rolecall_conversation::json::plain_run;
@@ -108,7 +113,8 @@ impl From<i64> for Number {
 /// ```
 pub fn plain_run(bytes: &[u8]) -> usize {
     let is_special = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
-    // Sixteen at a time without a branch between, which compilers do in a few instructions.
+    // Sixteen bytes at a time, without a branch in between, so that the compiler can vectorize the
+    // loop.
     let mut at = 0;
     for sixteen in bytes.chunks_exact(16) {
         if sixteen.iter().fold(false, |found, byte| found | is_special(*byte)) {
@@ -120,7 +126,7 @@ pub fn plain_run(bytes: &[u8]) -> usize {
 }
 
 impl Json {
-    /// The string, if it is one.
+    /// Returns the string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Json::String(text) => Some(text),
@@ -128,7 +134,7 @@ impl Json {
         }
     }
 
-    /// The list, if it is one.
+    /// Returns the array, if it is one.
     pub fn as_array(&self) -> Option<&[Json]> {
         match self {
             Json::Array(items) => Some(items),
@@ -136,7 +142,7 @@ impl Json {
         }
     }
 
-    /// The object, if it is one.
+    /// Returns the object, if it is one.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Json::Object(object) => Some(object),
@@ -144,7 +150,7 @@ impl Json {
         }
     }
 
-    /// The truth value, if it is one.
+    /// Returns the boolean, if it is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Json::Bool(value) => Some(*value),
@@ -152,16 +158,16 @@ impl Json {
         }
     }
 
-    /// Whether it is `null`.
+    /// Reports whether the value is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Json::Null)
     }
 
-    /// What kind of value it is, with an article, for messages.
+    /// Returns the kind of value with an article, for messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Json::Null => "null",
-            Json::Bool(_) => "a truth value",
+            Json::Bool(_) => "a boolean",
             Json::Number(_) => "a number",
             Json::String(_) => "a string",
             Json::Array(_) => "a list",

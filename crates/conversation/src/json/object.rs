@@ -3,10 +3,10 @@ use std::borrow::Cow;
 use super::Json;
 use super::index::Index;
 
-/// A key; the ones that every conversation has need no memory of their own.
+/// A key. Keys that every conversation has are static and need no allocation.
 type Key = Cow<'static, str>;
 
-/// A key as it is kept.
+/// Returns a key in the form in which it is stored.
 fn key_of(key: String) -> Key {
     const COMMON: [&str; 14] = [
         "role",
@@ -30,16 +30,18 @@ fn key_of(key: String) -> Key {
     }
 }
 
-/// Up to so many keys are searched one by one; more have an index.
+/// Objects with up to this many keys are searched linearly. Larger ones have an index.
 const FEW: usize = 16;
 
-/// Keys and values in their order. A key that comes twice keeps its first place and its last value, as in Python.
+/// A JSON object: keys and values in order.
 ///
-/// Finding and setting a key takes the same time however many keys there are; taking one out does not.
+/// A key that occurs twice keeps its first position and its last value, as in Python. Finding and
+/// setting a key takes the same time for any number of keys. Removing a key takes time proportional
+/// to that number.
 #[derive(Clone, Debug, Default)]
 pub struct Object {
     entries: Vec<(Key, Json)>,
-    /// Where the keys stand, if they are more than a few.
+    /// The index of the keys, if there are more than a few.
     index: Option<Box<Index>>,
 }
 
@@ -50,17 +52,17 @@ impl PartialEq for Object {
 }
 
 impl Object {
-    /// No keys.
+    /// Creates an empty object.
     pub fn new() -> Object {
         Object::default()
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.position(key).map(|at| &self.entries[at].1)
     }
 
-    /// Where a key stands, from 0.
+    /// Returns the position of a key, from 0.
     pub fn position(&self, key: &str) -> Option<usize> {
         match &self.index {
             None => self.entries.iter().position(|(known, _)| known == key),
@@ -68,18 +70,18 @@ impl Object {
         }
     }
 
-    /// The value at a place.
+    /// Returns the value at a position.
     #[inline]
     pub fn value_at(&self, place: usize) -> Option<&Json> {
         self.entries.get(place).map(|(_, value)| value)
     }
 
-    /// The value of a key, to be changed.
+    /// Returns a mutable reference to the value of a key.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Json> {
         self.position(key).map(|at| &mut self.entries[at].1)
     }
 
-    /// Sets a key: in its old place if it is there, else last.
+    /// Sets the value of a key. A new key is added at the end.
     pub fn insert(&mut self, key: impl Into<String>, value: Json) {
         let key = key.into();
         if let Some(at) = self.position(&key) {
@@ -87,7 +89,7 @@ impl Object {
             return;
         }
         if self.entries.is_empty() {
-            // Most objects have two keys, and there may be very many of them.
+            // Most objects have two keys, and there can be very many objects.
             self.entries.reserve_exact(2);
         }
         let is_indexed = self.index.as_mut().is_some_and(|index| index.push(&key));
@@ -97,7 +99,7 @@ impl Object {
         }
     }
 
-    /// Takes a key out.
+    /// Removes a key and returns its value.
     pub fn remove(&mut self, key: &str) -> Option<Json> {
         let at = self.position(key)?;
         let (_, value) = self.entries.remove(at);
@@ -105,22 +107,22 @@ impl Object {
         Some(value)
     }
 
-    /// Keys and values in order.
+    /// Returns an iterator over keys and values, in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Json)> {
         self.entries.iter().map(|(key, value)| (key.as_ref(), value))
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Reports whether there are no keys.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Gives the keys an index of their own, if they are more than a few.
+    /// Rebuilds the index of the keys, if there are more than a few.
     fn number(&mut self) {
         self.index = match self.entries.len() {
             0..=FEW => None,

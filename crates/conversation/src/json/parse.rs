@@ -2,21 +2,22 @@ use std::fmt;
 
 use super::{Json, Number, Object, plain_run};
 
-/// How deep values may nest: beyond it a value is refused, so that no reader of it can run out of stack.
+/// The maximum nesting depth. Deeper values are rejected, so that recursive code cannot overflow
+/// the stack.
 const MAX_DEPTH: usize = 200;
 
-/// A text that is not JSON: where, and what was expected.
+/// An error in JSON text, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// Bytes before the fault.
+    /// The byte offset of the error.
     pub offset: usize,
-    /// Line of the fault, from 1.
+    /// The line of the error, from 1.
     pub line: usize,
-    /// Column of the fault in characters, from 1.
+    /// The column of the error in characters, from 1.
     pub column: usize,
     /// What was expected and what was found.
     pub message: String,
-    /// Whether it is JSON, but has a key twice in one object.
+    /// Whether the text is valid JSON in which an object has a key twice.
     pub is_key_twice: bool,
 }
 
@@ -28,12 +29,13 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Reads one JSON value and nothing after it but white space. Of two entries with one key the later counts.
+/// Parses a single JSON value, surrounded by optional white space. If an object has a key twice,
+/// the last value counts.
 pub fn parse(text: &str) -> Result<Json, ParseError> {
     read(text, false)
 }
 
-/// The same, where a key that stands twice in one object is an error.
+/// Parses a single JSON value as [`parse`] does. A key that occurs twice in an object is an error.
 pub fn parse_unique(text: &str) -> Result<Json, ParseError> {
     read(text, true)
 }
@@ -54,11 +56,12 @@ fn read(text: &str, is_unique: bool) -> Result<Json, ParseError> {
     })
 }
 
-/// Stands always on a character border; on failure, at the fault.
+/// A recursive-descent parser. `at` is always on a character boundary; after a failure it is the
+/// place of the error.
 struct Reader<'a> {
     text: &'a str,
     at: usize,
-    /// Whether a key may stand once in an object.
+    /// Whether an object may have each key only once.
     is_unique: bool,
     is_key_twice: bool,
 }
@@ -107,11 +110,11 @@ impl Reader<'_> {
             if self.is_unique && object.position(&key).is_some() {
                 self.at = start;
                 self.is_key_twice = true;
-                return Err(format!("the key `{key}` stands twice in one object"));
+                return Err(format!("the key `{key}` occurs twice in one object"));
             }
             self.skip_space();
             if !self.take(b':') {
-                return Err(format!("expected `:` behind the key, found {}", self.found()));
+                return Err(format!("expected `:` after the key, found {}", self.found()));
             }
             self.skip_space();
             let value = self.value(depth + 1)?;
@@ -193,9 +196,7 @@ impl Reader<'_> {
                 };
                 let Some(character) = char::from_u32(code) else {
                     self.at = start;
-                    return Err(
-                        "expected a pair of surrogates, found half of one, which no tokenizer can encode".into()
-                    );
+                    return Err("expected a surrogate pair, found half of one, which no tokenizer can encode".into());
                 };
                 string.push(character);
                 return Ok(());
@@ -210,7 +211,7 @@ impl Reader<'_> {
     fn hex4(&mut self) -> Result<u32, String> {
         let digits = self.text.get(self.at..self.at + 4).filter(|d| d.bytes().all(|b| b.is_ascii_hexdigit()));
         let Some(code) = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
-            return Err("expected four hexadecimal digits behind `\\u`".into());
+            return Err("expected four hexadecimal digits after `\\u`".into());
         };
         self.at += 4;
         Ok(code)
@@ -223,7 +224,7 @@ impl Reader<'_> {
             return Err(format!("expected a digit, found {}", self.found()));
         }
         if self.take(b'.') && self.digits() == 0 {
-            return Err(format!("expected a digit behind the point, found {}", self.found()));
+            return Err(format!("expected a digit after the decimal point, found {}", self.found()));
         }
         if self.take(b'e') || self.take(b'E') {
             if !self.take(b'+') {
@@ -297,16 +298,16 @@ mod tests {
             ("", 1, 1, "expected a JSON value, found the end of the text"),
             ("{\"é\": 1,\n  x}", 2, 3, "expected a key in double quotes, found `x`"),
             ("[1 2]", 1, 4, "expected `,` or `]`, found `2`"),
-            ("{\"a\" 1}", 1, 6, "expected `:` behind the key, found `1`"),
+            ("{\"a\" 1}", 1, 6, "expected `:` after the key, found `1`"),
             ("\"ab", 1, 4, "expected `\"` at the end of the string, found the end of the text"),
             ("\"a\nb\"", 1, 3, "expected a control character to be escaped, found '\\n'"),
-            ("1.", 1, 3, "expected a digit behind the point, found the end of the text"),
+            ("1.", 1, 3, "expected a digit after the decimal point, found the end of the text"),
             ("01", 1, 2, "expected the end of the JSON value, found `1`"),
             ("nul", 1, 1, "expected `null`, found `n`"),
             ("NaN", 1, 1, "expected a JSON value, found `N`"),
-            ("\"\\ud800\"", 1, 2, "expected a pair of surrogates, found half of one, which no tokenizer can encode"),
-            ("\"\\uD83Dx\"", 1, 2, "expected a pair of surrogates, found half of one, which no tokenizer can encode"),
-            ("\"\\u12g4\"", 1, 4, "expected four hexadecimal digits behind `\\u`"),
+            ("\"\\ud800\"", 1, 2, "expected a surrogate pair, found half of one, which no tokenizer can encode"),
+            ("\"\\uD83Dx\"", 1, 2, "expected a surrogate pair, found half of one, which no tokenizer can encode"),
+            ("\"\\u12g4\"", 1, 4, "expected four hexadecimal digits after `\\u`"),
         ];
         for (text, line, column, message) in cases {
             let error = parse(text).unwrap_err();

@@ -1,16 +1,18 @@
 use std::ops::Range;
 
-/// One step from a value to one inside it.
+/// A step from a value to a value inside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// To the value of a key.
+    /// The value of a key.
     Key(&'a str),
-    /// To an item, from 0.
+    /// The item with this index, from 0.
     Index(usize),
 }
 
-/// Where the value stands in the text that a path leads to. The text must be JSON; of a key that comes twice, the last
-/// counts. No path at all is the whole value.
+/// Returns the byte range of the value that a path leads to.
+///
+/// The text must be valid JSON. If a key occurs twice, the last value counts. An empty path leads
+/// to the whole value.
 ///
 /// ```
 /// use rolecall_conversation::json::{Step, span};
@@ -24,14 +26,14 @@ pub fn span(text: &str, path: &[Step<'_>]) -> Option<Range<usize>> {
     path.iter().try_fold(top, |parent, step| Some(scan.child(&parent, step)?.1))
 }
 
-/// Where a key itself stands, in the object that a path leads to.
+/// Returns the byte range of a key in the object that a path leads to.
 pub fn key_span(text: &str, path: &[Step<'_>], key: &str) -> Option<Range<usize>> {
     let parent = span(text, path)?;
     Some(Scan { text }.child(&parent, &Step::Key(key))?.0)
 }
 
-/// Where the children of a list or an object stand, in their order, found in one pass: each key and its value, or each item
-/// twice.
+/// Returns the byte ranges of the children of an array or object, in order and in one pass: each
+/// key with its value, or each item twice.
 pub fn child_spans(text: &str, path: &[Step<'_>]) -> Vec<(Range<usize>, Range<usize>)> {
     let mut spans = Vec::new();
     if let Some(parent) = span(text, path) {
@@ -45,7 +47,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// A key and its value, or an item twice.
+    /// Returns the range of a key and its value, or of an item twice.
     fn child(&self, parent: &Range<usize>, step: &Step<'_>) -> Option<(Range<usize>, Range<usize>)> {
         let bytes = self.text.as_bytes();
         let open = *bytes.get(parent.start)?;
@@ -75,7 +77,7 @@ impl Scan<'_> {
         found
     }
 
-    /// All children up to the first that cannot be read.
+    /// Collects all children up to the first that cannot be read.
     fn each_child(&self, parent: &Range<usize>, spans: &mut Vec<(Range<usize>, Range<usize>)>) -> Option<()> {
         let bytes = self.text.as_bytes();
         let open = *bytes.get(parent.start)?;
@@ -97,7 +99,7 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// The value that begins here, without a look at what is in it.
+    /// Returns the range of the value that starts at `start`, without parsing its contents.
     fn value_at(&self, start: usize) -> Option<Range<usize>> {
         let bytes = self.text.as_bytes();
         let mut depth = 0usize;

@@ -1,7 +1,10 @@
 use super::Json;
 
-/// How the keys, strings, numbers and words of a value are spelled in the text that it was read from, in their order; none
-/// where the text has another number of them, as one that says a key twice does.
+/// Returns the spellings of the keys, strings, numbers and literals of a value in the text that it
+/// was parsed from, in order.
+///
+/// Returns `None` if the text has a different number of them, for example because a key occurs
+/// twice.
 ///
 /// ```
 /// use rolecall_conversation::json;
@@ -32,7 +35,7 @@ fn is_between(byte: u8) -> bool {
     b" \t\r\n,:[]{}".contains(&byte)
 }
 
-/// The bytes of a string at the start of some, with its quotes.
+/// Returns the length of the string at the start of `bytes`, including its quotes.
 fn string_length(bytes: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = bytes.get(at) {

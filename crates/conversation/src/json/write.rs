@@ -2,16 +2,16 @@ use std::fmt::Write;
 
 use super::{Json, plain_run};
 
-/// How JSON is laid out as text.
+/// The layout of JSON text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Spaces for each level, each item on a line of its own; or all on one line.
+    /// The number of spaces per level, with each item on its own line, or `None` for a single line.
     pub indent: Option<usize>,
-    /// What stands between items on one line.
+    /// The separator between items.
     pub item_separator: &'static str,
-    /// What stands between a key and its value.
+    /// The separator between a key and its value.
     pub key_separator: &'static str,
-    /// Whether characters beyond ASCII are escaped.
+    /// Whether non-ASCII characters are escaped.
     pub ascii: bool,
 }
 
@@ -23,43 +23,44 @@ impl Default for Layout {
 }
 
 impl Layout {
-    /// No space anywhere.
+    /// Returns the layout without any white space.
     pub fn compact() -> Layout {
         Layout { item_separator: ",", key_separator: ":", ..Layout::default() }
     }
 
-    /// As Python's `json.dumps(value, ensure_ascii=False, indent=spaces)`.
+    /// Returns the layout of Python's `json.dumps(value, ensure_ascii=False, indent=spaces)`.
     pub fn indented(spaces: usize) -> Layout {
         Layout { indent: Some(spaces), item_separator: ",", ..Layout::default() }
     }
 }
 
-/// The value as text.
+/// Returns the value as text.
 pub fn write(value: &Json, layout: &Layout) -> String {
     write_at(value, layout, 0)
 }
 
-/// The value as text that stands so many levels deep in an indented one.
+/// Returns the value as text, indented as if it were `level` levels deep.
 pub fn write_at(value: &Json, layout: &Layout, level: usize) -> String {
     let mut text = String::new();
     value_into(&mut text, value, layout, level);
     text
 }
 
-/// The bytes of line breaks and spaces that an indented text of the value has, so many levels deep: of lists inside lists
-/// these can be most of it.
+/// Returns the number of bytes of line breaks and indentation in the indented text of a value.
+///
+/// For deeply nested arrays this can be most of the text.
 ///
 /// ```
 /// use rolecall_conversation::json::{Layout, indentation, parse, write, write_at};
 /// let value = parse(r#"[[1, 2], {"a": []}]"#)?;
 /// let (indented, plain) = (write_at(&value, &Layout::indented(4), 1), write(&value, &Layout::default()));
-/// // The plain text has a space behind each comma, which stands before a line break in the other.
+/// // The plain text has a space after each comma; the other text has a line break there.
 /// assert_eq!(indentation(&value, &Layout::indented(4), 1), indented.len() - plain.len() + 2);
 /// # Ok::<(), rolecall_conversation::json::ParseError>(())
 /// ```
 pub fn indentation(value: &Json, layout: &Layout, level: usize) -> usize {
     let Some(spaces) = layout.indent else { return 0 };
-    // A line for each item, and one for what closes them.
+    // One line for each item, and one for the closing bracket.
     let lines = |count: usize| count * (1 + spaces * (level + 1)) + 1 + spaces * level;
     match value {
         Json::Array(items) if !items.is_empty() => {
@@ -73,7 +74,7 @@ pub fn indentation(value: &Json, layout: &Layout, level: usize) -> usize {
     }
 }
 
-/// Writes the value behind a text.
+/// Appends the text of a value to a string.
 ///
 /// ```
 /// use rolecall_conversation::json::{Layout, parse, write_into};
@@ -86,14 +87,15 @@ pub fn write_into(text: &mut String, value: &Json, layout: &Layout) {
     value_into(text, value, layout, 0);
 }
 
-/// A string in quotes, escaped as Python's `json.dumps` does.
+/// Appends a string in quotes, escaped as in Python's `json.dumps`.
 pub fn write_string(text: &mut String, string: &str, ascii: bool) {
     text.push('"');
     escape_into(text, string, ascii);
     text.push('"');
 }
 
-/// What stands between the quotes of a string; a string may be written so piece by piece.
+/// Appends the escaped contents of a string, without quotes. A long string can be written piece by
+/// piece.
 ///
 /// ```
 /// use rolecall_conversation::json::escape_into;
@@ -103,7 +105,7 @@ pub fn write_string(text: &mut String, string: &str, ascii: bool) {
 /// ```
 pub fn escape_into(text: &mut String, string: &str, ascii: bool) {
     let mut rest = string;
-    // What needs no escape is copied in runs.
+    // Runs of characters that need no escape are copied at once.
     loop {
         let mut at = plain_run(rest.as_bytes());
         if ascii {

@@ -1,4 +1,5 @@
-//! A reply in the shape of OpenAI's chat completions, whole or as the chunks of a stream.
+//! A reply in the shape of OpenAI's chat completions: a whole completion, or the chunks of a
+//! stream.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
@@ -6,7 +7,7 @@ use rolecall_parse::{Event, Reading, Stop};
 
 use super::reading::{finish_reason, of_message};
 
-/// What stands around a reply.
+/// The fields of a completion other than the reply itself.
 ///
 /// ```
 /// use rolecall::answer::Completion;
@@ -21,16 +22,16 @@ use super::reading::{finish_reason, of_message};
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Completion {
-    /// The completion's own id.
+    /// The id of the completion.
     pub id: String,
-    /// The model, as the answer names it.
+    /// The model's name in the answer.
     pub model: String,
-    /// When it was made, in seconds since 1970.
+    /// The creation time, in seconds since 1970.
     pub created: i64,
 }
 
 impl Completion {
-    /// A whole `chat.completion`. What was malformed has no place in it.
+    /// Returns a whole `chat.completion`. Malformed output is not included.
     pub fn of_reading(&self, reading: &Reading) -> Json {
         let mut message = object! { "role" => "assistant" };
         for (key, value) in of_message(reading).iter() {
@@ -56,7 +57,7 @@ impl Completion {
     }
 }
 
-/// The chunks of a stream, made of a reader's events.
+/// A converter from events to the chunks of a stream.
 ///
 /// ```
 /// use rolecall::answer::{Chunks, Completion};
@@ -64,7 +65,7 @@ impl Completion {
 /// use rolecall::conversation::json;
 /// let mut chunks = Chunks::new(Completion::default());
 /// let first = chunks.of_event(&Event::Content("Hi"));
-/// // The first of them says the role.
+/// // The first chunk has the role.
 /// assert_eq!(first.len(), 2);
 /// assert!(json::write(&first[1], &json::Layout::compact()).contains(r#""delta":{"content":"Hi"}"#));
 /// ```
@@ -76,12 +77,13 @@ pub struct Chunks {
 }
 
 impl Chunks {
-    /// Of a completion of which nothing was said yet.
+    /// Returns a converter for a completion that has not emitted any chunks.
     pub fn new(completion: Completion) -> Chunks {
         Chunks { completion, has_begun: false, has_calls: false }
     }
 
-    /// The `chat.completion.chunk`s of an event: none for what has no place in them, such as what was malformed.
+    /// Returns the `chat.completion.chunk`s of an event. Events that chunks cannot represent, such
+    /// as malformed output, give none.
     pub fn of_event(&mut self, event: &Event<'_>) -> Vec<Json> {
         let mut chunks = Vec::new();
         if !self.has_begun {
@@ -108,7 +110,7 @@ impl Chunks {
                 call(index, object! { "id" => id, "type" => "code_interpreter", "code_interpreter" => input })
             }
             Event::Code { index, text } => call(index, object! { "code_interpreter" => object! { "input" => text } }),
-            // The model wrote its id behind the name.
+            // The model wrote the id after the name.
             Event::CallFinished { index, id: Some(id), .. } => call(index, object! { "id" => id }),
             Event::CallFinished { .. } | Event::Malformed(_) => return chunks,
             Event::Stop(stop) => {

@@ -2,7 +2,8 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Error, Json, Message, object};
 use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 
-/// `{"id"?, "message": {"content", "reasoning_content"?, "tool_calls"}, "finish_reason", "malformed"}`
+/// Returns a parsed reply as
+/// `{"id"?, "message": {"content", "reasoning_content"?, "tool_calls"}, "finish_reason", "malformed"}`.
 ///
 /// ```
 /// use rolecall::{Event, Reading, Stop, answer};
@@ -21,8 +22,10 @@ pub fn of_reading(id: Option<&Json>, reading: &Reading) -> Json {
     Json::Object(answer)
 }
 
-/// The message that was read, which can be rendered again: with its role, and with `tool_calls` where there are some. A call
-/// whose arguments are no JSON object (since they were cut off) is refused.
+/// Converts a parsed reply to a message that can be rendered again.
+///
+/// The message has a role, and `tool_calls` if there are any. A tool call whose arguments are not a
+/// JSON object, because the output was cut off, is an error.
 pub fn to_message(reading: &Reading) -> Result<Message, Error> {
     let mut message = object! { "role" => "assistant" };
     for (key, value) in of_message(reading).iter() {
@@ -33,7 +36,8 @@ pub fn to_message(reading: &Reading) -> Result<Message, Error> {
     Message::from_object(message)
 }
 
-/// Why a model stopped, in OpenAI's words: `tool_calls` where it closed its turn behind calls; `abort` where the caller broke off.
+/// Returns the finish reason in OpenAI's terms: `tool_calls` if the model ended its turn after tool
+/// calls, `abort` if the caller aborted.
 pub fn finish_reason(reading: &Reading) -> &'static str {
     match reading.stop {
         Some(Stop::Length) => "length",
@@ -43,8 +47,10 @@ pub fn finish_reason(reading: &Reading) -> &'static str {
     }
 }
 
-/// An event as an object with a `type`: `content`, `reasoning`, `call_started`, `arguments`, `call_finished`, `code_started`,
-/// `code`, `stop` or `malformed`.
+/// Returns an event as an object with a `type`.
+///
+/// The type is `content`, `reasoning`, `call_started`, `arguments`, `call_finished`,
+/// `code_started`, `code`, `stop` or `malformed`.
 ///
 /// ```
 /// use rolecall::{Event, answer};
@@ -89,13 +95,13 @@ pub fn of_event(event: &Event<'_>) -> Json {
     })
 }
 
-/// An event that this crate does not know yet, which a test of all events would show.
+/// Returns a placeholder for an event that this crate does not know. A test covers all events.
 fn unforeseen(event: &Event<'_>) -> Object {
     debug_assert!(false, "{event:?}");
     object! { "type" => "unknown" }
 }
 
-/// `{"span": [5, 9], "code", "message"}`, the span in bytes of the output
+/// Returns `{"span": [5, 9], "code", "message"}`. The span is in bytes of the output.
 fn of_malformed(malformed: &Malformed) -> Json {
     let end = |at: u64| Json::from(i64::try_from(at).unwrap_or(i64::MAX));
     Json::Object(object! {

@@ -1,4 +1,4 @@
-//! Answers written as they are made, so that an answer is never in memory as a whole.
+//! Answers written piece by piece, so that an answer is never in memory as a whole.
 
 use std::io;
 use std::ops::Range;
@@ -11,32 +11,35 @@ use rolecall_render::Prompt;
 use super::{cut, of_generation, of_left_out, of_note, of_origin, of_unusual};
 use crate::loss::is_learned;
 
-/// What an answer is made of, with tokens that can be gone through several times.
+/// The parts of an answer, with tokens that can be iterated several times.
 #[derive(Clone, Copy)]
 pub struct Streamed<'a> {
-    /// The request's own name.
+    /// The id of the request, if it has one.
     pub id: Option<&'a Json>,
     /// The rendered conversation.
     pub prompt: &'a Prompt,
-    /// Its tokens, where they were asked for.
+    /// The tokens, if they were requested.
     pub tokens: Option<&'a dyn Fn() -> Box<dyn Iterator<Item = EncodedToken> + 'a>>,
-    /// What may be wrong at its ends.
+    /// Notes about the ends of the prompt.
     pub notes: &'a [Note],
-    /// The bytes that a loss may touch, where they were asked for.
+    /// The byte ranges that carry loss, if they were requested.
     pub loss: Option<&'a [Range<usize>]>,
 }
 
-/// So many bytes are put together before they are written.
+/// The number of bytes that are collected before they are written.
 const PART: usize = 1 << 16;
 
-/// JSON that is written piece by piece, with a space behind each comma and colon, as `json.dumps` of Python does.
+/// A writer of JSON, piece by piece, with a space after each comma and colon, as in Python's
+/// `json.dumps`.
 pub struct Stream<'w> {
     out: &'w mut dyn io::Write,
     text: String,
 }
 
 /// Writes the answer of [`of_prompt`](super::of_prompt), [`of_encoded`](super::of_encoded) or
-/// [`of_training`](super::of_training), with a space behind each comma and colon. `more` may add keys at its end.
+/// [`of_training`](super::of_training), with a space after each comma and colon.
+///
+/// `more` can add keys at the end.
 ///
 /// ```
 /// use rolecall::answer;
@@ -113,14 +116,14 @@ pub fn stream(
 }
 
 impl Stream<'_> {
-    /// Begins the value of a key behind another one.
+    /// Writes the separator and a key, before the value is written.
     fn key(&mut self, key: &str) {
         self.text.push_str(", ");
         write_string(&mut self.text, key, false);
         self.text.push_str(": ");
     }
 
-    /// A list under a key, behind other keys.
+    /// Writes a list under a key, after other keys.
     pub fn list<T>(
         &mut self,
         key: &str,
@@ -148,7 +151,7 @@ impl Stream<'_> {
         })
     }
 
-    /// A value.
+    /// Writes a value.
     pub fn value(&mut self, value: &Json) -> io::Result<()> {
         write_into(&mut self.text, value, &Layout::default());
         self.flush_part()

@@ -6,7 +6,7 @@ use rolecall_openai::Error;
 
 use super::{Draft, message, missing, take_text, wrong_type};
 
-/// Who speaks in a turn, by the names that published datasets use.
+/// The roles by the names that published datasets use in `from`.
 const SPEAKERS: &[(&str, &str)] = &[
     ("human", "user"),
     ("user", "user"),
@@ -24,7 +24,7 @@ const SPEAKERS: &[(&str, &str)] = &[
 ];
 const KNOWN: &str = "`human`, `gpt`, `system`, `tool`, `observation`, `function_call`";
 
-/// `{"conversations": [{"from", "value"}, ..], "system"?, "tools"?}`
+/// Reads `{"conversations": [{"from", "value"}, ..], "system"?, "tools"?}`.
 pub(super) fn read(mut object: Object) -> Result<Draft, Error> {
     let turns = match object.remove("conversations") {
         Some(Json::Array(turns)) => turns,
@@ -50,14 +50,14 @@ pub(super) fn read(mut object: Object) -> Result<Draft, Error> {
     Ok(Draft { object, side: None, paths })
 }
 
-/// One turn as a message; `path` is where it stands.
+/// Converts a turn to a message. `path` is the turn's path.
 pub(super) fn read_turn(turn: Json, path: &str) -> Result<Json, Error> {
     let mut turn = match turn {
         Json::Object(turn) => turn,
         other => return Err(wrong_type(path, "a turn: an object with `from` and `value`", &other)),
     };
     if turn.get("from").is_none() {
-        // Some write OpenAI's keys under `conversations`.
+        // Some datasets use OpenAI's keys under `conversations`.
         return match (turn.get("role").is_some(), turn.get("value").is_some()) {
             (true, false) => Ok(Json::Object(turn)),
             (true, true) => Err(two_ways(path, "role", "value")),
@@ -98,7 +98,7 @@ fn speaker(turn: &Json) -> Option<&str> {
     turn.get("from").or_else(|| turn.get("role"))?.as_str()
 }
 
-/// `{"name", "arguments"}` as text, or a list of them.
+/// Reads `{"name", "arguments"}` as JSON text, or a list of them.
 fn read_calls(value: &Json, path: &str) -> Result<Vec<Json>, Error> {
     const CALL: &str = "a call as JSON text: an object with `name` and `arguments`, or a list of them";
     let parsed = match value {
@@ -121,7 +121,7 @@ fn read_calls(value: &Json, path: &str) -> Result<Vec<Json>, Error> {
     calls.into_iter().map(function).collect()
 }
 
-/// Tools as JSON text, or without the wrapper that names their type.
+/// Reads tools given as JSON text, or without the wrapper that names their type.
 pub(super) fn read_tools(object: &mut Object) -> Result<(), Error> {
     const TOOLS: &str = "a list of tools, or its JSON text";
     let tools = match object.remove("tools") {
@@ -145,7 +145,8 @@ pub(super) fn read_tools(object: &mut Object) -> Result<(), Error> {
     Ok(())
 }
 
-/// `{"instruction", "input"?, "output", "system"?, "history"?}`; the input stands under the instruction, as trainers put it.
+/// Reads `{"instruction", "input"?, "output", "system"?, "history"?}`. The input is put below the
+/// instruction, as trainers do.
 pub(super) fn of_instruction(object: Object) -> Result<Draft, Error> {
     let mut draft = begin_instruction(object)?;
     let output = match draft.object.remove("output") {
@@ -160,7 +161,7 @@ pub(super) fn of_instruction(object: Object) -> Result<Draft, Error> {
     Ok(draft)
 }
 
-/// The same up to the instruction.
+/// Reads everything up to the instruction, as [`of_instruction`] does.
 pub(super) fn begin_instruction(mut object: Object) -> Result<Draft, Error> {
     let (mut messages, mut paths) = (Vec::new(), Vec::new());
     let mut add = |role: &str, content: String, path: String| {
@@ -174,7 +175,7 @@ pub(super) fn begin_instruction(mut object: Object) -> Result<Draft, Error> {
         None | Some(Json::Null) => {}
         Some(Json::Array(rounds)) => {
             for (at, round) in rounds.into_iter().enumerate() {
-                const ROUND: &str = "a pair of texts: what was asked and what was answered";
+                const ROUND: &str = "a pair of texts: a question and its answer";
                 match &round {
                     Json::Array(pair) => match pair.as_slice() {
                         [Json::String(asked), Json::String(answered)] => {

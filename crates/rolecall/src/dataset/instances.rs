@@ -1,4 +1,4 @@
-//! LMFlow's files: one object that holds all instances, and says of what type they are.
+//! LMFlow's files: one object that holds all instances and names their type.
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
@@ -8,8 +8,10 @@ use rolecall_openai::Error;
 use super::dialogue::read_tools;
 use super::{Draft, KINDS, message, missing, take_text, wrong_type};
 
-/// `{"type": "conversation", "instances": [{"messages", "system"?, "tools"?}, ..]}`, where `system` is the system message, or
-/// `{"type": "text2text", "instances": [{"input", "output"}, ..]}`. Without a type the keys of each instance tell it.
+/// Reads `{"type": "conversation", "instances": [{"messages", "system"?, "tools"?}, ..]}`, where
+/// `system` is the system message, or
+/// `{"type": "text2text", "instances": [{"input", "output"}, ..]}`. Without a type, the keys of
+/// each instance determine it.
 pub(super) fn read(mut object: Object) -> Result<Vec<Draft>, Error> {
     if let Some(other) = take_text(&mut object, "type")?.filter(|kind| !KINDS.contains(&kind.as_str())) {
         let problem = Problem::UnknownType { known: "`conversation`, `text2text`", found: other };
@@ -29,7 +31,7 @@ pub(super) fn read(mut object: Object) -> Result<Vec<Draft>, Error> {
         let path = if is_one { String::new() } else { format!("instances[{at}].") };
         match instance {
             Json::Object(mut instance) => {
-                // What stands beside the instances is read with each of them, or told as what nothing reads.
+                // Other keys of the file are read with each instance, or reported as unknown.
                 for (key, value) in object.iter() {
                     if instance.get(key).is_none() {
                         instance.insert(key, value.clone());
@@ -49,7 +51,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
         messages.push(message("system", system));
         paths.push(format!("{path}system"));
     }
-    // What the file calls an instance is its name.
+    // The instance's id in the file becomes the id of the request.
     if let Some(id) = instance.remove("conversation_id")
         && instance.get("id").is_none()
     {
@@ -80,7 +82,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
     Ok(Draft { object: instance, side: None, paths })
 }
 
-/// An error of an instance, with the instance's place.
+/// Adds the path of an instance to its error.
 fn under(path: &str, error: Error) -> Error {
     match error {
         Error::Conversation(mut error) if !error.place.field.starts_with(path) => {

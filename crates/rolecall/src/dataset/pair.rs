@@ -1,4 +1,4 @@
-//! Prompts with their answers: one, or a better and a worse one.
+//! Prompts with one answer, or with a better and a worse one.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, Place, Problem};
@@ -9,23 +9,23 @@ use super::{Draft, Side, message, missing, wrong_type};
 
 const TURNS: &str = "a string, a message or a list of messages";
 
-/// Messages, and where each stands.
+/// Messages, with the path of each.
 type Turns = (Vec<Json>, Vec<String>);
 
-/// `{"prompt", "completion"}`: texts, or lists of messages.
+/// Reads `{"prompt", "completion"}`, which are texts or lists of messages.
 pub(super) fn completion(mut object: Object) -> Result<Draft, Error> {
     let prompt = turns(take(&mut object, "prompt")?, "user", "prompt")?;
     let answer = turns(take(&mut object, "completion")?, "assistant", "completion")?;
     draft(object, &prompt, answer, None)
 }
 
-/// `{"prompt"?, "chosen", "rejected"}`, with ShareGPT's `conversations` in place of the prompt, or OpenAI's keys. Without a prompt,
-/// both answers hold all of the conversation.
+/// Reads `{"prompt"?, "chosen", "rejected"}`, with ShareGPT's `conversations` instead of the
+/// prompt, or OpenAI's keys. Without a prompt, each answer holds the whole conversation.
 pub(super) fn preference(mut object: Object) -> Result<Vec<Draft>, Error> {
     let is_openai = object.get("preferred_output").is_some();
     let sources = ["prompt", "conversations", "instruction"];
     let mut given = sources.into_iter().chain(is_openai.then_some("input")).filter(|key| {
-        // A prompt of null is none.
+        // A prompt of `null` counts as missing.
         object.get(key).is_some_and(|value| !value.is_null())
     });
     let source = given.next();
@@ -58,7 +58,7 @@ pub(super) fn preference(mut object: Object) -> Result<Vec<Draft>, Error> {
     sides.into_iter().map(|((prompt, answer), side)| draft(object.clone(), &prompt, answer, Some(side))).collect()
 }
 
-/// OpenAI's `input`: messages, and what goes with them.
+/// Reads OpenAI's `input`: messages, tools and other keys.
 fn of_input(object: &mut Object) -> Result<Turns, Error> {
     let mut input = match take(object, "input")? {
         Json::Object(input) => input,
@@ -74,7 +74,8 @@ fn of_input(object: &mut Object) -> Result<Turns, Error> {
     turns(messages, "user", "input.messages")
 }
 
-/// A prompt and the answer to it. Some datasets begin the answer with the prompt once more.
+/// Joins a prompt and its answer. Some datasets repeat the prompt at the start of the answer; it is
+/// then left out here.
 fn behind(prompt: &Turns, answer: Turns, key: &str) -> Result<(Turns, Turns), Error> {
     let role = |message: &Json| message.as_object().and_then(|message| Some(message.get("role")?.as_str()?.to_owned()));
     let said = |message: &Json| message.as_object().and_then(|message| message.get("content").cloned());
@@ -102,7 +103,7 @@ fn take(object: &mut Object, key: &'static str) -> Result<Json, Error> {
     object.remove(key).ok_or_else(|| missing(key))
 }
 
-/// What is said there: a text of a role, or messages.
+/// Reads a text of the given role, or messages.
 fn turns(value: Json, role: &str, path: &str) -> Result<Turns, Error> {
     Ok(match value {
         Json::String(text) => (vec![message(role, text)], vec![path.to_owned()]),
@@ -116,7 +117,7 @@ fn turns(value: Json, role: &str, path: &str) -> Result<Turns, Error> {
     })
 }
 
-/// A message in OpenAI's keys or ShareGPT's.
+/// Reads a message in OpenAI's keys or ShareGPT's.
 fn turn_of(turn: Json, path: &str) -> Result<Json, Error> {
     match turn.as_object() {
         Some(object) if object.get("from").is_some() => read_turn(turn, path),

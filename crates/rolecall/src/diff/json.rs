@@ -7,7 +7,8 @@ use super::{Cell, Comparison, Difference, Learned, Matrix, Opening, Outcome, Ref
 use crate::{Error, answer};
 
 impl Comparison {
-    /// `{"formats": [A, B], "same", "stops": [[..], [..]], "conversations": [{"name", "tells"?, "chat": {"outcome", ..}, "training"?: .., ..}], "ids"?: {"same", "of", "first"?}}`
+    /// Returns the comparison as
+    /// `{"formats": [A, B], "same", "stops": [[..], [..]], "conversations": [{"name", "tells"?, "chat": {"outcome", ..}, "training"?: .., ..}], "ids"?: {"same", "of", "first"?}}`.
     pub fn to_json(&self) -> Json {
         let cases = self.cases.iter().map(|case| {
             let mut object = object! { "name" => case.telling.name.as_str() };
@@ -36,7 +37,8 @@ impl Comparison {
 }
 
 impl Matrix {
-    /// `{"formats": [..], "cells": [{"view", "formats": [0, 1], "same": 9, .., "apart": [{"name", "outcome", ..}]}]}`
+    /// Returns the matrix as
+    /// `{"formats": [..], "cells": [{"view", "formats": [0, 1], "same": 9, .., "apart": [{"name", "outcome", ..}]}]}`.
     pub fn to_json(&self) -> Json {
         let cells = self.cells.iter().map(|(view, pair, cell)| {
             let mut object =
@@ -51,7 +53,8 @@ impl Matrix {
 }
 
 impl Outcome {
-    /// `{"outcome": "same"}`, `{"outcome": "text", "at": [{"offset", "before", "text", ..}, ..]}`, ..
+    /// Returns the outcome as `{"outcome": "same"}`,
+    /// `{"outcome": "text", "at": [{"offset", "before", "text", ..}, ..]}`, ..
     pub fn to_json(&self) -> Json {
         let mut object = object! { "outcome" => self.name() };
         match self {

@@ -2,30 +2,30 @@ use std::ops::Range;
 
 use super::{Lesson, Opening, Outcome, Side, opening, texts};
 
-/// What is learned of two texts that differ.
+/// How the learned parts of two differing texts compare.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Learned {
-    /// The same.
+    /// The learned parts are the same.
     Same,
-    /// Not the same: the first of the learned texts that differ, by its number; one of them may not be there.
+    /// The first learned part that differs. One of the texts may not have it.
     Differs {
-        /// Its number, from 0.
+        /// The index of the part.
         number: usize,
-        /// What each format learns there.
+        /// The part in each text.
         texts: [Option<String>; 2],
     },
 }
 
-/// A part of two texts that is learned of one of them alone.
+/// A part of two texts that carries loss in only one of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LossDifference {
-    /// How the texts open, if they do not open alike.
+    /// How the texts open, if they open differently.
     pub opening: Option<Opening>,
-    /// Whose is learned.
+    /// The side on which the part carries loss.
     pub by: Side,
-    /// Where it is, in each text.
+    /// The range of the part in each text.
     pub spans: [Range<usize>; 2],
-    /// What it is.
+    /// The text of the part.
     pub text: String,
 }
 
@@ -46,7 +46,7 @@ impl LossDifference {
     }
 }
 
-/// How two texts to be learned from compare: the texts first, then what of them carries loss.
+/// Compares two training texts: first the texts, then which parts of them carry loss.
 pub(super) fn compare(a: &Lesson, b: &Lesson) -> Outcome {
     if let Some(at) = texts::parting(&a.prompt, &b.prompt) {
         let mut difference = texts::difference(&a.prompt, &b.prompt, at);
@@ -63,7 +63,7 @@ pub(super) fn compare(a: &Lesson, b: &Lesson) -> Outcome {
     }
 }
 
-/// The first bytes of two equal texts that one of them learns and the other does not.
+/// Returns the first range of two equal texts that carries loss in only one of them.
 fn first_span(a: &Lesson, b: &Lesson) -> Option<(Side, [Range<usize>; 2])> {
     let [from_a, from_b] = [a, b].map(|lesson| opening::length(&lesson.prompt));
     let behind = |lesson: &Lesson, from: usize| -> Vec<Range<usize>> {
@@ -83,7 +83,7 @@ fn first_span(a: &Lesson, b: &Lesson) -> Option<(Side, [Range<usize>; 2])> {
     Some((by, [start + from_a..end + from_a, start + from_b..end + from_b]))
 }
 
-/// The first learned text that differs.
+/// Returns the first learned part that differs.
 fn compare_texts(a: &Lesson, b: &Lesson) -> Learned {
     let text = |lesson: &Lesson, number: usize| {
         lesson.loss.get(number).map(|span| lesson.prompt.text()[span.clone()].to_owned())

@@ -3,30 +3,31 @@ use rolecall_render::Options;
 
 use super::{Outcome, Telling, View, Written};
 
-/// How each of some formats compares with each other one.
+/// A comparison of each pair of some formats.
 #[derive(Clone, Debug)]
 pub struct Matrix {
-    /// The formats' names.
+    /// The names of the formats.
     pub formats: Vec<String>,
-    /// For `Chat` and `Training` one for each two formats, the earlier one first; for `Serving` one for each two, both
-    /// ways and each with itself: the first trains, the second serves.
+    /// The cells, with the indices of the two formats. `Chat` and `Training` have a cell for each
+    /// pair, with the smaller index first. `Serving` has a cell for each ordered pair, including
+    /// each format with itself: the first trains, the second serves.
     pub cells: Vec<(View, [usize; 2], Cell)>,
 }
 
-/// What became of a view over all conversations.
+/// The outcomes of a view, counted over all conversations.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// Nothing differs.
+    /// The number of outcomes without a difference.
     pub same: usize,
-    /// Only the opening token does.
+    /// The number of outcomes in which only the opening token differs.
     pub opening: usize,
-    /// Something else does.
+    /// The number of outcomes with another difference.
     pub differ: usize,
-    /// One of the two refuses.
+    /// The number of conversations that one of the formats rejects.
     pub one_refuses: usize,
-    /// Both refuse.
+    /// The number of conversations that both formats reject.
     pub both_refuse: usize,
-    /// The conversations in which the formats do not agree, with what came of each.
+    /// The conversations on which the formats disagree, with their outcomes.
     pub apart: Vec<(String, Outcome)>,
 }
 
@@ -49,14 +50,14 @@ impl Cell {
         cell
     }
 
-    /// The conversations that at least one of the formats takes.
+    /// Returns the number of conversations that at least one of the formats accepts.
     pub fn taken(&self) -> usize {
         self.same + self.opening + self.differ + self.one_refuses
     }
 }
 
 impl Matrix {
-    /// Compares all of the formats with each other.
+    /// Compares all pairs of the formats.
     ///
     /// ```
     /// use rolecall::diff::{Matrix, Telling, View};
@@ -89,7 +90,8 @@ impl Matrix {
         Matrix { formats: formats.iter().map(|format| format.name.clone()).collect(), cells }
     }
 
-    /// What became of two formats by number; what has no order is found in either.
+    /// Returns the cell of two formats, given by index. If the order does not matter for the view,
+    /// either order works.
     pub fn cell(&self, view: View, row: usize, column: usize) -> Option<&Cell> {
         let wanted = match view {
             View::Chat | View::Training => (view, [row.min(column), row.max(column)]),

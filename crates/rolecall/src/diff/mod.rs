@@ -1,7 +1,10 @@
-//! In: two formats or models, or more formats, and [`Telling`] conversations. Out: a [`Comparison`] of two or a [`Matrix`] of many.
-//! Between: `written` has each format write a conversation to be answered, to be learned from and to be served;
-//! `texts` finds where two prompts part, `learned` where two losses do, `served` whether one serves what the other trains on.
-//! Start reading at [`compare`].
+//! Comparing what formats, chat templates and models write.
+//!
+//! [`compare`] compares two formats, [`compare_models`] two models, and [`Matrix::new`] any number
+//! of formats, over a set of [`Telling`] conversations. The submodules: `written` renders a
+//! conversation in each format as a prompt, as a training text and as a served prompt; `texts`
+//! finds where two prompts differ, `learned` where two losses differ, and `served` whether one
+//! format serves what the other trains on. Start reading at [`compare`].
 
 mod json;
 mod learned;
@@ -31,31 +34,32 @@ pub use texts::Difference;
 pub use view::View;
 pub use written::{Lesson, Written};
 
-/// What two formats make of some conversations.
+/// A comparison of two formats over some conversations.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// The formats' names.
+    /// The names of the formats.
     pub formats: [String; 2],
-    /// The texts that each stops at.
+    /// The stop texts of each format.
     pub stops: [Vec<String>; 2],
-    /// One for each conversation, in their order.
+    /// One case for each conversation, in order.
     pub cases: Vec<Case>,
-    /// Whether the prompts have the same ids, where that was compared.
+    /// Whether the prompts have the same ids, if that was compared.
     pub ids: Option<SameIds>,
 }
 
-/// What two formats make of one conversation.
+/// A comparison of two formats for one conversation.
 #[derive(Clone, Debug)]
 pub struct Case {
     /// The conversation.
     pub telling: Telling,
-    /// What each of the formats writes.
+    /// What each format writes.
     pub written: [Written; 2],
-    /// One for each view that applies, in the order of the views.
+    /// The outcome of each view that applies, in the order of the views.
     pub findings: Vec<(View, Outcome)>,
 }
 
-/// Compares what two formats write, view by view. An outcome's sides are the two formats in the order given.
+/// Compares what two formats write, view by view. The sides of an outcome are the two formats in
+/// the given order.
 ///
 /// ```
 /// use rolecall::diff::{Outcome, Telling, View, compare};
@@ -84,22 +88,23 @@ pub fn compare(formats: [&Format; 2], tellings: &[Telling], views: &[View], opti
 }
 
 impl Comparison {
-    /// Whether nothing that was compared differs.
+    /// Reports whether nothing that was compared differs.
     pub fn is_same(&self) -> bool {
         self.findings().all(|(.., outcome)| outcome.is_same()) && self.ids.iter().all(|ids| ids.same == ids.taken)
     }
 
-    /// Whether the formats say anything at all: a pair that refuses everything cannot be compared.
+    /// Reports whether the formats can be compared: if both reject every conversation, the
+    /// comparison says nothing.
     pub fn says_anything(&self) -> bool {
         self.findings().any(|(.., outcome)| !matches!(outcome, Outcome::BothRefuse(_)))
     }
 
-    /// All outcomes in order.
+    /// Returns all outcomes in order.
     pub fn findings(&self) -> impl Iterator<Item = (&Case, View, &Outcome)> {
         self.cases.iter().flat_map(|case| case.findings.iter().map(move |(view, outcome)| (case, *view, outcome)))
     }
 
-    /// What became of a view, conversation by conversation.
+    /// Returns the counts of one view over all conversations.
     pub fn cell(&self, view: View) -> Cell {
         Cell::count(
             self.findings()

@@ -6,20 +6,21 @@ use super::{Case, Comparison, Refusal, Telling, View, Written};
 use crate::model::{ModelPrompt, Settings};
 use crate::{Error, Model};
 
-/// Whether prompts have the same ids, where both models have a tokenizer.
+/// Whether prompts of two models have the same ids. Only known if both have a tokenizer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SameIds {
-    /// How many prompts have.
+    /// The number of prompts with the same ids.
     pub same: usize,
-    /// How many were encoded.
+    /// The number of prompts that were encoded.
     pub taken: usize,
-    /// The first conversation whose prompts have not.
+    /// The first conversation whose prompts have different ids.
     pub first: Option<String>,
 }
 
-/// Compares the prompts that two models make, through a format or a chat template each, and their ids, where both have a tokenizer.
+/// Compares the prompts of two models, each rendered with a format or a chat template. If both
+/// models have a tokenizer, compares the ids too.
 ///
-/// Of what is learned a template says nothing: the view is [`View::Chat`] alone.
+/// A chat template does not specify a training text, so the only view is [`View::Chat`].
 ///
 /// ```
 /// use rolecall::Model;
@@ -30,7 +31,7 @@ pub struct SameIds {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn compare_models(models: [&Model; 2], tellings: &[Telling]) -> Result<Comparison, Error> {
-    // Templates that ask for the time are told the same.
+    // Both models use the same time, for templates that ask for it.
     let now = models[0].settings().now.or(models[0].settings().time());
     let models = models.map(|model| at(model, now));
     let has_ids = models.iter().all(|model| model.tokenizer_path().is_some());
@@ -66,7 +67,8 @@ fn at(model: &Model, now: Option<DateTime>) -> Model {
     model.with_settings(Settings { now, ..model.settings().clone() })
 }
 
-/// The prompt, or why the conversation is refused. What is wrong with the model itself is an error.
+/// Renders the prompt, or returns why the conversation is rejected. Problems of the model itself
+/// are errors.
 fn prompt(model: &Model, telling: &Telling) -> Result<Result<ModelPrompt, Refusal>, Error> {
     let conversation = telling.conversation.clone();
     match model.prompt(Request { id: None, format: None, conversation, other: Object::new() }) {

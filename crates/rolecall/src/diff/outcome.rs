@@ -1,42 +1,43 @@
 use super::{Difference, LossDifference, Opening, Refusal};
 
-/// What came of a comparison. Lists of two are in the order of the two formats.
+/// The outcome of a comparison. Arrays of two are in the order of the two formats.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Outcome {
     /// Nothing differs.
     Same,
-    /// Only the token that opens the prompt does.
+    /// Only the opening tokens differ.
     Opening(Opening),
-    /// The text does.
+    /// The texts differ.
     Text(Box<Difference>),
-    /// The text is the same (but perhaps for the opening token), and what is learned of it is not.
+    /// The texts are the same, except perhaps for the opening tokens, but the parts that carry loss
+    /// differ.
     Loss(LossDifference),
-    /// What is served is how the learned text begins, and this comes next, before anything is learned: the model is to
-    /// write it and was never taught to.
+    /// The served prompt is the start of the training text, but the text that follows it carries no
+    /// loss: the model must write it and was never trained to.
     Untaught {
-        /// Who trains.
+        /// The side that trains.
         by: Side,
-        /// What is not learned.
+        /// The text that carries no loss.
         text: String,
     },
-    /// What is learned never has a text that the one who serves stops at.
+    /// The learned text never contains a stop text of the side that serves.
     NeverStops {
-        /// Who trains.
+        /// The side that trains.
         by: Side,
-        /// What is learned behind the answer's own text.
+        /// The learned text after the answer's content.
         learned: String,
-        /// Where the other stops.
+        /// The stop texts of the other side.
         stops: Vec<String>,
     },
-    /// One of the formats refuses the conversation.
+    /// One of the formats rejects the conversation.
     OneRefuses {
-        /// Which.
+        /// The side that rejects it.
         side: Side,
-        /// Why.
+        /// The reason.
         error: Refusal,
     },
-    /// Both refuse it, each for its own reason.
+    /// Both formats reject the conversation, each for its own reason.
     BothRefuse([Refusal; 2]),
 }
 
@@ -50,7 +51,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// Its place in a list of two.
+    /// Returns the index in an array of two.
     pub fn index(self) -> usize {
         match self {
             Side::A => 0,
@@ -58,7 +59,7 @@ impl Side {
         }
     }
 
-    /// The other one.
+    /// Returns the other side.
     pub fn other(self) -> Side {
         match self {
             Side::A => Side::B,
@@ -66,7 +67,7 @@ impl Side {
         }
     }
 
-    /// `A` or `B`
+    /// Returns `A` or `B`.
     pub fn letter(self) -> &'static str {
         match self {
             Side::A => "A",
@@ -76,7 +77,7 @@ impl Side {
 }
 
 impl Outcome {
-    /// Compares what two formats wrote, if neither refuses.
+    /// Compares what two formats wrote, unless one of them rejects the conversation.
     pub(super) fn of<X, Y>(
         a: Result<&X, &Refusal>,
         b: Result<&Y, &Refusal>,
@@ -90,12 +91,12 @@ impl Outcome {
         }
     }
 
-    /// Whether the formats agree: they write the same, or both refuse.
+    /// Reports whether the formats agree: they write the same, or both reject the conversation.
     pub fn is_same(&self) -> bool {
         matches!(self, Outcome::Same | Outcome::BothRefuse(_))
     }
 
-    /// A stable name of the kind.
+    /// Returns a stable name of the kind.
     pub fn name(&self) -> &'static str {
         match self {
             Outcome::Same => "same",
@@ -109,7 +110,7 @@ impl Outcome {
         }
     }
 
-    /// The same with the formats in the other order.
+    /// Returns the outcome with the formats in the other order.
     pub fn swapped(self) -> Outcome {
         match self {
             Outcome::Same => Outcome::Same,

@@ -2,8 +2,8 @@ use rolecall_render::Prompt;
 
 use super::{Lesson, Opening, Outcome, Side, opening, texts};
 
-/// Whether the prompt that is served is how the text that was learned begins, so that the model goes on as it was taught
-/// and stops where it is listened for. Side A trains, B serves.
+/// Checks that the served prompt is the start of the training text, so that the model continues as
+/// it was trained and stops where the engine expects it. Side A trains, side B serves.
 pub(super) fn compare(lesson: &Lesson, served: &Prompt, stops: &[String]) -> Outcome {
     let trained = &lesson.prompt;
     let same = texts::common(trained, served);

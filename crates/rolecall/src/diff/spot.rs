@@ -1,27 +1,27 @@
 use rolecall_format::Slot;
 use rolecall_render::{Origin, Prompt};
 
-/// Characters that are kept around a place.
+/// The number of characters that are kept on each side of a place.
 const SHOWN: usize = 60;
 
-/// A place in a prompt: where it stands, and what is around it.
+/// A place in a prompt, with the text around it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
-    /// The byte.
+    /// The byte offset.
     pub offset: usize,
-    /// What wrote it; none at the prompt's end.
+    /// The origin of the byte. `None` at the end of the prompt.
     pub origin: Option<Origin>,
     /// The layout that wrote its turn.
     pub slot: Option<Slot>,
-    /// Where it stands by the conversation's messages.
+    /// The position relative to the messages of the conversation.
     pub stand: Stand,
-    /// What is before it, the last characters.
+    /// The last characters before the place.
     pub before: String,
-    /// What is there, the first characters.
+    /// The first characters at the place.
     pub text: String,
 }
 
-/// Where a place stands by the conversation's messages, numbered from 0.
+/// A position relative to the messages of the conversation. Messages are numbered from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stand {
     /// Before the text of all messages.
@@ -30,7 +30,7 @@ pub enum Stand {
     Before(usize),
     /// In a message's text.
     Within(usize),
-    /// Behind a message's text.
+    /// After a message's text.
     Behind(usize),
     /// In the generation prompt.
     Generate,
@@ -64,7 +64,7 @@ fn stand(prompt: &Prompt, offset: usize) -> Stand {
     let last = said().take_while(|(_, start, _)| *start < offset).last();
     match last {
         Some((message, start, length)) if offset < start + length => return Stand::Within(message),
-        // Behind a text of the same turn.
+        // After a text of the same turn.
         Some((message, start, _)) if turn.is_none_or(|turn| turn.start <= start) => return Stand::Behind(message),
         _ => {}
     }

@@ -1,11 +1,12 @@
 use rolecall_conversation::{Conversation, Json, Message, Role, json};
 
-/// The fixed set. What each conversation tells stands beside it.
+/// The fixed set of conversations. Each has a note on what it shows.
 const SET: &str = include_str!("conversations.json");
-/// What chat templates write each in their own way, and few formats of frameworks at all.
+/// Conversations that chat templates write in different ways, and that few formats of frameworks
+/// accept.
 const MORE: &str = include_str!("more_conversations.json");
 
-/// A conversation by which formats can be told apart.
+/// A conversation that shows differences between formats.
 ///
 /// ```
 /// use rolecall::diff::Telling;
@@ -14,23 +15,24 @@ const MORE: &str = include_str!("more_conversations.json");
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Telling {
-    /// What it is called.
+    /// The name.
     pub name: String,
-    /// What it tells, in a few words.
+    /// What the conversation shows, in a few words.
     pub tells: String,
-    /// What is written to be answered.
+    /// The conversation to be answered.
     pub conversation: Conversation,
-    /// The answer with which it is learned from, where it does not end with one.
+    /// The answer that completes the training text, if the conversation does not end with one.
     pub answer: Option<String>,
 }
 
 impl Telling {
-    /// The fixed set of them.
+    /// Returns the fixed set.
     pub fn all() -> Vec<Telling> {
         Telling::of_set(SET)
     }
 
-    /// The same with those that tell chat templates apart: calls at once, reasoning, switches, parts.
+    /// Returns the fixed set and the conversations for chat templates: several calls, reasoning,
+    /// switches, content parts.
     pub fn of_templates() -> Vec<Telling> {
         let mut tellings = Telling::all();
         tellings.extend(Telling::of_set(MORE));
@@ -41,17 +43,18 @@ impl Telling {
         let set = json::parse(set).ok();
         let items = set.as_ref().and_then(Json::as_array).unwrap_or_default();
         let tellings: Vec<Telling> = items.iter().filter_map(read).collect();
-        // A test reads the set; a broken one never ships.
+        // A test reads the sets, so a release has no broken one.
         debug_assert!(!items.is_empty() && tellings.len() == items.len(), "a set of conversations is broken");
         tellings
     }
 
-    /// A conversation of one's own. It is learned from as it is, if the assistant speaks in it.
+    /// Returns a user's own conversation. If it has an assistant message, it is also used as a
+    /// training text.
     pub fn of(name: impl Into<String>, conversation: Conversation) -> Telling {
         Telling { name: name.into(), tells: String::new(), conversation, answer: None }
     }
 
-    /// The conversation as it is learned from, if there is anything to learn.
+    /// Returns the conversation as a training text, or `None` if it has no answer.
     pub fn lesson(&self) -> Option<Conversation> {
         let mut lesson = self.conversation.clone();
         lesson.messages.extend(self.answer.as_deref().map(Message::assistant));
@@ -60,7 +63,7 @@ impl Telling {
         last_answer(&lesson).map(|_| lesson)
     }
 
-    /// The conversation up to the last answer of the lesson, to be answered.
+    /// Returns the prompt for the last answer of the training text.
     pub fn question(&self) -> Option<Conversation> {
         let mut question = self.lesson()?;
         question.messages.truncate(last_answer(&question)?);

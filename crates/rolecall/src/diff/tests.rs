@@ -4,7 +4,7 @@ use rolecall_render::{Options, render};
 
 use super::*;
 
-/// A small format: its assistant turn, and what else differs from case to case.
+/// Returns a small format, with some changes to its source.
 fn format(changes: &[(&str, &str)]) -> Format {
     let mut source = r#"
 name = "tiny"
@@ -85,9 +85,9 @@ fn white_space_alone_is_a_difference() {
         [(true, Stand::Behind(1)), (true, Stand::Before(2))]
     );
     assert!(chat.spots[0].before.ends_with("<|im|>assistant\nb</s>"), "{}", chat.spots[0].before);
-    // What is learned is the same all the same: it ends with the token.
+    // The learned texts are still the same, because they end with the token.
     assert_eq!(difference(&found[1]).learned, Some(Learned::Same));
-    // And the last answer's question differs from what was trained on.
+    // The prompt for the last answer differs from what was trained on.
     assert!(matches!(found[2], Outcome::Text(_)), "{:?}", found[2]);
 }
 
@@ -116,7 +116,7 @@ fn the_opening_token_alone_is_a_kind_of_its_own() {
     for outcome in &outcomes(&format(&[]), &bare, question())[..3] {
         assert_eq!(*outcome, Outcome::Opening(opening.clone()));
     }
-    // Where something else differs as well, that is what is shown, and the opening is said beside it.
+    // If something else differs too, that difference is shown, and the opening is reported with it.
     let other = format(&[("begin = \"<s>\"\n", ""), ("user\\n{content}", "user {content}")]);
     let found = outcomes(&format(&[]), &other, question());
     let chat = difference(&found[0]);
@@ -127,7 +127,8 @@ fn the_opening_token_alone_is_a_kind_of_its_own() {
 
 #[test]
 fn loss_alone_is_found_where_it_differs() {
-    // The same text; only the first calls its token the end of the turn, so that the line break behind it is not learned.
+    // The texts are the same. Only the first format marks its token as the end of the turn, so it
+    // does not learn the line break after it.
     let other = format(&[("{ ends_turn = true }", "{}")]);
     let found = outcomes(&format(&[]), &other, question());
     assert_eq!(found[0], Outcome::Same);
@@ -152,12 +153,12 @@ fn a_mark_of_literal_text_is_shown_whole() {
     let found = outcomes(&asks("[INST]"), &asks("[INTRO]"), question());
     let texts = difference(&found[0]).spots.each_ref().map(|spot| spot.text[..8].to_owned());
     assert_eq!(texts, ["[INST] u", "[INTRO] "]);
-    // A user's text that looks so is text.
+    // A user's text that looks like a marker is only text.
     let asked = |text: &str| Conversation::new(vec![Message::user(text)]);
     let prompts = ["x [INST", "x [INTRO"].map(|text| render(&asked(text), &format(&[]), &Options::default()).unwrap());
     let Outcome::Text(parted) = texts::compare(&prompts[0], &prompts[1]) else { panic!("they differ") };
     assert_eq!(parted.spots[0].offset, "<s><|im|>user\nx [IN".len());
-    // Equal texts that end in an open mark are equal.
+    // Equal texts that end in an open marker are equal.
     let open = format(&[("generate = \"<|im|>assistant\\n", "generate = \"<|im|>assistant <a")]);
     assert_eq!(outcomes(&open, &open, question())[0], Outcome::Same);
 }
@@ -177,7 +178,8 @@ fn who_refuses_is_said() {
 
 #[test]
 fn what_is_served_must_begin_what_was_trained() {
-    // The first trains an answer behind a space that the second's generation prompt does not give.
+    // The first format trains the answer after a space that the second format's generation prompt
+    // does not have.
     let spaced = format(&[
         ("assistant\\n{content}", "assistant\\n {content}"),
         ("generate = \"<|im|>assistant\\n", "generate = \"<|im|>assistant\\n "),
@@ -185,10 +187,10 @@ fn what_is_served_must_begin_what_was_trained() {
     let once = Telling { answer: Some("b".into()), ..Telling::of("once", Conversation::new(vec![Message::user("a")])) };
     let found = outcomes(&spaced, &format(&[]), once.clone());
     assert_eq!(found[2], Outcome::Untaught { by: Side::A, text: " ".into() });
-    // The second never trains on that space.
+    // The second format never trains on that space.
     let back = difference(&found[3]);
     assert_eq!(back.spots.each_ref().map(|spot| spot.text.as_str()), [" ", "b</s>\n"]);
-    // One trains an end at which the other does not stop.
+    // One format trains an end token at which the other does not stop.
     let other = format(&[
         ("\"</s>\" = { ends_turn = true }", "\"</e>\" = { ends_turn = true }\n\"</s>\" = {}"),
         ("{content}</s>\\n\"\ngen", "{content}</e>\\n\"\ngen"),

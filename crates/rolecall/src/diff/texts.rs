@@ -2,14 +2,14 @@ use rolecall_render::{Origin, Prompt};
 
 use super::{Learned, Opening, Outcome, Spot, opening};
 
-/// Where two texts part for the first time, behind the tokens that open them.
+/// The first place where two texts differ, after their opening tokens.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// How they open, if they do not open alike.
+    /// How the texts open, if they open differently.
     pub opening: Option<Opening>,
-    /// Where they part, in each of them.
+    /// The place in each text.
     pub spots: [Spot; 2],
-    /// What is learned of each, where both are to be learned from.
+    /// How their learned parts compare, if both are training texts.
     pub learned: Option<Learned>,
 }
 
@@ -24,7 +24,7 @@ impl Difference {
     }
 }
 
-/// How two prompts compare.
+/// Compares two prompts.
 pub(super) fn compare(a: &Prompt, b: &Prompt) -> Outcome {
     match parting(a, b) {
         Some(at) => Outcome::Text(Box::new(difference(a, b, at))),
@@ -32,20 +32,20 @@ pub(super) fn compare(a: &Prompt, b: &Prompt) -> Outcome {
     }
 }
 
-/// The first difference of two prompts that part at these bytes.
+/// Returns the difference of two prompts that first differ at these offsets.
 pub(super) fn difference(a: &Prompt, b: &Prompt, at: [usize; 2]) -> Difference {
     let at = whole_marks(a, b, at);
     Difference { opening: Opening::between(a, b), spots: [Spot::at(a, at[0]), Spot::at(b, at[1])], learned: None }
 }
 
-/// The byte of each prompt where they part, if they do so behind their openings.
+/// Returns the offset in each prompt where they first differ after their openings.
 pub(super) fn parting(a: &Prompt, b: &Prompt) -> Option<[usize; 2]> {
     let same = common(a, b);
     let (from_a, from_b) = (opening::length(a), opening::length(b));
     (from_a + same < a.text().len() || from_b + same < b.text().len()).then_some([from_a + same, from_b + same])
 }
 
-/// How many bytes behind their openings are the same; no control token is cut.
+/// Returns the number of equal bytes after the openings. Control tokens are not cut.
 pub(super) fn common(a: &Prompt, b: &Prompt) -> usize {
     let (from_a, from_b) = (opening::length(a), opening::length(b));
     let characters = a.text()[from_a..].chars().zip(b.text()[from_b..].chars());
@@ -61,7 +61,8 @@ pub(super) fn common(a: &Prompt, b: &Prompt) -> usize {
     }
 }
 
-/// Where to show that two prompts part: before a mark of literal text that they part within.
+/// Returns where to show a difference. If it is within a marker in literal text, this is the start
+/// of the marker.
 fn whole_marks(a: &Prompt, b: &Prompt, at: [usize; 2]) -> [usize; 2] {
     let mark = open_mark(&a.text()[..at[0]]);
     let literal =
@@ -69,7 +70,7 @@ fn whole_marks(a: &Prompt, b: &Prompt, at: [usize; 2]) -> [usize; 2] {
     if mark > 0 && literal(a, at[0]) && literal(b, at[1]) { at.map(|at| at - mark) } else { at }
 }
 
-/// How many bytes at a text's end open a mark, `<|us` or `[IN`, without closing it.
+/// Returns the length of an open marker, such as `<|us` or `[IN`, at the end of a text.
 fn open_mark(text: &str) -> usize {
     const LONGEST: usize = 24;
     let inside = |character: char| character.is_ascii_alphanumeric() || "|_/-".contains(character);
@@ -78,7 +79,7 @@ fn open_mark(text: &str) -> usize {
     if opens && tail < LONGEST { tail + 1 } else { 0 }
 }
 
-/// Where the control token begins that a byte lies within.
+/// Returns the start of the control token that contains an offset.
 fn control_around(prompt: &Prompt, offset: usize) -> Option<usize> {
     let inside = |start: usize, length: usize| start < offset && offset < start + length;
     let mut controls = prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(_)));

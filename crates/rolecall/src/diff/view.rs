@@ -1,23 +1,23 @@
 use super::{Outcome, Written, learned, served, texts};
 
-/// What is looked at when two formats are compared.
+/// An aspect in which two formats are compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum View {
     /// The prompts to be answered.
     Chat,
-    /// The texts to be learned from, and what of them carries loss.
+    /// The training texts, and which parts of them carry loss.
     Training,
-    /// Whether what the first format trains on is what the second one serves.
+    /// Whether the second format serves what the first one trains on.
     Serving,
-    /// Whether what the second format trains on is what the first one serves.
+    /// Whether the first format serves what the second one trains on.
     ServingBack,
 }
 
 impl View {
-    /// All of them.
+    /// All views.
     pub const ALL: [View; 4] = [View::Chat, View::Training, View::Serving, View::ServingBack];
 
-    /// A stable name.
+    /// Returns a stable name.
     pub fn name(self) -> &'static str {
         match self {
             View::Chat => "chat",
@@ -27,7 +27,7 @@ impl View {
         }
     }
 
-    /// What came of it; none where the conversation has nothing for it.
+    /// Returns the outcome of the view, or `None` if it does not apply to the conversation.
     pub(super) fn compare(self, a: &Written, b: &Written) -> Option<Outcome> {
         let outcome = match self {
             View::Chat => Outcome::of(a.chat.as_ref(), b.chat.as_ref(), texts::compare),

@@ -5,25 +5,26 @@ use rolecall_render::{LossPolicy, Options, Prompt, loss_spans, render};
 
 use super::{Refusal, Telling};
 
-/// What one format makes of a conversation.
+/// What one format writes for a conversation.
 #[derive(Clone, Debug)]
 pub struct Written {
     /// The prompt to be answered.
     pub chat: Result<Prompt, Refusal>,
-    /// The text to be learned from, as the framework's training code writes it; none where nothing can be learned.
+    /// The training text, as the framework's training code writes it, or `None` if the conversation
+    /// has no answer.
     pub lesson: Option<Result<Lesson, Refusal>>,
-    /// The prompt for the last answer of that text.
+    /// The prompt for the last answer of the training text.
     pub question: Option<Result<Prompt, Refusal>>,
-    /// The texts that end an answer: where the engine stops.
+    /// The texts at which the engine stops.
     pub stops: Vec<String>,
 }
 
-/// A text to be learned from.
+/// A training text.
 #[derive(Clone, Debug)]
 pub struct Lesson {
     /// The text.
     pub prompt: Prompt,
-    /// Its bytes that carry loss.
+    /// The byte ranges that carry loss.
     pub loss: Vec<Range<usize>>,
 }
 
@@ -44,7 +45,7 @@ impl Written {
     }
 }
 
-/// What the format says to stop at; a tokenizer's own closing token always ends an answer.
+/// Returns the stop texts of a format. The closing token of the tokenizer always ends an answer.
 pub(super) fn stops(format: &Format) -> Vec<String> {
     let mut stops = format.generation.stop.clone();
     let closing =

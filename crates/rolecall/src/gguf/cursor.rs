@@ -2,18 +2,19 @@ use std::io::{BufReader, Read, Seek, SeekFrom};
 
 use super::{Array, Error, Problem, Value};
 
-/// Bytes of one text; the longest known template has a thousandth of it.
+/// The maximum size in bytes of one string. The longest known template is a thousandth of this.
 const MOST_TEXT: u64 = 16 << 20;
-/// Bytes of all texts that are kept.
+/// The maximum size in bytes of all strings that are kept.
 const MOST_KEPT: u64 = 64 << 20;
-/// Bytes of a key, as the format has it.
+/// The maximum size in bytes of a key, as the format specifies it.
 const MOST_KEY: u64 = u16::MAX as u64;
-/// Elements of one array, and elements of a file that are stepped over one by one; the largest vocabularies have 300,000.
+/// The maximum number of elements of an array, and of elements that are skipped one by one in a
+/// file. The largest vocabularies have 300,000.
 const MOST_ELEMENTS: u64 = 1 << 24;
-/// Arrays in arrays.
+/// The maximum nesting depth of arrays.
 const DEEPEST: usize = 4;
 
-/// The type of a value, by its number in the file.
+/// The type of a value, as a number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     U8,
@@ -38,7 +39,7 @@ impl Kind {
         all.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Bytes of a value, where all have as many.
+    /// Returns the size of a value in bytes, if all values of the type have the same size.
     fn width(self) -> Option<u64> {
         match self {
             Kind::U8 | Kind::I8 | Kind::Bool => Some(1),
@@ -49,7 +50,8 @@ impl Kind {
         }
     }
 
-    /// Bytes of the shortest value: of a text its length, of an array its type and its count.
+    /// Returns the size in bytes of the shortest value: of a string its length, of an array its
+    /// type and count.
     fn shortest(self) -> u64 {
         match self {
             Kind::Text => 8,
@@ -59,15 +61,15 @@ impl Kind {
     }
 }
 
-/// A place in the file, which knows how much is left.
+/// A position in the file that knows how many bytes remain.
 #[derive(Debug)]
 pub struct Cursor<R> {
     reader: BufReader<R>,
     at: u64,
     size: u64,
-    /// Bytes of text that were kept so far.
+    /// The bytes of strings kept so far.
     kept: u64,
-    /// Elements that were stepped over so far.
+    /// The number of elements skipped so far.
     stepped: u64,
 }
 
@@ -82,7 +84,7 @@ impl<R: Read + Seek> Cursor<R> {
         self.at
     }
 
-    /// Goes to a place that was read over before, to walk through what is there.
+    /// Moves to an offset that was skipped before, to read the elements there.
     pub fn go_to(&mut self, offset: u64) -> Result<(), Error> {
         self.reader.seek(SeekFrom::Start(offset))?;
         self.at = offset;
@@ -91,7 +93,7 @@ impl<R: Read + Seek> Cursor<R> {
         Ok(())
     }
 
-    /// The magic number and the version.
+    /// Reads the magic number and the version.
     pub fn version(&mut self) -> Result<u32, Error> {
         if self.size < 4 || self.bytes::<4>()? != *b"GGUF" {
             return Err(Error::at(0, Problem::NotGguf));
@@ -108,7 +110,7 @@ impl<R: Read + Seek> Cursor<R> {
         Ok(u64::from_le_bytes(self.bytes()?))
     }
 
-    /// A number of things, each of which takes so many bytes at least.
+    /// Reads a count of items, each of which has at least `shortest` bytes.
     pub fn count(&mut self, what: &'static str, shortest: u64, most: u64) -> Result<u64, Error> {
         let offset = self.at;
         let count = self.number()?;
@@ -134,7 +136,8 @@ impl<R: Read + Seek> Cursor<R> {
         Kind::of_number(number).ok_or_else(|| Error::at(offset, Problem::UnknownType(number)))
     }
 
-    /// A value; of an array, where it is, behind a walk over it. `depth` is how many arrays it is in.
+    /// Reads a value. Of an array, returns its position and skips the elements. `depth` is the
+    /// number of arrays around it.
     pub fn value(&mut self, kind: Kind, depth: usize) -> Result<Value, Error> {
         Ok(match kind {
             Kind::U8 => Value::Unsigned(u8::from_le_bytes(self.bytes()?).into()),
@@ -150,14 +153,14 @@ impl<R: Read + Seek> Cursor<R> {
             Kind::Bool => Value::Bool(self.bytes::<1>()? != [0]),
             Kind::Text => {
                 let offset = self.at;
-                let length = self.count("bytes of a text", 1, MOST_TEXT)?;
-                // What is walked through is given out one by one, and not kept here.
+                let length = self.count("bytes of a string", 1, MOST_TEXT)?;
+                // Elements of arrays are passed to the caller one by one and not kept here.
                 if depth == 0 {
                     self.kept += length;
                 }
                 if self.kept > MOST_KEPT {
                     let (found, most) = (self.kept, MOST_KEPT);
-                    return Err(Error::at(offset, Problem::TooMany { what: "bytes of text", found, most }));
+                    return Err(Error::at(offset, Problem::TooMany { what: "bytes of strings", found, most }));
                 }
                 Value::Text(self.run(length)?)
             }
@@ -186,7 +189,7 @@ impl<R: Read + Seek> Cursor<R> {
             match kind {
                 Kind::Array => drop(self.array(depth + 1)?),
                 _ => {
-                    let length = self.count("bytes of a text", 1, MOST_TEXT)?;
+                    let length = self.count("bytes of a string", 1, MOST_TEXT)?;
                     self.skip(length)?;
                 }
             }

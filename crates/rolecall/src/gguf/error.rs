@@ -1,77 +1,77 @@
 use std::{fmt, io};
 
-/// Why the metadata of a GGUF file cannot be used.
+/// An error when reading the metadata of a GGUF file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The file cannot be read.
     Unreadable(io::Error),
-    /// It is not what it should be.
+    /// The file is damaged.
     Damaged(Flaw),
 }
 
-/// What is wrong in a GGUF file, and where.
+/// A problem in a GGUF file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flaw {
-    /// The key; empty before the first one.
+    /// The key. Empty if the problem comes before the first key.
     pub key: String,
-    /// The byte of the file.
+    /// The byte offset in the file.
     pub offset: u64,
-    /// What is wrong there.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What can be wrong in a GGUF file.
+/// A kind of problem in a GGUF file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It does not begin as a GGUF file does.
+    /// The file does not begin with the magic number of a GGUF file.
     NotGguf,
-    /// Its numbers have their highest byte first.
+    /// The file is big-endian.
     BigEndian,
-    /// A version of the format that is not read.
+    /// The version of the format is not supported.
     Version(u32),
-    /// The file ends before what is announced.
+    /// The file ends early.
     Ends {
-        /// The bytes that it takes at least.
+        /// The minimum number of bytes needed.
         needed: u64,
-        /// The bytes that are left.
+        /// The number of bytes that remain.
         left: u64,
     },
-    /// More than anybody needs.
+    /// A count exceeds the limit.
     TooMany {
-        /// Of what.
+        /// What is counted.
         what: &'static str,
-        /// How many there are.
+        /// The count that was found.
         found: u64,
-        /// How many are read.
+        /// The limit.
         most: u64,
     },
-    /// A type that the format has not got.
+    /// The type is not one that the format defines.
     UnknownType(u32),
-    /// More than so many arrays inside each other.
+    /// Arrays are nested deeper than this limit.
     Nested(usize),
-    /// A key that came before.
+    /// The key occurs twice.
     KeyTwice,
-    /// A text that is not UTF-8.
+    /// A string is not UTF-8.
     NotUtf8,
-    /// A value of another type.
+    /// A value has the wrong type.
     WrongKind {
-        /// What was expected.
+        /// The expected type.
         expected: &'static str,
-        /// What is there.
+        /// The type that was found.
         found: &'static str,
     },
-    /// A template that is listed and not there.
+    /// A listed template is missing.
     NoSuchTemplate {
-        /// Its name in the list.
+        /// The name in the list.
         name: String,
     },
-    /// A number of a token that is not there.
+    /// The id of a token is out of range.
     NoSuchToken {
-        /// The number.
+        /// The id.
         id: u64,
-        /// How many tokens there are.
+        /// The number of tokens.
         count: u64,
     },
 }
@@ -129,19 +129,19 @@ impl fmt::Display for Problem {
             Problem::BigEndian => f.write_str("a big-endian GGUF file, expected a little-endian one"),
             Problem::Version(version) => write!(f, "expected GGUF version 2 or 3, found {version}"),
             Problem::Ends { needed, left } => {
-                write!(f, "expected {needed} more bytes at least, found {left} to the end of the file")
+                write!(f, "expected at least {needed} more bytes, found {left} before the end of the file")
             }
-            Problem::TooMany { what, found, most } => write!(f, "expected {most} {what} at most, found {found}"),
+            Problem::TooMany { what, found, most } => write!(f, "expected at most {most} {what}, found {found}"),
             Problem::UnknownType(number) => write!(f, "expected a type from 0 to 12, found {number}"),
-            Problem::Nested(most) => write!(f, "more than {most} arrays inside each other"),
-            Problem::KeyTwice => f.write_str("the key is there twice"),
-            Problem::NotUtf8 => f.write_str("a text that is not UTF-8"),
+            Problem::Nested(most) => write!(f, "arrays are nested deeper than {most} levels"),
+            Problem::KeyTwice => f.write_str("the key occurs twice"),
+            Problem::NotUtf8 => f.write_str("the string is not UTF-8"),
             Problem::WrongKind { expected, found } => write!(f, "expected {expected}, found {found}"),
             Problem::NoSuchTemplate { name } => {
-                write!(f, "the template `{name}` is listed, and there is no `tokenizer.chat_template.{name}`")
+                write!(f, "the template `{name}` is listed, but `tokenizer.chat_template.{name}` is missing")
             }
             Problem::NoSuchToken { id, count } => {
-                write!(f, "expected the number of one of the {count} tokens, found {id}")
+                write!(f, "expected the id of one of the {count} tokens, found {id}")
             }
         }
     }

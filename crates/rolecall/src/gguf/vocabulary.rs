@@ -6,17 +6,17 @@ use rolecall_tokenizer::{EmbeddedVocabulary, TokenType};
 
 use super::{Error, Gguf, Problem, Value};
 
-/// Tokens of one vocabulary; the largest known has 300,000.
+/// The maximum number of tokens in a vocabulary. The largest known has 300,000.
 const MOST_TOKENS: u64 = 1 << 21;
-/// Merges of one vocabulary.
+/// The maximum number of merges in a vocabulary.
 const MOST_MERGES: u64 = 1 << 22;
-/// Bytes of all its texts.
+/// The maximum size in bytes of all its strings.
 const MOST_TEXT: usize = 64 << 20;
 
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
 impl<R: Read + Seek> Gguf<R> {
-    /// Reads the vocabulary that the file embeds; none if it names no tokenizer.
+    /// Reads the vocabulary that the file embeds. Returns `None` if the file names no tokenizer.
     pub fn vocabulary(&mut self) -> Result<Option<EmbeddedVocabulary>, Error> {
         let Some(model) = self.text("tokenizer.ggml.model")?.map(str::to_owned) else { return Ok(None) };
         let mut left = MOST_TEXT;
@@ -34,7 +34,7 @@ impl<R: Read + Seek> Gguf<R> {
             bos: self.number("tokenizer.ggml.bos_token_id")?,
             eos: self.number("tokenizer.ggml.eos_token_id")?,
             unknown: self.number("tokenizer.ggml.unknown_token_id")?,
-            // The format spells it so.
+            // The GGUF format spells the key like this.
             separator: self.number("tokenizer.ggml.seperator_token_id")?,
             special: self.special_ids(),
             add_bos: self.flag("tokenizer.ggml.add_bos_token")?,
@@ -46,11 +46,11 @@ impl<R: Read + Seek> Gguf<R> {
         }))
     }
 
-    /// The keys that hold the number of a token, and the numbers.
+    /// Returns the keys that hold the id of a token, and the ids.
     fn special_ids(&self) -> Vec<(String, u64)> {
         let named = self.keys().filter_map(|key| Some((key.strip_prefix("tokenizer.ggml.")?, key)));
         let named = named.filter(|(name, _)| name.ends_with("_token_id"));
-        // Minus one is no token, in either reading of it.
+        // -1 means that there is no such token, read as either type.
         named
             .filter_map(|(name, key)| match self.value(key)? {
                 Value::Unsigned(id) => Some((name.to_owned(), *id)),
@@ -80,7 +80,7 @@ impl<R: Read + Seek> Gguf<R> {
             true => Ok(Some(texts)),
             false => {
                 let (found, most) = (MOST_TEXT as u64 + 1, MOST_TEXT as u64);
-                Err(self.error_at(key, Problem::TooMany { what: "bytes of text", found, most }))
+                Err(self.error_at(key, Problem::TooMany { what: "bytes of strings", found, most }))
             }
         }
     }
@@ -100,7 +100,7 @@ impl<R: Read + Seek> Gguf<R> {
             Value::Unsigned(number) => i64::try_from(*number).ok().map(&of),
             _ => None,
         };
-        self.numbers(key, most, "a whole number", as_number)
+        self.numbers(key, most, "an integer", as_number)
     }
 
     fn numbers<T>(

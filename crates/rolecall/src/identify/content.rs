@@ -1,4 +1,4 @@
-//! Recognises a folder's model by what its files say.
+//! Recognizing a model by the contents of its folder.
 
 use std::cmp::Reverse;
 
@@ -6,16 +6,16 @@ use rolecall_format::{Format, Identity, Registry};
 
 use super::{Evidence, ModelFolder};
 
-/// What the formats make of a folder.
+/// The formats that match a folder.
 #[derive(Default)]
 pub(super) struct Recognised<'a> {
-    /// The formats that fit best, all equally well.
+    /// The formats that match best, all equally well.
     pub best: Vec<Likeness<'a>>,
-    /// Formats that something in the folder speaks for, though something stronger speaks against them.
+    /// Formats with some supporting evidence, but stronger evidence against them.
     pub others: Vec<Likeness<'a>>,
 }
 
-/// How a folder and a format's identity agree.
+/// How well a folder matches a format's identity.
 #[derive(Clone)]
 pub(super) struct Likeness<'a> {
     pub format: &'a Format,
@@ -24,21 +24,23 @@ pub(super) struct Likeness<'a> {
     pub architecture: Facet,
 }
 
-/// What a folder says to one question of an identity.
+/// The result of one question of an identity.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Facet {
     /// The identity does not ask.
     NotAsked,
-    /// The folder does not tell.
+    /// The folder has no answer.
     Silent,
-    /// It says yes: to these texts.
+    /// The folder matches, with these texts.
     Holds(Vec<String>),
-    /// It says no.
+    /// The folder does not match.
     Fails,
 }
 
-/// Compares a folder with every format. Formats that agree in all that is told come first, then the letters of their chat
-/// template count, then those of their tokens, then the architecture.
+/// Compares a folder with every format.
+///
+/// Formats without mismatches rank first. Ties are broken by the length of the matching texts of
+/// the chat template, then of the tokens, then of the architecture.
 pub(super) fn recognise<'a>(folder: &ModelFolder, registry: &'a Registry) -> Recognised<'a> {
     let all = registry.iter().map(|format| compare(folder, format));
     let told: Vec<Likeness<'a>> = all.filter(Likeness::is_supported).collect();
@@ -91,12 +93,13 @@ impl Likeness<'_> {
         [&self.template, &self.tokens, &self.architecture]
     }
 
-    /// Whether anything speaks for the format.
+    /// Reports whether any evidence supports the format.
     fn is_supported(&self) -> bool {
         self.facets().into_iter().any(Facet::holds)
     }
 
-    /// Whether the folder may be the format's: weaker evidence never overrules a chat template that is not the format's.
+    /// Reports whether the folder can be the format's. If the folder has a chat template that is
+    /// not the format's, weaker evidence does not count.
     fn is_possible(&self, folder: &ModelFolder) -> bool {
         folder.template().is_none() || self.template.holds()
     }
@@ -106,12 +109,12 @@ impl Likeness<'_> {
         (Reverse(fails), self.template.letters(), self.tokens.letters(), self.architecture.letters())
     }
 
-    /// Whether the chat template speaks for it, and nothing that it asks is left open.
+    /// Reports whether the chat template matches and no question is left open.
     pub fn is_told_by_template(&self) -> bool {
         self.template.holds() && !self.facets().contains(&&Facet::Silent)
     }
 
-    /// What speaks for the format.
+    /// Returns the evidence for the format.
     pub fn evidence(&self) -> Vec<Evidence> {
         let mut evidence = Vec::new();
         if let Facet::Holds(texts) = &self.template {

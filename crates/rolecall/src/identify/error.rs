@@ -8,30 +8,30 @@ use super::content::Recognised;
 use super::{Candidate, Clues};
 use crate::gguf::{Flaw, Problem};
 
-/// A model for which no format can be chosen without a guess.
+/// An error for a model whose format cannot be determined without guessing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unidentified {
-    /// Nothing says which format it needs.
+    /// No evidence points to a format.
     Unknown {
-        /// The model as it was asked for.
+        /// The model, as requested.
         model: String,
-        /// What was looked at, in words.
+        /// What was examined, in words.
         looked_at: Vec<String>,
-        /// Formats that come near.
+        /// Formats that come close.
         candidates: Vec<Candidate>,
     },
     /// Several formats fit equally well.
     Ambiguous {
-        /// The model as it was asked for.
+        /// The model, as requested.
         model: String,
-        /// The formats, and what speaks for each.
+        /// The formats, with the evidence for each.
         candidates: Vec<Candidate>,
     },
 }
 
 impl Unidentified {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             Unidentified::Unknown { .. } => "unknown_model",
@@ -39,21 +39,21 @@ impl Unidentified {
         }
     }
 
-    /// The formats that it might be.
+    /// Returns the candidate formats.
     pub fn candidates(&self) -> &[Candidate] {
         match self {
             Unidentified::Unknown { candidates, .. } | Unidentified::Ambiguous { candidates, .. } => candidates,
         }
     }
 
-    /// What is known, and what to do about it.
+    /// Returns what is known, and advice on how to fix the error.
     pub fn help(&self) -> Vec<String> {
         let mut help = Vec::new();
         match self {
             Unidentified::Unknown { looked_at, candidates, .. } => {
                 help.extend(looked_at.iter().cloned());
                 let (seen, near): (Vec<_>, Vec<_>) = candidates.iter().partition(|one| !one.evidence.is_empty());
-                help.extend(seen.iter().map(|candidate| format!("it may be {candidate}")));
+                help.extend(seen.iter().map(|candidate| format!("candidate: {candidate}")));
                 let names: Vec<String> = near.iter().map(|one| format!("`{}`", one.format)).collect();
                 if !names.is_empty() {
                     help.push(format!("formats of models with a similar name: {}", names.join(", ")));
@@ -65,7 +65,9 @@ impl Unidentified {
             }
             Unidentified::Ambiguous { candidates, .. } => {
                 help.extend(candidates.iter().map(Candidate::to_string));
-                help.push("choose one by its name, or say more in the format files (`models`, `[identity]`)".into());
+                help.push(
+                    "choose one by its name, or make the format files more specific (`models`, `[identity]`)".into(),
+                );
             }
         }
         help
@@ -75,7 +77,7 @@ impl Unidentified {
 impl fmt::Display for Unidentified {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Unidentified::Unknown { model, .. } => write!(f, "no format says that it fits the model `{model}`"),
+            Unidentified::Unknown { model, .. } => write!(f, "no format matches the model `{model}`"),
             Unidentified::Ambiguous { model, .. } => write!(f, "several formats fit the model `{model}` equally well"),
         }
     }
@@ -83,7 +85,7 @@ impl fmt::Display for Unidentified {
 
 impl std::error::Error for Unidentified {}
 
-/// The error for a model that nothing was found for.
+/// Returns the error for a model without any match.
 pub(super) fn unknown(model: &Clues, recognised: &Recognised<'_>, registry: &Registry) -> Unidentified {
     let seen = recognised.others.iter().map(|one| Candidate::of(one.format, one.evidence()));
     let mut candidates: Vec<Candidate> = seen.collect();
@@ -96,9 +98,10 @@ pub(super) fn unknown(model: &Clues, recognised: &Recognised<'_>, registry: &Reg
     if let Some(folder) = &model.folder {
         looked_at.push(match (folder.template(), folder.files.as_slice()) {
             (_, []) => {
-                "the folder has none of the files that tell a model (config.json, tokenizer_config.json, ..)".to_owned()
+                "the folder has none of the files that identify a model (config.json, tokenizer_config.json, ..)"
+                    .to_owned()
             }
-            (Some(_), _) => "its chat template is not that of any format here".to_owned(),
+            (Some(_), _) => "its chat template matches no known format".to_owned(),
             (None, files) => format!("there is no chat template in {}", files.join(", ")),
         });
     }
@@ -111,16 +114,16 @@ pub(super) fn unknown(model: &Clues, recognised: &Recognised<'_>, registry: &Reg
 pub enum Damage {
     /// It is not JSON.
     NotJson(ParseError),
-    /// A field holds something else than it should.
+    /// A field holds a value of the wrong type.
     WrongType {
-        /// The field; empty for the whole file.
+        /// The field. Empty for the whole file.
         field: &'static str,
-        /// What was expected.
+        /// The expected type.
         expected: &'static str,
-        /// What is there.
+        /// The type that was found.
         found: &'static str,
     },
-    /// It is not UTF-8, from this byte on.
+    /// It is not UTF-8. The first invalid byte is at this offset.
     NotText(usize),
     /// It is larger than this many bytes.
     TooLarge(u64),
@@ -136,7 +139,7 @@ impl fmt::Display for Damage {
             Damage::WrongType { field, expected, found } => {
                 write!(f, "expected {expected} for `{field}`, found {found}")
             }
-            Damage::NotText(offset) => write!(f, "not UTF-8 from byte {offset} on"),
+            Damage::NotText(offset) => write!(f, "expected UTF-8, found an invalid byte at {offset}"),
             Damage::TooLarge(limit) => write!(f, "larger than {limit} bytes"),
             Damage::Gguf(flaw) => write!(f, "{flaw}"),
         }
@@ -152,29 +155,29 @@ impl std::error::Error for Damage {
     }
 }
 
-/// A file of a model's folder that cannot be used.
+/// An error for a file of a model's folder that cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
     /// The file or folder could not be read.
     Unreadable {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// The file is not what it should be.
+    /// The file is damaged.
     Damaged {
-        /// Which one.
+        /// The path.
         path: PathBuf,
         /// What is wrong with it.
         damage: Damage,
     },
-    /// A file or folder that was to have a chat template has none.
+    /// A file or folder has no chat template.
     NoTemplate {
-        /// Which one.
+        /// The path.
         path: PathBuf,
-        /// Where one would be.
+        /// Where a template was looked for.
         looked_for: &'static str,
         /// Files of the folder that may have one.
         candidates: Vec<PathBuf>,
@@ -182,7 +185,7 @@ pub enum FileError {
 }
 
 impl FileError {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             FileError::Unreadable { .. } => "model_unreadable",
@@ -191,17 +194,17 @@ impl FileError {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> String {
         match self {
             FileError::Unreadable { .. } => "give the path of a file or folder that can be read".into(),
             FileError::Damaged { damage: Damage::Gguf(Flaw { problem: Problem::BigEndian, .. }), .. } => {
-                "convert it: the `gguf` package of Python has `gguf-convert-endian`".into()
+                "convert it with `gguf-convert-endian` of Python's `gguf` package".into()
             }
             FileError::Damaged { damage: Damage::Gguf(_), .. } => {
-                "the file is cut short or damaged: get it again, or give the model's .jinja file".into()
+                "the file is truncated or damaged: download it again, or give the model's .jinja file".into()
             }
-            FileError::Damaged { .. } => "mend the file or take it out of the folder".into(),
+            FileError::Damaged { .. } => "repair the file or remove it from the folder".into(),
             FileError::NoTemplate { candidates, .. } => match candidates.as_slice() {
                 [] => "base models have no chat template: give a .jinja file, or name a format".into(),
                 [only] => format!("give the file that may have one: {}", only.display()),
@@ -210,7 +213,7 @@ impl FileError {
         }
     }
 
-    /// Line and column of what is wrong, from 1, where it is at one place.
+    /// Returns the line and column of the error, from 1, if it has a place.
     pub fn line_and_column(&self) -> Option<(usize, usize)> {
         match self {
             FileError::Damaged { damage: Damage::NotJson(error), .. } => Some((error.line, error.column)),

@@ -2,43 +2,43 @@ use std::fmt;
 
 use rolecall_format::Format;
 
-/// Letters of a text that are shown.
+/// The maximum number of characters that are shown of a text.
 const SHOWN: usize = 48;
 
-/// Why a model needs a format.
+/// A piece of evidence that a model needs a format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Evidence {
-    /// These texts stand in its chat template.
+    /// The chat template contains these texts.
     Template(Vec<String>),
-    /// Its tokenizer has these tokens.
+    /// The tokenizer has these tokens.
     Tokens(Vec<String>),
-    /// Its config names this architecture.
+    /// The config names this architecture.
     Architecture(String),
-    /// What was asked for is the format's own name.
+    /// The requested name is the name of a format.
     FormatName(String),
     /// The name is one that the format lists.
     Name {
-        /// The name, or the part of it that is meant.
+        /// The name, or the part of it that matches.
         name: String,
-        /// As the format file spells it.
+        /// The name as the format file spells it.
         listed: String,
-        /// Whether the config gave the name.
+        /// Whether the name comes from the config.
         by_config: bool,
     },
-    /// The name fits a pattern of the format.
+    /// The name matches a pattern of the format.
     Pattern {
-        /// The name, or the part of it that fits.
+        /// The name, or the part of it that matches.
         name: String,
         /// The pattern.
         pattern: String,
-        /// Whether the config gave the name.
+        /// Whether the name comes from the config.
         by_config: bool,
     },
 }
 
 impl Evidence {
-    /// A stable name for the kind of evidence.
+    /// Returns a stable name for the kind of evidence.
     pub fn code(&self) -> &'static str {
         match self {
             Evidence::Template(_) => "template",
@@ -51,7 +51,7 @@ impl Evidence {
         }
     }
 
-    /// The pattern that a name fits, where that is the evidence.
+    /// Returns the pattern or the listed name that matches, if the evidence is a name.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             Evidence::Pattern { pattern, .. } => Some(pattern),
@@ -68,7 +68,7 @@ impl fmt::Display for Evidence {
             Evidence::Template(texts) => write!(f, "its chat template has {}", listed(texts)),
             Evidence::Tokens(tokens) => write!(f, "its tokenizer has {}", listed(tokens)),
             Evidence::Architecture(name) => write!(f, "its config.json names the architecture `{name}`"),
-            Evidence::FormatName(name) => write!(f, "`{name}` is the format's own name"),
+            Evidence::FormatName(name) => write!(f, "`{name}` is the name of the format"),
             Evidence::Name { name, listed, by_config } if name.eq_ignore_ascii_case(listed) => {
                 write!(
                     f,
@@ -80,9 +80,9 @@ impl fmt::Display for Evidence {
             Evidence::Name { name, listed, by_config } => {
                 write!(f, "{}`{name}`, which the format lists as `{listed}`", whose(by_config))
             }
-            Evidence::Pattern { name, pattern, by_config: false } => write!(f, "`{name}` fits the pattern `{pattern}`"),
+            Evidence::Pattern { name, pattern, by_config: false } => write!(f, "`{name}` matches `{pattern}`"),
             Evidence::Pattern { name, pattern, by_config: true } => {
-                write!(f, "{}`{name}`, which fits the pattern `{pattern}`", whose(&true))
+                write!(f, "{}`{name}`, which matches the pattern `{pattern}`", whose(&true))
             }
         }
     }
@@ -93,7 +93,7 @@ impl fmt::Display for Evidence {
 pub struct Candidate {
     /// The format's name.
     pub format: String,
-    /// What speaks for it.
+    /// The evidence for it.
     pub evidence: Vec<Evidence>,
 }
 
@@ -113,7 +113,7 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// `` `a`, `b` and `c` ``, each cut where it is long.
+/// Returns `` `a`, `b` and `c` ``, with long texts shortened.
 pub(super) fn listed<T: AsRef<str>>(texts: &[T]) -> String {
     let shown: Vec<String> = texts
         .iter()

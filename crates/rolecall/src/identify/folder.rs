@@ -4,27 +4,28 @@ use rolecall_conversation::json::{self, Object, Step, span};
 use super::error::Damage;
 use crate::template::{DEFAULT, ModelTemplates, NamedTemplate, token_of};
 
-/// The folder of a model's folder that holds its named templates.
+/// The subfolder of a model's folder that holds its named templates.
 pub(crate) const NAMED_TEMPLATES: &str = "additional_chat_templates";
 
-/// What the files of a model's folder say about the format it needs.
+/// What the files of a model's folder reveal about the format that the model needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelFolder {
-    /// Its chat templates, and the special tokens that they may name.
+    /// The chat templates, and the special tokens that they may name.
     pub templates: ModelTemplates,
-    /// Tokens beside the learned vocabulary.
+    /// The added tokens of the tokenizer.
     pub tokens: Vec<String>,
-    /// Whether these are all of them.
+    /// Whether `tokens` is known to be complete.
     pub has_all_tokens: bool,
-    /// What its code is called.
+    /// The architectures that the config names.
     pub architectures: Vec<String>,
-    /// The model that its config was made from.
+    /// The model that the config was made from.
     pub made_from: Option<String>,
-    /// Names of the files that were read.
+    /// The names of the files that were read.
     pub files: Vec<&'static str>,
 }
 
-/// A file that tells a model, in the order in which they are read: what a later one says of chat templates counts.
+/// A file that helps to identify a model. Files are read in the order of the variants; a later
+/// file's chat templates override those of earlier files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelFile {
     /// `config.json`
@@ -35,7 +36,7 @@ pub enum ModelFile {
     SpecialTokens,
     /// `added_tokens.json`
     AddedTokens,
-    /// `tokenizer.json`, of which only the added tokens are looked at.
+    /// `tokenizer.json`, of which only the added tokens are read.
     Tokenizer,
     /// `chat_template.json`
     TemplateJson,
@@ -44,11 +45,11 @@ pub enum ModelFile {
 }
 
 impl ModelFile {
-    /// Those that tell its chat templates and the tokens that these may name, in order.
+    /// The files that hold chat templates and the tokens that they may name, in order.
     pub const OF_TEMPLATES: [ModelFile; 4] =
         [ModelFile::TokenizerConfig, ModelFile::SpecialTokens, ModelFile::TemplateJson, ModelFile::Template];
 
-    /// All of them, in order.
+    /// All files, in order.
     pub const ALL: [ModelFile; 7] = [
         ModelFile::Config,
         ModelFile::TokenizerConfig,
@@ -59,7 +60,7 @@ impl ModelFile {
         ModelFile::Template,
     ];
 
-    /// What it is called in the folder.
+    /// Returns the file name.
     pub fn name(self) -> &'static str {
         match self {
             ModelFile::Config => "config.json",
@@ -74,7 +75,7 @@ impl ModelFile {
 }
 
 impl ModelFolder {
-    /// Takes in what a file says.
+    /// Reads the contents of a file.
     pub fn read(&mut self, file: ModelFile, text: &str) -> Result<(), Damage> {
         self.files.push(file.name());
         match file {
@@ -98,13 +99,15 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// Takes in a template of the folder `additional_chat_templates`, by its name; these come behind all files.
+    /// Reads a template of the folder `additional_chat_templates`, by its name. These are read
+    /// after all files.
     pub fn read_named_template(&mut self, name: &str, text: &str) {
         let file = format!("{NAMED_TEMPLATES}/{name}.jinja");
         self.templates.take_file(NamedTemplate::of_file(name, text.to_owned(), file));
     }
 
-    /// The chat template that is recognised: of several the default one, else the first.
+    /// Returns the chat template that is used for recognition: the default one if there is one,
+    /// else the first.
     pub fn template(&self) -> Option<&str> {
         let templates = &self.templates.templates;
         let chosen = templates.iter().find(|template| template.name == DEFAULT).or(templates.first());
@@ -125,7 +128,7 @@ impl ModelFolder {
         Ok(())
     }
 
-    /// The list of added tokens alone: the vocabulary behind it may be large.
+    /// Reads only the list of added tokens, because the vocabulary after it may be large.
     fn read_added_tokens(&mut self, text: &str) -> Result<(), Damage> {
         if !text.trim_start().starts_with('{') {
             object_of(text)?;
@@ -166,7 +169,8 @@ fn object_of(text: &str) -> Result<Object, Damage> {
     }
 }
 
-/// Tokens as tokenizer files write them: a text, an object with its `content`, or a list of these.
+/// Returns the tokens of a value as tokenizer files write them: a string, an object with a
+/// `content`, or a list of these.
 fn tokens_in(value: &Json) -> Vec<String> {
     match value {
         Json::Array(items) => items.iter().flat_map(tokens_in).collect(),
@@ -174,7 +178,7 @@ fn tokens_in(value: &Json) -> Vec<String> {
     }
 }
 
-/// The error of a part, with its place in the whole text.
+/// Translates the error of a part to a place in the whole text.
 fn moved(error: json::ParseError, text: &str, by: usize) -> json::ParseError {
     let offset = (by + error.offset).min(text.len());
     let before = &text[..offset];

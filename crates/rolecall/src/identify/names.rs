@@ -1,34 +1,34 @@
-//! The names that a model goes by, and the formats they fit.
+//! The names of a model, and the formats that match them.
 
 use rolecall_format::{Fit, Format, Registry};
 
 use super::{Clues, Evidence};
 
-/// How the hub's cache calls a model's folder: `models--maker--name`.
+/// The prefix of a model's folder in the hub's cache: `models--maker--name`.
 const CACHED: &str = "models--";
 
-/// The formats that a name of the model fits best.
+/// A name of the model, with the formats that match it best.
 pub(super) struct Named<'a> {
     pub name: String,
-    /// Whether the config, not the caller, gave the name.
+    /// Whether the name comes from the config rather than the caller.
     pub by_config: bool,
     pub fits: Fits<'a>,
 }
 
 pub(super) enum Fits<'a> {
-    /// It is the format's own name.
+    /// The name is that of a format.
     Format(&'a Format),
-    /// Patterns, all equally specific.
+    /// Matching patterns, all equally specific.
     Patterns(Vec<Fit<'a>>),
 }
 
 impl<'a> Named<'a> {
-    /// Whether the name may mean a format.
+    /// Reports whether the name may mean a format.
     pub fn means(&self, format: &Format) -> bool {
         self.formats().iter().any(|one| one.name == format.name)
     }
 
-    /// The formats that it may mean, each once.
+    /// Returns the formats that the name may mean, without duplicates.
     pub fn formats(&self) -> Vec<&'a Format> {
         match &self.fits {
             Fits::Format(format) => vec![format],
@@ -54,12 +54,12 @@ impl<'a> Named<'a> {
         }
     }
 
-    /// Whether it is the name of a base model.
+    /// Reports whether it is the name of a base model.
     pub fn is_base(&self) -> bool {
         matches!(&self.fits, Fits::Patterns(fits) if !fits.is_empty() && fits.iter().all(|fit| fit.base))
     }
 
-    /// The pattern through which a format fits.
+    /// Returns the pattern of a format that the name matches.
     pub fn fit(&self, format: &Format) -> Option<&Fit<'a>> {
         match &self.fits {
             Fits::Format(_) => None,
@@ -68,7 +68,8 @@ impl<'a> Named<'a> {
     }
 }
 
-/// The name that says most: the one asked for or a part of it, and only where that fits nothing, the config's.
+/// Returns the most specific matching name: the requested name or a part of it. Only if none of
+/// these matches, the name in the config.
 pub(super) fn by_name<'a>(model: &Clues, registry: &'a Registry) -> Option<Named<'a>> {
     let own = match registry.get(&model.name) {
         Some(format) if model.folder.is_none() => {
@@ -94,7 +95,8 @@ fn best_of<'a>(names: Vec<String>, by_config: bool, registry: &'a Registry) -> O
     best.map(|(_, named)| named)
 }
 
-/// What a name or path may call the model: all of it, a name in the hub's cache, its last two parts, its last part.
+/// Returns the names that a path may contain: all of it, a name in the hub's cache, its last two
+/// components, its last component.
 pub(super) fn names_of(asked: &str) -> Vec<String> {
     let path = asked.replace('\\', "/");
     let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();

@@ -7,42 +7,43 @@ use super::evidence::listed;
 use super::names::Named;
 use super::{Clues, Evidence};
 
-/// What to know before the format of a model is used.
+/// A warning about the format chosen for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelWarning {
-    /// It is a base model.
+    /// The model is a base model.
     BaseModel {
-        /// The name that says so.
+        /// The name that identifies it as one.
         name: String,
-        /// Whether chat models of its family have a format here.
+        /// Whether there is a format for chat models of its family.
         has_chats: bool,
     },
-    /// The folder has no chat template, and no name says that it holds a chat model.
+    /// The folder has no chat template, and no name identifies the model as a chat model.
     NoTemplate,
-    /// The folder has none of the files that tell a model.
+    /// The folder has none of the files that identify a model.
     NoFiles,
-    /// The format was found by name, and the folder's chat template is not the one it is recognised by.
+    /// The format was found by name, and the folder's chat template does not match it.
     OtherTemplate,
-    /// The chat template writes the token that opens a prompt, and the format does not.
+    /// The chat template writes a token that opens a prompt, and the format does not.
     NoOpening {
         /// The token.
         bos: String,
     },
-    /// The tokenizer does not have the tokens by which the format is recognised.
+    /// The tokenizer lacks these tokens, by which the format is recognized.
     MissingTokens(Vec<String>),
-    /// The config names an architecture that is not the format's.
+    /// The config names architectures that are not the format's.
     OtherArchitecture(Vec<String>),
-    /// Weaker evidence speaks for another format.
+    /// Weaker evidence points to another format.
     Contradiction {
         /// The other format.
         format: String,
-        /// What speaks for it.
+        /// The evidence for it.
         evidence: Evidence,
     },
-    /// Only the last part of the name fits: the name has another maker than the pattern.
+    /// Only the last part of the name matches: the model is not by the maker that the pattern
+    /// names.
     OtherMaker {
-        /// The name's maker.
+        /// The maker in the name.
         maker: String,
         /// The pattern.
         pattern: String,
@@ -50,7 +51,7 @@ pub enum ModelWarning {
 }
 
 impl ModelWarning {
-    /// A stable name for the kind of warning.
+    /// Returns a stable name for the kind of warning.
     pub fn code(&self) -> &'static str {
         match self {
             ModelWarning::BaseModel { .. } => "base_model",
@@ -71,18 +72,18 @@ impl fmt::Display for ModelWarning {
         match self {
             ModelWarning::BaseModel { name, has_chats: true } => write!(
                 f,
-                "`{name}` is a base model: its chat tokens were never trained, so this format means nothing to it until it is fine-tuned with it"
+                "`{name}` is a base model: its chat tokens were never trained, so this format has no effect until the model is fine-tuned with it"
             ),
             ModelWarning::BaseModel { name, has_chats: false } => write!(
                 f,
-                "`{name}` is a base model, and no chat format of its family is known: it only goes on with the text that it is given"
+                "`{name}` is a base model, and no chat format of its family is known: it only continues the text that it is given"
             ),
             ModelWarning::NoTemplate => f.write_str(
-                "the folder has no chat template, and no name says that it holds a chat model: if it is a base model, its chat tokens were never trained",
+                "the folder has no chat template, and no name identifies the model as a chat model: if it is a base model, its chat tokens were never trained",
             ),
-            ModelWarning::NoFiles => f.write_str("the folder has none of the files that tell a model; the name alone was asked"),
+            ModelWarning::NoFiles => f.write_str("the folder has none of the files that identify a model: only the name was used"),
             ModelWarning::OtherTemplate => f.write_str(
-                "the folder's chat template is not the one that this format is recognised by: the model may have been tuned to another",
+                "the folder's chat template does not match this format: the model may have been fine-tuned with another one",
             ),
             ModelWarning::NoOpening { bos } => write!(
                 f,
@@ -93,7 +94,7 @@ impl fmt::Display for ModelWarning {
                 write!(f, "config.json names the architecture {}, which is not this family's", listed(names))
             }
             ModelWarning::Contradiction { format, evidence } => {
-                write!(f, "weaker evidence speaks for `{format}`: {evidence}")
+                write!(f, "weaker evidence points to `{format}`: {evidence}")
             }
             ModelWarning::OtherMaker { maker, pattern } => {
                 write!(f, "`{maker}` is not the maker of `{pattern}`: a fine-tune may have another format")
@@ -102,7 +103,7 @@ impl fmt::Display for ModelWarning {
     }
 }
 
-/// All that is to be said about a choice.
+/// Returns all warnings about a choice.
 pub(super) fn find(
     model: &Clues,
     format: &Format,
@@ -157,7 +158,8 @@ fn has_template(model: &Clues) -> bool {
     model.folder.as_ref().is_some_and(|folder| folder.template().is_some())
 }
 
-/// Other formats for which tokens or an architecture speak that are theirs alone.
+/// Returns warnings about other formats that are the only ones matching the folder's tokens or
+/// architecture.
 fn contradictions(format: &Format, recognised: &Recognised<'_>) -> Vec<ModelWarning> {
     let others: Vec<_> = recognised.others.iter().filter(|one| one.format.name != format.name).collect();
     let all = || recognised.best.iter().chain(&recognised.others);
@@ -174,7 +176,7 @@ fn contradictions(format: &Format, recognised: &Recognised<'_>) -> Vec<ModelWarn
     warnings
 }
 
-/// A name of two parts, of which only the second fits.
+/// Returns a warning if the name has two parts and only the second matches.
 fn other_maker(model: &Clues, format: &Format, named: &Named<'_>) -> Option<ModelWarning> {
     let (maker, rest) = model.name.split_once('/')?;
     let is_name = model.folder.is_none() && !maker.is_empty() && !maker.starts_with('.') && rest == named.name;

@@ -16,7 +16,7 @@ use crate::template;
 use crate::template::{ModelTemplates, NamedTemplate};
 use crate::tokenizer;
 
-/// Opens a model, part by part.
+/// A builder that opens a model part by part.
 ///
 /// ```
 /// use rolecall::Model;
@@ -43,7 +43,7 @@ enum TemplateFrom {
     Templates(ModelTemplates),
 }
 
-/// What a path or name was found to be.
+/// The parts found for a path or name.
 #[derive(Default)]
 struct Found {
     templates: Option<(ModelTemplates, PathBuf)>,
@@ -55,127 +55,130 @@ struct Found {
 }
 
 impl ModelBuilder {
-    /// Where everything comes from that nothing else says: a model's folder, a GGUF file, a chat template (`.jinja`,
-    /// `tokenizer_config.json`), a format file, or the name of a format or model.
+    /// Sets the model. It provides every part that is not set separately.
+    ///
+    /// It is a model's folder, a GGUF file, a chat template (`.jinja`, `tokenizer_config.json`), a
+    /// format file, or the name of a format or model.
     #[must_use]
     pub fn model(mut self, path_or_name: impl AsRef<Path>) -> ModelBuilder {
         self.model = Some(path_or_name.as_ref().to_path_buf());
         self
     }
 
-    /// The formats that names are looked up in; by default those that come with the library.
+    /// Sets the formats in which names are looked up. By default these are the built-in formats.
     #[must_use]
     pub fn registry(mut self, registry: Registry) -> ModelBuilder {
         self.registry = Some(registry);
         self
     }
 
-    /// Lets a format file take the place of a format that already has its name, which is refused otherwise.
+    /// Allows a format file to replace a format of the same name. Otherwise a name clash is an
+    /// error.
     #[must_use]
     pub fn replacing(mut self, replaces: bool) -> ModelBuilder {
         self.replaces = replaces;
         self
     }
 
-    /// The format, by its name or its file, in place of the model's chat templates.
+    /// Sets the format, by its name or its file. It replaces the model's chat templates.
     #[must_use]
     pub fn format(mut self, name_or_file: impl Into<String>) -> ModelBuilder {
         self.format = Some(name_or_file.into());
         self
     }
 
-    /// The chat templates of a file or folder, in place of the model's own.
+    /// Sets the chat templates to those of a file or folder. They replace the model's own.
     #[must_use]
     pub fn template(mut self, path: impl AsRef<Path>) -> ModelBuilder {
         self.template = Some(TemplateFrom::Path(path.as_ref().to_path_buf()));
         self
     }
 
-    /// Chat templates that are already read.
+    /// Sets the chat templates to ones that are already loaded.
     #[must_use]
     pub fn templates(mut self, templates: ModelTemplates) -> ModelBuilder {
         self.template = Some(TemplateFrom::Templates(templates));
         self
     }
 
-    /// The tokenizer's file or folder.
+    /// Sets the tokenizer's file or folder.
     #[must_use]
     pub fn tokenizer(mut self, path: impl AsRef<Path>) -> ModelBuilder {
         self.tokenizer = Some(path.as_ref().to_path_buf());
         self
     }
 
-    /// The tokens that open a text; an empty list for none.
+    /// Sets the tokens that open a text. An empty list means none.
     #[must_use]
     pub fn bos_tokens(mut self, tokens: impl IntoIterator<Item = String>) -> ModelBuilder {
         self.bos_token = Some(tokens.into_iter().collect());
         self
     }
 
-    /// The token that closes a text; an empty one for none.
+    /// Sets the token that closes a text. An empty string means none.
     #[must_use]
     pub fn eos_token(mut self, token: impl Into<String>) -> ModelBuilder {
         self.eos_token = Some(token.into());
         self
     }
 
-    /// Which of several chat templates.
+    /// Chooses one of several chat templates by its name.
     #[must_use]
     pub fn template_name(mut self, name: impl Into<String>) -> ModelBuilder {
         self.settings.template_name = Some(name.into());
         self
     }
 
-    /// An option of the format or a switch of the chat template, for all requests.
+    /// Sets an option of the format or a switch of the chat template, for all requests.
     #[must_use]
     pub fn option(mut self, name: impl Into<String>, value: impl Into<String>) -> ModelBuilder {
         self.settings.options.push((name.into(), value.into()));
         self
     }
 
-    /// Who writes the token that opens a prompt.
+    /// Sets who writes the token that opens a prompt.
     #[must_use]
     pub fn bos(mut self, bos: BosBy) -> ModelBuilder {
         self.settings.bos = bos;
         self
     }
 
-    /// What becomes of the format's order rules.
+    /// Sets how the format's order rules are applied.
     #[must_use]
     pub fn rules(mut self, rules: RuleMode) -> ModelBuilder {
         self.settings.rules = rules;
         self
     }
 
-    /// The form in which a chat template is given tool calls.
+    /// Sets the form in which tool calls are passed to a chat template.
     #[must_use]
     pub fn tool_calls(mut self, form: CallForm) -> ModelBuilder {
         self.settings.tool_calls = form;
         self
     }
 
-    /// The time that chat templates are told.
+    /// Sets the time that chat templates see.
     #[must_use]
     pub fn now(mut self, now: DateTime) -> ModelBuilder {
         self.settings.now = Some(now);
         self
     }
 
-    /// Which of the tokenizer's tokens text never becomes.
+    /// Sets which of the tokenizer's tokens text never encodes to.
     #[must_use]
     pub fn protect(mut self, protect: Protect) -> ModelBuilder {
         self.settings.protect = protect;
         self
     }
 
-    /// All settings at once.
+    /// Replaces all settings.
     #[must_use]
     pub fn settings(mut self, settings: Settings) -> ModelBuilder {
         self.settings = settings;
         self
     }
 
-    /// Opens it. The tokenizer is read when it is first needed.
+    /// Opens the model. The tokenizer is loaded when it is first needed.
     pub fn open(mut self) -> Result<Model, OpenError> {
         let mut registry = self.registry.take().unwrap_or_else(registry);
         let mut found = match &self.model {
@@ -243,7 +246,7 @@ impl ModelBuilder {
         })
     }
 
-    /// What a path or name is, by what it holds.
+    /// Finds the parts of a model from a path or name.
     fn find(&self, asked: &Path, registry: &mut Registry) -> Result<Found, OpenError> {
         if asked.is_dir() {
             return self.find_in_folder(asked, registry);
@@ -252,7 +255,7 @@ impl ModelBuilder {
         let ends = |ending: &str| name.ends_with(ending);
         let is_template = ends(".jinja")
             || [ModelFile::TokenizerConfig, ModelFile::TemplateJson].iter().any(|file| name == file.name());
-        // A file that is a part of every model's folder stands for the folder.
+        // A file that belongs to every model's folder stands for the folder.
         let of_folder = [ModelFile::Config, ModelFile::Tokenizer, ModelFile::SpecialTokens, ModelFile::AddedTokens];
         let of_folder = of_folder.map(ModelFile::name).into_iter().chain(["generation_config.json", "tekken.json"]);
         if asked.is_file() && of_folder.into_iter().any(|file| name == file) {
@@ -264,7 +267,8 @@ impl ModelBuilder {
         }
         if is_template {
             return match find_in_template(asked) {
-                // The folder has it elsewhere, or is recognised by something else.
+                // The template may be in another file of the folder, or the folder may be
+                // recognized by something else.
                 Err(OpenError::File(FileError::NoTemplate { .. })) if name == ModelFile::TokenizerConfig.name() => {
                     self.find_in_folder(folder_of(asked), registry)
                 }
@@ -273,7 +277,7 @@ impl ModelBuilder {
         }
         let text = asked.to_string_lossy();
         if registry.get(&text).is_some() {
-            let choices = vec![Choice::new("format", format!("`{text}` is its name"))];
+            let choices = vec![Choice::new("format", format!("`{text}` is the name of a format"))];
             return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
         }
         if asked.is_file() || [".toml", ".json", ".py"].iter().any(|ending| ends(ending)) {
@@ -291,7 +295,8 @@ impl ModelBuilder {
         })
     }
 
-    /// The name of a format that was asked for: one that is there, or that of a file, which is added.
+    /// Returns the name of a requested format: a registered one, or that of a file, which is added
+    /// to the registry.
     fn name_of_format(&self, asked: &str, registry: &mut Registry) -> Result<String, OpenError> {
         if registry.get(asked).is_some() {
             return Ok(asked.to_owned());
@@ -307,7 +312,7 @@ impl ModelBuilder {
         self.add_format(path, registry)
     }
 
-    /// Adds the format of a file, and gives its name.
+    /// Adds the format of a file to the registry and returns its name.
     fn add_format(&self, path: &Path, registry: &mut Registry) -> Result<String, OpenError> {
         let format = load_format(path)?;
         let added = match self.replaces {
@@ -319,7 +324,7 @@ impl ModelBuilder {
 
     fn find_in_folder(&self, folder: &Path, registry: &Registry) -> Result<Found, OpenError> {
         let read = read_folder(folder)?;
-        // `.` and `..` have no name of their own.
+        // `.` and `..` have no name.
         let named = folder.file_name().is_none().then(|| folder.canonicalize().ok()).flatten();
         let name = named.as_deref().unwrap_or(folder).display().to_string();
         let templates = read.templates.clone();
@@ -340,7 +345,7 @@ impl ModelBuilder {
                 found.warnings = identified.warnings;
                 found.format = Some(identified.format.name.clone());
             }
-            // The template says all that is needed; another part may be given by the caller.
+            // The template is sufficient, or the caller sets the format or template separately.
             Err(_) if has_template || self.format.is_some() || self.template.is_some() => {}
             Err(error) => {
                 return match gguf_of(folder)? {
@@ -356,8 +361,8 @@ impl ModelBuilder {
         Ok(found)
     }
 
-    /// Formats and templates that take the tokenizer's own tokens take those that the caller names, or those that the tokenizer's
-    /// files do.
+    /// Sets the tokens that open and close a text in formats and templates that use those of the
+    /// tokenizer. The caller's tokens come first, then those that the tokenizer's files name.
     fn take_own_tokens(&self, found: &mut Found, registry: &mut Registry) {
         let (bos, eos) = found.tokenizer.as_deref().and_then(own_tokens).unzip();
         let named = |token: &String| !token.is_empty();
@@ -387,7 +392,8 @@ impl ModelBuilder {
         }
     }
 
-    /// What is wrong with the template that all requests take is said at once.
+    /// Checks the template that all requests use, so that its errors are reported when the model is
+    /// opened.
     fn check(&self, templates: &Arc<Templates>, path: &Path, compiled: &Compiled) -> Result<(), OpenError> {
         if self.settings.template_name.is_none() && templates.model.templates.len() != 1 {
             return Ok(());
@@ -400,12 +406,13 @@ impl ModelBuilder {
     }
 }
 
-/// The tokens that open and close a text, as the files beside a tokenizer name them; none where they do not.
+/// Returns the tokens that open and close a text, as the files in the tokenizer's folder name them,
+/// or `None` if no such file exists.
 fn own_tokens(tokenizer: &Path) -> Option<(Vec<String>, String)> {
     let folder = if tokenizer.is_dir() { tokenizer } else { tokenizer.parent()? };
-    // What is wrong with these files is said where they are what was asked for.
+    // Errors in these files are reported where the files themselves are requested.
     let folder = read_folder(folder).ok()?;
-    // A tokenizer that names none has none.
+    // If these files exist and name no token, the tokenizer has none.
     let named = folder.files.iter().any(|file| {
         [ModelFile::TokenizerConfig, ModelFile::SpecialTokens].iter().any(|telling| telling.name() == *file)
     });
@@ -419,7 +426,7 @@ fn find_in_template(path: &Path) -> Result<Found, OpenError> {
     let ends = Ends::of_folder(folder, &templates)?;
     let mut choices = vec![Choice::asked("chat template", &path.display().to_string())];
     let tokenizer = tokenizer::find_file(folder).ok().map(|file| {
-        choices.push(Choice::new("tokenizer", format!("{}, beside the chat template", file.display())));
+        choices.push(Choice::new("tokenizer", format!("{}, in the folder of the chat template", file.display())));
         folder.to_path_buf()
     });
     Ok(Found { templates: Some((templates, path.to_path_buf())), tokenizer, ends, choices, ..Found::default() })
@@ -446,12 +453,12 @@ fn find_in_gguf(path: &Path) -> Result<Found, OpenError> {
     })
 }
 
-/// The folder that a file is in.
+/// Returns the folder that contains a file.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// The one GGUF file of a folder.
+/// Returns the GGUF file of a folder that has exactly one.
 fn gguf_of(folder: &Path) -> Result<Option<PathBuf>, OpenError> {
     Ok(match files::gguf_files(folder)?.as_slice() {
         [only] => Some(only.clone()),

@@ -1,4 +1,5 @@
-//! A tokenizer, loaded when it is first needed, and bound to each format or template that comes up; shared by threads.
+//! A tokenizer that is loaded when it is first needed, and bound to each format or template that
+//! uses it. Shared by threads.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,10 +16,11 @@ use crate::template::ModelTemplates;
 use crate::tokenizer;
 use crate::tokenizer::TokenizerFile;
 
-/// Encoders that are kept: requests that all carry another template do not fill the memory.
+/// The maximum number of cached encoders, so that requests that each carry a different template do
+/// not fill the memory.
 const KEPT: usize = 64;
 
-/// Where a tokenizer is, and what was made of it.
+/// The path of a tokenizer, and what was loaded from it.
 #[derive(Default)]
 pub(super) struct Encoders {
     path: Option<PathBuf>,
@@ -26,25 +28,26 @@ pub(super) struct Encoders {
     loaded: OnceLock<Loaded>,
 }
 
-/// A tokenizer and the files that it is from.
+/// A tokenizer with the files that it was loaded from.
 pub(super) struct Loaded {
     pub file: TokenizerFile,
     pub tokenizer: Arc<dyn Tokenizer>,
     pub decoder: Arc<Decoder>,
-    /// The templates beside it, which formats know nothing of.
+    /// The templates in the tokenizer's folder. Formats do not know them, but their control tokens
+    /// are protected as well.
     pub beside: ModelTemplates,
     bound: RwLock<HashMap<(Bound, AddSpecial, Protect), Arc<Encoder>>>,
 }
 
-/// What an encoder is for.
+/// What an encoder is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Bound {
     Format(String),
-    /// By the number of what they are made of.
+    /// Templates, by the hash of their texts and tokens.
     Templates(u64),
 }
 
-/// Who writes the prompts that are encoded.
+/// What wrote the prompts that are encoded.
 pub(super) enum Writer<'a> {
     Format(&'a Format),
     Templates(&'a Templates),
@@ -59,7 +62,7 @@ impl Encoders {
         self.path.as_deref()
     }
 
-    /// The tokenizer. A file that could not be read is tried again the next time.
+    /// Returns the tokenizer. If the file cannot be read, the next call tries again.
     pub fn loaded(&self) -> Result<&Loaded, Error> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);

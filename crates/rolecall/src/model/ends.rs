@@ -1,4 +1,4 @@
-//! Where a model's replies end and how it is sampled, as its files say.
+//! Where a model's replies end and how they are sampled, according to the model's files.
 
 use std::path::Path;
 
@@ -14,20 +14,21 @@ use crate::template::ModelTemplates;
 /// A token that ends a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StopToken {
-    /// Its text; empty where a file names an id and no tokenizer tells more.
+    /// Its text. Empty if a file gives an id and no tokenizer knows its text.
     pub text: String,
-    /// Its id; none where the tokenizer has it only as several tokens, or where there is no tokenizer.
+    /// Its id. `None` if there is no tokenizer, or if the tokenizer encodes the text as several
+    /// tokens.
     pub id: Option<u32>,
-    /// Who says so: the format, or the files of the model.
+    /// What names the token: the format, or files of the model.
     pub sources: Vec<String>,
 }
 
-/// What the files of a model say of ends and of sampling.
+/// The stop tokens and sampling defaults that the files of a model name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ends {
-    /// Texts, each with the file that names it.
+    /// Texts of stop tokens, each with the file that names it.
     pub texts: Vec<(String, String)>,
-    /// Ids, each with the file that names it.
+    /// Ids of stop tokens, each with the file that names it.
     pub ids: Vec<(u32, String)>,
     pub sampling: Generation,
 }
@@ -36,7 +37,7 @@ const GENERATION: &str = "generation_config.json";
 const CONFIG: &str = "config.json";
 
 impl Ends {
-    /// What a folder's files say.
+    /// Reads the files of a folder.
     pub fn of_folder(folder: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
         let mut ends = Ends::default();
         if let Some(eos) = templates.token("eos_token").filter(|eos| !eos.is_empty()) {
@@ -49,7 +50,8 @@ impl Ends {
             }
             let bytes = crate::files::read_bytes(&path)?;
             let damaged = |error: Error| OpenError::Tokenizer { path: path.clone(), error };
-            // A base model's config may name another one than the chat model's generation config does.
+            // A base model's config may name another stop token than the chat model's generation
+            // config.
             let is_first = ends.ids.is_empty();
             for named in Named::in_ids(file, &bytes).map_err(damaged)? {
                 if let (true, "eos_token_id", NamedToken::Id(id)) = (is_first, named.name.as_str(), named.token) {
@@ -65,7 +67,7 @@ impl Ends {
         Ok(ends)
     }
 
-    /// What a GGUF file says.
+    /// Reads the metadata of a GGUF file.
     pub fn of_gguf(path: &Path, templates: &ModelTemplates) -> Result<Ends, OpenError> {
         const KEYS: [&str; 3] =
             ["tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"];
@@ -82,7 +84,8 @@ impl Ends {
         Ok(ends)
     }
 
-    /// A format's own defaults, with what the files say in their place, and their ends beside its own.
+    /// Returns the format's defaults, overridden by those of the files, with the stop tokens of
+    /// both.
     pub fn over(&self, format: &Generation) -> Generation {
         let own = &self.sampling;
         let mut merged = Generation {
@@ -108,7 +111,8 @@ impl Ends {
     }
 }
 
-/// The sampling parameters of a `generation_config.json`; what is no number of its kind is left out.
+/// Returns the sampling parameters of a `generation_config.json`. Values that are not numbers of
+/// the right kind are left out.
 fn sampling(config: &Object) -> Generation {
     let number = |key: &str| match config.get(key) {
         Some(Json::Number(number)) => Some(number),

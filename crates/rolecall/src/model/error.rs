@@ -8,55 +8,55 @@ use crate::gguf;
 use crate::identify::{Damage, FileError, Unidentified};
 use crate::template::NoChoice;
 
-/// Why a model cannot be opened.
+/// An error that prevents opening a model.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// A file of the model cannot be read, or is damaged.
+    /// A file of the model cannot be read or is damaged.
     File(FileError),
-    /// A file that tells of tokens is damaged.
+    /// A file that names tokens is damaged.
     Tokenizer {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         error: tokenizer::Error,
     },
-    /// A format file has mistakes.
+    /// A format file has errors.
     Format {
         /// The file.
         path: PathBuf,
-        /// Its mistakes.
+        /// The errors.
         error: LoadError,
     },
-    /// A format file has a name that another format has.
+    /// The name of a format file is already taken by another format.
     NameClash {
         /// The file.
         path: PathBuf,
-        /// The name, and whose it is.
+        /// The name, and the format that has it.
         clash: NameClash,
     },
-    /// No format has this name.
+    /// There is no format of this name.
     UnknownFormat {
-        /// The name.
+        /// The name that was requested.
         name: String,
-        /// The nearest name that is there.
+        /// The most similar known name.
         near: Option<String>,
     },
-    /// Nothing tells which format the model needs.
+    /// The format that the model needs cannot be identified.
     Unidentified(Unidentified),
-    /// The model has no chat template of the name that was asked for.
+    /// The model has no chat template of the requested name.
     NoTemplate {
-        /// Where the templates are from.
+        /// Where the templates were loaded from.
         path: PathBuf,
-        /// The names that there are.
+        /// The known names.
         why: NoChoice,
     },
-    /// The chat template that all requests take is wrong.
+    /// The chat template that all requests use has an error.
     Template(Box<crate::Error>),
 }
 
 impl OpenError {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             OpenError::File(error) => error.code(),
@@ -70,7 +70,7 @@ impl OpenError {
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> Vec<String> {
         match self {
             OpenError::File(error) => vec![error.help()],
@@ -78,9 +78,9 @@ impl OpenError {
             OpenError::Format { error, .. } => {
                 error.diagnostics.first().and_then(|diagnostic| diagnostic.help.clone()).into_iter().collect()
             }
-            OpenError::NameClash { .. } => vec!["give the format another name, or let it replace the other".into()],
+            OpenError::NameClash { .. } => vec!["rename the format, or allow it to replace the other".into()],
             OpenError::UnknownFormat { near: Some(near), .. } => vec![format!("did you mean `{near}`?")],
-            OpenError::UnknownFormat { near: None, .. } => vec!["`rolecall formats` lists those that are there".into()],
+            OpenError::UnknownFormat { near: None, .. } => vec!["run `rolecall formats` to list the formats".into()],
             OpenError::Unidentified(error) => error.help(),
             OpenError::NoTemplate { why, .. } => vec![why.help()],
             OpenError::Template(error) => error.help().into_iter().collect(),

@@ -1,9 +1,13 @@
-//! One model, opened once: everything that is known about it, and everything that is done with it.
+//! A model, opened once: its format or chat templates, tokenizer, stop tokens and sampling
+//! defaults, and the operations that use them.
 //!
-//! In: a path or a name, and what the caller says otherwise. Out: a [`Model`]; of a request, its [`ModelPrompt`].
-//! Between: `builder` finds the parts, `settings` joins what the caller and the request say, `templates` chooses and renders,
-//! `encoders` binds the tokenizer, `replies` knows how replies are read, `ends` where they end.
-//! Start reading at [`Model::open`].
+//! [`Model::open`] turns a path or a name into a [`Model`]; [`Model::prompt`] turns a request into
+//! a [`ModelPrompt`].
+//!
+//! The submodules: `builder` finds the parts of a model, `settings` merges the caller's settings
+//! with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
+//! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed, and
+//! `ends` where they end. Start reading at [`Model::open`].
 
 mod builder;
 mod encoders;
@@ -46,9 +50,10 @@ use prompt::Speaker;
 use replies::Replies;
 use templates::{Compiled, Templates};
 
-/// Everything that is known about one model.
+/// An opened model: its format or chat templates, its tokenizer, and everything else known about
+/// it.
 ///
-/// It is cheap to clone, and all clones and threads share what was loaded.
+/// A model is cheap to clone. Clones share everything that was loaded, also across threads.
 ///
 /// ```
 /// use rolecall::{Model, Request};
@@ -77,31 +82,32 @@ struct Shared {
     encoders: Encoders,
     replies: Replies,
     ends: Ends,
-    /// How replies are sampled and where they end, by format; the empty name is the chat templates'.
+    /// Sampling defaults and stop tokens, by the name of the format; the empty name stands for the
+    /// chat templates.
     generations: RwLock<HashMap<String, Arc<Generation>>>,
     choices: Vec<Choice>,
     warnings: Vec<ModelWarning>,
 }
 
-/// What writes prompts where a request does not say it.
+/// What renders a request that names neither a format nor a template.
 enum Voice {
-    /// The format of this name.
+    /// The format with this name.
     Format(String),
     Templates {
         templates: Arc<Templates>,
-        /// The format that the model was recognised as.
+        /// The name of the format that the model was recognized as.
         recognised: Option<String>,
     },
-    /// Each request says its own.
+    /// Nothing: each request must name a format or carry a template.
     Nothing,
 }
 
-/// A part of a model, and why it is this one.
+/// A part of a model, and why it was chosen.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `format`, `chat template`, `recognised format` or `tokenizer`.
+    /// The part: `format`, `chat template`, `recognised format` or `tokenizer`.
     pub part: &'static str,
-    /// What speaks for it.
+    /// The reason for the choice.
     pub why: String,
 }
 
@@ -111,7 +117,7 @@ impl Choice {
     }
 
     fn asked(part: &'static str, asked: &str) -> Choice {
-        Choice { part, why: format!("the caller asked for {asked}") }
+        Choice { part, why: format!("the caller requested {asked}") }
     }
 }
 
@@ -121,40 +127,40 @@ impl fmt::Display for Choice {
     }
 }
 
-/// What a prompt is for.
+/// The purpose of a prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Purpose {
-    /// The model answers it.
+    /// The model answers the prompt.
     #[default]
     Answer,
-    /// The same, of which the engine has cached all but the new turn.
+    /// The model answers the prompt, and the engine has cached everything before the new turn.
     NewTurn,
-    /// It is learned from; a format may have layouts of its own for that.
+    /// The model is trained on the text. A format may have separate layouts for this.
     Training,
 }
 
 impl Model {
-    /// Opens a model's folder, a GGUF file, a chat template (`.jinja`, `tokenizer_config.json`), a format file, or a format or model
-    /// by its name.
+    /// Opens a model: a model's folder, a GGUF file, a chat template (`.jinja`,
+    /// `tokenizer_config.json`), a format file, or the name of a format or model.
     ///
-    /// A model with a chat template renders through it, as transformers does; one without renders through the format that its
-    /// files or its name tell.
+    /// A model with a chat template renders with it, as transformers does. A model without one
+    /// renders with the format that its files or its name identify.
     pub fn open(path_or_name: impl AsRef<Path>) -> Result<Model, OpenError> {
         Model::builder().model(path_or_name).open()
     }
 
-    /// Opens a model part by part.
+    /// Returns a builder that opens a model part by part.
     pub fn builder() -> ModelBuilder {
         ModelBuilder::default()
     }
 
-    /// The path or name that it was opened by.
+    /// Returns the path or name that the model was opened with.
     pub fn name(&self) -> &str {
         &self.shared.name
     }
 
-    /// The format that its prompts are written by, or that its files were recognised as.
+    /// Returns the format that renders the model's prompts, or that its files were recognized as.
     pub fn format(&self) -> Option<&Format> {
         let name = match &self.shared.voice {
             Voice::Format(name) => Some(name),
@@ -164,7 +170,7 @@ impl Model {
         self.shared.registry.get(name?)
     }
 
-    /// The chat templates that its prompts are written by.
+    /// Returns the chat templates that render the model's prompts.
     pub fn templates(&self) -> Option<&ModelTemplates> {
         match &self.shared.voice {
             Voice::Templates { templates, .. } => Some(&templates.model),
@@ -172,67 +178,68 @@ impl Model {
         }
     }
 
-    /// The formats that requests may name.
+    /// Returns the registry of formats that requests can name.
     pub fn registry(&self) -> &Registry {
         &self.shared.registry
     }
 
-    /// How requests are answered where they do not say it.
+    /// Returns the settings for requests that do not set their own.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The same model with other settings. What was loaded is shared.
+    /// Returns the same model with other settings. Everything that was loaded is shared.
     #[must_use]
     pub fn with_settings(&self, settings: Settings) -> Model {
         Model { shared: Arc::clone(&self.shared), settings: Arc::new(settings) }
     }
 
-    /// Where its tokenizer is; none if it has none.
+    /// Returns the path of the tokenizer, if the model has one.
     pub fn tokenizer_path(&self) -> Option<&Path> {
         self.shared.encoders.path()
     }
 
-    /// The file that its tokenizer is from, which is loaded now if it was not.
+    /// Returns the file that the tokenizer was loaded from. Loads the tokenizer if needed.
     pub fn tokenizer_file(&self) -> Result<&TokenizerFile, Error> {
         Ok(&self.shared.encoders.loaded()?.file)
     }
 
-    /// Its tokenizer, which is loaded now if it was not.
+    /// Returns the tokenizer. Loads it if needed.
     pub fn tokenizer(&self) -> Result<&Arc<dyn Tokenizer>, Error> {
         Ok(&self.shared.encoders.loaded()?.tokenizer)
     }
 
-    /// The token that opens a text, as its files or its format name it.
+    /// Returns the token that opens a text, as the model's files or its format name it.
     pub fn bos(&self) -> Option<&str> {
         let of_format = || Some(self.format()?.controls.iter().find(|control| control.bos)?.text.as_str());
         self.templates().and_then(|templates| templates.token("bos_token")).or_else(of_format)
     }
 
-    /// The token that closes a text, as its files name it.
+    /// Returns the token that closes a text, as the model's files name it.
     pub fn eos(&self) -> Option<&str> {
         let of_files = || self.shared.ends.texts.first().map(|(text, _)| text.as_str());
         self.templates().and_then(|templates| templates.token("eos_token")).or_else(of_files)
     }
 
-    /// Why each of its parts is what it is.
+    /// Returns the reason for the choice of each part of the model.
     pub fn evidence(&self) -> &[Choice] {
         &self.shared.choices
     }
 
-    /// What to know before it is used.
+    /// Returns warnings about the model.
     pub fn warnings(&self) -> &[ModelWarning] {
         &self.shared.warnings
     }
 
-    /// How its maker samples it: each value only where it is known.
+    /// Returns the sampling defaults of the model's maker. Values that are unknown are missing.
     pub fn sampling(&self) -> Arc<Generation> {
         self.generation(self.format())
     }
 
-    /// Where its replies end: what closes a turn of its format, and what its files name as the end.
+    /// Returns the tokens that end a reply: the tokens that close a turn of the format, and the end
+    /// tokens that the model's files name.
     ///
-    /// The ids are those of the tokenizer, if it has one.
+    /// The ids are those of the tokenizer, if the model has one.
     pub fn stops(&self) -> Result<Vec<StopToken>, Error> {
         let mut stops: Vec<StopToken> = Vec::new();
         let tokenizer = self.tokenizer_path().map(|_| self.tokenizer()).transpose()?;
@@ -270,12 +277,13 @@ impl Model {
         Ok(stops)
     }
 
-    /// The token of its tokenizer with which its chat template ends a reply.
+    /// Returns the token of the tokenizer with which the chat template ends a reply.
     fn closer(&self) -> Result<Option<AddedToken>, Error> {
         let (Voice::Templates { templates, .. }, Some(_)) = (&self.shared.voice, self.tokenizer_path()) else {
             return Ok(None);
         };
-        // Where no template is the usual one, or its layouts cannot be inferred, the files say what there is.
+        // If there is no default template, or its layouts cannot be inferred, only the files name
+        // stop tokens.
         let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Ok(None) };
         let Ok(layouts) = self.shared.replies.layouts(&chosen.template) else { return Ok(None) };
         let last = layouts.layout(Slot::Assistant).and_then(|layout| layout.ops().last());
@@ -285,17 +293,17 @@ impl Model {
         Ok(closes.max_by_key(|token| token.text.len()).cloned())
     }
 
-    /// The ids that end a reply.
+    /// Returns the ids that end a reply.
     pub fn stop_ids(&self) -> Result<Vec<u32>, Error> {
         Ok(self.stops()?.into_iter().filter_map(|stop| stop.id).collect())
     }
 
-    /// The prompt of a request.
+    /// Renders a request to a prompt that the model answers.
     pub fn prompt(&self, request: impl Into<Arc<Request>>) -> Result<ModelPrompt, Error> {
         self.prompt_for(request, Purpose::Answer)
     }
 
-    /// The prompt of a request for a purpose.
+    /// Renders a request to a prompt for the given purpose.
     pub fn prompt_for(&self, request: impl Into<Arc<Request>>, purpose: Purpose) -> Result<ModelPrompt, Error> {
         let request = request.into();
         let settings = self.settings.of(&request)?;
@@ -314,22 +322,23 @@ impl Model {
             }
         };
         prompt.dropped.extend(self.unread(&request, &settings, &speaker)?);
-        // A template that the request carries is another model's.
+        // A template that the request carries belongs to another model.
         if is_own {
             prompt.generation = self.generation_of(&speaker, &prompt);
         }
         let spelling = settings.spelling().map(str::to_owned);
-        // A new turn goes on behind what is there: nothing is missing before it.
+        // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
         Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
     }
 
-    /// How the text of the replies to a request is read, where the prompt is at hand already.
+    /// Returns how the text of replies to a request is parsed, for a caller that already has the
+    /// prompt.
     pub fn reply(&self, request: &Request) -> Result<Arc<Reply>, Error> {
         self.reply_of(request, None)
     }
 
-    /// The same for replies that are ids of the model's tokenizer.
+    /// Returns how replies to a request are parsed if they are ids of the model's tokenizer.
     pub fn id_reply(&self, request: &Request) -> Result<Arc<Reply>, Error> {
         self.reply_of(request, Some(&*self.decoder()?))
     }
@@ -349,7 +358,8 @@ impl Model {
         }
     }
 
-    /// The layouts of the replies to a request: the format's, or those inferred from the chat template.
+    /// Returns the layouts of replies to a request: those of the format, or those inferred from the
+    /// chat template.
     pub fn layouts(&self, request: &Request) -> Result<Arc<Format>, Error> {
         let settings = self.settings.of(request)?;
         let carried = Templates::of_request(request)?.map(Arc::new);
@@ -363,19 +373,21 @@ impl Model {
         }
     }
 
-    /// The format of a prompt; none where a chat template wrote it.
+    /// Returns the format of a prompt, or `None` if a chat template wrote it.
     fn format_of(&self, speaker: &Speaker) -> Option<&Format> {
         let Speaker::Format { name, is_training } = speaker else { return None };
         let format = self.shared.registry.get(name)?;
         Some(if *is_training { format.for_training() } else { format })
     }
 
-    /// What turns its ids into text, and tells its control tokens from the same characters in text.
+    /// Returns the decoder, which turns ids into text and tells control tokens from ordinary tokens
+    /// with the same characters.
     pub fn decoder(&self) -> Result<Arc<Decoder>, Error> {
         Ok(Arc::clone(&self.shared.encoders.loaded()?.decoder))
     }
 
-    /// What writes the prompt of a request: what the request says itself, else what the model has.
+    /// Returns what renders a request: the format or template that the request names, else that of
+    /// the model.
     fn speaker(
         &self,
         request: &Request,
@@ -397,7 +409,8 @@ impl Model {
             let chosen = templates.choose(settings, has_tools, &shared.compiled)?;
             return Ok(Speaker::Template(chosen));
         }
-        // A name only: a request must not choose files to be read.
+        // A request can only name a format of the registry. It must not choose which files are
+        // read.
         let name = match (&request.format, &shared.voice) {
             (Some(name), _) | (None, Voice::Format(name)) => name,
             (None, Voice::Templates { .. } | Voice::Nothing) => return Err(Error::NoFormat),
@@ -414,19 +427,21 @@ impl Model {
             Speaker::Template(_) => self.generation(self.format()),
             Speaker::Format { name, .. } => match (&self.shared.voice, self.shared.registry.get(name)) {
                 (Voice::Format(own), Some(format)) if own == name => {
-                    // Where a gap is filled, the prompt ends otherwise than the format's replies.
+                    // If a gap is filled, the prompt has other stop tokens than the format's
+                    // replies.
                     match prompt.generation == format.generation {
                         true => self.generation(Some(format)),
                         false => Arc::new(self.shared.ends.over(&prompt.generation)),
                     }
                 }
-                // Another format than the model's own, which the request asked for.
+                // The request asked for another format than the model's own.
                 _ => Arc::clone(&prompt.generation),
             },
         }
     }
 
-    /// What the files say over what the format says, made once.
+    /// Returns the format's sampling defaults, overridden by the model's files. Each result is
+    /// computed once.
     fn generation(&self, format: Option<&Format>) -> Arc<Generation> {
         let generations = &self.shared.generations;
         let name = format.map_or("", |format| format.name.as_str());
@@ -435,7 +450,8 @@ impl Model {
         }
         let mut own = format.map(|format| Generation::clone(&format.generation)).unwrap_or_default();
         if let (Voice::Templates { .. }, Some(format)) = (&self.shared.voice, format) {
-            // A template's prompt has no control tokens of its own that would say so.
+            // A prompt from a template has no control tokens of its own, so the format's are added
+            // here.
             for control in format.controls.iter().filter(|control| control.ends_turn) {
                 if !own.stop.contains(&control.text) {
                     own.stop.push(control.text.clone());
@@ -447,23 +463,27 @@ impl Model {
         Arc::clone(generations.entry(name.to_owned()).or_insert(made))
     }
 
-    /// The ids of a request's prompt, each with the bytes that it stands for.
+    /// Returns the token ids of a request's prompt, each with the bytes that it covers.
     pub fn encode(&self, request: impl Into<Arc<Request>>) -> Result<Encoded, Error> {
         self.prompt(request)?.encode()
     }
 
-    /// A reader of the ids of the reply to a request. For text, ask the prompt for its reader.
+    /// Returns a parser for the token ids of the reply to a request.
+    ///
+    /// To parse text instead, call [`ModelPrompt::reader`].
     pub fn reader(&self, request: impl Into<Arc<Request>>) -> Result<IdParser, Error> {
         self.prompt(request)?.id_reader()
     }
 
-    /// What an engine may sample for the reply to a request.
+    /// Returns a grammar of what an engine may sample as the reply to a request.
     pub fn grammar(&self, request: impl Into<Arc<Request>>, options: grammar::Options) -> Result<Grammar, Error> {
         self.prompt(request)?.grammar(options)
     }
 
-    /// The prompt of a request with where each byte comes from, its ids where the model has a tokenizer, and where the conversation
-    /// spells control tokens.
+    /// Renders a request and explains the prompt.
+    ///
+    /// The result has the origin of every byte, the token ids if the model has a tokenizer, and the
+    /// places where the conversation spells control tokens.
     ///
     /// ```
     /// use rolecall::{Model, Request};
@@ -481,7 +501,8 @@ impl Model {
         Ok(Explanation::new(prompt, encoded, added))
     }
 
-    /// What is known of models whose replies are not what their chat template writes, as far as it fits a template of this one.
+    /// Returns the known corrections that fit a template of this model: formats of models whose
+    /// replies differ from what their chat template writes.
     pub fn corrections(&self) -> impl Iterator<Item = &'static Format> {
         let templates = self.templates().map_or(&[][..], |model| &model.templates);
         let fits =
@@ -489,7 +510,8 @@ impl Model {
         rolecall_format::corrections().iter().filter(fits)
     }
 
-    /// What is dangerous in its tokenizer, and how that treats the control tokens of its format.
+    /// Audits the tokenizer: reports its dangers, and how it treats the control tokens of the
+    /// format.
     pub fn audit(&self) -> Result<Audit, Error> {
         let loaded = self.shared.encoders.loaded()?;
         let sources = |templates: &ModelTemplates| -> Vec<String> {

@@ -15,10 +15,10 @@ use super::{BosBy, Model};
 use crate::Error;
 use crate::parse::IdParser;
 
-/// The prompt of a request, which knows the model that it is for.
+/// The prompt of a request, bound to its model.
 ///
-/// It is a [`Prompt`] with what follows from it: its ids, and the reader of the reply to it. These come from the prompt itself,
-/// so that the tokenizer or the layouts of another model are never mixed in.
+/// It dereferences to a [`Prompt`] and adds the token ids and the parser of the reply. Both use the
+/// prompt's own model, so they never mix in the tokenizer or the layouts of another one.
 #[derive(Clone, Debug)]
 pub struct ModelPrompt {
     pub(super) model: Model,
@@ -26,7 +26,7 @@ pub struct ModelPrompt {
     pub(super) prompt: Prompt,
     pub(super) speaker: Speaker,
     pub(super) bos: BosBy,
-    /// How a format spells its control tokens, where that was chosen.
+    /// How the format spells its control tokens, if that was chosen.
     pub(super) spelling: Option<String>,
 }
 
@@ -50,22 +50,22 @@ impl Deref for ModelPrompt {
 }
 
 impl ModelPrompt {
-    /// The request that it was made of.
+    /// Returns the request that the prompt was rendered from.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// The prompt without its model.
+    /// Returns the prompt without its model.
     pub fn into_prompt(self) -> Prompt {
         self.prompt
     }
 
-    /// The format that wrote it; none where a chat template did.
+    /// Returns the format that wrote the prompt, or `None` if a chat template did.
     pub fn format(&self) -> Option<&Format> {
         self.model.format_of(&self.speaker)
     }
 
-    /// The chat template that wrote it; none where a format did.
+    /// Returns the chat template that wrote the prompt, or `None` if a format did.
     pub fn template(&self) -> Option<&Arc<ChatTemplate>> {
         match &self.speaker {
             Speaker::Format { .. } => None,
@@ -73,22 +73,24 @@ impl ModelPrompt {
         }
     }
 
-    /// Its token ids, each with the bytes that it stands for.
+    /// Returns the token ids, each with the bytes that it covers.
     pub fn encode(&self) -> Result<Encoded, Error> {
         let mut encoded = self.encoder()?.encode(&self.prompt)?;
         self.drop_notes(&mut encoded.notes);
         Ok(encoded)
     }
 
-    /// The same token by token, so that they are not all in memory.
+    /// Passes the tokens to `take` one by one, so that they are never all in memory.
     pub fn encode_each(&self, take: &mut dyn FnMut(EncodedToken)) -> Result<Vec<Note>, Error> {
         let mut notes = self.encoder()?.encode_each(&self.prompt, take)?;
         self.drop_notes(&mut notes);
         Ok(notes)
     }
 
-    /// Its ids as the reference gives them: text that spells a control token becomes it, in messages too. Unsafe wherever messages
-    /// come from users.
+    /// Encodes the prompt as the reference does: text that spells a control token becomes that
+    /// token, in messages too.
+    ///
+    /// This is unsafe if messages come from users.
     pub fn encode_reference(&self) -> Result<Encoded, Error> {
         let mut encoded = self.encoder()?.encode_reference(&self.prompt)?;
         self.drop_notes(&mut encoded.notes);
@@ -103,42 +105,46 @@ impl ModelPrompt {
         self.model.shared.encoders.encoder(&writer, self.bos.add(), self.model.settings.protect)
     }
 
-    /// That nobody writes the first token is what was asked for.
+    /// Drops the notes if the engine adds the opening token, because its absence is then intended.
     fn drop_notes(&self, notes: &mut Vec<Note>) {
         if self.bos == BosBy::Nobody {
             notes.clear();
         }
     }
 
-    /// The bytes that a training loss may touch; of a chat template nothing is known yet.
+    /// Returns the byte ranges that carry loss. This is an error for a prompt of a chat template,
+    /// which does not specify them.
     pub fn loss(&self, policy: LossPolicy) -> Result<Vec<Range<usize>>, Error> {
         let format = self.format().ok_or(Error::NoLoss)?;
         Ok(loss_spans(&self.prompt, &self.request.conversation, format, policy)?)
     }
 
-    /// A reader of the reply's text. It knows how the prompt ended and which tools were offered.
+    /// Returns a parser for the reply's text. It knows how the prompt ends and which tools are
+    /// offered.
     pub fn reader(&self) -> Result<OutputParser, Error> {
         self.reader_with(ParseOptions::default())
     }
 
-    /// The same with other policies. The prompt's end and the tools are the prompt's own, whatever the options have there.
+    /// Returns a parser for the reply's text with other options. The prompt's tail and the tools
+    /// always come from the prompt and override those of the options.
     pub fn reader_with(&self, options: ParseOptions) -> Result<OutputParser, Error> {
         Ok(OutputParser::new(&self.reply()?, self.of(options)))
     }
 
-    /// A reader of the reply's ids.
+    /// Returns a parser for the reply's token ids.
     pub fn id_reader(&self) -> Result<IdParser, Error> {
         self.id_reader_with(ParseOptions::default())
     }
 
-    /// The same with other policies.
+    /// Returns a parser for the reply's token ids with other options, as
+    /// [`reader_with`](Self::reader_with) does.
     pub fn id_reader_with(&self, options: ParseOptions) -> Result<IdParser, Error> {
         let decoder = self.model.decoder()?;
         let reply = self.reply_of(Some(&decoder))?;
         Ok(IdParser::new(OutputParser::new(&reply, self.of(options)), decoder))
     }
 
-    /// How the reply's text is read, without an output.
+    /// Returns how the reply's text is parsed. This can be shared by several parsers.
     pub fn reply(&self) -> Result<Arc<Reply>, Error> {
         self.reply_of(None)
     }
@@ -151,19 +157,21 @@ impl ModelPrompt {
         ParseOptions { tools: self.tools(), prompt_tail: self.prompt.text().to_owned(), ..options }
     }
 
-    /// The tools that were offered, those of messages too.
+    /// Returns the offered tools, including those of messages.
     pub fn tools(&self) -> Vec<Tool> {
         offered_tools(&self.request)
     }
 
-    /// The layouts that the reply is written by: the format's, or those inferred from the chat template.
+    /// Returns the layouts of the reply: those of the format, or those inferred from the chat
+    /// template.
     pub fn layouts(&self) -> Result<Arc<Format>, Error> {
         self.model.layouts_by(&self.speaker)
     }
 
-    /// What an engine may sample for the reply.
+    /// Returns a grammar of what an engine may sample as the reply.
     ///
-    /// The tools and the prompt's end are the prompt's own, and so are the tokens where the model has a tokenizer.
+    /// The tools and the prompt's tail come from the prompt. The tokens come from the tokenizer, if
+    /// the model has one.
     pub fn grammar(&self, options: grammar::Options) -> Result<Grammar, Error> {
         let tokens = match self.model.tokenizer_path() {
             Some(_) => {
@@ -179,7 +187,7 @@ impl ModelPrompt {
     }
 }
 
-/// The tools that a request offers, those of messages too.
+/// Returns the tools that a request offers, including those of messages.
 pub fn offered_tools(request: &Request) -> Vec<Tool> {
     let conversation = &request.conversation;
     let own = conversation.messages.iter().filter_map(Message::tools).flatten();

@@ -1,4 +1,4 @@
-//! What can be read, by format and by template; shared by threads.
+//! A cache of how replies are parsed, by format and by template. Shared by threads.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -12,14 +12,15 @@ use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switc
 
 use crate::Error;
 
-/// How many layouts are kept: requests that all carry another template do not fill the memory.
+/// The maximum number of cached values of each kind, so that requests that each carry a different
+/// template do not fill the memory.
 const KEPT: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Replies {
     layouts: Kept<Content, Format>,
     switches: Kept<Content, Vec<String>>,
-    /// By the layouts' name and whether ids are read.
+    /// By the name of the format, and whether ids are parsed.
     by_format: Kept<(String, bool), Reply>,
     by_template: Kept<(Content, bool), Reply>,
 }
@@ -28,7 +29,8 @@ pub(super) struct Replies {
 type Content = (String, Vec<(String, String)>);
 
 impl Replies {
-    /// How a format's replies are read: as text, or as the ids of a tokenizer. A spelling is that of its control tokens.
+    /// Returns how a format's replies are parsed: as text, or as ids of a tokenizer. `spelling` is
+    /// that of the control tokens.
     pub fn of_format(
         &self,
         format: &Format,
@@ -45,13 +47,13 @@ impl Replies {
         })
     }
 
-    /// How the replies of a template's model are read.
+    /// Returns how replies of a template's model are parsed.
     pub fn of_template(&self, template: &ChatTemplate, ids: Option<&Decoder>) -> Result<Arc<Reply>, Error> {
         let key = (content(template), ids.is_some());
         self.by_template.find_or_make(key, || Ok(Reply::with_tokens(&*self.layouts(template)?, &markers_of(ids))))
     }
 
-    /// The names of the switches that a template reads.
+    /// Returns the names of the switches that a template reads.
     pub fn switches(&self, template: &ChatTemplate) -> Result<Arc<Vec<String>>, Error> {
         self.switches.find_or_make(content(template), || {
             let (_, found) = template_switches(template, &TemplateOptions::default(), &ProbeBudget::default())?;
@@ -59,14 +61,16 @@ impl Replies {
         })
     }
 
-    /// The template's own layouts, and what its family's models are known to write otherwise.
+    /// Returns the layouts inferred from a template, with the known corrections for models of its
+    /// family.
     pub fn layouts(&self, template: &ChatTemplate) -> Result<Arc<Format>, Error> {
         self.layouts
             .find_or_make(content(template), || Ok(infer(template).complete()?.format.corrected(template.source()).0))
     }
 }
 
-/// The texts of control tokens, which ids alone tell apart.
+/// Returns the texts of control tokens. In ids they are markers; the same characters in text are
+/// not.
 fn markers_of(ids: Option<&Decoder>) -> Vec<String> {
     ids.map(Decoder::markers).unwrap_or_default()
 }
@@ -75,7 +79,7 @@ fn content(template: &ChatTemplate) -> Content {
     (template.source().to_owned(), template.tokens().to_vec())
 }
 
-/// A few values, each made once.
+/// A small cache. Each value is made once.
 struct Kept<K, V>(RwLock<HashMap<K, Arc<V>>>);
 
 impl<K, V> Default for Kept<K, V> {

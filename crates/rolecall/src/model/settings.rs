@@ -9,26 +9,30 @@ use rolecall_render::{Bos, CallForm, DateTime, Limits, Options, RuleMode};
 
 use crate::Error;
 
-/// How a model's requests are answered where they do not say it themselves.
+/// Settings for the requests to a model. A request can override most of them.
 ///
-/// A request has the keys `bos`, `rules`, `options`, `chat_template_name` and `now` for the fields of the same names.
+/// The keys `bos`, `rules`, `options`, `chat_template_name` and `now` of a request override the
+/// corresponding fields.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Settings {
     /// Who writes the token that opens a prompt.
     pub bos: BosBy,
-    /// What becomes of a format's order rules.
+    /// How a format's order rules are applied.
     pub rules: RuleMode,
-    /// Options of a format, or switches of a chat template, by name; of two with one name the last counts.
+    /// Options of a format, or switches of a chat template, by name. If a name occurs twice, the
+    /// last value counts.
     pub options: Vec<(String, String)>,
-    /// The form in which a chat template is given tool calls.
+    /// The form in which tool calls are passed to a chat template.
     pub tool_calls: CallForm,
-    /// Which of several chat templates; without a name, the one for conversations with tools or the default one.
+    /// The name of the chat template to use. By default, the template for conversations with tools
+    /// or the default one is chosen.
     pub template_name: Option<String>,
-    /// What `strftime_now` tells a chat template; without it, the machine's time in UTC.
+    /// The time that `strftime_now` of a chat template formats. By default, the machine's time in
+    /// UTC.
     pub now: Option<DateTime>,
-    /// How much a chat template may use; no request changes it.
+    /// The resource limits of a chat template. Requests cannot change them.
     pub limits: Limits,
-    /// Which of the tokenizer's tokens text never becomes; no request changes it.
+    /// Which of the tokenizer's tokens text never encodes to. Requests cannot change this.
     pub protect: Protect,
 }
 
@@ -40,18 +44,18 @@ pub struct Settings {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BosBy {
-    /// The format or template, and the tokenizer where these write none: it is there once.
+    /// The format or template; if it writes none, the tokenizer. The token occurs exactly once.
     Auto,
-    /// The format or template alone, as in transformers' `apply_chat_template`.
+    /// Only the format or template, as with transformers' `apply_chat_template`.
     #[default]
     Template,
-    /// The tokenizer; what the format or template writes is left out.
+    /// The tokenizer. If the format or template writes the token, it is left out.
     Tokenizer,
-    /// Nobody: an engine adds it.
+    /// Neither: the engine adds it.
     Nobody,
 }
 
-/// The words for [`BosBy`], as errors list them.
+/// The accepted values of [`BosBy`], as listed in errors.
 const BOS: &str = "`auto`, `template`, `tokenizer`, `none`";
 const RULES: &str = "`enforce`, `reference`";
 const TIME: &str = "a time like 2026-11-21 or 2026-11-21T12:34:56";
@@ -71,7 +75,7 @@ impl FromStr for BosBy {
 }
 
 impl BosBy {
-    /// What the prompt has of it.
+    /// Returns whether the prompt has the opening token.
     pub fn bos(self) -> Bos {
         match self {
             BosBy::Auto | BosBy::Template => Bos::Write,
@@ -79,7 +83,7 @@ impl BosBy {
         }
     }
 
-    /// Whether the tokenizer's own tokens are put around a prompt.
+    /// Returns whether the tokenizer adds its own tokens around a prompt.
     pub fn add(self) -> AddSpecial {
         match self {
             BosBy::Auto | BosBy::Tokenizer => AddSpecial::Missing,
@@ -89,7 +93,7 @@ impl BosBy {
 }
 
 impl Settings {
-    /// These settings, with what a request says of itself in their place.
+    /// Returns these settings, overridden by those of a request.
     pub(crate) fn of(&self, request: &Request) -> Result<Settings, Error> {
         let mut own = self.clone();
         if let Some(word) = word_of(request, "bos", BOS)? {
@@ -126,18 +130,18 @@ impl Settings {
         Ok(own)
     }
 
-    /// What a format is rendered with.
+    /// Returns the options for rendering a format.
     pub(crate) fn of_format(&self) -> Options {
         Options { bos: self.bos.bos(), rules: self.rules, choices: self.options.clone() }
     }
 
-    /// How a format spells its control tokens, where that is chosen.
+    /// Returns how a format spells its control tokens, if that was chosen.
     pub(crate) fn spelling(&self) -> Option<&str> {
         let chosen = self.options.iter().rev().find(|(name, _)| name == "spelling");
         chosen.map(|(_, spelling)| spelling.as_str())
     }
 
-    /// The time that templates are told.
+    /// Returns the time that templates see.
     pub(crate) fn time(&self) -> Option<DateTime> {
         let machine = || {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -147,7 +151,7 @@ impl Settings {
     }
 }
 
-/// A key of a request that holds a text.
+/// Returns the value of a request's key that must hold a string.
 pub(crate) fn text_of<'a>(request: &'a Request, key: &str) -> Result<Option<&'a str>, Error> {
     match request.other.get(key) {
         None | Some(Json::Null) => Ok(None),
@@ -156,7 +160,7 @@ pub(crate) fn text_of<'a>(request: &'a Request, key: &str) -> Result<Option<&'a 
     }
 }
 
-/// A key of a request that holds one of a few words.
+/// Returns the value of a request's key that must hold one of a few words.
 fn word_of<'a>(request: &'a Request, key: &str, known: &'static str) -> Result<Option<&'a str>, Error> {
     match request.other.get(key) {
         None | Some(Json::Null) => Ok(None),
@@ -170,7 +174,7 @@ fn unknown_word(key: &str, known: &'static str, found: &str) -> Error {
     rolecall_conversation::Error { place: Place::field(key), problem }.into()
 }
 
-/// The error of a field that holds something else than it should.
+/// Returns the error for a field that holds a value of the wrong type.
 pub(crate) fn wrong_type(field: &str, expected: &'static str, found: &Json) -> Error {
     let problem = Problem::WrongType { expected, found: found.kind() };
     rolecall_conversation::Error { place: Place::field(field), problem }.into()

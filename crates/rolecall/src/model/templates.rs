@@ -1,4 +1,4 @@
-//! A model's own chat templates, each compiled when it is first asked for.
+//! A model's chat templates, each compiled when it is first used.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -17,14 +17,16 @@ use super::settings::{text_of, wrong_type};
 use crate::Error;
 use crate::template::{ModelTemplates, NamedTemplate};
 
-/// How many templates are kept compiled: requests that all carry another one do not fill the memory.
+/// The maximum number of cached compiled templates, so that requests that each carry a different
+/// template do not fill the memory.
 const KEPT: usize = 64;
 
-/// Compiled templates by their content, shared by threads and by all requests of a model.
+/// Compiled templates by their content. Shared by threads and by all requests of a model.
 #[derive(Debug, Default)]
 pub(super) struct Compiled(RwLock<HashMap<Content, Outcome>>);
 
-/// A template's text, the special tokens that it may name, and how large it may be.
+/// A template's text, the special tokens that it may name, and its limits on source size and
+/// nesting.
 type Content = (String, Vec<(String, String)>, usize, usize);
 type Outcome = Result<Arc<ChatTemplate>, rolecall_render::Error>;
 
@@ -44,16 +46,17 @@ impl Compiled {
     }
 }
 
-/// The templates that a model has, or that a request carries.
+/// The templates of a model, or those that a request carries.
 #[derive(Debug)]
 pub(super) struct Templates {
     pub model: ModelTemplates,
-    /// Whether a request carries them: then nothing is tried out on them, since each request may carry others.
+    /// Whether a request carries them. Such templates are not probed, because each request may
+    /// carry others.
     pub is_carried: bool,
     number: OnceLock<u64>,
 }
 
-/// One of them, compiled.
+/// One of the templates, compiled.
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     pub templates: Arc<Templates>,
@@ -66,12 +69,13 @@ impl Templates {
         Templates { model, is_carried: false, number: OnceLock::new() }
     }
 
-    /// The templates that a request carries as `chat_template`, with its `bos_token` and `eos_token`.
+    /// Returns the templates that a request carries as `chat_template`, with its `bos_token` and
+    /// `eos_token`.
     pub fn of_request(request: &Request) -> Result<Option<Templates>, Error> {
         let Some(carried) = request.other.get("chat_template").filter(|carried| !carried.is_null()) else {
             return Ok(None);
         };
-        let expected = "a text, a list of {\"name\", \"template\"}, or an object of texts by name";
+        let expected = "a string, a list of {\"name\", \"template\"}, or an object of strings by name";
         let mut model =
             ModelTemplates::from_json(carried).map_err(|_| wrong_type("chat_template", expected, carried))?;
         for name in ["bos_token", "eos_token"] {
@@ -82,7 +86,8 @@ impl Templates {
         Ok(Some(Templates { is_carried: true, ..Templates::new(model) }))
     }
 
-    /// The template of the name that the settings have, or the one for a conversation with tools or without.
+    /// Returns the template that the settings name, or the default one for a conversation with or
+    /// without tools.
     pub fn choose(
         self: &Arc<Self>,
         settings: &Settings,
@@ -96,12 +101,12 @@ impl Templates {
         Ok(Chosen { templates: Arc::clone(self), named: at, template })
     }
 
-    /// What its templates write, and those beside the tokenizer.
+    /// Returns the protection for what these templates write, and those in the tokenizer's folder.
     pub fn protection(&self, beside: &ModelTemplates) -> Protection {
         self.model.clone().beside(beside).protection(None)
     }
 
-    /// A number of their texts and tokens, the same wherever they are the same.
+    /// Returns a hash of the texts and tokens. Equal templates have equal hashes within a process.
     pub fn number(&self) -> u64 {
         static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
         *self.number.get_or_init(|| STATE.hash_one(format!("{:?}", self.model)))
@@ -113,7 +118,7 @@ impl Chosen {
         &self.templates.model.templates[self.named]
     }
 
-    /// The prompt of a conversation, with what the template did not write of it.
+    /// Renders a conversation, and records what the template does not write of it.
     pub fn render(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
         let mut prompt = match self.run(conversation, settings) {
             Err(Error::Template { template, error, message, .. }) => {
@@ -133,7 +138,8 @@ impl Chosen {
         Ok(prompt)
     }
 
-    /// Whether the template writes all calls in another form than it was given, where it was given them as they are.
+    /// Reports whether the template writes all tool calls if they are passed in another form. Only
+    /// checked if they were passed as given.
     fn wants_other_calls(&self, conversation: &Conversation, settings: &Settings) -> bool {
         let has_calls = conversation.messages.iter().any(|message| message.calls().len() > 0);
         let other = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
@@ -146,7 +152,7 @@ impl Chosen {
     }
 
     fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
-        // `enable_thinking=false` is a switch, `date=today` a text.
+        // `enable_thinking=false` is a boolean, `date=today` a string.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = settings.options.iter().map(|(name, text)| (name.clone(), value(text))).collect();
         let options = TemplateOptions {
@@ -160,7 +166,7 @@ impl Chosen {
     }
 }
 
-/// An error that says which template it is about.
+/// Adds to an error the template that raised it.
 fn refused(named: &NamedTemplate, error: rolecall_render::Error) -> Error {
     match error {
         rolecall_render::Error::Template { error, message } => {

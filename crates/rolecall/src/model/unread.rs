@@ -1,4 +1,4 @@
-//! Keys and switches of a request that nothing reads, and those that are almost ones that are read.
+//! Unknown keys and switches of a request, and those that look like a misspelling of a known one.
 
 use rolecall_conversation::Place;
 use rolecall_conversation::spelling::near_miss;
@@ -10,7 +10,7 @@ use super::{Model, Settings};
 use crate::Error;
 
 impl Model {
-    /// What nothing reads of a request.
+    /// Returns the keys and switches of a request that nothing reads.
     pub(super) fn unread(
         &self,
         request: &Request,
@@ -21,7 +21,7 @@ impl Model {
             .unread()
             .map(|key| Dropped { place: Place::field(key), why: "nothing reads this key", by_design: false })
             .collect();
-        // What a template names it may read.
+        // A template can read any key that its source mentions.
         let named = |key: &str| match speaker {
             Speaker::Template(chosen) => chosen.named().source.contains(key),
             Speaker::Format { .. } => false,
@@ -32,7 +32,7 @@ impl Model {
             by_design: false,
         }));
         let is_template = matches!(speaker, Speaker::Template(_));
-        // A format knows its options, and refuses others.
+        // A format checks its own options and rejects unknown ones.
         let options = settings.options.iter().filter(|_| is_template).map(|(name, _)| ("options", name.as_str()));
         let switches = request.conversation.template_kwargs.iter().map(|(name, _)| ("chat_template_kwargs", name));
         let given: Vec<(&str, &str)> = options.chain(switches).collect();
@@ -40,7 +40,8 @@ impl Model {
             return Ok(unread);
         }
         let known = match speaker {
-            // What a request carries itself is not looked through for it, and neither is what asks too much.
+            // A template that a request carries is not probed for its switches. If probing takes
+            // too much, nothing is reported.
             Speaker::Template(chosen) if chosen.templates.is_carried => return Ok(unread),
             Speaker::Template(chosen) => match self.shared.replies.switches(&chosen.template) {
                 Ok(known) => known,
@@ -57,7 +58,7 @@ impl Model {
             if let Some(near) = near_miss(name, missing.iter().copied()) {
                 return Err(Error::MisspeltSwitch { name: name.to_owned(), near: near.to_owned() });
             }
-            // A format notes this itself.
+            // A format reports this itself.
             if is_template {
                 let place = Place::field(format!("{of}.{name}"));
                 unread.push(Dropped { place, why: "the template does not read this switch", by_design: false });

@@ -2,36 +2,39 @@ use std::fmt;
 
 use super::{DEFAULT, ModelTemplates, NamedTemplate, TOOL_USE};
 
-/// So many names are listed; the rest is counted.
+/// The maximum number of names that are listed. The rest are counted.
 const LISTED: usize = 20;
 
-/// None of a model's templates is meant.
+/// An error for a choice among a model's templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NoChoice {
-    /// None has the name that was asked for.
+    /// No template has the requested name.
     Unknown {
-        /// The name.
+        /// The name that was requested.
         name: String,
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
-    /// There are several and none is the default.
+    /// There are several templates and none is the default.
     NoDefault {
-        /// The names that there are.
+        /// The known names.
         known: Vec<String>,
     },
 }
 
 impl ModelTemplates {
-    /// The template of a name, or without one the template for a conversation: the only one, or that for tools where tools
-    /// are offered (an empty list offers them, too), or the default.
+    /// Chooses a template, by its name or for a conversation.
+    ///
+    /// Without a name, chooses the only template, else the one for tools if tools are offered (even
+    /// as an empty list), else the default one.
     pub fn choose(&self, name: Option<&str>, has_tools: bool) -> Result<&NamedTemplate, NoChoice> {
         let by_name = |name: &str| self.templates.iter().find(|template| template.name == name);
         let known = || self.templates.iter().map(|template| template.name.clone()).collect();
         match (name, self.templates.as_slice()) {
             (Some(name), _) => by_name(name).ok_or_else(|| NoChoice::Unknown { name: name.to_owned(), known: known() }),
-            // transformers refuses one that is not called default; there is nothing else that could be meant.
+            // transformers rejects a single template with a name other than `default`. No other
+            // template could be meant, so it is accepted here.
             (None, [only]) => Ok(only),
             (None, _) => {
                 let for_tools = by_name(TOOL_USE).filter(|_| has_tools);
@@ -42,7 +45,7 @@ impl ModelTemplates {
 }
 
 impl NoChoice {
-    /// A stable name for the kind of error.
+    /// Returns a stable name for the kind of error.
     pub fn code(&self) -> &'static str {
         match self {
             NoChoice::Unknown { .. } => "unknown_template",
@@ -50,18 +53,18 @@ impl NoChoice {
         }
     }
 
-    /// The names that there are.
+    /// Returns the known names.
     pub fn known(&self) -> &[String] {
         match self {
             NoChoice::Unknown { known, .. } | NoChoice::NoDefault { known } => known,
         }
     }
 
-    /// What to do about it.
+    /// Returns advice on how to fix the error.
     pub fn help(&self) -> String {
         match self.known() {
             [] => "give at least one".into(),
-            [only] => format!("the only one is called `{only}`"),
+            [only] => format!("the only template is `{only}`"),
             several => {
                 let names: Vec<String> = several.iter().take(LISTED).map(|name| format!("`{name}`")).collect();
                 let rest = match several.len().saturating_sub(LISTED) {
@@ -80,7 +83,7 @@ impl fmt::Display for NoChoice {
             NoChoice::Unknown { name, .. } => write!(f, "the model has no chat template `{name}`"),
             NoChoice::NoDefault { known } if known.is_empty() => f.write_str("there is no chat template"),
             NoChoice::NoDefault { .. } => {
-                write!(f, "the model has several chat templates, and none is called `{DEFAULT}`")
+                write!(f, "the model has several chat templates, and none is named `{DEFAULT}`")
             }
         }
     }

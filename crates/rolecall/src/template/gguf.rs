@@ -8,18 +8,18 @@ use super::{DEFAULT, ModelTemplates, NamedTemplate};
 use crate::gguf::{Error, Gguf, Problem, Value};
 
 const TEMPLATE: &str = "tokenizer.chat_template";
-/// The names of the templates beside the default one.
+/// The key with the names of the templates other than the default one.
 const NAMES: &str = "tokenizer.chat_templates";
-/// Names of templates; no model has ten.
+/// The maximum number of named templates. No known model has ten.
 const MOST_NAMES: u64 = 1000;
 const TOKENS: &str = "tokenizer.ggml.tokens";
 
-/// The numbers of special tokens, and what a template calls them.
+/// The keys of special tokens' ids, and the names of these tokens in a template.
 const IDS: [(&str, &str); 7] = [
     ("tokenizer.ggml.bos_token_id", "bos_token"),
     ("tokenizer.ggml.eos_token_id", "eos_token"),
     ("tokenizer.ggml.unknown_token_id", "unk_token"),
-    // llama.cpp: the key is spelled so.
+    // llama.cpp spells the key like this.
     ("tokenizer.ggml.seperator_token_id", "sep_token"),
     ("tokenizer.ggml.padding_token_id", "pad_token"),
     ("tokenizer.ggml.cls_token_id", "cls_token"),
@@ -27,7 +27,7 @@ const IDS: [(&str, &str); 7] = [
 ];
 
 impl ModelTemplates {
-    /// Takes the chat templates and the special tokens out of a GGUF file's metadata.
+    /// Reads the chat templates and special tokens from the metadata of a GGUF file.
     pub fn from_gguf<R: Read + Seek>(gguf: &mut Gguf<R>, file: &Path) -> Result<ModelTemplates, Error> {
         let mut templates = ModelTemplates::default();
         let template = |name: &str, key: String, source: &str| NamedTemplate {
@@ -52,7 +52,7 @@ impl ModelTemplates {
     }
 }
 
-/// The names of the templates beside the default one, each once.
+/// Returns the names of the templates other than the default one, without duplicates.
 fn names<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<String>, Error> {
     let mut names = Vec::new();
     let Some(elements) = gguf.elements(NAMES)? else { return Ok(names) };
@@ -72,7 +72,7 @@ fn names<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<String>, Error> {
 fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, String)>, Error> {
     let mut wanted: BTreeMap<u64, Vec<(&'static str, &'static str)>> = BTreeMap::new();
     for (key, name) in IDS {
-        // llama.cpp: minus one is no token.
+        // llama.cpp: -1 means that there is no such token.
         if gguf.value(key) == Some(&Value::Signed(-1)) {
             continue;
         }
@@ -86,13 +86,13 @@ fn special_tokens<R: Read + Seek>(gguf: &mut Gguf<R>) -> Result<Vec<(String, Str
     if let Some(elements) = gguf.elements(TOKENS)?.filter(|_| !wanted.is_empty()) {
         count = elements.len();
         let last = wanted.keys().next_back().copied().unwrap_or(0);
-        // Tokens that are not UTF-8 are common among those that nobody asks for.
+        // Tokens that are not UTF-8 are common. They are an error only if requested.
         for (id, token) in (0..=last).zip(elements) {
             let token = token?;
             let Some(named) = wanted.remove(&id) else { continue };
             let text = match token {
                 Value::Text(bytes) => String::from_utf8(bytes).map_err(|_| Problem::NotUtf8),
-                other => Err(Problem::WrongKind { expected: "a text", found: other.kind() }),
+                other => Err(Problem::WrongKind { expected: "a string", found: other.kind() }),
             };
             match text {
                 Ok(text) => found.extend(named.into_iter().map(|(_, name)| (name.to_owned(), text.clone()))),

@@ -1,4 +1,4 @@
-//! The special tokens that transformers hands to a template: its `special_tokens_map`.
+//! The special tokens that transformers passes to a template: its `special_tokens_map`.
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
@@ -7,13 +7,16 @@ use rolecall_render::ChatTemplate;
 use super::ModelTemplates;
 use crate::identify::Damage;
 
-/// The tokens that every tokenizer may have. transformers 5: `additional_special_tokens` is not among them any more.
+/// The tokens that any tokenizer may have. transformers 5: `additional_special_tokens` is no longer
+/// one of them.
 const USUAL: [&str; 7] = ["bos_token", "eos_token", "unk_token", "sep_token", "pad_token", "cls_token", "mask_token"];
 
-/// A model's own tokens, by name; under the second key some configs of transformers 5 have them.
+/// The keys of a model's own tokens, by name. The second key is used by some configs of
+/// transformers 5.
 const OWN: [&str; 2] = ["model_specific_special_tokens", "extra_special_tokens"];
 
-/// A token as tokenizer files write it: a text, or an object with its `content`.
+/// Returns the text of a token as tokenizer files write it: a string, or an object with a
+/// `content`.
 pub(crate) fn token_of(value: &Json) -> Option<&str> {
     match value {
         Json::String(text) => Some(text),
@@ -22,22 +25,22 @@ pub(crate) fn token_of(value: &Json) -> Option<&str> {
     }
 }
 
-/// What of the config decides how the map of special tokens is read.
+/// The parts of the config that determine how the map of special tokens is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Config {
-    /// It lists the added tokens.
+    /// Whether the config lists the added tokens.
     lists_added: bool,
-    /// The model's own tokens that it has as texts, or in an object of them.
+    /// The model's own tokens that the config gives as strings, or in an object of strings.
     own: Vec<String>,
 }
 
-/// Whether a key may be a token of a model's own.
+/// Reports whether a key may be one of a model's own tokens.
 fn is_own(name: &str) -> bool {
     name.ends_with("_token") && !USUAL.contains(&name)
 }
 
 impl ModelTemplates {
-    /// The tokens of a `tokenizer_config.json`.
+    /// Reads the tokens of a `tokenizer_config.json`.
     pub(crate) fn take_config_tokens(&mut self, object: &Object) -> Result<(), Damage> {
         let own_texts = object.iter().filter(|(name, value)| is_own(name) && value.as_str().is_some());
         let in_objects = OWN.iter().filter_map(|field| object.get(field)?.as_object()).flat_map(Object::iter);
@@ -51,8 +54,9 @@ impl ModelTemplates {
         self.take_own(object)
     }
 
-    /// The tokens of a `special_tokens_map.json`, which is read behind the config. transformers: it is looked at only where the
-    /// config does not list the added tokens, and then it wins, but for most of a model's own tokens.
+    /// Reads the tokens of a `special_tokens_map.json`, after the config. transformers: it is read
+    /// only if the config does not list the added tokens. It then overrides the config, except for
+    /// most of a model's own tokens.
     pub(crate) fn take_map_tokens(&mut self, object: &Object) -> Result<(), Damage> {
         if self.config.lists_added {
             return Ok(());
@@ -72,7 +76,7 @@ impl ModelTemplates {
         if is_own(name) {
             match token_of(value) {
                 Some(text) => self.set_token(name, text.to_owned()),
-                // `add_bos_token` and its like are called so and are no tokens.
+                // `add_bos_token` and similar keys have such names and are not tokens.
                 None => self.tokens.retain(|(known, _)| known != name),
             }
         }
@@ -84,14 +88,15 @@ impl ModelTemplates {
             Some(text) => self.set_token(name, text.to_owned()),
             None if value.is_null() => self.tokens.retain(|(known, _)| known != name),
             None => {
-                let expected = "a text or an object with its `content`";
+                let expected = "a string or an object with a `content`";
                 return Err(Damage::WrongType { field: name, expected, found: value.kind() });
             }
         }
         Ok(())
     }
 
-    /// A list of extra tokens has no names that a template could use.
+    /// Reads the model's own tokens. A list of extra tokens has no names that a template could use,
+    /// so it is skipped.
     fn take_own(&mut self, object: &Object) -> Result<(), Damage> {
         for field in OWN {
             let named = object.get(field).and_then(Json::as_object);
@@ -99,7 +104,7 @@ impl ModelTemplates {
                 let expected = "an object of tokens by name";
                 let wrong = || Damage::WrongType { field, expected, found: value.kind() };
                 let text = token_of(value).ok_or_else(wrong)?;
-                // No token may stand in the place of what the conversation gives.
+                // A token must not replace a variable that the conversation provides.
                 if !ChatTemplate::GIVEN.contains(&name) {
                     self.set_token(name, text.to_owned());
                 }

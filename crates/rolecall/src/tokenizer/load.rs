@@ -1,4 +1,4 @@
-//! A tokenizer from its file, by what the file holds.
+//! Loading a tokenizer. The content of the file determines its kind.
 
 use std::fs::File;
 use std::io::{Cursor, Read, Seek};
@@ -9,10 +9,11 @@ use rolecall_tokenizer::{Beside, Error, HuggingFace, Named, SentencePiece, Token
 use super::{FileKind, TELLING_TOKENS, TokenizerFile, find_file, unreadable};
 use crate::gguf::{self, Gguf, Problem};
 
-/// Bytes of a file that is read whole; the largest known tokenizer.json has a tenth of it.
+/// The maximum size in bytes of a file that is read whole. The largest known `tokenizer.json` is a
+/// tenth of this.
 const MOST: u64 = 512 << 20;
 
-/// Like [`load`](super::load), with the file that it came from.
+/// Loads a tokenizer as [`load`](super::load) does, and returns the file that it came from.
 pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Error> {
     let path = find_file(path)?;
     let mut file = File::open(&path).map_err(|source| unreadable(&path, source))?;
@@ -32,7 +33,10 @@ pub fn load_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Err
     Ok((TokenizerFile { path, kind }, tokenizer))
 }
 
-/// Like [`load_file`](super::load_file), from a file's bytes and what lies beside it: the bytes of a `tokenizer_config.json`, and tokens that other files name.
+/// Loads a tokenizer from the bytes of its file.
+///
+/// `beside` holds the bytes of a `tokenizer_config.json` in the same folder, and the tokens that
+/// other files name.
 pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(FileKind, Box<dyn Tokenizer>), Error> {
     let beside = beside.into();
     // A tokenizer.json is an object; a sentencepiece model starts with a protobuf field tag.
@@ -46,20 +50,20 @@ pub fn load_bytes<'a>(bytes: &[u8], beside: impl Into<Beside<'a>>) -> Result<(Fi
     } else if is_tiktoken(bytes) {
         Ok((FileKind::Tiktoken, Box::new(HuggingFace::from_tiktoken(bytes, beside)?)))
     } else if is_plain_text(bytes) {
-        let why = "it holds plain text".to_owned();
+        let why = "the file is plain text".to_owned();
         Err(Error::NotRecognized { expected: "a tokenizer's file", why })
     } else {
         Ok((FileKind::SentencePiece, Box::new(SentencePiece::from_bytes(bytes, beside)?)))
     }
 }
 
-/// A file beside a tokenizer's own.
+/// Reads another file of the tokenizer's folder, if it exists.
 fn read_beside(path: &Path, name: &str) -> Result<Option<Vec<u8>>, Error> {
     let beside = path.with_file_name(name);
     if beside.is_file() { read(&beside).map(Some) } else { Ok(None) }
 }
 
-/// The tokens that the other files of a model name.
+/// Returns the tokens that the other files of a model name.
 fn named_beside(path: &Path) -> Result<Vec<Named>, Error> {
     let mut named = Vec::new();
     for name in TELLING_TOKENS {
@@ -75,7 +79,7 @@ fn from_gguf<R: Read + Seek>(file: R) -> Result<Box<dyn Tokenizer>, Error> {
     let vocabulary = Gguf::read(file).and_then(|mut gguf| gguf.vocabulary()).map_err(of_gguf)?;
     let missing = || Error::Malformed {
         place: "tokenizer.ggml.model".into(),
-        why: "it is not there: the file has no tokenizer".into(),
+        why: "the key is missing: the file has no tokenizer".into(),
     };
     vocabulary.ok_or_else(missing)?.into_tokenizer()
 }
@@ -91,14 +95,14 @@ fn read_rest(file: &mut File, bytes: &mut Vec<u8>, path: &Path) -> Result<(), Er
     file.take(MOST + 1).read_to_end(bytes).map_err(|source| unreadable(path, source))?;
     match bytes.len() as u64 > MOST {
         true => {
-            let found = format!("more than {MOST} bytes, which no tokenizer has");
+            let found = format!("the file has more than {MOST} bytes, the limit");
             Err(Error::Unsupported { place: path.display().to_string(), found })
         }
         false => Ok(()),
     }
 }
 
-/// A flaw of a GGUF file as a flaw of the tokenizer in it.
+/// Converts an error in a GGUF file to an error in the tokenizer.
 fn of_gguf(error: gguf::Error) -> Error {
     let flaw = match error {
         gguf::Error::Unreadable(source) => return unreadable(Path::new(""), source),
@@ -115,7 +119,7 @@ fn of_gguf(error: gguf::Error) -> Error {
     }
 }
 
-/// A sentencepiece model is binary from its first bytes on.
+/// A sentencepiece model has binary data in its first bytes.
 fn is_plain_text(bytes: &[u8]) -> bool {
     let start = &bytes[..bytes.len().min(512)];
     let readable = |byte: &u8| *byte >= 0x20 || matches!(byte, b'\n' | b'\r' | b'\t');

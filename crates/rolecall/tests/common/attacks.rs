@@ -1,22 +1,22 @@
-//! What a hostile tokenizer file may try, and how each attempt must end.
+//! Attacks by hostile tokenizer files, and how each must end.
 
 use rolecall::tokenizer::{Error, Place, load_bytes};
 
 use super::files::*;
 use super::{cpu_time, peak_kilobytes};
 
-/// How it ends: in an error of loading, in one of encoding, or well.
+/// How an attack ends: with an error when loading, with an error when encoding, or with success.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     NotLoaded(&'static str),
     NotEncoded,
     Works,
-    /// Either of the last two: a limit of the pattern's engine decides.
+    /// Either of the previous two. A limit of the regex engine decides.
     WorksOrNot,
 }
 
 impl End {
-    /// Whether something that ended so did as it was expected to.
+    /// Reports whether an attack ended as expected.
     pub fn is_shown_as(self, found: &str) -> bool {
         match self {
             End::NotLoaded(code) => found == code,
@@ -35,13 +35,13 @@ pub struct Attack {
     pub end: End,
 }
 
-/// Loads a file and encodes a text with it, either way.
+/// Loads a file and encodes a text with it, as ordinary text and as the reference does.
 pub fn run(file: &[u8], config: Option<&[u8]>, text: &str) -> String {
     let loaded = load_bytes(file, config);
     let tokenizer = match loaded {
         Ok((_, tokenizer)) => tokenizer,
         Err(error) => {
-            assert!(error.to_string().len() < 1 << 20, "an error is no place for a file");
+            assert!(error.to_string().len() < 1 << 20, "an error message must not contain a whole file");
             return error.code().to_owned();
         }
     };
@@ -59,7 +59,8 @@ pub fn run(file: &[u8], config: Option<&[u8]>, text: &str) -> String {
     if result.is_ok() { "works".to_owned() } else { "not encoded".to_owned() }
 }
 
-/// Runs an attack and says what it took: milliseconds of the processor, megabytes above the start, and how it ended.
+/// Runs an attack and returns its CPU time in milliseconds, its memory in megabytes above the
+/// start, and how it ended.
 pub fn measure(attack: &Attack) -> String {
     let (file, text) = ((attack.file)(), (attack.text)());
     let (start, before) = (peak_kilobytes(), cpu_time());
@@ -98,7 +99,7 @@ fn beside(attack: Attack, config: &'static str) -> Attack {
     Attack { config: Some(config), ..attack }
 }
 
-/// A chain of the same part.
+/// Returns a sequence that repeats one part.
 fn chain(key: &str, part: &str, count: usize) -> String {
     format!(r#"{{"type": "Sequence", "{key}": [{}]}}"#, vec![part; count].join(", "))
 }
@@ -128,10 +129,10 @@ fn of_tokenizer_json() -> Vec<Attack> {
         json("huge id", MALFORMED, "model", model(r#""vocab": {"a": 4294967295}, "merges": []"#)),
         json("id of 2^40", MALFORMED, "model", model(r#""vocab": {"a": 1099511627776}, "merges": []"#)),
         json("negative id", MALFORMED, "model", model(r#""vocab": {"a": -1}, "merges": []"#)),
-        json("id as text", MALFORMED, "model", model(r#""vocab": {"a": "1"}, "merges": []"#)),
+        json("id as a string", MALFORMED, "model", model(r#""vocab": {"a": "1"}, "merges": []"#)),
         json("duplicate ids", MALFORMED, "model", model(r#""vocab": {"a": 1, "b": 1}, "merges": []"#)),
-        json("merges of nothing known", MALFORMED, "model", model(r#""vocab": {"a": 0, "b": 1}, "merges": ["a b"]"#)),
-        json("merges of three", MALFORMED, "model", model(r#""vocab": {"a": 0}, "merges": [["a", "a", "a"]]"#)),
+        json("merges of unknown tokens", MALFORMED, "model", model(r#""vocab": {"a": 0, "b": 1}, "merges": ["a b"]"#)),
+        json("merges of three tokens", MALFORMED, "model", model(r#""vocab": {"a": 0}, "merges": [["a", "a", "a"]]"#)),
         json(
             "a merge into itself",
             End::NotLoaded("tokenizer_malformed"),
@@ -143,7 +144,7 @@ fn of_tokenizer_json() -> Vec<Attack> {
         json("an empty token", MALFORMED, "model", model(r#""vocab": {"": 0, "a": 1}, "merges": []"#)),
         json("a model of another kind", UNSUPPORTED, "model", || r#"{"type": "Magic"}"#.into()),
         json("a model that is a list", MALFORMED, "model", || "[1, 2]".into()),
-        json("added tokens that are no list", MALFORMED, "added_tokens", || r#"{"a": 1}"#.into()),
+        json("added tokens that are not a list", MALFORMED, "added_tokens", || r#"{"a": 1}"#.into()),
         json("an added token of 2^40", MALFORMED, "added_tokens", move || format!("[{}]", added("1099511627776", "x"))),
         json("an added token of u32::MAX", MALFORMED, "added_tokens", move || {
             format!("[{}]", added("4294967295", "x"))
@@ -152,7 +153,7 @@ fn of_tokenizer_json() -> Vec<Attack> {
         json("two added tokens with one id", MALFORMED, "added_tokens", move || {
             format!("[{}, {}]", added("7", "x"), added("7", "y"))
         }),
-        json("added tokens in each other", End::Works, "added_tokens", move || {
+        json("added tokens that contain each other", End::Works, "added_tokens", move || {
             let tokens: Vec<String> =
                 (1..200).map(|length| added(&(length + 6).to_string(), &"#".repeat(length))).collect();
             format!("[{}]", tokens.join(", "))
@@ -161,13 +162,13 @@ fn of_tokenizer_json() -> Vec<Attack> {
             let tokens: Vec<String> = (7..100_007).map(|id| added(&id.to_string(), &format!("<token {id}>"))).collect();
             format!("[{}]", tokens.join(", "))
         }),
-        json("an id around a prompt that is no token", MALFORMED, "post_processor", || {
+        json("an id around a prompt that is not a token's", MALFORMED, "post_processor", || {
             r#"{"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "x"}}, {"Sequence": {"id": "A"}}], "special_tokens": {"x": {"ids": [4000000000]}}}"#.into()
         }),
         json("a post-processor of wrong types", End::Works, "post_processor", || {
             r#"{"type": "TemplateProcessing", "single": {"a": [[]]}, "special_tokens": 5}"#.into()
         }),
-        json("a post-processor in itself", NOT_RECOGNIZED, "post_processor", || {
+        json("a post-processor nested in itself", NOT_RECOGNIZED, "post_processor", || {
             r#"{"type": "Sequence", "processors": ["#.repeat(100_000)
         }),
         attack("nested lists", TRUNCATED, || {
@@ -177,7 +178,7 @@ fn of_tokenizer_json() -> Vec<Attack> {
             tokenizer_json(&[("normalizer", &r#"{"a": "#.repeat(1 << 18))])
         }),
         attack("NUL", NOT_RECOGNIZED, || b"{\0}".to_vec()),
-        attack("no UTF-8", End::NotLoaded("tokenizer_not_recognized"), || b"{\"model\": \"\xff\xfe\"}".to_vec()),
+        attack("invalid UTF-8", End::NotLoaded("tokenizer_not_recognized"), || b"{\"model\": \"\xff\xfe\"}".to_vec()),
         attack("half a file", TRUNCATED, || tokenizer_json(&[])[..400].to_vec()),
         attack("a vocabulary of a million", End::Works, || {
             let tokens: Vec<String> = (0..1_000_000).map(|id| format!("\"t{id}\": {id}")).collect();
@@ -188,7 +189,7 @@ fn of_tokenizer_json() -> Vec<Attack> {
             r#"{"added_tokens_decoder": [1]}"#,
         ),
         beside(
-            attack("a config with an id that is none", MALFORMED, || tokenizer_json(&[])),
+            attack("a config with an invalid id", MALFORMED, || tokenizer_json(&[])),
             r#"{"added_tokens_decoder": {"-1": {"content": "x"}}}"#,
         ),
         beside(
@@ -214,16 +215,16 @@ fn of_parts() -> Vec<Attack> {
         on_long(json("a long replacement", UNSUPPORTED, "normalizer", || {
             format!(r#"{{"type": "Replace", "pattern": {{"String": "a"}}, "content": "{}"}}"#, "b".repeat(1 << 20))
         })),
-        on_long(json("a replacement of nothing", End::WorksOrNot, "normalizer", || {
+        on_long(json("a replacement of the empty string", End::WorksOrNot, "normalizer", || {
             r#"{"type": "Replace", "pattern": {"Regex": ""}, "content": "xyz"}"#.into()
         })),
         json("a prefix, a thousand times", UNSUPPORTED, "normalizer", || {
             chain("normalizers", r#"{"type": "Prepend", "prepend": "ab"}"#, 1000)
         }),
-        json("bytes spelled, forty times", UNSUPPORTED, "normalizer", || {
+        json("byte-level normalizers, forty times", UNSUPPORTED, "normalizer", || {
             chain("normalizers", r#"{"type": "ByteLevel"}"#, 40)
         }),
-        json("bytes spelled by a pre-tokenizer, forty times", UNSUPPORTED, "pre_tokenizer", || {
+        json("byte-level pre-tokenizers, forty times", UNSUPPORTED, "pre_tokenizer", || {
             chain(
                 "pretokenizers",
                 r#"{"type": "ByteLevel", "add_prefix_space": true, "trim_offsets": true, "use_regex": false}"#,
@@ -239,40 +240,40 @@ fn of_parts() -> Vec<Attack> {
         json("a charsmap that claims a gigabyte", MALFORMED, "normalizer", move || {
             charsmap(&[0xFF, 0xFF, 0xFF, 0x3F, 0, 0, 0, 0])
         }),
-        json("a charsmap that is no base64", MALFORMED, "normalizer", || {
+        json("a charsmap that is not base64", MALFORMED, "normalizer", || {
             r#"{"type": "Precompiled", "precompiled_charsmap": "@@@@"}"#.into()
         }),
-        json("a charsmap that is not there", MALFORMED, "normalizer", || r#"{"type": "Precompiled"}"#.into()),
+        json("a missing charsmap", MALFORMED, "normalizer", || r#"{"type": "Precompiled"}"#.into()),
         json("a normalizer of another kind", MALFORMED, "normalizer", || r#"{"type": "Magic"}"#.into()),
         on_long(json("a pattern that backtracks", End::WorksOrNot, "pre_tokenizer", || split(r"(a*)*\1b"))),
-        on_long(json("a pattern that looks ahead and back", End::WorksOrNot, "pre_tokenizer", || {
+        on_long(json("a pattern with lookahead and backreference", End::WorksOrNot, "pre_tokenizer", || {
             split(r"(?=(a+)+$)(?!b)(a|aa)+\1$")
         })),
-        on_long(json("a pattern of nothing", End::WorksOrNot, "pre_tokenizer", || split(""))),
-        on_long(json("a text of nothing to split at", End::WorksOrNot, "pre_tokenizer", || {
+        on_long(json("an empty pattern", End::WorksOrNot, "pre_tokenizer", || split(""))),
+        on_long(json("an empty string to split at", End::WorksOrNot, "pre_tokenizer", || {
             r#"{"type": "Split", "pattern": {"String": ""}, "behavior": "Removed", "invert": true}"#.into()
         })),
-        json("repetitions in repetitions", UNSUPPORTED, "pre_tokenizer", || split("(((a{1000}){1000}){1000}){1000}")),
-        json("repeated looks ahead", UNSUPPORTED, "pre_tokenizer", || split("((((?=a)){1000}){1000}){1000}")),
+        json("nested repetitions", UNSUPPORTED, "pre_tokenizer", || split("(((a{1000}){1000}){1000}){1000}")),
+        json("repeated lookaheads", UNSUPPORTED, "pre_tokenizer", || split("((((?=a)){1000}){1000}){1000}")),
         json("a pattern of a megabyte", UNSUPPORTED, "pre_tokenizer", || split(&"a|".repeat(1 << 19))),
         json("a pattern of a hundred megabytes", UNSUPPORTED, "pre_tokenizer", || split(&"ab?".repeat(35 << 20))),
         json("a pattern that replaces, of a megabyte", UNSUPPORTED, "normalizer", || {
             format!(r#"{{"type": "Replace", "pattern": {{"Regex": "{}"}}, "content": ""}}"#, "a|".repeat(1 << 19))
         }),
-        json("groups in groups", MALFORMED, "pre_tokenizer", || {
+        json("nested groups", MALFORMED, "pre_tokenizer", || {
             split(&format!("{}a{}", "(".repeat(5000), ")".repeat(5000)))
         }),
-        json("a pattern that is none", MALFORMED, "pre_tokenizer", || split("[a")),
-        json("a length of nothing", MALFORMED, "pre_tokenizer", || r#"{"type": "FixedLength", "length": 0}"#.into()),
-        json("a length without end", End::Works, "pre_tokenizer", || {
+        json("an invalid pattern", MALFORMED, "pre_tokenizer", || split("[a")),
+        json("a length of zero", MALFORMED, "pre_tokenizer", || r#"{"type": "FixedLength", "length": 0}"#.into()),
+        json("an unlimited length", End::Works, "pre_tokenizer", || {
             r#"{"type": "FixedLength", "length": 18446744073709551615}"#.into()
         }),
-        on_long(attack("words without end", UNSUPPORTED, word_piece("18446744073709551615"))),
+        on_long(attack("words of unlimited length", UNSUPPORTED, word_piece("18446744073709551615"))),
         on_long(attack("words of a negative length", MALFORMED, word_piece("-1"))),
-        attack("an unknown piece beyond the end", MALFORMED, || {
+        attack("an unknown piece out of range", MALFORMED, || {
             with_model(r#"{"type": "Unigram", "unk_id": 4000000000, "vocab": [["a", 0.0]]}"#)
         }),
-        attack("a score beyond the numbers", MALFORMED, || {
+        attack("a score that overflows", MALFORMED, || {
             with_model(r#"{"type": "Unigram", "unk_id": 0, "vocab": [["a", 1e999]]}"#)
         }),
         attack("an empty piece", MALFORMED, || with_model(r#"{"type": "Unigram", "unk_id": 0, "vocab": [["", 0.0]]}"#)),
@@ -301,9 +302,9 @@ fn of_sentencepiece() -> Vec<Attack> {
     vec![
         attack("a model with a piece twice", MALFORMED, with(|| piece(b"a", 0.0, 1))),
         attack("a model with an empty piece", MALFORMED, with(|| piece(b"", 0.0, 1))),
-        attack("a model with a piece that is no UTF-8", MALFORMED, with(|| piece(b"\xff", 0.0, 1))),
-        attack("a model with a score that is no number", MALFORMED, with(|| piece(b"x", f32::NAN, 1))),
-        attack("a model with an endless score", MALFORMED, with(|| piece(b"x", f32::INFINITY, 1))),
+        attack("a model with a piece that is not UTF-8", MALFORMED, with(|| piece(b"\xff", 0.0, 1))),
+        attack("a model with a score of NaN", MALFORMED, with(|| piece(b"x", f32::NAN, 1))),
+        attack("a model with an infinite score", MALFORMED, with(|| piece(b"x", f32::INFINITY, 1))),
         attack("a model with a piece of another type", MALFORMED, with(|| piece(b"x", 0.0, 99))),
         attack("a model with two unknown pieces", MALFORMED, with(|| piece(b"x", 0.0, 2))),
         attack("a model with a byte and no fallback", MALFORMED, with(|| piece(b"<0x41>", 0.0, 6))),
@@ -314,7 +315,7 @@ fn of_sentencepiece() -> Vec<Attack> {
             [&sentencepiece(&[], &[0x18, 2], &[])[..], &[0x0A, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]]
                 .concat()
         }),
-        attack("a model with a number without end", NOT_RECOGNIZED, || {
+        attack("a model with an unterminated varint", NOT_RECOGNIZED, || {
             [&sentencepiece(&[], &[0x18, 2], &[])[..], &[0x0A], &[0xFF; 20]].concat()
         }),
         attack("a model with groups", NOT_RECOGNIZED, || {
@@ -361,10 +362,10 @@ fn of_ranks() -> Vec<Attack> {
         tiktoken(attack("ranks with a token twice", MALFORMED, with("YWI= 400\n"))),
         tiktoken(attack("ranks with a rank twice", MALFORMED, with("eHg= 257\n"))),
         tiktoken(attack("ranks with an empty token", MALFORMED, with(" 400\n"))),
-        tiktoken(attack("ranks with base64 that is none", MALFORMED, with("e!g= 400\n"))),
+        tiktoken(attack("ranks with invalid base64", MALFORMED, with("e!g= 400\n"))),
         tiktoken(attack("ranks with NUL", MALFORMED, with("eHg= 400\0\n"))),
-        tiktoken(attack("ranks cut short", TRUNCATED, with("eHg"))),
-        tiktoken(attack("ranks that are no text", NOT_RECOGNIZED, || [&ranks("")[..], b"\xff\xff"].concat())),
+        tiktoken(attack("truncated ranks", TRUNCATED, with("eHg"))),
+        tiktoken(attack("ranks that are not text", NOT_RECOGNIZED, || [&ranks("")[..], b"\xff\xff"].concat())),
         tiktoken(attack("ranks with a token of a megabyte", UNSUPPORTED, || {
             ranks(&format!("{} 400\n", base64(&vec![b'a'; 1 << 20])))
         })),
@@ -374,9 +375,9 @@ fn of_ranks() -> Vec<Attack> {
             ranks(&more)
         })),
         beside(attack("ranks without a pattern", End::NotLoaded("tokenizer_no_pattern"), || ranks("")), "{}"),
-        beside(attack("ranks with a pattern that is none", MALFORMED, || ranks("")), r#"{"pat_str": "(a"}"#),
+        beside(attack("ranks with an invalid pattern", MALFORMED, || ranks("")), r#"{"pat_str": "(a"}"#),
         beside(
-            attack("ranks with repetitions in repetitions", UNSUPPORTED, || ranks("")),
+            attack("ranks with nested repetitions", UNSUPPORTED, || ranks("")),
             r#"{"pat_str": "((((?=a){1000}){1000}){1000})"}"#,
         ),
         beside(
@@ -428,20 +429,20 @@ fn of_ranks() -> Vec<Attack> {
             End::WorksOrNot,
             tekken_with(r#"{"pattern": "(a*)*\\1b|.", "default_vocab_size": 281, "default_num_special_tokens": 25}"#),
         ),
-        attack("tekken with base64 that is none", MALFORMED, || {
+        attack("tekken with invalid base64", MALFORMED, || {
             tekken(TEKKEN_CONFIG, r#", {"rank": 256, "token_bytes": "?", "token_str": null}"#).replace_size(282)
         }),
         attack("tekken with a rank out of its place", MALFORMED, || {
             tekken(TEKKEN_CONFIG, r#", {"rank": 300, "token_bytes": "eHg=", "token_str": null}"#).replace_size(282)
         }),
-        attack("tekken cut short", TRUNCATED, || {
+        attack("truncated tekken", TRUNCATED, || {
             let file = tekken(TEKKEN_CONFIG, "");
             file[..file.len() - 10].to_vec()
         }),
     ]
 }
 
-/// A tekken file with another claim of its size.
+/// Replaces the size that a tekken file claims.
 trait ReplaceSize {
     fn replace_size(self, size: usize) -> Vec<u8>;
 }
@@ -476,7 +477,7 @@ fn of_gguf() -> Vec<Attack> {
             pieces_with(|| ("tokenizer.ggml.tokens", 9, numbers(&[1, 2]))),
         ),
         attack(
-            "GGUF with tokens that are one text",
+            "GGUF with tokens that are one string",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.tokens", 8, text("a"))),
         ),
@@ -492,18 +493,18 @@ fn of_gguf() -> Vec<Attack> {
             pieces_with(|| ("tokenizer.ggml.tokens", 9, texts(&["<unk>", "<s>", "a", "a", "ab", "c"]))),
         ),
         attack(
-            "GGUF with a token that is no UTF-8",
+            "GGUF with a token that is not UTF-8",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.tokens", 9, list(8, 1, &[[&1u64.to_le_bytes()[..], b"\xff"].concat()]))),
         ),
         attack("GGUF with too few scores", MALFORMED, pieces_with(|| ("tokenizer.ggml.scores", 9, floats(&[0.0])))),
         attack(
-            "GGUF with a score that is no number",
+            "GGUF with a score of NaN",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.scores", 9, floats(&[0.0, f32::NAN, 0.0, 0.0, 0.0, 0.0]))),
         ),
         attack(
-            "GGUF with scores that are texts",
+            "GGUF with scores that are strings",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.scores", 9, texts(&["0"]))),
         ),
@@ -513,12 +514,12 @@ fn of_gguf() -> Vec<Attack> {
             pieces_with(|| ("tokenizer.ggml.token_type", 9, numbers(&[1, 3, 1, 1, 1, 1]))),
         ),
         attack(
-            "GGUF with types that mean nothing",
+            "GGUF with unknown token types",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.token_type", 9, numbers(&[99, 3, 1, 1, 1, 1]))),
         ),
         attack(
-            "GGUF with an opening token that is not there",
+            "GGUF with an opening token out of range",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.bos_token_id", 10, (1u64 << 40).to_le_bytes().to_vec())),
         ),
@@ -528,7 +529,7 @@ fn of_gguf() -> Vec<Attack> {
             pieces_with(|| ("tokenizer.ggml.bos_token_id", 5, (-1i32).to_le_bytes().to_vec())),
         ),
         attack(
-            "GGUF with an opening token that is text",
+            "GGUF with an opening token that is a string",
             MALFORMED,
             pieces_with(|| ("tokenizer.ggml.bos_token_id", 8, text("1"))),
         ),
@@ -549,11 +550,11 @@ fn of_gguf() -> Vec<Attack> {
         ),
         attack("GGUF with another pattern", UNSUPPORTED, bytes_with(|| ("tokenizer.ggml.pre", 8, text("magic")))),
         attack(
-            "GGUF with merges of nothing known",
+            "GGUF with merges of unknown tokens",
             MALFORMED,
             bytes_with(|| ("tokenizer.ggml.merges", 9, texts(&["x y"]))),
         ),
-        attack("GGUF with merges of one", MALFORMED, bytes_with(|| ("tokenizer.ggml.merges", 9, texts(&["xy"])))),
+        attack("GGUF with merges of one token", MALFORMED, bytes_with(|| ("tokenizer.ggml.merges", 9, texts(&["xy"])))),
         attack(
             "GGUF with merges into a control token",
             MALFORMED,
@@ -568,6 +569,6 @@ fn of_gguf() -> Vec<Attack> {
             bytes_with(|| ("tokenizer.ggml.tokens", 9, texts(&["a", "b", "<s>"]))),
         ),
         attack("GGUF with empty tokens", MALFORMED, bytes_with(|| ("tokenizer.ggml.tokens", 9, texts(&[""; 259])))),
-        attack("GGUF without anything", TRUNCATED, || b"GGUF".to_vec()),
+        attack("GGUF with only the magic number", TRUNCATED, || b"GGUF".to_vec()),
     ]
 }

@@ -1,6 +1,6 @@
-//! Small whole files of each kind, for attacks and mutations to start from.
+//! Small valid files of each kind, from which attacks and mutations start.
 
-/// A tokenizer.json of byte-level BPE, field by field; a field that is given replaces the usual one.
+/// Returns a byte-level BPE `tokenizer.json`. `changes` replaces fields.
 pub fn tokenizer_json(changes: &[(&str, &str)]) -> Vec<u8> {
     let usual = [
         (
@@ -28,12 +28,12 @@ pub fn tokenizer_json(changes: &[(&str, &str)]) -> Vec<u8> {
     format!("{{{}}}", fields.join(", ")).into_bytes()
 }
 
-/// A tokenizer.json of another model.
+/// Returns a `tokenizer.json` with another model.
 pub fn with_model(model: &str) -> Vec<u8> {
     tokenizer_json(&[("model", model), ("added_tokens", "[]")])
 }
 
-/// One field of protobuf: bytes.
+/// Returns a protobuf field that holds bytes.
 pub fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = bytes.len();
@@ -46,7 +46,7 @@ pub fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// One piece of a sentencepiece model.
+/// Returns a piece of a sentencepiece model.
 pub fn piece(text: &[u8], score: f32, kind: u8) -> Vec<u8> {
     let mut out = field(1, text);
     out.push(0x15);
@@ -55,7 +55,7 @@ pub fn piece(text: &[u8], score: f32, kind: u8) -> Vec<u8> {
     field(1, &out)
 }
 
-/// A sentencepiece model of some pieces.
+/// Returns a sentencepiece model of a few pieces.
 pub fn sentencepiece(more: &[u8], trainer: &[u8], normalizer: &[u8]) -> Vec<u8> {
     let mut out = piece(b"<unk>", 0.0, 2);
     for (text, score, kind) in [
@@ -88,7 +88,7 @@ pub fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Ranks of all bytes and some words.
+/// Returns ranks of all bytes and some words.
 pub fn ranks(more: &str) -> Vec<u8> {
     let mut out: String = (0..=255u8).map(|byte| format!("{} {byte}\n", base64(&[byte]))).collect();
     for (word, rank) in ["ab", "abab", " a"].iter().zip(256..) {
@@ -101,7 +101,7 @@ pub fn ranks(more: &str) -> Vec<u8> {
 pub const RANKS_CONFIG: &str =
     r#"{"pat_str": "\\s?\\p{L}+|\\S|\\s+", "added_tokens_decoder": {"300": {"content": "<s>", "special": true}}}"#;
 
-/// A tekken file with this config and these tokens put behind the bytes.
+/// Returns a tekken file with this config and these tokens after the bytes.
 pub fn tekken(config: &str, more: &str) -> Vec<u8> {
     let tokens: Vec<String> = (0..=255u8)
         .map(|byte| format!(r#"{{"rank": {byte}, "token_bytes": "{}", "token_str": null}}"#, base64(&[byte])))
@@ -135,7 +135,7 @@ pub fn floats(items: &[f32]) -> Vec<u8> {
     list(6, items.len() as u64, &items.iter().map(|item| item.to_le_bytes().to_vec()).collect::<Vec<_>>())
 }
 
-/// A GGUF file; a key that is given replaces the usual one.
+/// Returns a GGUF file. `changes` replaces keys.
 pub fn gguf(usual: Vec<Key>, changes: Vec<Key>) -> Vec<u8> {
     let mut keys = usual;
     for change in changes {
@@ -154,7 +154,7 @@ pub fn gguf(usual: Vec<Key>, changes: Vec<Key>) -> Vec<u8> {
     out
 }
 
-/// The keys of a vocabulary of pieces.
+/// Returns the keys of a vocabulary of pieces.
 pub fn pieces() -> Vec<Key> {
     vec![
         ("tokenizer.ggml.model", 8, text("llama")),
@@ -165,7 +165,7 @@ pub fn pieces() -> Vec<Key> {
     ]
 }
 
-/// The keys of a byte-level vocabulary.
+/// Returns the keys of a byte-level vocabulary.
 pub fn byte_level() -> Vec<Key> {
     let printable = |byte: u32| matches!(byte, 0x21..=0x7E | 0xA1..=0xAC | 0xAE..=0xFF);
     let others = (0..256).filter(|byte| !printable(*byte)).count() as u32;
@@ -184,7 +184,7 @@ pub fn byte_level() -> Vec<Key> {
     ]
 }
 
-/// One whole file of each kind, with the config beside it.
+/// Returns one valid file of each kind, with the config that belongs to it.
 pub fn whole() -> Vec<(&'static str, Vec<u8>, Option<&'static str>)> {
     let unigram = r#"{"type": "Unigram", "unk_id": 0, "vocab": [["?", 0.0], ["a", -2.0], ["b", -2.5], ["ab", -1.0]], "byte_fallback": false}"#;
     let word_piece = r###"{"type": "WordPiece", "unk_token": "?", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {"?": 0, "a": 1, "##b": 2, "ab": 3}}"###;
