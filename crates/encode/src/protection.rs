@@ -184,8 +184,8 @@ fn row(ops: &[Op], from: usize, nodes: &mut Vec<WritesNode>) -> Option<usize> {
         };
         last = match op {
             Op::Literal(text) => add(Written::Text(text.as_str().into()), last, nodes),
-            Op::Hole { codec: rolecall_format::Codec::Marked(mark), .. } => {
-                nodes.push(node(Written::Text(mark.as_str().into())));
+            Op::Hole { codec: rolecall_format::Codec::Marked(marked), .. } => {
+                nodes.push(node(Written::Text(marked.marker().into())));
                 add(Written::Nothing, last, nodes)
             }
             Op::Hole { .. } | Op::Own(_) => add(Written::Nothing, last, nodes),

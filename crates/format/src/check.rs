@@ -70,16 +70,8 @@ fn begins_open(format: &Format, slot: Slot) -> bool {
 /// Whether a value may hold any text, so that only what follows tells its end.
 fn is_open(field: Field, codec: &Codec) -> bool {
     match (field, codec) {
-        (
-            _,
-            Codec::Json(_)
-            | Codec::JsonString
-            | Codec::Marked(_)
-            | Codec::Call(_)
-            | Codec::Present
-            | Codec::Names
-            | Codec::Enumerated,
-        ) => false,
+        (_, Codec::Call(_) | Codec::Present | Codec::Names | Codec::Enumerated) => false,
+        (_, codec) if codec.value_syntax().is_some_and(|syntax| syntax.is_delimited()) => false,
         // Known before reading, or composed of layouts that are checked by themselves.
         (
             Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter,
@@ -91,7 +83,7 @@ fn is_open(field: Field, codec: &Codec) -> bool {
 
 /// Whether a value begins with what no function's name has in it.
 fn begins_with_a_brace(field: Field, codec: &Codec) -> bool {
-    field == Field::Arguments && matches!(codec, Codec::Json(_) | Codec::JsonString | Codec::Marked(_))
+    field == Field::Arguments && codec.value_syntax().is_some_and(|syntax| syntax.is_delimited())
 }
 
 struct Walk<'a> {

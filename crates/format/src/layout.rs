@@ -128,7 +128,7 @@ impl Layout {
     pub(crate) fn marks_with(&self, text: &str) -> bool {
         fn among(ops: &[Op], text: &str) -> bool {
             ops.iter().any(|op| match op {
-                Op::Hole { codec: Codec::Marked(mark), .. } => mark == text,
+                Op::Hole { codec: Codec::Marked(marked), .. } => marked.marker() == text,
                 Op::Group(inner) => among(inner, text),
                 _ => false,
             })

@@ -1,6 +1,6 @@
 //! Arguments written one by one, each with its key and its value.
 
-use rolecall_format::codec::{JsonStyle, literal};
+use rolecall_format::codec::{AsJson, JsonStyle, Spelling, literal};
 use rolecall_format::{Codec, Field, Op, Slot};
 
 use crate::grammar::Rules;
@@ -134,21 +134,21 @@ fn value_by(
     rules: &mut Rules,
 ) -> Node {
     let mut by = |syntax: Syntax| Writer::new(schema, syntax, rules).shape(shape);
-    match (codec, shape) {
-        (Codec::Json(style), _) => json_value(schema, shape, *style),
-        (Codec::Python, _) => by(Syntax::Python),
-        (Codec::Marked(mark), _) => by(composer.marked(mark)),
-        (Codec::Cdata, Shape::String(form)) => in_section(form),
+    let spelling = codec.value_syntax().map_or(Spelling::Text(AsJson::Nothing), |syntax| syntax.spelling());
+    match (spelling, shape) {
+        (Spelling::Json(style), _) => json_value(schema, shape, style),
+        (Spelling::Python, _) => by(Syntax::Python),
+        (Spelling::Marked(marker), _) => by(composer.marked(marker)),
+        (Spelling::Cdata, Shape::String(form)) => in_section(form),
         (_, Shape::String(form)) => raw(form, schema, name, rules),
-        (_, Shape::Const(value)) => Node::literal(match codec {
-            Codec::Mixed => literal::print_mixed(value),
-            Codec::Objects => literal::print_objects(value),
-            _ => literal::print(value),
+        (_, Shape::Const(value)) => Node::literal(match codec.value_syntax() {
+            // A CDATA section is not needed for a constant that a model can only repeat.
+            Some(syntax) if spelling != Spelling::Cdata => syntax.printed(value),
+            _ => literal::print(value).into_owned(),
         }),
-        (Codec::Mixed, Shape::Array { .. } | Shape::Object(_)) | (Codec::Objects, Shape::Object(_)) => {
-            json_value(schema, shape, JsonStyle::PLAIN)
-        }
-        (Codec::Mixed, Shape::Any) => {
+        (Spelling::Text(AsJson::Containers), Shape::Array { .. } | Shape::Object(_))
+        | (Spelling::Text(AsJson::Objects), Shape::Object(_)) => json_value(schema, shape, JsonStyle::PLAIN),
+        (Spelling::Text(AsJson::Containers), Shape::Any) => {
             // A value other than a list or an object is written as in Python.
             let words = ["None", "True", "False"].map(Node::literal);
             let whole = Shape::Array { items: Box::new(Shape::Any), min: 0, max: None };

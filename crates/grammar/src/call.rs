@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rolecall_conversation::Tool;
 use rolecall_conversation::json;
-use rolecall_format::codec::JsonStyle;
 use rolecall_format::codec::call::{Keys, Style};
+use rolecall_format::codec::{JsonStyle, Spelling};
 use rolecall_format::{CallIds, Codec, Field, Format, Op, Slot};
 
 use crate::node::FreeText;
@@ -110,16 +110,18 @@ impl Composer<'_> {
             match (field, codec) {
                 (Field::Call, Codec::Call(keys)) => Some(whole_call(keys, &name, parameters_schema(keys, &schema))),
                 (Field::Name, codec) => Some(self.name(&name, codec)),
-                (Field::Arguments, Codec::Json(style)) => Some(Node::Json(Arc::new(schema(*style)))),
-                (Field::Arguments, Codec::JsonString) => {
-                    let inner = value::value(&schema(JsonStyle::PLAIN), Syntax::Quoted, &mut rules);
-                    Some(Node::sequence([Node::literal("\""), inner, Node::literal("\"")]))
-                }
-                (Field::Arguments, Codec::Python) => Some(argument::keywords(&schema(JsonStyle::PLAIN), &mut rules)),
-                (Field::Arguments, Codec::Marked(mark)) => {
-                    Some(value::value(&schema(JsonStyle::PLAIN), self.marked(mark), &mut rules))
-                }
-                (Field::Arguments, _) => Some(argument::one_by_one(self, &schema(JsonStyle::PLAIN), &mut rules)),
+                (Field::Arguments, codec) => Some(match codec.value_syntax().map(|syntax| syntax.spelling()) {
+                    Some(Spelling::Json(style)) => Node::Json(Arc::new(schema(style))),
+                    Some(Spelling::JsonString) => {
+                        let inner = value::value(&schema(JsonStyle::PLAIN), Syntax::Quoted, &mut rules);
+                        Node::sequence([Node::literal("\""), inner, Node::literal("\"")])
+                    }
+                    Some(Spelling::Python) => argument::keywords(&schema(JsonStyle::PLAIN), &mut rules),
+                    Some(Spelling::Marked(marker)) => {
+                        value::value(&schema(JsonStyle::PLAIN), self.marked(marker), &mut rules)
+                    }
+                    _ => argument::one_by_one(self, &schema(JsonStyle::PLAIN), &mut rules),
+                }),
                 (Field::Id, _) => Some(self.id(&name)),
                 (Field::Index, _) => Some(Node::Pattern(digits())),
                 _ => None,

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, object};
-use rolecall_format::codec::JsonStyle;
+use rolecall_format::codec::{JsonStyle, Marked};
 use rolecall_format::{Codec, Field};
 
 use crate::probe::{Probe, Stage, Turn};
@@ -89,7 +89,7 @@ pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> O
     }
     let plain_turn = &telling[0].1;
     let mut codecs: Vec<Codec> = vec![Codec::Json(JsonStyle::PLAIN), Codec::Python, Codec::JsonString];
-    codecs.extend(mark_around(plain_turn).map(Codec::Marked));
+    codecs.extend(mark_around(plain_turn).map(|marker| Codec::Marked(Marked::new(marker))));
     codecs.extend(json_styles(plain_turn.text.contains('\n')).into_iter().skip(1).map(Codec::Json));
     for codec in codecs {
         let prints = |(arguments, turn): &(Object, Turn)| place_of(&codec, true, arguments, turn).is_some();

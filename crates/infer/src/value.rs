@@ -3,45 +3,20 @@
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Arguments, Json};
 use rolecall_format::Codec;
-use rolecall_format::codec::{JsonStyle, cdata, literal, marked, python};
+use rolecall_format::codec::{JsonStyle, literal};
 
 /// Prints a single value with a codec for `{value}`.
 pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
-    Some(match codec {
-        Codec::Text | Codec::Literal => literal::print(value),
-        Codec::Json(style) => style.print(value),
-        Codec::Mixed => literal::print_mixed(value),
-        Codec::Python => literal::repr(value),
-        Codec::Marked(mark) => {
-            let mut text = String::new();
-            marked::print(value, &mut |piece| text.push_str(piece_text(piece, mark)));
-            text
-        }
-        Codec::Cdata => match cdata::print(value) {
-            (text, true) => format!("{}{text}{}", cdata::OPEN, cdata::CLOSE),
-            (text, false) => text,
-        },
-        _ => return None,
-    })
+    match (codec, codec.value_syntax()) {
+        (Codec::Text, _) => Some(literal::print(value).into_owned()),
+        (_, syntax) => Some(syntax?.printed(value)),
+    }
 }
 
 /// Prints all arguments with a codec for `{arguments}`.
 pub(crate) fn print_arguments(codec: &Codec, arguments: &Object) -> Option<String> {
-    Some(match codec {
-        Codec::Json(style) => style.print_arguments(Arguments::Value(arguments)),
-        Codec::Python => python::print(arguments),
-        Codec::JsonString => {
-            let mut quoted = String::new();
-            json::write_string(&mut quoted, &JsonStyle::PLAIN.print_arguments(Arguments::Value(arguments)), false);
-            quoted
-        }
-        Codec::Marked(mark) => {
-            let mut text = String::new();
-            marked::print_object(arguments, &mut |piece| text.push_str(piece_text(piece, mark)));
-            text
-        }
-        _ => return None,
-    })
+    let syntax = codec.value_syntax().filter(|syntax| syntax.takes_arguments())?;
+    Some(syntax.printed_arguments(Arguments::Value(arguments)))
 }
 
 /// Returns the JSON styles to try, most common first. Multi-line styles are included only if the
@@ -58,13 +33,6 @@ pub(crate) fn json_styles(has_lines: bool) -> Vec<JsonStyle> {
         }
     }
     styles
-}
-
-fn piece_text<'a>(piece: marked::Piece<'a>, mark: &'a str) -> &'a str {
-    match piece {
-        marked::Piece::Mark => mark,
-        marked::Piece::Text(text) => text,
-    }
 }
 
 /// Returns the JSON object that opens before a position, and its range, if there is one.

@@ -1,7 +1,7 @@
 //! A call as a JSON object: `{"name": "get_weather", "parameters": {"city": "Paris"}}`.
 
+use rolecall_conversation::Arguments;
 use rolecall_conversation::json;
-use rolecall_conversation::{Arguments, Json};
 use rolecall_text::{Source, Text};
 
 use super::JsonStyle;
@@ -70,18 +70,6 @@ impl Keys {
         out.push(&style.print_arguments(arguments.0), arguments.1);
         out.push("}", literal);
     }
-
-    /// Reads a call back: its name and its arguments.
-    pub fn read(&self, text: &str) -> Result<(String, Json), String> {
-        let value = json::parse(text).map_err(|error| error.to_string())?;
-        let Some(object) = value.as_object() else {
-            return Err(format!("expected an object, found {}", value.kind()));
-        };
-        let name = object.get(&self.name).and_then(Json::as_str);
-        let name = name.ok_or_else(|| format!("expected a name under `{}`", self.name))?;
-        let arguments = object.get(&self.arguments).cloned().unwrap_or(Json::Object(json::Object::new()));
-        Ok((name.to_owned(), arguments))
-    }
 }
 
 #[cfg(test)]
@@ -106,13 +94,5 @@ mod tests {
         for empty in [Arguments::None, Arguments::Text(""), Arguments::Text(" "), Arguments::Text("null")] {
             assert_eq!(printed(empty), "{\"name\": \"a\\\"b\", \"parameters\": {}}");
         }
-    }
-
-    #[test]
-    fn a_printed_call_reads_back() {
-        let Json::Object(object) = json::parse(r#"{"k": [1.50, null, "é\n"]}"#).unwrap() else { panic!() };
-        let keys = Keys::new("name", "parameters", Style::AsGiven).unwrap();
-        let (name, arguments) = keys.read(&printed(Arguments::Value(&object))).unwrap();
-        assert_eq!((name.as_str(), arguments), ("a\"b", Json::Object(object)));
     }
 }

@@ -1,6 +1,7 @@
 //! A string as XML text, in a CDATA section where it needs one.
 
 use super::literal;
+use super::value::{Printed, Spelling, ValueSyntax, Write};
 use rolecall_conversation::Json;
 
 /// What opens the section.
@@ -9,16 +10,26 @@ pub const OPEN: &str = "<![CDATA[";
 /// What closes it.
 pub const CLOSE: &str = "]]>";
 
-/// What is printed of a value, and whether a section stands around it: a string with `<`, `&` or a newline.
-/// Any other value is as Python prints it. Nothing is escaped.
-pub fn print(value: &Json) -> (String, bool) {
-    let needed = value.as_str().is_some_and(|text| text.contains(['<', '&', '\n']));
-    (literal::print(value), needed)
-}
+/// A string as XML text, in a CDATA section if it contains `<`, `&` or a newline. Any other value is a
+/// Python literal. Nothing is escaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cdata;
 
-/// Reads what was printed: the text inside the section, where there is one.
-pub fn read(text: &str) -> &str {
-    text.strip_prefix(OPEN).and_then(|rest| rest.strip_suffix(CLOSE)).unwrap_or(text)
+impl ValueSyntax for Cdata {
+    fn spelling(&self) -> Spelling<'_> {
+        Spelling::Cdata
+    }
+
+    fn print(&self, value: &Json, write: Write<'_>) {
+        let needs_section = value.as_str().is_some_and(|text| text.contains(['<', '&', '\n']));
+        if needs_section {
+            write(Printed::Format(OPEN));
+        }
+        write(Printed::Value(&literal::print(value)));
+        if needs_section {
+            write(Printed::Format(CLOSE));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -26,13 +37,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_section_stands_only_where_xml_needs_it() {
+    fn a_section_surrounds_only_what_xml_would_misread() {
         let cases = [("a b", false), ("a < b", true), ("a & b", true), ("a\nb", true), ("]]>", false)];
-        for (text, needed) in cases {
-            assert_eq!(print(&Json::from(text)), (text.to_owned(), needed));
+        for (text, in_section) in cases {
+            let expected = if in_section { format!("{OPEN}{text}{CLOSE}") } else { text.to_owned() };
+            assert_eq!(Cdata.printed(&Json::from(text)), expected);
         }
-        assert_eq!(print(&Json::Bool(true)), ("True".to_owned(), false));
-        assert_eq!(read("<![CDATA[a]]>]]>"), "a]]>");
-        assert_eq!(read("a]]>"), "a]]>");
+        assert_eq!(Cdata.printed(&Json::Bool(true)), "True");
     }
 }

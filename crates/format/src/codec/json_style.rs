@@ -1,6 +1,8 @@
 use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Arguments, Json};
 
+use super::value::{Printed, Spelling, ValueSyntax, Write};
+
 /// How a value is laid out as JSON. Plain, it is Python's `json.dumps(.., ensure_ascii=False)`.
 ///
 /// ```
@@ -93,6 +95,24 @@ impl JsonStyle {
             // Arguments were parsed when the message was made.
             other => self.print(&Json::Object(other.to_object().unwrap_or_default())),
         }
+    }
+}
+
+impl ValueSyntax for JsonStyle {
+    fn spelling(&self) -> Spelling<'_> {
+        Spelling::Json(*self)
+    }
+
+    fn print(&self, value: &Json, write: Write<'_>) {
+        write(Printed::Value(&JsonStyle::print(self, value)));
+    }
+
+    fn print_arguments(&self, arguments: Arguments<'_>, write: Write<'_>) {
+        write(Printed::Value(&JsonStyle::print_arguments(self, arguments)));
+    }
+
+    fn takes_arguments(&self) -> bool {
+        true
     }
 }
 

@@ -1,9 +1,11 @@
 //! A value as Python prints it: `str` of a string, `repr` of any other: `True`, `None`, `1e+16`, `{'k': [1]}`.
-//! The reader evaluates nothing.
+
+use std::borrow::Cow;
 
 use rolecall_conversation::Json;
 
-use super::{number, python};
+use super::value::{AsJson, Printed, Spelling, ValueSyntax, Write};
+use super::{JsonStyle, number};
 
 /// How the numbers in a value are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +17,10 @@ pub enum Numbers {
 }
 
 /// The value as Python's `str` has it.
-pub fn print(value: &Json) -> String {
+pub fn print(value: &Json) -> Cow<'_, str> {
     match value {
-        Json::String(text) => text.clone(),
-        other => repr(other),
+        Json::String(text) => Cow::Borrowed(text),
+        other => Cow::Owned(repr(other)),
     }
 }
 
@@ -29,25 +31,52 @@ pub fn repr(value: &Json) -> String {
     text
 }
 
-/// Lists and objects as JSON, any other value as Python's `str` has it.
-pub fn print_mixed(value: &Json) -> String {
-    match value {
-        Json::Array(_) | Json::Object(_) => super::JsonStyle::PLAIN.print(value),
-        other => print(other),
+/// A value as Python's `str` prints it: strings unquoted, other values as Python literals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Literal;
+
+impl ValueSyntax for Literal {
+    fn spelling(&self) -> Spelling<'_> {
+        Spelling::Text(AsJson::Nothing)
+    }
+
+    fn print(&self, value: &Json, write: Write<'_>) {
+        write(Printed::Value(&print(value)));
     }
 }
 
-/// Objects as JSON, any other value as Python's `str` has it.
-pub fn print_objects(value: &Json) -> String {
-    match value {
-        Json::Object(_) => super::JsonStyle::PLAIN.print(value),
-        other => print(other),
+/// Lists and objects as JSON; any other value as [`Literal`] prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mixed;
+
+impl ValueSyntax for Mixed {
+    fn spelling(&self) -> Spelling<'_> {
+        Spelling::Text(AsJson::Containers)
+    }
+
+    fn print(&self, value: &Json, write: Write<'_>) {
+        match value {
+            Json::Array(_) | Json::Object(_) => write(Printed::Value(&JsonStyle::PLAIN.print(value))),
+            other => write(Printed::Value(&print(other))),
+        }
     }
 }
 
-/// Reads what was printed: a literal, or the text itself where it is none.
-pub fn read(text: &str) -> Json {
-    python::read_literal(text).unwrap_or_else(|_| Json::from(text))
+/// Objects as JSON; any other value as [`Literal`] prints it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Objects;
+
+impl ValueSyntax for Objects {
+    fn spelling(&self) -> Spelling<'_> {
+        Spelling::Text(AsJson::Objects)
+    }
+
+    fn print(&self, value: &Json, write: Write<'_>) {
+        match value {
+            Json::Object(_) => write(Printed::Value(&JsonStyle::PLAIN.print(value))),
+            other => write(Printed::Value(&print(other))),
+        }
+    }
 }
 
 /// Writes the value behind a text, as Python's `repr` has it.
@@ -147,7 +176,7 @@ mod tests {
     fn lists_and_objects_are_json_where_both_are_mixed() {
         let cases = [("true", "True"), (r#""a""#, "a"), (r#"[true,"a"]"#, r#"[true, "a"]"#), ("{}", "{}")];
         for (value, printed) in cases {
-            assert_eq!(print_mixed(&json::parse(value).unwrap()), printed);
+            assert_eq!(Mixed.printed(&json::parse(value).unwrap()), printed);
         }
     }
 
@@ -159,15 +188,7 @@ mod tests {
             ("1e16", "1e+16"),
         ];
         for (value, printed) in cases {
-            assert_eq!(print_objects(&json::parse(value).unwrap()), printed);
-        }
-    }
-
-    #[test]
-    fn what_was_printed_reads_back() {
-        for value in [r#"{"k": [1.0, {"n": null}], "l": "it's"}"#, "[true, -3]", "null", r#""plain text""#] {
-            let value = json::parse(value).unwrap();
-            assert_eq!(read(&print(&value)), value);
+            assert_eq!(Objects.printed(&json::parse(value).unwrap()), printed);
         }
     }
 }

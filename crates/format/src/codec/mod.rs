@@ -1,14 +1,20 @@
-//! How a value is printed in a hole, and read back. Each syntax is one file with both directions.
+//! How a value is printed in a hole. Each syntax is one file, with what parsers and grammars need to
+//! know about it.
 
 pub mod call;
 pub mod cdata;
+mod json_string;
 mod json_style;
 pub mod literal;
 pub mod marked;
 mod number;
 pub mod python;
+mod value;
 
+pub use json_string::JsonString;
 pub use json_style::JsonStyle;
+pub use marked::Marked;
+pub use value::{AsJson, Printed, Spelling, ValueSyntax, Write};
 
 /// A hole's codec.
 ///
@@ -42,7 +48,7 @@ pub enum Codec {
     /// A JSON string that holds the JSON.
     JsonString,
     /// Braces, bare keys in alphabetical order, and strings between these marks: `{city:<|"|>Oslo<|"|>}`.
-    Marked(String),
+    Marked(Marked),
     /// An enumerated name as its control token, any other as text.
     Names,
     /// Nothing; only asks whether the value is there.
@@ -60,6 +66,21 @@ pub enum Codec {
 }
 
 impl Codec {
+    /// The syntax of the value that the codec prints; none if it prints no value of its own.
+    pub fn value_syntax(&self) -> Option<&dyn ValueSyntax> {
+        Some(match self {
+            Codec::Json(style) => style,
+            Codec::JsonString => &JsonString,
+            Codec::Python => &python::Python,
+            Codec::Literal => &literal::Literal,
+            Codec::Mixed => &literal::Mixed,
+            Codec::Objects => &literal::Objects,
+            Codec::Cdata => &cdata::Cdata,
+            Codec::Marked(marked) => marked,
+            _ => return None,
+        })
+    }
+
     /// The codecs' names, for suggestions.
     pub const NAMES: [&'static str; 15] = [
         "trim",
@@ -94,7 +115,7 @@ impl Codec {
             ("objects", None) => Some(Codec::Objects),
             ("cdata", None) => Some(Codec::Cdata),
             ("json-string", None) => Some(Codec::JsonString),
-            ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(mark.to_owned())),
+            ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(Marked::new(mark))),
             ("names", None) => Some(Codec::Names),
             ("present", None) => Some(Codec::Present),
             ("names", Some("only")) => Some(Codec::Enumerated),
@@ -141,7 +162,7 @@ impl Codec {
             Codec::Objects => "objects".into(),
             Codec::Cdata => "cdata".into(),
             Codec::JsonString => "json-string".into(),
-            Codec::Marked(mark) => format!("marked({mark})"),
+            Codec::Marked(marked) => format!("marked({})", marked.marker()),
             Codec::Names => "names".into(),
             Codec::Present => "present".into(),
             Codec::Filled => "filled".into(),

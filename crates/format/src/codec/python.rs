@@ -2,13 +2,44 @@
 //! spelling.
 //! The reader knows literals only; nothing is ever evaluated.
 
-use rolecall_conversation::Json;
 use rolecall_conversation::json::{Number, Object};
+use rolecall_conversation::{Arguments, Json};
 
 use super::literal::{self, Numbers};
+use super::value::{Printed, Spelling, ValueSyntax, Write};
 
 /// How deep literals may nest when they are read.
 const MAX_DEPTH: usize = 100;
+
+/// Python literals, and keyword arguments for all arguments of a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Python;
+
+impl ValueSyntax for Python {
+    fn spelling(&self) -> Spelling<'_> {
+        Spelling::Python
+    }
+
+    fn print(&self, value: &Json, write: Write<'_>) {
+        write(Printed::Value(&literal::repr(value)));
+    }
+
+    fn print_arguments(&self, arguments: Arguments<'_>, write: Write<'_>) {
+        let text = match arguments {
+            Arguments::Value(object) => print(object),
+            other => print(&other.to_object().unwrap_or_default()),
+        };
+        write(Printed::Value(&text));
+    }
+
+    fn takes_arguments(&self) -> bool {
+        true
+    }
+
+    fn is_delimited(&self) -> bool {
+        false
+    }
+}
 
 /// Prints keyword arguments as Python's `ast.unparse` would. A key that Python cannot take as a keyword goes through `**{..}`.
 pub fn print(arguments: &Object) -> String {
@@ -52,16 +83,6 @@ pub struct ReadError {
 pub fn read(text: &str) -> Result<Object, ReadError> {
     let mut reader = Reader { text, at: 0 };
     reader.arguments().map_err(|message| ReadError { offset: reader.at, message })
-}
-
-/// Reads one literal that takes the whole text.
-pub(super) fn read_literal(text: &str) -> Result<Json, ReadError> {
-    let mut reader = Reader { text, at: 0 };
-    let value = reader.value(0).and_then(|value| match reader.at == text.len() {
-        true => Ok(value),
-        false => Err(format!("expected the end of the text, found {}", reader.found())),
-    });
-    value.map_err(|message| ReadError { offset: reader.at, message })
 }
 
 /// The number that Python spells so; what is JSON keeps its spelling. Complex numbers and what takes more than 128 bits in another base

@@ -242,21 +242,13 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
         (Field::Call, _) => {
             return Err(("needs a codec with two keys".into(), "write `{call:json(name, arguments)}`".into()));
         }
-        (Field::Arguments, Codec::Text | Codec::Json(_) | Codec::JsonString | Codec::Python | Codec::Marked(_)) => true,
+        (Field::Arguments, Codec::Text) => true,
+        (Field::Arguments, codec) if codec.value_syntax().is_some_and(|syntax| syntax.takes_arguments()) => true,
         (Field::Arguments, _) => {
             let help = "write `{arguments:json}`, `{arguments:python}`, or `{arguments}` with a layout `argument`";
             return Err(("does not take this codec".into(), help.into()));
         }
-        (
-            Field::Value,
-            Codec::Json(_)
-            | Codec::Python
-            | Codec::Literal
-            | Codec::Mixed
-            | Codec::Objects
-            | Codec::Cdata
-            | Codec::Marked(_),
-        ) => true,
+        (Field::Value, codec) if codec.value_syntax().is_some_and(|syntax| syntax.takes_values()) => true,
         (Field::Key | Field::Code, Codec::Json(_)) => true,
         (Field::Tool | Field::Function | Field::Files, Codec::Json(_)) => true,
         (Field::Tool | Field::Function | Field::Files, _) => {

@@ -1,6 +1,6 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json;
-use rolecall_format::codec::{JsonStyle, literal, marked};
+use rolecall_format::codec::{JsonStyle, Marked as MarkedValue, Printed, ValueSyntax, literal};
 
 use crate::node::FreeText;
 use crate::schema::{Form, Property};
@@ -136,12 +136,12 @@ impl Syntax {
     }
 
     fn marked(&self, value: &Json) -> Node {
-        let Marked { mark, .. } = self else { return Node::never() };
+        let Marked { mark, text } = self else { return Node::never() };
         let mut parts = Vec::new();
-        marked::print(value, &mut |piece| {
+        MarkedValue::new(text.as_str()).print(value, &mut |piece| {
             parts.push(match piece {
-                marked::Piece::Mark => (**mark).clone(),
-                marked::Piece::Text(text) => Node::literal(text),
+                Printed::Marker(_) => (**mark).clone(),
+                Printed::Value(text) | Printed::Format(text) => Node::literal(text),
             });
         });
         Node::sequence(parts)

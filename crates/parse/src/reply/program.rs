@@ -1,6 +1,7 @@
 //! A call's layout as a list of what is to be read, one thing after the other.
 
 use rolecall_conversation::{Json, json};
+use rolecall_format::codec::Spelling;
 use rolecall_format::{Codec, Field, Format, Op, Slot};
 
 use crate::literal::Literal;
@@ -63,6 +64,21 @@ pub(crate) enum Syntax {
     Marked(String),
     /// One after the other, each as a layout says.
     List(Box<List>),
+}
+
+impl Syntax {
+    /// The syntax of all arguments that a codec prints.
+    fn of(codec: &Codec) -> Syntax {
+        match codec.value_syntax().map(|syntax| syntax.spelling()) {
+            Some(Spelling::Python) => Syntax::Python,
+            Some(Spelling::Marked(marker)) => Syntax::Marked(marker.to_owned()),
+            _ => Syntax::Json,
+        }
+    }
+}
+
+fn is_cdata(codec: &Codec) -> bool {
+    codec.value_syntax().is_some_and(|syntax| syntax.spelling() == Spelling::Cdata)
 }
 
 /// How a list of arguments is written.
@@ -204,10 +220,6 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
                         arguments: keys.arguments().to_owned(),
                         ..Keys::default()
                     })),
-                    (Field::Arguments, Codec::Python) => items.push(Item::Arguments(Syntax::Python)),
-                    (Field::Arguments, Codec::Marked(mark)) => {
-                        items.push(Item::Arguments(Syntax::Marked(mark.clone())));
-                    }
                     (Field::Arguments, Codec::Text) => {
                         let end = match pieces.get(at + 1) {
                             Some(Piece::Literal(literal)) => literal.core(),
@@ -215,7 +227,7 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
                         };
                         items.push(Item::Arguments(Syntax::List(Box::new(list_of(layouts, end)?))));
                     }
-                    (Field::Arguments, _) => items.push(Item::Arguments(Syntax::Json)),
+                    (Field::Arguments, codec) => items.push(Item::Arguments(Syntax::of(codec))),
                     _ => {}
                 }
             }
@@ -281,7 +293,7 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
             middle: middle.core(),
             close: close.core(),
             is_string,
-            cdata: matches!(pieces[value], Piece::Hole(_, Codec::Cdata)),
+            cdata: matches!(&pieces[value], Piece::Hole(_, codec) if is_cdata(codec)),
             closes: Marks::new(),
             cdata_closes: Marks::new(),
         };
@@ -353,7 +365,11 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
                     _ => return None,
                 };
                 let is_quoted = text.ends_with('"') || *field == Field::Index;
-                let quoted = matches!(codec, Codec::Json { .. } | Codec::JsonString) || !is_quoted;
+                let prints_quotes = matches!(
+                    codec.value_syntax().map(|syntax| syntax.spelling()),
+                    Some(Spelling::Json(_) | Spelling::JsonString)
+                );
+                let quoted = prints_quotes || !is_quoted;
                 match quoted {
                     true => {
                         text.push('"');

@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 
-use rolecall_conversation::json::{self, Object};
+use rolecall_conversation::json::Object;
 use rolecall_conversation::{Arguments, Call, Json};
-use rolecall_format::codec::{JsonStyle, cdata, literal, marked, python};
+use rolecall_format::codec::{Printed, Spelling, literal};
 use rolecall_format::{Codec, ControlId, Slot, sources};
 use rolecall_text::{Source, Text};
 
@@ -49,26 +49,17 @@ impl Writer<'_> {
         if *codec == Codec::Text {
             return self.each_argument(&object_of(arguments), scene, out);
         }
+        let Some(syntax) = codec.value_syntax() else { return };
         let source = self.call_source(scene, at, "function.arguments");
-        match codec {
-            Codec::Json(style) if style.indent.is_some() => {
-                let value = Json::Object(object_of(arguments).into_owned());
-                if self.may_indent(style, &value, 0, || scene.arguments_place(at)) {
-                    out.push(&style.print(&value), source);
-                }
+        if let Spelling::Json(style) = syntax.spelling()
+            && style.indent.is_some()
+        {
+            let value = Json::Object(object_of(arguments).into_owned());
+            if !self.may_indent(&style, &value, 0, || scene.arguments_place(at)) {
+                return;
             }
-            Codec::Json(style) => out.push(&style.print_arguments(arguments), source),
-            Codec::JsonString => {
-                let mut quoted = String::new();
-                json::write_string(&mut quoted, &JsonStyle::PLAIN.print_arguments(arguments), false);
-                out.push(&quoted, source);
-            }
-            Codec::Marked(mark) => {
-                let object = object_of(arguments);
-                marked::print_object(&object, &mut |piece| self.marked_piece(piece, mark, source, out));
-            }
-            _ => out.push(&python::print(&object_of(arguments)), source),
         }
+        syntax.print_arguments(arguments, &mut |piece| self.printed(piece, source, out));
     }
 
     fn each_argument(&mut self, arguments: &Object, scene: &Scene<'_>, out: &mut Text) {
@@ -94,37 +85,27 @@ impl Writer<'_> {
     pub(super) fn value(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
         let (Some((at, _)), Some((key, value))) = (scene.call, scene.argument) else { return };
         let source = self.call_source(scene, at, &format!("function.arguments.{key}"));
-        match codec {
-            Codec::Json(style) => {
-                if self.may_indent(style, value, 0, || scene.arguments_place(at)) {
-                    out.push(&style.print(value), source);
-                }
-            }
-            Codec::Python => out.push(&literal::repr(value), source),
-            Codec::Mixed => out.push(&literal::print_mixed(value), source),
-            Codec::Objects => out.push(&literal::print_objects(value), source),
-            Codec::Marked(mark) => marked::print(value, &mut |piece| self.marked_piece(piece, mark, source, out)),
-            Codec::Cdata => {
-                let (text, in_section) = cdata::print(value);
-                let around = |text| if in_section { text } else { "" };
-                out.push(around(cdata::OPEN), sources::FORMAT);
-                out.push(&text, source);
-                out.push(around(cdata::CLOSE), sources::FORMAT);
-            }
-            Codec::Trim => out.push(super::text_by(&literal::print(value), codec), source),
-            _ => out.push(&literal::print(value), source),
+        let Some(syntax) = codec.value_syntax() else {
+            return out.push(super::text_by(&literal::print(value), codec), source);
+        };
+        if let Spelling::Json(style) = syntax.spelling()
+            && !self.may_indent(&style, value, 0, || scene.arguments_place(at))
+        {
+            return;
         }
+        syntax.print(value, &mut |piece| self.printed(piece, source, out));
     }
 
-    /// Writes a piece of a marked value. A marker belongs to the format, and is written as a
-    /// control token if the format has one with that text.
-    fn marked_piece(&self, piece: marked::Piece<'_>, mark: &str, source: Source, out: &mut Text) {
+    /// Writes a piece of a printed value. A marker is written as a control token if the format has
+    /// one with that text.
+    fn printed(&self, piece: Printed<'_>, source: Source, out: &mut Text) {
         match piece {
-            marked::Piece::Text(text) => out.push(text, source),
-            marked::Piece::Mark => {
-                match self.format.controls.iter().position(|control| control.text == mark).map(ControlId) {
+            Printed::Value(text) => out.push(text, source),
+            Printed::Format(text) => out.push(text, sources::FORMAT),
+            Printed::Marker(text) => {
+                match self.format.controls.iter().position(|control| control.text == text).map(ControlId) {
                     Some(id) => self.control(id, out),
-                    None => out.push(mark, sources::FORMAT),
+                    None => out.push(text, sources::FORMAT),
                 }
             }
         }
