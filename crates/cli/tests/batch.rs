@@ -315,8 +315,8 @@ fn files_without_rows_can_be_read() {
 
 #[test]
 fn an_arrow_stream_says_that_it_ends() {
-    // Arrow's format: the end of a stream is a continuation mark and a length of zero. Most readers take the end of the file, too,
-    // so that only the bytes tell.
+    // Arrow's format: the end of a stream is a continuation mark and a length of zero. Most readers
+    // take the end of the file, too, so that only the bytes tell.
     const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
     let folder = Folder::new("end");
     for (name, input) in [("none.arrow", String::new()), ("some.arrow", lines(20))] {

@@ -59,7 +59,8 @@ fn every_shell_gets_a_completion_script() {
     }
 }
 
-/// The folder a case runs in, with its files (those of GGUF by their metadata as JSON); gone when the case is over.
+/// The folder a case runs in, with its files (those of GGUF by their metadata as JSON); gone when
+/// the case is over.
 struct Folder(PathBuf);
 
 impl Folder {

@@ -1,6 +1,7 @@
-//! The cost of a byte of a request does not depend on how many bytes there are: whatever the request is made of, one that is
-//! eight times as large takes about eight times as long. Time is the processor's, in a process of its own, so that a machine that is
-//! busy does not matter, and a command that hangs is ended.
+//! The cost of a byte of a request does not depend on how many bytes there are: whatever the
+//! request is made of, one that is eight times as large takes about eight times as long. Time is
+//! the processor's, in a process of its own, so that a machine that is busy does not matter, and a
+//! command that hangs is ended.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -76,7 +77,8 @@ const SHAPES: [Shape; 33] = [
     ("a long name of a format", |n| with("format", &format!("\"{}\"", "f".repeat(n * 8)))),
 ];
 
-/// Each verb with what it is asked; `REQUEST` stands for the request's file, `TEMPLATE` and `TOKENIZER` for files of their own.
+/// Each verb with what it is asked; `REQUEST` stands for the request's file, `TEMPLATE` and
+/// `TOKENIZER` for files of their own.
 const VERBS: [&str; 13] = [
     "render --format chatml REQUEST",
     "render --format chatml --jsonl --threads 1 REQUEST",
@@ -100,8 +102,9 @@ const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.co
 /// How many of each there are in the smaller request; what an unoptimised build can do in a second.
 const COUNT: usize = if cfg!(debug_assertions) { 500 } else { 4_000 };
 
-/// How much larger the larger request is, how much more time it may take for each byte, and from how many seconds on time counts at
-/// all. A cost that grows with the square takes eight times as much for each byte.
+/// How much larger the larger request is, how much more time it may take for each byte, and from
+/// how many seconds on time counts at all. A cost that grows with the square takes eight times as
+/// much for each byte.
 const TIMES: usize = 8;
 const SLACK: f64 = 3.0;
 const COUNTED: f64 = if cfg!(debug_assertions) { 0.1 } else { 0.03 };

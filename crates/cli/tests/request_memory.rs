@@ -1,5 +1,6 @@
-//! What SECURITY.md says of the memory that a request takes: so many bytes at most for each byte of it, beside what a request of
-//! one word takes and one MiB of buffers. The memory is that of the command, in a process of its own.
+//! What SECURITY.md says of the memory that a request takes: so many bytes at most for each byte of
+//! it, beside what a request of one word takes and one MiB of buffers. The memory is that of the
+//! command, in a process of its own.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -20,7 +21,8 @@ const BUFFERS: f64 = (1 << 20) as f64;
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Texts, each with what it may take in `encode`: one of English, and those of which a byte takes most. Each is repeated.
+/// Texts, each with what it may take in `encode`: one of English, and those of which a byte takes
+/// most. Each is repeated.
 const TEXTS: [(&str, &str, f64); 12] = [
     ("English", "The five boxing wizards jump quickly, and nobody knows why they would. ", ENGLISH),
     ("English in lines", "It was the best of times, it was the worst of times.\\n", ENGLISH),
@@ -36,7 +38,8 @@ const TEXTS: [(&str, &str, f64); 12] = [
     ("signs", "!?(;", WORST),
 ];
 
-/// Requests that are more than one text: what each begins with, what is repeated, and what it ends with.
+/// Requests that are more than one text: what each begins with, what is repeated, and what it ends
+/// with.
 const REQUESTS: [(&str, &str, &str, &str); 4] = [
     ("short messages", "[", "{\"role\":\"user\",\"content\":\"a\"},", "{\"role\":\"user\",\"content\":\"\"}]"),
     (
@@ -51,7 +54,8 @@ const REQUESTS: [(&str, &str, &str, &str); 4] = [
 
 const ONE_WORD: &str = r#"[{"role":"user","content":"word"}]"#;
 
-/// Each verb with how much smaller its requests are, since it prints more, and what English may take in it.
+/// Each verb with how much smaller its requests are, since it prints more, and what English may
+/// take in it.
 const VERBS: [(&str, usize, f64); 5] = [
     ("encode", 1, ENGLISH),
     ("encode --json", 2, WORST),
@@ -112,10 +116,12 @@ fn a_request_takes_no_more_memory_than_we_say() {
     }
     let folder = Folder::new("request-memory-tokenizers");
     let mut wrong = Vec::new();
-    // Those that our own engine encodes: by bytes and composed, and by characters. With them, most bytes are a token.
+    // Those that our own engine encodes: by bytes and composed, and by characters. With them, most
+    // bytes are a token.
     for (name, bytes) in small_tokenizer_files() {
         let verbs = match name {
-            // `explain` is left to the release build, whose requests are large enough for buffers not to count.
+            // `explain` is left to the release build, whose requests are large enough for buffers
+            // not to count.
             "bytes-nfc" if cfg!(debug_assertions) => &VERBS[..2],
             "bytes-nfc" => &VERBS[..],
             "prefix" => &VERBS[..1],
@@ -127,7 +133,8 @@ fn a_request_takes_no_more_memory_than_we_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Of an unoptimised build as much as it does in a second or two; small enough in any case for a few buffers to count.
+/// Of an unoptimised build as much as it does in a second or two; small enough in any case for a
+/// few buffers to count.
 const SIZE: usize = if cfg!(debug_assertions) { 2 << 20 } else { 16 << 20 };
 
 #[test]

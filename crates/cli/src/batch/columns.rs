@@ -13,23 +13,24 @@ use super::Wanted;
 use super::origins::{OriginRun, origin_runs};
 use crate::refusal::Refusal;
 
-/// The most bytes of a line or a prompt: what a block holds then stays far below the 2 GiB of a column of text.
+/// The maximum size of a line or a prompt in bytes. It keeps a block far below the 2 GiB limit of a
+/// text column.
 pub const LONGEST: usize = 256 << 20;
 
-/// Bytes after which rows are written out, even if their block has more.
+/// The number of bytes after which rows are written out, even if their block has more.
 const FULL: usize = 64 << 20;
 
-/// What is written of a conversation.
+/// The data of a conversation that is written as a row.
 pub struct Row<'a> {
     pub number: u64,
     pub request: &'a Request,
     pub prompt: &'a Prompt,
     pub encoded: &'a Encoded,
-    /// One a token, where it was asked for.
+    /// One entry per token, or empty if no mask was requested.
     pub mask: Vec<bool>,
 }
 
-/// Rows column by column. A row without ids has an error in their place.
+/// Rows stored by column. A row without ids has an error instead.
 pub struct Columns {
     wanted: Wanted,
     rows: Vec<u64>,
@@ -58,7 +59,7 @@ struct Origins {
     fields: StringBuilder,
 }
 
-/// The columns that there are; docs/batches.md says what they hold.
+/// Returns the schema of the columns, which docs/batches.md describes.
 pub fn schema(wanted: Wanted) -> SchemaRef {
     let mut fields = vec![
         Field::new("row", DataType::UInt64, false),
@@ -129,7 +130,7 @@ impl Columns {
         }
         self.open_row(row.number, row.request.id.as_ref(), true);
         self.ids.extend(row.encoded.tokens.iter().map(|token| token.id));
-        // No prompt is so long that they would not fit.
+        // The prompt's length was checked above, so offsets fit.
         self.starts.extend(row.encoded.tokens.iter().map(|token| token.start as u32));
         self.ends.extend(row.encoded.tokens.iter().map(|token| token.end as u32));
         self.mask.extend(row.mask.iter().map(|learned| u8::from(*learned)));
@@ -146,7 +147,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds what is wrong with a line.
+    /// Adds the error of a refused line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         self.open_row(number, id, false);
         self.texts.append_null();
@@ -176,12 +177,12 @@ impl Columns {
         self.rows.is_empty()
     }
 
-    /// Whether it is time to write the rows out.
+    /// Reports whether the rows should be written out.
     pub fn is_full(&self) -> bool {
         self.bytes >= FULL
     }
 
-    /// The rows as Arrow has them.
+    /// Converts the rows to an Arrow record batch.
     pub fn into_batch(mut self) -> Result<RecordBatch, ArrowError> {
         let there = self.there.finish();
         let nulls = Some(NullBuffer::new(there.clone()));
@@ -244,7 +245,7 @@ fn list(ends: &[i32], item: Field, values: ArrayRef, nulls: Option<NullBuffer>) 
     Ok(Arc::new(ListArray::try_new(Arc::new(item), offsets, values, nulls)?))
 }
 
-/// Texts that are null exactly where the struct around them is.
+/// Returns texts with the null buffer of the struct that contains them.
 fn under(mut texts: StringBuilder, there: &NullBuffer) -> Result<ArrayRef, ArrowError> {
     let (offsets, values, _) = texts.finish().into_parts();
     Ok(Arc::new(StringArray::try_new(offsets, values, Some(there.clone()))?))

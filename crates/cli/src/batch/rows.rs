@@ -1,4 +1,4 @@
-//! What a block of lines becomes: bytes that need only be written one behind the other.
+//! Converts the results of a block of lines to bytes that only need to be concatenated.
 
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
@@ -15,7 +15,7 @@ use crate::refusal::Refusal;
 
 /// The rows of a block.
 pub enum Rows {
-    /// JSON, a line each.
+    /// JSON lines.
     Lines(String),
     Columns {
         kind: Kind,
@@ -25,7 +25,7 @@ pub enum Rows {
     },
 }
 
-/// Rows that the writers of columns do not take; there should be none.
+/// An error of a column writer, which should not occur.
 #[derive(Debug)]
 pub struct Unwritten(pub String);
 
@@ -39,7 +39,7 @@ impl Rows {
         }
     }
 
-    /// Whether a line of so many bytes has a place.
+    /// Checks that a line of this many bytes is not too long.
     pub fn admit(&self, bytes: usize) -> Result<(), Refusal> {
         match self {
             Rows::Columns { .. } if bytes > LONGEST => Err(Refusal::TooLong { what: "line", bytes, most: LONGEST }),
@@ -55,7 +55,7 @@ impl Rows {
         }
     }
 
-    /// Puts what is wrong with a line in its place.
+    /// Adds the error of a refused line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         match self {
             Rows::Lines(text) => {
@@ -66,7 +66,7 @@ impl Rows {
         }
     }
 
-    /// Goes on to the next row of the same line.
+    /// Starts the next row of the same line.
     pub fn next_of_line(&mut self) {
         if let Rows::Lines(text) = self {
             text.push('\n');
@@ -85,7 +85,7 @@ impl Rows {
         }
     }
 
-    /// The bytes of all rows.
+    /// Returns the bytes of all rows.
     pub fn into_bytes(mut self) -> Result<Vec<u8>, Unwritten> {
         self.write_out()?;
         Ok(match self {
@@ -108,13 +108,13 @@ impl Rows {
     }
 }
 
-/// What an Arrow stream begins with: its schema.
+/// Returns the beginning of an Arrow stream, which is its schema.
 pub fn arrow_head(wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
-    // The schema is written at once; the end of the stream only by `finish`.
+    // `try_new` writes the schema immediately; only `finish` writes the end of the stream.
     Ok(StreamWriter::try_new(Vec::new(), &schema(wanted))?.get_ref().clone())
 }
 
-/// What an Arrow stream ends with.
+/// The end of an Arrow stream.
 pub const ARROW_END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
 
 fn write_arrow(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
@@ -125,7 +125,7 @@ fn write_arrow(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<()
     Ok(())
 }
 
-/// A Parquet file of its own, with its length before it: `parquet::join` puts them together.
+/// Writes a complete Parquet file, preceded by its length. `parquet::join` joins these files.
 fn write_parquet(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     let mut writer = ArrowWriter::try_new(Vec::new(), schema(wanted), Some(properties().build()))?;
     writer.write(&columns.into_batch()?)?;
@@ -135,7 +135,8 @@ fn write_parquet(columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<
     Ok(())
 }
 
-/// How columns are packed: what counts up as differences, what repeats by a dictionary.
+/// Returns the writer properties of the columns: delta encoding for increasing numbers,
+/// dictionaries for repeated values.
 pub fn properties() -> parquet::file::properties::WriterPropertiesBuilder {
     let counting =
         ["row", "spans.list.item.start", "spans.list.item.end", "origins.list.item.start", "origins.list.item.end"];

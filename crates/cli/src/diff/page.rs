@@ -1,4 +1,4 @@
-//! Matrices of many models as one Markdown document.
+//! Writes the matrices of many models as one Markdown document.
 
 use rolecall::diff::{Matrix, Telling, View};
 
@@ -7,7 +7,7 @@ use super::parts::{letter, parts};
 use super::words::counted;
 use crate::visible;
 
-/// The document. `command` is how it is made.
+/// Returns the document. `command` is the command line that generates it.
 pub fn write(groups: &[(Group, Matrix)], without: &[String], tellings: &[Telling], command: &str) -> String {
     let mut out = format!(
         "# Dialects\n\n\
@@ -63,7 +63,7 @@ fn push_group(out: &mut String, group: &Group, matrix: &Matrix) {
     push_matrix(out, matrix);
     let parts = parts(matrix);
     if !parts.is_empty() {
-        out.push_str("\nWhere they first part:\n\n");
+        out.push_str("\nFirst differences:\n\n");
     }
     for part in parts {
         let (who, conversation, views) = (part.who(), &part.conversation, part.views.join(", "));
@@ -71,7 +71,7 @@ fn push_group(out: &mut String, group: &Group, matrix: &Matrix) {
     }
 }
 
-/// One table: in each cell what became of the three views.
+/// Appends a table with the results of the three views in each cell.
 fn push_matrix(out: &mut String, matrix: &Matrix) {
     let letters: Vec<String> = (0..matrix.formats.len()).map(letter).collect();
     out.push_str(&format!("\n| | {} |\n|{}\n", letters.join(" | "), " --- |".repeat(letters.len() + 1)));

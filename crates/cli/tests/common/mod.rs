@@ -1,4 +1,5 @@
-//! What the tests of a request's cost share: the command in a process of its own, whose time and memory are read while it runs.
+//! What the tests of a request's cost share: the command in a process of its own, whose time and
+//! memory are read while it runs.
 
 #![allow(dead_code, reason = "each of them uses a part")]
 
@@ -43,7 +44,8 @@ pub struct Cost {
     pub printed: usize,
 }
 
-/// Runs the command to its end; an error says that it did not end in time. Its answer, good or bad, is read and dropped.
+/// Runs the command to its end; an error says that it did not end in time. Its answer, good or bad,
+/// is read and dropped.
 pub fn cost_of(args: &[String], deadline: Duration) -> Result<Cost, String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rolecall"))
         .args(args)
@@ -54,7 +56,8 @@ pub fn cost_of(args: &[String], deadline: Duration) -> Result<Cost, String> {
         .map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut stdout = child.stdout.take().expect("it is a pipe");
-    // What stands in the way of its printing is read by a thread, so that one that hangs can be ended.
+    // What stands in the way of its printing is read by a thread, so that one that hangs can be
+    // ended.
     let reader = std::thread::spawn(move || {
         let mut printed = 0;
         let mut buffer = vec![0; 1 << 16];
