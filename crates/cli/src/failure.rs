@@ -265,7 +265,7 @@ impl Failure {
             Failure::NotAFormat { path } => vec![
                 format!("`rolecall template {path}` shows what it reads and supports, with audit findings"),
                 format!(
-                    "`rolecall template --layout {path}` prints the layouts of its replies as a format file, which can be checked"
+                    "`rolecall template --layout {path}` prints its reply layouts as a format file, which can be checked"
                 ),
             ],
             Failure::NoGrammar(error) => vec![error.help()],
@@ -273,7 +273,7 @@ impl Failure {
             Failure::NoSuchView(_) => vec!["omit `--view`, or use `--view chat`".into()],
             Failure::SeveralFiles(_) => vec!["`--jsonl` reads several files, one conversation per line".into()],
             Failure::UnknownKind { .. } => {
-                vec!["use the extension .jsonl, .arrow or .parquet, or pass `--to jsonl`, `--to arrow` or `--to parquet`".into()]
+                vec!["name it .jsonl, .arrow or .parquet, or pass `--to jsonl`, `--to arrow` or `--to parquet`".into()]
             }
             Failure::LostLines { .. } => vec!["please report it, together with the next line of the input".into()],
         }

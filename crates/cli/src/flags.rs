@@ -16,8 +16,8 @@ pub fn in_flags(mut help: Vec<String>, code: &str) -> Vec<String> {
 fn against(code: &str) -> Option<&'static str> {
     Some(match code {
         "no_bos" => {
-            "use `--bos auto` to add it, or `--bos none` if the engine adds it; the reference, which encodes a template's text \
-             verbatim, has none"
+            "use `--bos auto` to add it, or `--bos none` if the engine adds it; the reference, which encodes a template's \
+             text verbatim, has none"
         }
         "unforeseen_control" => "use `--protect all-added` to keep all added tokens out of text",
         "unknown_model" => "choose a format with `--format NAME`; `rolecall formats` lists them",

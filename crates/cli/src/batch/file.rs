@@ -246,9 +246,7 @@ impl fmt::Display for Problem {
             Problem::Exists => f.write_str("the output already exists"),
             Problem::NoFile => f.write_str("expected a regular file as output, found a folder, a device or a pipe"),
             Problem::Interrupted => f.write_str("an interrupted run left a partial output file"),
-            Problem::NothingToResume => {
-                f.write_str("the output is complete, but no journal shows that this run wrote it")
-            }
+            Problem::NothingToResume => f.write_str("the output is complete, but it has no journal of this run"),
             Problem::NoJournal => {
                 f.write_str("a partial output file exists, but the journal next to it (`.resume`) is missing")
             }
