@@ -119,7 +119,7 @@ pub struct Decode {
     pub skip_special: bool,
 }
 
-/// Parse model output into a message with text, reasoning and tool calls, while it is streamed
+/// Parse model output, streamed or complete, into text, reasoning and tool calls
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/parse.txt"))]
 #[command(group = clap::ArgGroup::new("encoded").args(["tokenizer", "model"]).multiple(true))]
@@ -505,8 +505,7 @@ pub struct Template {
     pub layout: bool,
 }
 
-/// Show what kind a tokenizer is, how it treats a format's control tokens, and which of its
-/// properties are dangerous
+/// Show a tokenizer's properties and risks, and how it treats a format's control tokens
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/tokenizer.txt"))]
 pub struct Tokenizer {

@@ -257,7 +257,7 @@ impl Failure {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }
             Failure::Tokenizer { error, .. } => vec![error.help().to_owned()],
-            Failure::ModelFile(error) => vec![format!("{}; or pass only the model's name to `--model`", error.help())],
+            Failure::ModelFile(error) => vec![format!("{}, or pass only the model's name to `--model`", error.help())],
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => flags::in_flags(unidentified.help(), unidentified.code()),

@@ -51,7 +51,7 @@ fn chunks_of(line: &Object) -> Result<Vec<String>, Refusal> {
             };
             chunks.iter().enumerate().map(text).collect()
         }
-        (Some(Json::String(_)), Some(other)) => Err(wrong_type("chunks", "no `chunks` next to `output`", other)),
+        (Some(Json::String(_)), Some(other)) => Err(wrong_type("chunks", "nothing next to `output`", other)),
         (Some(other), _) => Err(wrong_type("output", "a string", other)),
         (None, Some(other)) => Err(wrong_type("chunks", "a list of strings", other)),
         (None, None) => {
