@@ -6,6 +6,7 @@
 //! source ────┤          ..      ├─one answer each──► `Ordered::next`
 //!            └─order: who owes the next answer──────►
 //! ```
+//!
 //! The order channel is the window: when it is full, the source waits. Workers hold no lock while
 //! they work.
 
@@ -52,6 +53,7 @@ struct Task<T, R> {
 }
 
 /// Starts the threads: `source` produces tasks until it returns `None`, and `work` processes each.
+///
 /// The threads are never joined, so that a source that blocks in a read does not keep the command
 /// from ending.
 pub fn start<T: Send + 'static, R: Send + 'static>(
