@@ -1,4 +1,4 @@
-//! What can be asked for on the command line. The comments here are the help that people read.
+//! The command line's arguments. The doc comments here are the help texts.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,13 @@ use rolecall::template::{CallForm, DateTime};
 use crate::batch::Kind;
 use crate::flags::read_limit;
 
-/// Turns conversations into exactly the prompt and the token ids that a chat model was trained on
+/// Render chat conversations to the exact prompts and token ids that a model was trained on, and
+/// parse model output
 #[derive(Debug, Parser)]
 #[command(name = "rolecall", version, after_help = include_str!("../help/rolecall.txt"))]
 #[command(max_term_width = 100, disable_help_subcommand = true)]
 pub struct Args {
-    /// When to colour: `auto` does on a terminal, unless NO_COLOR is set
+    /// When to use colors; `auto` uses them on a terminal unless NO_COLOR is set
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true, display_order = 100)]
     pub color: Color,
     #[command(subcommand)]
@@ -76,17 +77,18 @@ pub struct Encode {
     pub own: OwnTemplate,
     #[command(flatten)]
     pub batch: Batch,
-    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
-    /// GGUF file, or a folder that holds one
+    /// The model's tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
+    /// tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
     pub tokenizer: Option<PathBuf>,
-    /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
+    /// Encode as the reference implementation does: text that spells a control token becomes that
+    /// token, even inside a message (unsafe)
     #[arg(long)]
     pub reference_encoding: bool,
-    /// Which of the tokenizer's tokens no text becomes
+    /// Which tokens plain text must never be encoded to
     #[arg(long, value_enum, default_value_t = ProtectArg::Control, conflicts_with = "reference_encoding")]
     pub protect: ProtectArg,
-    /// Keep so many ids at most, and so much of the loss mask: what is behind is cut off, as trainers do
+    /// Truncate to this many ids, loss mask included, as trainers do
     #[arg(long, value_name = "IDS")]
     pub max_length: Option<usize>,
     #[command(flatten)]
@@ -97,56 +99,61 @@ pub struct Encode {
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/decode.txt"))]
 pub struct Decode {
-    /// The ids, with anything but digits between them: `[1, 2]`, `1 2`, one a line; `-` or nothing is standard input
+    /// The ids, separated by white space, commas or brackets: `[1, 2]`, `1 2`, or one per line;
+    /// reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The tokenizer that the ids are of: a tokenizer.json, a sentencepiece .model file, or a folder that holds one
+    /// The tokenizer of the ids: a tokenizer.json, a sentencepiece .model file, or a folder that
+    /// contains one
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
     pub tokenizer: Option<PathBuf>,
-    /// The model whose ids they are: its folder or a GGUF file
+    /// The model that the ids belong to: its folder or a GGUF file
     #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "tokenizer")]
     pub model: Option<PathBuf>,
-    /// The ids go on behind a prompt, as a model's answer does: no space of the tokenizer's own stands before them
+    /// The ids continue a prompt, as a model's answer does: keep a leading space instead of
+    /// dropping it as the one that the tokenizer adds
     #[arg(long)]
     pub answer: bool,
-    /// Leave control tokens out
+    /// Omit control tokens
     #[arg(long)]
     pub skip_special: bool,
 }
 
-/// Read what a model wrote back into a message: text, reasoning and calls, while it comes
+/// Parse model output, streamed or complete, into text, reasoning and tool calls
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/parse.txt"))]
 #[command(group = clap::ArgGroup::new("encoded").args(["tokenizer", "model"]).multiple(true))]
 pub struct Parse {
-    /// The output; `-` or nothing is standard input
+    /// The model output; reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
     #[command(flatten)]
     pub layouts: Layouts,
-    /// The tools that were offered: a JSON list, or an object that has it as `tools`
+    /// The tools that were offered: a JSON list, or an object with the list as `tools`
     #[arg(long, value_name = "FILE", conflicts_with_all = ["jsonl", "conversation"])]
     pub tools: Option<PathBuf>,
-    /// The request that the output answers, as `render` takes it: its tools, and its prompt's end, which may open something
+    /// The request that the output answers, as `render` takes it: it provides the tools and the end
+    /// of the prompt, which may open reasoning
     #[arg(long, value_name = "FILE", conflicts_with = "jsonl")]
     pub conversation: Option<PathBuf>,
-    /// How the prompt ends [default: as that of --conversation, or of a conversation of one word]
+    /// The end of the prompt [default: that of --conversation, or of a one-word conversation]
     #[arg(long, value_name = "TEXT", conflicts_with = "jsonl")]
     pub tail: Option<String>,
-    /// Print each event as a line of JSON as soon as it is there
+    /// Print each event as a line of JSON as soon as it occurs
     #[arg(long, conflicts_with_all = ["json", "jsonl"])]
     pub events: bool,
-    /// Print the reply as a server of this API answers: a whole completion, or with --events the chunks of a stream, a line each
+    /// Print the reply in the form of this API: a complete response, or with --events the chunks of
+    /// a stream, one per line
     #[arg(long = "as", value_enum, value_name = "API", conflicts_with = "jsonl")]
     pub shape: Option<ApiArg>,
-    /// The output is token ids, with anything but digits between them
+    /// The output is token ids, separated by white space, commas or brackets
     #[arg(long, requires = "encoded", conflicts_with = "jsonl")]
     pub ids: bool,
-    /// The tokenizer that the ids are of: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF
-    /// file, or a folder that holds one
+    /// The tokenizer of the ids: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
+    /// tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR", requires = "ids")]
     pub tokenizer: Option<PathBuf>,
-    /// The output is chunks of text as an engine streams them: a JSON string a line
+    /// The output is chunks of text as an engine streams them: one JSON string per line
     #[arg(long, conflicts_with_all = ["ids", "jsonl"])]
     pub chunks: bool,
     /// Why the model stopped [default: stop]
@@ -158,58 +165,60 @@ pub struct Parse {
     pub policies: Policies,
 }
 
-/// Render each assistant message of a conversation, read it back, and compare
+/// Render each assistant message of a conversation, parse it back, and compare the two
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/roundtrip.txt"))]
 pub struct Roundtrip {
-    /// The conversation, as `render` takes it; `-` or nothing is standard input
+    /// The conversation, as `render` takes it; reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
     #[command(flatten)]
     pub layouts: Layouts,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
-/// Print what an engine may sample, so that calls are well-formed and fit their tools' schemas
+/// Print a grammar that restricts sampling to well-formed tool calls that match their schemas
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/grammar.txt"))]
 pub struct Grammar {
     #[command(flatten)]
     pub layouts: Layouts,
-    /// The tools that are offered: a JSON list, or an object that has it as `tools`
+    /// The tools that are offered: a JSON list, or an object with the list as `tools`
     #[arg(long, value_name = "FILE")]
     pub tools: Option<PathBuf>,
-    /// Whether calls are made: `none`, `auto`, `required`, or the name of the tool to call
+    /// The tool choice: `none`, `auto`, `required`, or the name of the tool to call
     #[arg(long, value_name = "CHOICE", default_value = "auto")]
     pub choice: String,
-    /// One call in a turn at most
+    /// Allow at most one tool call per turn
     #[arg(long)]
     pub one_call: bool,
-    /// Whether the model reasons first; what the prompt has opened is understood in any case
+    /// Whether the reply begins with reasoning; reasoning that the prompt already opened is always
+    /// taken into account
     #[arg(long, value_enum, value_name = "WHEN", default_value = "off", num_args = 0..=1, default_missing_value = "optional")]
     pub reasoning: ReasoningArg,
-    /// How the prompt ends [default: as that of a conversation of one word]
+    /// The end of the prompt [default: that of a one-word conversation]
     #[arg(long, value_name = "TEXT")]
     pub tail: Option<String>,
-    /// The model's tokenizer, for engines that tell tokens from text: its added tokens are known in the format's text
+    /// The model's tokenizer, for engines that distinguish tokens from text: its added tokens are
+    /// recognized in the format's text
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
-    /// For which engine
+    /// The grammar language to print
     #[arg(long = "as", value_enum, value_name = "LANGUAGE", default_value = "structural-tag")]
     pub language: LanguageArg,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ReasoningArg {
-    /// It does not
+    /// The reply has no reasoning
     Off,
-    /// As it likes
+    /// The model decides
     Optional,
-    /// Always
+    /// The reply begins with reasoning
     Required,
-    /// It has: the grammar begins behind the mark that closes reasoning
+    /// Reasoning is complete: the grammar begins after the marker that closes it
     Over,
 }
 
@@ -223,81 +232,82 @@ pub enum LanguageArg {
     Gbnf,
 }
 
-/// Formats beside the built-in ones.
+/// Formats in addition to the built-in ones.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct MoreFormats {
-    /// Load more formats: every .toml file of a folder
+    /// Load additional formats: every .toml file in a folder
     #[arg(long, value_name = "DIR")]
     pub formats: Option<PathBuf>,
-    /// Let a format file take the place of the format that already has its name
+    /// Let a format file replace an existing format of the same name
     #[arg(long)]
     pub replace: bool,
 }
 
-/// By which layouts output is read.
+/// The layouts by which model output is parsed.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
 pub struct Layouts {
-    /// The model: its folder, a GGUF file, or its name. Format or chat template, tokenizer, stop tokens and sampling defaults are
-    /// the model's own where no other flag says otherwise
+    /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
+    /// stop tokens and sampling defaults come from the model unless another flag sets them
     #[arg(short, long, value_name = "DIR|FILE|NAME")]
     pub model: Option<PathBuf>,
-    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json or .py; a `format` that
-    /// the input names itself wins
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template
+    /// as .json or .py; a `format` in the input takes precedence
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
     #[command(flatten)]
     pub more: MoreFormats,
-    /// Read by the layouts of a chat template (Jinja), which are inferred from it: a .jinja file, a tokenizer_config.json, a
+    /// Use layouts inferred from a chat template (Jinja): a .jinja file, a tokenizer_config.json, a
     /// GGUF file, or a model's folder
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
     pub template: Option<PathBuf>,
-    /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
-    /// `default`]
+    /// Which chat template to use if the model has several [default: `tool_use` for conversations
+    /// with tools, else `default`]
     #[arg(long, value_name = "NAME", requires = "templated")]
     pub template_name: Option<String>,
-    /// Set an option of the format or a switch of the template, e.g. enable_thinking=false; may be repeated
+    /// Set an option of the format or a switch of the template, e.g. enable_thinking=false; may be
+    /// repeated
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
     pub options: Vec<(String, String)>,
-    /// The token that opens a text, where the files of --template do not name it
+    /// The BOS token, if the files of --template do not name it
     #[arg(long = "bos-token", value_name = "TOKEN")]
     pub bos_tokens: Vec<String>,
-    /// The token that closes a text, where the files of --template do not name it
+    /// The EOS token, if the files of --template do not name it
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
-    /// What `strftime_now` tells the template [default: the machine's clock, in UTC]
+    /// The time that the template gets from `strftime_now` [default: the current time, in UTC]
     #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
-    /// Set how much the template may use: `instructions`, `output`, `memory` and `source` in bytes, `loop` in items, `integer`
-    /// in bits; may be repeated
+    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
+    /// bytes, `loop` in items, `integer` in bits; may be repeated
     #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
     pub limits: Vec<(LimitKind, u64)>,
 }
 
-/// How output is read where there is a choice.
+/// Parsing policies for ambiguous or invalid model output.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub struct Policies {
-    /// What a call inside reasoning is [default: draft]
+    /// How to treat a tool call inside reasoning [default: draft]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub calls_in_reasoning: Option<DraftArg>,
-    /// What a call of a name that no tool has is [default: pass]
+    /// How to treat calls to unknown tools [default: pass]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub unknown_names: Option<UnknownArg>,
-    /// What text behind a call is [default: content]
+    /// How to treat text after a tool call [default: content]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub text_after_calls: Option<AfterArg>,
-    /// Take JSON for JSON only where it is by the book
+    /// Accept only strict JSON
     #[arg(long)]
     pub strict_json: bool,
-    /// Compare arguments with the tools' schemas, and report what differs; nothing is dropped
+    /// Check arguments against the tools' schemas and report mismatches; nothing is dropped
     #[arg(long)]
     pub check_schema: bool,
-    /// How many calls a turn may have; what is behind is text
+    /// The maximum number of tool calls per turn; anything after them is text
     #[arg(long, value_name = "N")]
     pub max_calls: Option<usize>,
-    /// What ids are made of, where the model writes none: the same number, the same ids (with --jsonl, the line's number is
-    /// added)
+    /// The seed for generated call ids, if the model writes none; the same seed gives the same ids
+    /// (with --jsonl, the line number is added to it)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub id_seed: u64,
 }
@@ -312,39 +322,40 @@ pub enum ApiArg {
 pub enum FinishArg {
     /// The model closed its turn, or stopped where a turn may end
     Stop,
-    /// It reached the limit of tokens
+    /// The model reached its token limit
     Length,
-    /// It was broken off
+    /// The reply was aborted
     Abort,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum DraftArg {
-    /// Reasoning like any other
+    /// Treat it as part of the reasoning
     Draft,
-    /// A call, if the turn ends behind it and the reasoning was never closed
+    /// Treat it as a call if the turn ends after it and the reasoning was never closed
     Unclosed,
-    /// A call, which ends the reasoning
+    /// Treat it as a call that ends the reasoning
     Call,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum UnknownArg {
-    /// A call
+    /// Treat them as calls
     Pass,
-    /// Text
+    /// Treat them as text
     Text,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum AfterArg {
-    /// Content
+    /// Treat it as content
     Content,
-    /// Content, and reported
+    /// Treat it as content and report it
     Report,
 }
 
-/// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token edges
+/// Show where every piece of a prompt comes from: control tokens, roles, tools, white space, token
+/// boundaries
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/explain.txt"))]
 #[command(group = clap::ArgGroup::new("encoded").args(["tokenizer", "model"]).multiple(true))]
@@ -353,20 +364,21 @@ pub struct Explain {
     pub chat: Chat,
     #[command(flatten)]
     pub own: OwnTemplate,
-    /// The model's tokenizer, to show token edges: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
-    /// GGUF file, or a folder that holds one
+    /// The model's tokenizer, to show token boundaries: a tokenizer.json, a sentencepiece .model,
+    /// tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
-    /// Encode as the reference does: text that spells a control token becomes it, even in a message (unsafe)
+    /// Encode as the reference implementation does: text that spells a control token becomes that
+    /// token, even inside a message (unsafe)
     #[arg(long, requires = "encoded")]
     pub reference_encoding: bool,
-    /// Which of the tokenizer's tokens no text becomes
+    /// Which tokens plain text must never be encoded to
     #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "encoded", conflicts_with = "reference_encoding")]
     pub protect: ProtectArg,
-    /// Answer with one JSON object: the prompt, its segments and its tokens
+    /// Print one JSON object with the prompt, its segments and its tokens
     #[arg(long)]
     pub json: bool,
-    /// Write one HTML file that needs nothing else
+    /// Print a self-contained HTML page
     #[arg(long, conflicts_with = "json")]
     pub html: bool,
 }
@@ -378,142 +390,150 @@ pub struct Formats {
     /// The format to show: a name, a .toml file, or another framework's template as .json or .py
     #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
-    /// Say which format a model needs, and why: by what its folder holds, else by its name
+    /// Show which format a model needs and why, based on the files in its folder or else on its
+    /// name
     #[arg(long, value_name = "NAME|DIR", conflicts_with = "name")]
     pub model: Option<String>,
     #[command(flatten)]
     pub more: MoreFormats,
-    /// Answer with one JSON value
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
 
-/// Compare two formats, templates or models over telling conversations, or all formats that there are for a model
+/// Compare two formats, templates or models over a set of conversations, or all formats available
+/// for a model
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/diff.txt"))]
 pub struct Diff {
-    /// The first format: a name or a .toml file; or a model's folder, or a file with a chat template (.jinja, .gguf,
-    /// tokenizer_config.json)
+    /// The first side: a format's name or .toml file, a model's folder, or a file with a chat
+    /// template (.jinja, .gguf, tokenizer_config.json)
     #[arg(value_name = "A", required_unless_present_any = ["model", "models"], conflicts_with_all = ["model", "models"])]
     pub a: Option<String>,
-    /// The second one
+    /// The second side
     #[arg(value_name = "B", required_unless_present_any = ["model", "models"])]
     pub b: Option<String>,
-    /// A conversation to compare them over, as `render` takes it (what it says of formats and options is not looked at);
-    /// `-` is standard input [default: a fixed set of telling conversations]
+    /// A conversation to compare them over, as `render` takes it (its own format and options are
+    /// ignored); `-` is standard input [default: a built-in set of conversations]
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// Compare all formats that there are for a model, by its name or its folder: its maker's own and the frameworks' dialects
+    /// Compare all formats available for a model, given by name or folder: its maker's own and the
+    /// frameworks' dialects
     #[arg(long, value_name = "NAME|DIR", conflicts_with = "models")]
     pub model: Option<String>,
-    /// Do so for all models of a JSON file, {"models": ["NAME", ..]}, and write a Markdown document
+    /// Do the same for all models in a JSON file, {"models": ["NAME", ..]}, and write a Markdown
+    /// document
     #[arg(long, value_name = "FILE")]
     pub models: Option<PathBuf>,
     /// What to compare; may be repeated [default: all]
     #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',', conflicts_with_all = ["model", "models"])]
     pub view: Vec<ViewArg>,
-    /// Draw every difference, not the first of each view alone
+    /// Show every difference instead of only the first of each view
     #[arg(long, conflicts_with_all = ["json", "model", "models"])]
     pub all: bool,
-    /// The token that opens a text, where no file beside a template names it
+    /// The BOS token, if no file next to a template names it
     #[arg(long = "bos-token", value_name = "TOKEN")]
     pub bos_tokens: Vec<String>,
-    /// The token that closes a text, where no file beside a template names it
+    /// The EOS token, if no file next to a template names it
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
-    /// Who writes the token that opens the prompt: `tokenizer` leaves it out of the comparison [default: write]
+    /// Who writes the BOS token; `tokenizer` leaves it out of the comparison [default: write]
     #[arg(long, value_enum, value_name = "WHO")]
     pub bos: Option<BosArg>,
-    /// What becomes of the formats' order rules [default: enforce]
+    /// How to apply the formats' order rules [default: enforce]
     #[arg(long, value_enum, value_name = "HOW")]
     pub rules: Option<RulesArg>,
     #[command(flatten)]
     pub more: MoreFormats,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long, conflicts_with = "models")]
     pub json: bool,
 }
 
-/// Check a format file: every mistake with its place, or what each turn looks like
+/// Check a format file: show every mistake with its location, or what each turn looks like
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/check.txt"))]
 pub struct Check {
     /// The format file; `-` is standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Compare what it writes with what a chat template writes: a .jinja file, a tokenizer_config.json, a GGUF file, or a model's
-    /// folder
+    /// Compare its prompts with those of a chat template: a .jinja file, a tokenizer_config.json, a
+    /// GGUF file, or a model's folder
     #[arg(long, value_name = "FILE|DIR", visible_alias = "model")]
     pub against: Option<String>,
-    /// The token that opens a text, where no file beside the template names it
+    /// The BOS token, if no file next to the template names it
     #[arg(long = "bos-token", value_name = "TOKEN", requires = "against")]
     pub bos_tokens: Vec<String>,
-    /// The token that closes a text, where no file beside the template names it
+    /// The EOS token, if no file next to the template names it
     #[arg(long, value_name = "TOKEN", requires = "against")]
     pub eos_token: Option<String>,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
 
-/// Show what a model's chat template reads, takes and decides on, and what an audit should look at
+/// Show what a model's chat template reads, supports and branches on, with audit findings
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/template.txt"))]
 pub struct Template {
-    /// The template: a .jinja file, a tokenizer_config.json, a model's folder or a .gguf file; `-` is standard input
+    /// The template: a .jinja file, a tokenizer_config.json, a model's folder or a .gguf file; `-`
+    /// is standard input
     #[arg(value_name = "FILE|DIR", required_unless_present = "model")]
     pub path: Option<PathBuf>,
-    /// The model whose template it is: its folder or a GGUF file
+    /// The model that the template belongs to: its folder or a GGUF file
     #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "path")]
     pub model: Option<PathBuf>,
-    /// Show this one of several named templates [default: all]
+    /// Show only the template with this name [default: all]
     #[arg(long, value_name = "NAME")]
     pub template_name: Option<String>,
-    /// The model's tokenizer, to see whether the token that opens a text comes twice [default: the one in the folder]
+    /// The model's tokenizer, to check whether the BOS token is written twice [default: the one in
+    /// the folder]
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
-    /// The token that opens a text, where the files do not name it
+    /// The BOS token, if the files do not name it
     #[arg(long, value_name = "TOKEN")]
     pub bos_token: Option<String>,
-    /// The token that closes a text, where the files do not name it
+    /// The EOS token, if the files do not name it
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-    /// Print the layouts that read the model's output, inferred from the template, as a format file to keep and correct
+    /// Infer the layouts that parse the model's output from the template, and print them as a
+    /// format file to keep and correct
     #[arg(long, conflicts_with_all = ["json", "tokenizer"])]
     pub layout: bool,
 }
 
-/// Show what a tokenizer is, how it treats a format's control tokens, and what is dangerous in it
+/// Show a tokenizer's properties and risks, and how it treats a format's control tokens
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/tokenizer.txt"))]
 pub struct Tokenizer {
-    /// The tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that
-    /// holds one
+    /// The tokenizer: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a tekken.json, a
+    /// GGUF file, or a folder that contains one
     #[arg(value_name = "FILE|DIR", required_unless_present = "model")]
     pub path: Option<PathBuf>,
-    /// The model whose tokenizer it is: its folder or a GGUF file. The format is the one that its files tell, where no other flag
-    /// says otherwise
+    /// The model that the tokenizer belongs to: its folder or a GGUF file. The format is identified
+    /// from its files unless another flag names it
     #[arg(short, long, value_name = "DIR|FILE", conflicts_with = "path")]
     pub model: Option<PathBuf>,
-    /// The format that it is to be used for: a name, a .toml file, or another framework's template as .json or .py
+    /// The format to audit it for: a name, a .toml file, or another framework's template as .json
+    /// or .py
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
     #[command(flatten)]
     pub more: MoreFormats,
-    /// The model's chat template: list the tokens that no text becomes, and why. A .jinja file, a tokenizer_config.json, a GGUF
-    /// file or a folder
+    /// The model's chat template, to list the tokens that plain text is never encoded to, and why:
+    /// a .jinja file, a tokenizer_config.json, a GGUF file or a folder
     #[arg(long, value_name = "FILE|DIR", conflicts_with = "format")]
     pub template: Option<PathBuf>,
-    /// Which of the tokenizer's tokens no text becomes
+    /// Which tokens plain text must never be encoded to
     #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "template")]
     pub protect: ProtectArg,
-    /// List every token that a finding is about, not the first few alone
+    /// List every token of a finding instead of only the first few
     #[arg(long, conflicts_with = "json")]
     pub all: bool,
-    /// Answer with one JSON object
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -526,58 +546,66 @@ pub struct Completions {
     pub shell: clap_complete::Shell,
 }
 
-/// A conversation and how it is rendered.
+/// A conversation and how to render it.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Chat {
-    /// The conversation, a JSON object as OpenAI's API takes it, or its list of messages; `-` or nothing is standard input. With
-    /// --jsonl also several files, and patterns such as `data/*.jsonl`. What gzip or zstd has packed is unpacked
+    /// The conversation: a JSON object as OpenAI's API takes it, or a list of messages; reads
+    /// standard input if `-` or omitted. With --jsonl, several files and patterns such as
+    /// `data/*.jsonl` are accepted. Files compressed with gzip or zstd are decompressed
     #[arg(value_name = "FILE")]
     pub inputs: Vec<PathBuf>,
-    /// How the data is written, where its keys do not tell it
+    /// The shape of the data, if its keys do not determine it
     #[arg(long, value_enum, value_name = "SHAPE")]
     pub shape: Option<ShapeArg>,
-    /// The model: its folder, a GGUF file, or its name. Format or chat template, tokenizer, stop tokens and sampling defaults are
-    /// the model's own where no other flag says otherwise
+    /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
+    /// stop tokens and sampling defaults come from the model unless another flag sets them
     #[arg(short, long, value_name = "DIR|FILE|NAME")]
     pub model: Option<PathBuf>,
-    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template as .json or .py; a `format` that
-    /// the input names itself wins
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template
+    /// as .json or .py; a `format` in the input takes precedence
     #[arg(short, long, value_name = "NAME|FILE")]
     pub format: Option<String>,
     #[command(flatten)]
     pub more: MoreFormats,
-    /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; the input's own `options` win
+    /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; `options` in
+    /// the input take precedence
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
     pub options: Vec<(String, String)>,
-    /// Who writes the token that opens the prompt; the input's own `bos` wins [default: template]
+    /// Who writes the BOS token; a `bos` in the input takes precedence [default: template]
     #[arg(long, value_enum, value_name = "WHO")]
     pub bos: Option<BosArg>,
-    /// The token that opens a text, for chat templates and for formats that take the tokenizer's own; may be repeated; empty
-    /// for none [default: what the files of --template or beside --tokenizer say, or the format]
+    /// The BOS token, for chat templates and for formats that use the tokenizer's own; may be
+    /// repeated; empty for none [default: from the files of --template or next to --tokenizer, or
+    /// from the format]
     #[arg(long = "bos-token", value_name = "TOKEN")]
     pub bos_tokens: Vec<String>,
-    /// The token that closes a text, for chat templates and for formats that take the tokenizer's own; empty for none
+    /// The EOS token, for chat templates and for formats that use the tokenizer's own; empty for
+    /// none
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
-    /// What becomes of the format's order rules; the input's own `rules` win [default: enforce]
+    /// How to apply the format's order rules; `rules` in the input take precedence [default:
+    /// enforce]
     #[arg(long, value_enum, value_name = "HOW")]
     pub rules: Option<RulesArg>,
-    /// End with the generation prompt, whatever the input says
+    /// End with the generation prompt, regardless of the input
     #[arg(long, conflicts_with_all = ["no_generation_prompt", "continue_final_message"])]
     pub generation_prompt: bool,
-    /// End without the generation prompt, whatever the input says
+    /// End without the generation prompt, regardless of the input
     #[arg(long, conflicts_with = "continue_final_message")]
     pub no_generation_prompt: bool,
-    /// End inside the last message, for the model to go on with it
+    /// End inside the last message, so that the model continues it
     #[arg(long = "continue")]
     pub continue_final_message: bool,
-    /// Refuse a conversation of which something is not in the prompt, but for what is left out by design
+    /// Refuse a conversation if any part of it is not in the prompt, except parts that are left out
+    /// by design
     #[arg(long)]
     pub strict: bool,
-    /// Print the new turn alone: what stands behind the model's own last token, for an engine that has cached the rest
+    /// Print only the new turn, that is, the text after the model's last token, for an engine that
+    /// has cached the rest
     #[arg(long, conflicts_with_all = ["for_training", "continue_final_message"])]
     pub new_turn: bool,
-    /// Show what a training loss may touch: each assistant message, the last one, or all; ends without the generation prompt
+    /// Render training text and show which tokens carry loss: those of each assistant message, of
+    /// the last one, or all; ends without the generation prompt
     #[arg(
         long,
         value_enum,
@@ -590,77 +618,79 @@ pub struct Chat {
     pub for_training: Option<LossArg>,
 }
 
-/// A model's own chat template, in place of a format.
+/// A model's own chat template, used instead of a format.
 #[derive(Debug, clap::Args)]
 #[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
 pub struct OwnTemplate {
-    /// Render through a chat template (Jinja) in place of a format: a .jinja file, a tokenizer_config.json, a GGUF file, or
-    /// a model's folder; --option gives it switches, e.g. enable_thinking=false
+    /// Render with a chat template (Jinja) instead of a format: a .jinja file, a
+    /// tokenizer_config.json, a GGUF file, or a model's folder; --option sets its switches, e.g.
+    /// enable_thinking=false
     #[arg(
         long,
         value_name = "FILE|DIR",
         conflicts_with_all = ["format", "formats", "rules", "new_turn", "for_training"]
     )]
     pub template: Option<PathBuf>,
-    /// Which of a model's chat templates, where it has several [default: `tool_use` for conversations with tools, else
-    /// `default`]
+    /// Which chat template to use if the model has several [default: `tool_use` for conversations
+    /// with tools, else `default`]
     #[arg(long, value_name = "NAME", requires = "templated")]
     pub template_name: Option<String>,
-    /// How the template is given tool calls [default: as-given, as transformers does]
+    /// How to pass tool calls to the template [default: as-given, as transformers does]
     #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
     pub tool_calls: Option<CallsArg>,
-    /// What `strftime_now` tells the template, e.g. 2026-11-21T12:34:56 [default: the machine's clock, in UTC]
+    /// The time that the template gets from `strftime_now`, e.g. 2026-11-21T12:34:56 [default: the
+    /// current time, in UTC]
     #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
-    /// Set how much the template may use: `instructions`, `output`, `memory` and `source` in bytes, `loop` in items, `integer`
-    /// in bits; may be repeated
+    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
+    /// bytes, `loop` in items, `integer` in bits; may be repeated
     #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
     pub limits: Vec<(LimitKind, u64)>,
 }
 
-/// How answers are given.
+/// How results are printed.
 #[derive(Debug, clap::Args)]
 pub struct Batch {
-    /// Answer with one JSON object, an error too
+    /// Print one JSON object, for errors too
     #[arg(long)]
     pub json: bool,
-    /// Read one JSON object a line and answer each with one, in order; errors are lines too
+    /// Read one JSON object per line and print one for each, in order; errors become lines too
     #[arg(long)]
     pub jsonl: bool,
-    /// Write the lines that are refused into this file too, as they came
+    /// Also write the lines that are refused to this file, unchanged
     #[arg(long, value_name = "FILE", requires = "jsonl")]
     pub errors: Option<PathBuf>,
-    /// How many threads answer the lines [default: one a core]
+    /// The number of worker threads [default: one per core]
     #[arg(long, value_name = "N", requires = "jsonl")]
     pub threads: Option<NonZeroUsize>,
-    /// Say how far it is even where standard error is no terminal
+    /// Show progress even when stderr is not a terminal
     #[arg(long, requires = "jsonl", conflicts_with = "quiet")]
     pub progress: bool,
-    /// Do not say how far it is
+    /// Do not show progress
     #[arg(long, requires = "jsonl")]
     pub quiet: bool,
 }
 
-/// A batch in a file of its own.
+/// The output file of a batch.
 #[derive(Debug, clap::Args)]
 pub struct BatchFile {
-    /// Write the answers to --jsonl into a file, which is there when all are in it
+    /// Write the results of --jsonl to a file, which appears under this name once it is complete
     #[arg(long, value_name = "FILE", requires = "jsonl")]
     pub output: Option<PathBuf>,
-    /// What to write: JSON lines, an Arrow stream or Parquet, with the columns of docs/batches.md [default: as the file is
-    /// called]
+    /// The file format: JSON lines, an Arrow stream or Parquet, with the columns of docs/batches.md
+    /// [default: by the file's extension]
     #[arg(long, value_enum, value_name = "KIND", requires = "output")]
     pub to: Option<KindArg>,
-    /// Write the prompts' text into Arrow and Parquet files too
+    /// Include the text of the prompts in Arrow and Parquet files
     #[arg(long, requires = "output")]
     pub with_text: bool,
-    /// Go on with a run that was interrupted, if there was one
+    /// Resume an interrupted run, if there is one
     #[arg(long, requires = "output", conflicts_with_all = ["force", "errors"])]
     pub resume: bool,
-    /// Replace the file, and what an interrupted run has left
+    /// Replace the file and anything left by an interrupted run
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// How often is written down how far the run is, in milliseconds; tests make it often
+    /// How often to save the journal, in milliseconds; tests use a small value
     #[arg(long, hide = true, default_value_t = 2000)]
     pub journal_ms: u64,
 }
@@ -675,7 +705,7 @@ pub enum ShapeArg {
     Alpaca,
     /// `prompt` and `completion`
     Completion,
-    /// `chosen` and `rejected`: both are answered, the better one first
+    /// `chosen` and `rejected`: gives a result for each, the better one first
     Preference,
     /// LMFlow's `instances`
     Instances,
@@ -713,22 +743,23 @@ impl KindArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BosArg {
-    /// The format or template, and the tokenizer where these write none: it is there once
+    /// The format or template, or the tokenizer if these write none: the token appears exactly once
     Auto,
-    /// The format or template alone
+    /// Only the format or template
     #[value(alias = "write")]
     Template,
-    /// The tokenizer: what the format or template writes is left out
+    /// Only the tokenizer: the token that the format or template writes is left out
     Tokenizer,
-    /// Nobody: an engine adds it by itself
+    /// Nobody: the engine adds the token itself
     None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ProtectArg {
-    /// Control tokens: flagged special, in a literal of the format or template, or named by a file of the model
+    /// Control tokens: those flagged as special, used in a literal of the format or template, or
+    /// named by a file of the model
     Control,
-    /// All added tokens: text that spells one gets other ids than the model was trained with
+    /// All added tokens: text that spells one gets different ids than the model was trained with
     AllAdded,
 }
 
@@ -743,17 +774,19 @@ impl ProtectArg {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum RulesArg {
-    /// Refuse what breaks a rule and what has no place
+    /// Refuse conversations that break a rule or contain parts that the format cannot express
     Enforce,
-    /// Do as the maker's own code: any order, roles by the maker's names, what has no place is left out
+    /// Behave like the maker's own code: allow any order and the maker's role names, and leave out
+    /// parts that the format cannot express
     Reference,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum CallsArg {
-    /// As the conversation has them
+    /// As they appear in the conversation
     AsGiven,
-    /// As the template writes them rightly: arguments as an object or as JSON text, ids that it does not refuse
+    /// In the form that the template writes correctly: arguments as an object or as JSON text, ids
+    /// that it does not refuse
     AsWanted,
 }
 
@@ -763,19 +796,19 @@ pub enum LossArg {
     Assistant,
     /// The last assistant message
     Last,
-    /// Everything
+    /// The whole text
     All,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ViewArg {
-    /// The prompts to be answered
+    /// The prompts
     Chat,
-    /// The texts to be learned from, and what of them carries loss
+    /// The training texts, and which parts of them carry loss
     Training,
-    /// Whether what A trains on is what B serves
+    /// Whether A's training text matches what B serves
     Serving,
-    /// Whether what B trains on is what A serves
+    /// Whether B's training text matches what A serves
     ServingBack,
 }
 
@@ -833,7 +866,7 @@ impl FinishArg {
 }
 
 impl Policies {
-    /// The options of a parser, but for the tools and the prompt's end.
+    /// Returns the parser's options, without the tools and the end of the prompt.
     pub fn options(&self) -> ParseOptions {
         ParseOptions {
             calls_in_reasoning: match self.calls_in_reasoning {
@@ -860,33 +893,33 @@ impl Policies {
 }
 
 impl Template {
-    /// Where the template is.
+    /// Returns the path of the template.
     pub fn path(&self) -> &Path {
         either(self.path.as_deref(), self.model.as_deref())
     }
 }
 
 impl Tokenizer {
-    /// Where the tokenizer is.
+    /// Returns the path of the tokenizer.
     pub fn path(&self) -> &Path {
         either(self.path.as_deref(), self.model.as_deref())
     }
 }
 
 impl Decode {
-    /// Where the tokenizer is.
+    /// Returns the path of the tokenizer.
     pub fn tokenizer(&self) -> &Path {
         either(self.tokenizer.as_deref(), self.model.as_deref())
     }
 }
 
-/// Of two paths the one that is given; the command line has one of them.
+/// Returns whichever of two paths is given; clap requires exactly one of them.
 fn either<'a>(one: Option<&'a Path>, other: Option<&'a Path>) -> &'a Path {
     one.or(other).unwrap_or(Path::new("-"))
 }
 
 impl Verb {
-    /// Whether errors are answers too.
+    /// Reports whether errors are printed as JSON on standard output.
     pub fn wants_json(&self) -> bool {
         match self {
             Verb::Render(render) => render.batch.json && !render.batch.jsonl,

@@ -1,4 +1,4 @@
-//! The one drawing of everything that is wrong, in the manner of rustc.
+//! Diagnostics, drawn in the style of rustc.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,19 +9,19 @@ use crate::paint::{Paint, Style};
 use crate::source::Source;
 use crate::visible;
 
-/// Columns of a source line that are shown; the rest is cut away around the caret.
+/// The maximum number of columns of a source line that are shown around the caret.
 const LINE_WIDTH: usize = 100;
-/// Columns that stay before the caret where a line is cut.
+/// The number of columns shown before the caret if the line is cut.
 const LEAD: usize = 30;
 
-/// So many things of one kind are drawn one by one; the rest is counted.
+/// The maximum number of similar diagnostics that are drawn; the rest is only counted.
 pub const DRAWN: usize = 20;
 
-/// Something to say about an input.
+/// An error, warning or note about an input.
 #[derive(Debug)]
 pub struct Diagnostic<'a> {
     pub severity: Severity,
-    /// The stable name of the kind of mistake.
+    /// The stable name of this kind of problem.
     pub code: &'a str,
     pub message: String,
     pub place: Place<'a>,
@@ -35,18 +35,18 @@ pub enum Severity {
     Note,
 }
 
-/// Where it is.
+/// The location of a diagnostic.
 #[derive(Debug)]
 pub enum Place<'a> {
     Nowhere,
-    /// In words: `chat.json`, `command line, --option`.
+    /// A name such as `chat.json` or `command line, --option`.
     Named(String),
-    /// In a text that can be shown.
+    /// A span of a text that can be shown.
     Span(&'a Source, Range<usize>),
 }
 
 impl Diagnostic<'_> {
-    /// The diagnostic as it is shown, with a line break at its end.
+    /// Returns the printed form of the diagnostic, including a final line break.
     pub fn draw(&self, paint: Paint) -> String {
         let mut out = String::new();
         let (style, word) = match self.severity {
@@ -75,7 +75,8 @@ impl Diagnostic<'_> {
     }
 }
 
-/// File, line and column, the line itself, and a caret under the span. Gives the width of the line number.
+/// Draws the file, line and column, the line itself, and carets under the span. Returns the width
+/// of the line number.
 fn draw_snippet(out: &mut String, paint: Paint, style: Style, source: &Source, span: Range<usize>) -> usize {
     let (line, column) = source.line_and_column(span.start);
     let number = line.to_string();
@@ -93,15 +94,15 @@ fn draw_snippet(out: &mut String, paint: Paint, style: Style, source: &Source, s
     number.len()
 }
 
-/// A source line as it is shown, and the columns to underline.
+/// The printed form of a source line, and the columns to underline.
 struct Shown {
     text: String,
     carets: Range<usize>,
 }
 
-/// Makes a line visible and, where it is long, cuts it around a span with `…` at the cut ends.
+/// Escapes a line and, if it is long, cuts it around a span, with `…` at the cut ends.
 fn cut_around(line: &str, span: Range<usize>) -> Shown {
-    // A line of megabytes is not looked at whole.
+    // Do not process the whole of a very long line.
     let near = border(line, span.start.saturating_sub(4 * LINE_WIDTH))..border(line, span.start + 8 * LINE_WIDTH);
     let span = span.start - near.start..span.end - near.start;
     let (cut_before, cut_behind) = (near.start > 0, near.end < line.len());
@@ -131,7 +132,7 @@ fn cut_around(line: &str, span: Range<usize>) -> Shown {
     let total: usize = cells.iter().map(|(_, width)| width).sum();
     let mut from = 0;
     if total > LINE_WIDTH {
-        // A lead before the caret, and more where the line ends soon behind it.
+        // Show `LEAD` columns before the caret, and more if the line ends soon after it.
         let mut lead = 0;
         let mut behind = columns(&cells[first..]);
         from = first;
@@ -162,7 +163,7 @@ fn cut_around(line: &str, span: Range<usize>) -> Shown {
     Shown { text, carets: start..end }
 }
 
-/// The character border at or before an offset.
+/// Returns the character boundary at or before an offset.
 fn border(line: &str, offset: usize) -> usize {
     let mut offset = offset.min(line.len());
     while !line.is_char_boundary(offset) {

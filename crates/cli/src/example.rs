@@ -1,4 +1,4 @@
-//! A short conversation that a format can express, to show what its turns look like.
+//! A short example conversation that shows what the turns of a format look like.
 
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Role};
@@ -9,7 +9,7 @@ use rolecall_conversation::Error;
 use crate::explain::{Explained, View, draw_terminal};
 use crate::paint::Paint;
 
-/// An example of what a format's turns look like; or why even the plainest conversation is refused.
+/// Draws an example of a format's turns, or returns why even the plainest conversation is refused.
 pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Result<String, rolecall::Error> {
     let (conversation, prompt) = fill_example(format)?;
     let explained = Explained {
@@ -22,11 +22,12 @@ pub fn draw_example(format: &Format, paint: Paint, width: Option<usize>) -> Resu
         loss: None,
     };
     let mut drawn = Vec::new();
-    draw_terminal(&View::new(explained), paint, width, &mut drawn).expect("memory takes all that is written");
+    draw_terminal(&View::new(explained), paint, width, &mut drawn).expect("writing to memory does not fail");
     Ok(String::from_utf8_lossy(&drawn).into_owned())
 }
 
-/// The richest of a few conversations that the format does not refuse, with its prompt; or why even the plainest is refused.
+/// Returns the richest of a few conversations that the format accepts, with its prompt, or why even
+/// the plainest is refused.
 pub fn fill_example(format: &Format) -> Result<(Conversation, Prompt), rolecall::Error> {
     let mut last = None;
     for text in [WITH_TOOLS, WITH_SYSTEM] {

@@ -1,12 +1,12 @@
-/// What the command's exit code says. The help and the README name the same codes.
+/// The exit codes of the command. The help and the README list the same codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well.
+    /// The command succeeded.
     Good = 0,
     /// A conversation or a format file was refused, or two formats differ.
     Refused = 1,
-    /// The command line is wrong.
+    /// The command line is invalid.
     Usage = 2,
-    /// A file could not be read, or the result not be written.
+    /// A file could not be read, or the result could not be written.
     Unreadable = 3,
 }

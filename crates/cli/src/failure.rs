@@ -1,4 +1,5 @@
-//! Why a command ends without its result, as people, programs and the shell are told.
+//! The failures of a command, with their messages for people, their JSON for programs and their
+//! exit codes.
 
 use std::io;
 
@@ -23,7 +24,7 @@ use crate::source::{Source, Spot};
 pub enum Failure {
     /// A file or folder cannot be read.
     Unreadable { path: String, why: String },
-    /// The input of a batch cannot be read to its end: which file, and why.
+    /// The input of a batch cannot be read to its end. The reason names the file.
     BrokenInput { why: String },
     /// The file for refused lines cannot be written.
     ErrorsFile { path: String, why: String },
@@ -33,43 +34,44 @@ pub enum Failure {
     Refused { refusal: Refusal, source: Source },
     /// A prompt cannot be encoded with the tokenizer of this path.
     Misfit { tokenizer: String, error: Error },
-    /// What stands where a token id was expected.
+    /// Something other than a token id was found.
     NotAnId { path: String, line: usize, found: String },
-    /// What stands where a chunk of text was expected.
+    /// Something other than a chunk of text was found.
     NotAChunk { path: String, line: usize, found: String },
     /// A format file has mistakes.
     FormatFile { source: Source, error: LoadError },
-    /// A format file has a name that another format has: a built-in one, if no first file is named.
+    /// A format file has the same name as another format, which is built in unless `first` names
+    /// its file.
     NameClash { path: String, name: String, other: String, first: Option<String> },
-    /// The command line names a format that is not there.
+    /// The command line names an unknown format.
     UnknownFormat { name: String, near: Option<String> },
-    /// The command line asks for a view that chat templates do not have.
+    /// The command line asks for a view that chat templates do not support.
     NoSuchView(&'static str),
-    /// The command line names so many files where one is read.
+    /// The command line names this many files, but only one is read.
     SeveralFiles(usize),
-    /// The file is no tokenizer.
+    /// The file is not a valid tokenizer.
     Tokenizer { path: String, error: tokenizer::Error },
     /// A file in a model's folder is damaged.
     ModelFile(FileError),
-    /// What was to give a chat template is damaged or has none.
+    /// A file that should contain a chat template is damaged or contains none.
     TemplateFile(FileError),
-    /// The command line names a chat template that the model of this path has not got.
+    /// The command line names a chat template that the model at this path does not have.
     NoTemplate { path: String, why: NoChoice },
-    /// No format can be chosen for a model without a guess.
+    /// No format can be identified for a model without guessing.
     NoFormatFor(Unidentified),
-    /// A model cannot be opened: what is wrong, its code, and what to do.
+    /// A model cannot be opened: the message, the error code and the help.
     Open(String, &'static str, Vec<String>),
-    /// A chat template is given where a format file is to be checked.
+    /// A chat template was given to `check`, which expects a format file.
     NotAFormat { path: String },
-    /// There is no grammar for what is asked for.
+    /// No grammar can be built for the request.
     NoGrammar(GrammarError),
     /// A batch cannot be written to this file.
     Output { path: String, problem: Problem },
-    /// A batch's file does not say by its name what it is to hold.
+    /// The name of a batch's output file does not determine its format.
     UnknownKind { path: String },
-    /// The output is to have columns, and this build writes none.
+    /// The output needs columns, which this build does not write.
     NotBuilt { path: String },
-    /// Lines of a batch were read and not answered, which is a mistake of this program.
+    /// Lines of a batch were read but got no result, which is a bug in rolecall.
     LostLines { input: String, behind: u64 },
 }
 
@@ -106,7 +108,7 @@ impl Failure {
         }
     }
 
-    /// All there is to say; at least one.
+    /// Returns the diagnostics to print, at least one.
     pub fn diagnostics(&self) -> Vec<Diagnostic<'_>> {
         if let Failure::FormatFile { source, error } = self {
             return diagnostics_of_format(source, error);
@@ -125,7 +127,7 @@ impl Failure {
             }
             Failure::UnknownKind { .. } | Failure::NotBuilt { .. } => Place::Named("command line, --output".into()),
             Failure::Output { path, .. } => Place::Named(path.clone()),
-            Failure::LostLines { input, behind } => Place::Named(format!("{input}, behind line {behind}")),
+            Failure::LostLines { input, behind } => Place::Named(format!("{input}, after line {behind}")),
             _ => Place::Nowhere,
         };
         let help = self.help();
@@ -196,7 +198,7 @@ impl Failure {
             Failure::BrokenInput { why } => format!("cannot read the input to its end: {why}"),
             Failure::ErrorsFile { path, why } => format!("cannot write refused lines to `{path}`: {why}"),
             Failure::Unwritable(error) => format!("cannot write the result: {error}"),
-            // The place says line and column already.
+            // The place already has the line and column.
             Failure::Refused {
                 refusal: Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))),
                 ..
@@ -228,31 +230,31 @@ impl Failure {
             Failure::NoTemplate { why, .. } => why.to_string(),
             Failure::NoFormatFor(unidentified) => unidentified.to_string(),
             Failure::Open(why, ..) => why.clone(),
-            Failure::NotAFormat { .. } => "a chat template is no format file".into(),
+            Failure::NotAFormat { .. } => "expected a format file, found a chat template".into(),
             Failure::NoGrammar(error) => error.to_string(),
             Failure::Output { problem, .. } => problem.to_string(),
             Failure::NoSuchView(view) => {
-                format!("a chat template does not say what is learned, which `{view}` compares")
+                format!("`{view}` compares which tokens carry loss, which a chat template does not define")
             }
             Failure::SeveralFiles(count) => format!("expected one file, found {count}"),
-            Failure::NotBuilt { path } => format!("this build of rolecall writes JSON lines only, not `{path}`"),
-            Failure::UnknownKind { path } => format!("`{path}` does not say what to write"),
-            Failure::LostLines { .. } => "a line was not answered: rolecall has a mistake".into(),
+            Failure::NotBuilt { path } => format!("this build of rolecall writes only JSON lines, not `{path}`"),
+            Failure::UnknownKind { path } => format!("the name `{path}` does not determine the output format"),
+            Failure::LostLines { .. } => "a line got no result: this is a bug in rolecall".into(),
         }
     }
 
     fn help(&self) -> Vec<String> {
         match self {
             Failure::Unreadable { .. } | Failure::Unwritable(_) | Failure::FormatFile { .. } => Vec::new(),
-            Failure::BrokenInput { .. } => vec!["what stands before it was answered".into()],
-            Failure::ErrorsFile { .. } => vec!["name another file with `--errors`".into()],
+            Failure::BrokenInput { .. } => vec!["everything before this point was processed".into()],
+            Failure::ErrorsFile { .. } => vec!["choose another file with `--errors`".into()],
             Failure::Refused { refusal, .. } => refusal.help(),
             Failure::Misfit { error, .. } => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Failure::NameClash { .. } => {
-                vec!["give the file another name, or say `--replace` to use it in place of the other".into()]
+                vec!["choose another name, or pass `--replace` to replace the existing format".into()]
             }
-            Failure::NotAnId { .. } => vec!["give ids with blanks, commas or line breaks between them".into()],
-            Failure::NotAChunk { .. } => vec!["give one JSON string a line, such as \"Hel\"".into()],
+            Failure::NotAnId { .. } => vec!["separate ids with spaces, commas or line breaks".into()],
+            Failure::NotAChunk { .. } => vec!["write one JSON string per line, such as \"Hel\"".into()],
             Failure::UnknownFormat { name, near: None } if names_of_framework(name).is_some() => {
                 names_of_framework(name).into_iter().collect()
             }
@@ -260,36 +262,39 @@ impl Failure {
                 Error::UnknownFormat { name: name.clone(), near: near.clone() }.help().into_iter().collect()
             }
             Failure::Tokenizer { error, .. } => vec![error.help().to_owned()],
-            Failure::ModelFile(error) => vec![format!("{}; `--model` with a name asks the name alone", error.help())],
+            Failure::ModelFile(error) => vec![format!("{}, or pass only the model's name to `--model`", error.help())],
             Failure::TemplateFile(error) => vec![error.help()],
             Failure::NoTemplate { why, .. } => vec![why.help()],
             Failure::NoFormatFor(unidentified) => flags::in_flags(unidentified.help(), unidentified.code()),
             Failure::Open(_, code, help) => flags::in_flags(help.clone(), code),
             Failure::NotAFormat { path } => vec![
-                format!("`rolecall template {path}` says what it reads and takes, and what an audit should look at"),
+                format!("`rolecall template {path}` shows what it reads and supports, with audit findings"),
                 format!(
-                    "`rolecall template --layout {path}` prints the layouts of its replies as a format file, to be checked"
+                    "`rolecall template --layout {path}` prints its reply layouts as a format file, which can be checked"
                 ),
             ],
             Failure::NoGrammar(error) => vec![error.help()],
             Failure::Output { problem, .. } => vec![problem.help().into()],
-            Failure::NoSuchView(_) => vec!["leave `--view` out, or say `--view chat`".into()],
-            Failure::SeveralFiles(_) => vec!["`--jsonl` reads several, a conversation a line".into()],
+            Failure::NoSuchView(_) => vec!["omit `--view`, or use `--view chat`".into()],
+            Failure::SeveralFiles(_) => vec!["`--jsonl` reads several files, one conversation per line".into()],
             Failure::NotBuilt { .. } => {
-                vec!["install it with `cargo install rolecall-cli --features parquet`, or write a .jsonl file".into()]
+                vec![
+                    "install rolecall with `cargo install rolecall-cli --features parquet`, or write a .jsonl file"
+                        .into(),
+                ]
             }
             Failure::UnknownKind { .. } => {
-                vec!["name it .jsonl, .arrow or .parquet, or say `--to jsonl`, `--to arrow` or `--to parquet`".into()]
+                vec!["name it .jsonl, .arrow or .parquet, or pass `--to jsonl`, `--to arrow` or `--to parquet`".into()]
             }
-            Failure::LostLines { .. } => vec!["please report it with the line that comes next".into()],
+            Failure::LostLines { .. } => vec!["please report it, together with the next line of the input".into()],
         }
     }
 }
 
-/// How many names of a framework are listed.
+/// The maximum number of a framework's names that are listed.
 const LISTED: usize = 8;
 
-/// Which formats the framework has that a name is of.
+/// Lists the formats of the framework that a name belongs to.
 fn names_of_framework(name: &str) -> Option<String> {
     let (framework, _) = name.split_once(':')?;
     let registry = rolecall::format::registry();
@@ -299,13 +304,14 @@ fn names_of_framework(name: &str) -> Option<String> {
     match names.len() {
         0 => None,
         count if count > LISTED => {
-            Some(format!("there are {} and {} more: `rolecall formats` lists them", listed.join(", "), count - LISTED))
+            Some(format!("known formats: {} and {} more; see `rolecall formats`", listed.join(", "), count - LISTED))
         }
-        _ => Some(format!("there are {}", listed.join(", "))),
+        _ => Some(format!("known formats: {}", listed.join(", "))),
     }
 }
 
-/// The mistakes of a format file: the first ones with their places, and of the rest how many there are.
+/// Returns the mistakes of a format file: the first ones with their locations, then the number of
+/// the rest.
 pub fn diagnostics_of_format<'a>(source: &'a Source, error: &'a LoadError) -> Vec<Diagnostic<'a>> {
     let each = error.diagnostics.iter().take(DRAWN).map(|mistake| Diagnostic {
         severity: Severity::Error,
@@ -350,7 +356,7 @@ pub fn count_of_mistakes(error: &LoadError) -> String {
     }
 }
 
-/// Where something of a conversation stands, as exactly as its text allows.
+/// Returns the location of a field in the input, as precisely as the text allows.
 pub fn place_in_input<'a>(source: &'a Source, field: &Field) -> Place<'a> {
     let original = dataset::place_in(&source.text, field);
     match locate(&source.text, original.as_ref().unwrap_or(field)) {
@@ -378,7 +384,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
             return Place::Span(source, offset..offset + 1);
         }
         Refusal::Library(Error::Request(rolecall_openai::Error::NotJson(error))) => {
-            // What ends too early is at fault where it ends, not behind the line breaks that follow.
+            // Text that ends too early is marked at its end, not after trailing line breaks.
             let end = source.text.trim_end().len();
             return match end {
                 0 => Place::Named(source.name.clone()),
@@ -399,7 +405,8 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     place_in_input(source, &field)
 }
 
-/// The option at fault, if the command line and not the input gave it.
+/// Returns the option that caused the refusal, if it came from the command line and not from the
+/// input.
 fn option_of_command_line<'a>(refusal: &'a Refusal, source: &Source) -> Option<&'a str> {
     let Refusal::Library(error) = refusal else { return None };
     let name = name_of_option(error)?;
@@ -423,7 +430,7 @@ fn has_option(source: &Source, key: &str, name: &str) -> bool {
     options.is_some_and(|options: &Object| options.get(name).is_some())
 }
 
-/// File, line and column of what is wrong with it.
+/// Returns the file, line and column of a damaged model file.
 fn place_in_model<'a>(error: &FileError) -> Place<'a> {
     let FileError::Damaged { path, .. } = error else { return Place::Nowhere };
     let path = path.display();

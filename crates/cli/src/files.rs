@@ -1,4 +1,4 @@
-//! Reads what the command line names: texts, formats, tokenizers, chat templates. No other module opens a file.
+//! Reads the files that the command line names: texts, formats, tokenizers and chat templates.
 
 use std::fs;
 use std::io::{self, IsTerminal, Read, Write};
@@ -21,18 +21,18 @@ use crate::packed;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
-/// Whether a path stands for standard input.
+/// Reports whether a path means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
-/// The failure of a file, or of standard input, that cannot be read.
+/// Returns the failure for a file, or for standard input, that cannot be read.
 pub fn unreadable_file(path: &Path, error: &io::Error) -> Failure {
     let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
     Failure::Unreadable { path: name, why: said(error) }
 }
 
-/// Reads a whole text from a file, or from standard input.
+/// Reads a whole file, or standard input, as text.
 pub fn read_text(path: &Path) -> Result<Source, Failure> {
     let name = if is_stdin(path) { "<stdin>".to_owned() } else { path.display().to_string() };
     let mut bytes = Vec::new();
@@ -48,17 +48,17 @@ pub fn read_text(path: &Path) -> Result<Source, Failure> {
     }
 }
 
-/// Opens a file, or standard input, to be read as it comes. What gzip or zstd has packed is unpacked.
+/// Opens a file or standard input for streaming. Data compressed with gzip or zstd is decompressed.
 pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     if is_stdin(path) {
         if io::stdin().is_terminal() {
-            // Whoever has forgotten the file would wait for an answer.
+            // Tell users who forgot the file argument that the command is waiting.
             let end = if cfg!(windows) { "Ctrl-Z and Enter end" } else { "Ctrl-D ends" };
-            let _ = writeln!(io::stderr().lock(), "waiting for input from the terminal ({end} it)");
+            let _ = writeln!(io::stderr().lock(), "reading input from the terminal ({end} it)");
         }
         return packed::unpack(Box::new(io::stdin()));
     }
-    // A folder can be opened on some systems, and then not be read.
+    // On some systems a folder can be opened, but not read.
     let file = fs::File::open(path)?;
     match file.metadata()?.is_dir() {
         true => Err(io::Error::from(io::ErrorKind::IsADirectory)),
@@ -66,7 +66,7 @@ pub fn open(path: &Path) -> io::Result<Box<dyn Read + Send>> {
     }
 }
 
-/// The files that the command line names; a pattern stands for all that it fits, in order.
+/// Expands the patterns among the paths to the matching files, in order.
 pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut files = Vec::new();
     for path in paths {
@@ -76,19 +76,20 @@ pub fn expand(paths: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
             continue;
         };
         let unreadable = |why: String| Failure::Unreadable { path: pattern.to_owned(), why };
-        let found = glob::glob(pattern).map_err(|error| unreadable(format!("it is no pattern: {}", error.msg)))?;
+        let found = glob::glob(pattern).map_err(|error| unreadable(format!("invalid pattern: {}", error.msg)))?;
         let before = files.len();
         for file in found {
             files.push(file.map_err(|error| unreadable(said(error.error())))?);
         }
         if files.len() == before {
-            return Err(unreadable("no file fits the pattern".into()));
+            return Err(unreadable("no file matches the pattern".into()));
         }
     }
     Ok(files)
 }
 
-/// The bytes of files, or of the one that standard input is; none where that has no end yet, or is packed.
+/// Returns the total size of the files in bytes, or `None` if it is unknown, as for a pipe or a
+/// compressed file.
 pub fn size(paths: &[PathBuf]) -> Option<u64> {
     let size = |path: &PathBuf| {
         let metadata = if is_stdin(path) { stdin_metadata()? } else { fs::metadata(path).ok()? };
@@ -109,12 +110,13 @@ fn stdin_metadata() -> Option<fs::Metadata> {
     None
 }
 
-/// The files that a tokenizer's ids depend on; none where it cannot be found, which is said where it is loaded.
+/// Returns the files that a tokenizer's ids depend on. Returns none if the tokenizer is not found,
+/// which loading it reports.
 pub fn tokenizer_files(path: &Path) -> Vec<PathBuf> {
     tokenizer::files_read(path).unwrap_or_default()
 }
 
-/// The .toml files of a folder.
+/// Returns the .toml files of a folder, sorted.
 pub fn format_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -127,16 +129,16 @@ pub fn format_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The formats of a run, and the files that some of them are from.
+/// The formats of a run, with the files that some of them come from.
 pub struct Formats {
     pub registry: Registry,
     files: Vec<(String, PathBuf)>,
     replace: bool,
-    /// Files of the folder with mistakes in them, which block no other.
+    /// Format files with mistakes, which do not prevent the others from loading.
     broken: Vec<(Source, LoadError)>,
 }
 
-/// The built-in formats, with those of a folder.
+/// Loads the built-in formats and those of a folder.
 pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
     let mut formats = Formats {
         registry: rolecall::format::registry(),
@@ -156,7 +158,7 @@ pub fn load_formats(more: &MoreFormats) -> Result<Formats, Failure> {
 }
 
 impl Formats {
-    /// The name of the format that the command line asks for: one that is there, or that of a file, which is added.
+    /// Returns the name of the requested format. A file is loaded and its format added first.
     pub fn choose(&mut self, asked: &str) -> Result<String, Failure> {
         if self.registry.get(asked).is_some() {
             return Ok(asked.to_owned());
@@ -168,7 +170,7 @@ impl Formats {
         if is_path || path.is_file() {
             return self.add(path);
         }
-        // It may be the one that is broken.
+        // The requested format may be in a broken file.
         if !self.broken.is_empty() {
             let (source, error) = self.broken.remove(0);
             return Err(Failure::FormatFile { source, error });
@@ -177,28 +179,25 @@ impl Formats {
         Err(Failure::UnknownFormat { name: asked.to_owned(), near })
     }
 
-    /// Says which files are left out.
+    /// Prints a warning for each format file that is ignored.
     pub fn warn(&self, output: &Output) {
         for (source, error) in &self.broken {
             let first = error.diagnostics.first();
             output.show(&Diagnostic {
                 severity: Severity::Warning,
                 code: "bad_format",
-                message: format!(
-                    "{} in the format file `{}`, which is left out",
-                    count_of_mistakes(error),
-                    source.name
-                ),
+                message: format!("{} in the format file `{}`, which is ignored", count_of_mistakes(error), source.name),
                 place: match first {
                     Some(mistake) => Place::Span(source, mistake.span.clone()),
                     None => Place::Named(source.name.clone()),
                 },
-                help: vec![format!("`rolecall check {}` says what they are", source.name)],
+                help: vec![format!("run `rolecall check {}` to see them", source.name)],
             });
         }
     }
 
-    /// Adds the format of a file, and gives its name. Another format keeps its names, unless it is to be replaced.
+    /// Adds the format of a file and returns its name. Fails if another format has one of its
+    /// names, unless that format is to be replaced.
     fn add(&mut self, path: &Path) -> Result<String, Failure> {
         let format = load_format(path)?;
         let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -218,13 +217,13 @@ impl Formats {
     }
 }
 
-/// The format of a file.
+/// Loads the format of a file.
 pub fn load_format(path: &Path) -> Result<Format, Failure> {
     let source = read_text(path)?;
     read_format(&source.name, &source.text).map_err(|error| Failure::FormatFile { source, error })
 }
 
-/// The chat templates of a file or folder, or one from standard input.
+/// Loads the chat templates of a file or folder, or one from standard input.
 pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
     if is_stdin(path) {
         let source = read_text(path)?;
@@ -235,47 +234,47 @@ pub fn load_templates(path: &Path) -> Result<ModelTemplates, Failure> {
     template::load(path).map_err(in_template)
 }
 
-/// The failure of a file that was to give a chat template.
+/// Returns the failure for a file that should contain a chat template.
 pub fn in_template(error: FileError) -> Failure {
     unreadable(error).unwrap_or_else(Failure::TemplateFile)
 }
 
-/// The tokenizer of a file or folder.
+/// Loads the tokenizer of a file or folder.
 pub fn load_tokenizer(path: &Path) -> Result<Arc<dyn Tokenizer>, Failure> {
     load_tokenizer_file(path).map(|(_, tokenizer)| Arc::from(tokenizer))
 }
 
-/// The same, with the file that it came from.
+/// Loads the tokenizer of a file or folder, with the file that it came from.
 pub fn load_tokenizer_file(path: &Path) -> Result<(TokenizerFile, Box<dyn Tokenizer>), Failure> {
     tokenizer::load_file(path).map_err(|error| no_tokenizer(path, error))
 }
 
-/// The failure of a path that gives no tokenizer.
+/// Returns the failure for a path without a usable tokenizer.
 pub fn no_tokenizer(path: &Path, error: tokenizer::Error) -> Failure {
     match error {
         tokenizer::Error::Unreadable { path, source } => {
             Failure::Unreadable { path: path.display().to_string(), why: said(&source) }
         }
         tokenizer::Error::Missing { path } => {
-            Failure::Unreadable { path: path.display().to_string(), why: "it holds no file of a tokenizer".into() }
+            Failure::Unreadable { path: path.display().to_string(), why: "it contains no tokenizer file".into() }
         }
         error => Failure::Tokenizer { path: path.display().to_string(), error },
     }
 }
 
-/// The chat templates of a tokenizer's model; none where there are none.
+/// Loads the chat templates next to a tokenizer, which may be none.
 pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, Failure> {
     template::beside(file).map_err(in_template)
 }
 
-/// The model of a name or a folder, with what the folder's files say.
+/// Returns the clues that identify a model: its name and, for a folder, its files.
 pub fn load_model(asked: &str) -> Result<Clues, Failure> {
     let path = Path::new(asked);
     if !path.is_dir() {
         return Ok(Clues { name: asked.to_owned(), folder: None });
     }
     let folder = load_folder(path)?;
-    // `.` and `..` have no name of their own.
+    // `.` and `..` do not contain the folder's name.
     let named = path.file_name().is_none().then(|| path.canonicalize().ok()).flatten();
     let name = named.map_or_else(|| asked.to_owned(), |path| path.display().to_string());
     Ok(Clues { name, folder: Some(folder) })
@@ -285,7 +284,7 @@ fn load_folder(path: &Path) -> Result<ModelFolder, Failure> {
     read_folder(path).map_err(in_model)
 }
 
-/// The failure of a file in a model's folder.
+/// Returns the failure for a file in a model's folder.
 pub fn in_model(error: FileError) -> Failure {
     match unreadable(error) {
         Ok(failure) => failure,
@@ -293,7 +292,7 @@ pub fn in_model(error: FileError) -> Failure {
     }
 }
 
-/// The failure of a file that cannot be read, or any other error as it is.
+/// Converts the error of an unreadable file to a failure, and returns any other error unchanged.
 fn unreadable(error: FileError) -> Result<Failure, FileError> {
     match error {
         FileError::Unreadable { path, source } => {
@@ -303,19 +302,19 @@ fn unreadable(error: FileError) -> Result<Failure, FileError> {
     }
 }
 
-/// What the system says, in lower case and without its error number.
+/// Returns the message of a system error in lower case, without the error number.
 pub fn said(error: &io::Error) -> String {
     let text = match error.kind() {
-        io::ErrorKind::NotFound => return "there is no such file or folder".into(),
+        io::ErrorKind::NotFound => return "no such file or folder".into(),
         io::ErrorKind::IsADirectory => return "it is a folder".into(),
-        io::ErrorKind::PermissionDenied => return "it may not be read".into(),
+        io::ErrorKind::PermissionDenied => return "permission denied".into(),
         _ => error.to_string(),
     };
     let end = text.find(" (os error").unwrap_or(text.len());
     text[..end].to_lowercase()
 }
 
-/// Some editors put a byte order mark before a text.
+/// Removes the byte order mark that some editors write.
 fn without_mark(text: String) -> String {
     match text.strip_prefix('\u{feff}') {
         Some(rest) => rest.to_owned(),
@@ -323,7 +322,7 @@ fn without_mark(text: String) -> String {
     }
 }
 
-/// A file as it is called beside another one: by its name alone in the same folder.
+/// Returns the path of a file relative to the folder of another one if they share it.
 fn shown(file: &Path, beside: &Path) -> String {
     let folder = beside.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     match file.file_name() {

@@ -1,4 +1,4 @@
-//! What all conversations of a run share: the model, and what the command line says of their ends.
+//! The state that all conversations of a run share: the model and the command line's settings.
 
 use std::ops::Range;
 use std::path::Path;
@@ -28,30 +28,30 @@ use crate::refusal::Refusal;
 use crate::shapes::SeenShapes;
 use crate::source::Source;
 
-/// A model, and what a run does with each of its requests.
+/// A model, and the settings that a run applies to each request.
 pub struct Job {
     pub model: Model,
-    /// How the data is written, where the command line says it.
+    /// The shape of the data, if the command line sets it.
     shape: Option<Shape>,
-    /// The shapes that were read.
+    /// The shapes that were read so far.
     seen: Arc<SeenShapes>,
     generation: Option<bool>,
     continue_final_message: bool,
     purpose: Purpose,
-    /// A template is no format; this one only has the name that views show.
+    /// A placeholder format for chat templates; it only has the name that views show.
     nameless: Format,
-    /// Whether everything that is said must be in the prompt.
+    /// Whether every part of a conversation must be in the prompt.
     is_strict: bool,
-    /// Whose text a training loss may touch, where that is asked for.
+    /// Whose text carries loss, if that was requested.
     pub loss: Option<LossPolicy>,
-    /// The time that templates are told where nothing else is said, in seconds: one for the whole run.
+    /// The default time for templates in Unix seconds, the same for the whole run.
     pub clock: i64,
-    /// Whether the command line tells them the time.
+    /// Whether the command line sets the time.
     is_timed: bool,
 }
 
 impl Job {
-    /// Opens the model that the command line names, part by part.
+    /// Opens the model from the parts that the command line names.
     pub fn open(
         chat: &Chat,
         own: &OwnTemplate,
@@ -95,7 +95,7 @@ impl Job {
         let model = builder.open().map_err(|error| unopened(error, named))?;
         let name = named.map_or("chat_template".into(), |path| path.display().to_string());
         let mut nameless = Format::new(name);
-        nameless.title = "its own chat template".into();
+        nameless.title = "chat template".into();
         Ok(Job {
             model,
             shape: chat.shape.map(ShapeArg::shape),
@@ -103,7 +103,7 @@ impl Job {
             generation: match (chat.generation_prompt, chat.no_generation_prompt) {
                 (true, _) => Some(true),
                 (_, true) => Some(false),
-                // What is learned from is complete.
+                // Training text is complete.
                 _ => chat.for_training.map(|_| false),
             },
             continue_final_message: chat.continue_final_message,
@@ -120,7 +120,7 @@ impl Job {
         })
     }
 
-    /// Tells templates another time, where the command line does not.
+    /// Sets the time for templates, unless the command line sets it.
     pub fn set_clock(&mut self, clock: i64) {
         self.clock = clock;
         if !self.is_timed {
@@ -129,17 +129,19 @@ impl Job {
         }
     }
 
-    /// The shapes that requests were read in, as far as they were read.
+    /// Returns the shapes of the requests that were read so far.
     pub fn seen(&self) -> Arc<SeenShapes> {
         Arc::clone(&self.seen)
     }
 
-    /// Reads a request, and renders it: what it says of itself wins over the command line, but for the switches of its end.
+    /// Reads and renders a request. Its own settings take precedence over the command line, except
+    /// for how the prompt ends.
     pub fn prompt(&self, text: &str) -> Result<ModelPrompt, Refusal> {
         self.prompt_of(only_request(self.read(text)?)?)
     }
 
-    /// The same for a text that may hold several: the answers of a preference pair, or instances.
+    /// Reads and renders a text that may hold several conversations: the answers of a preference
+    /// pair, or instances.
     pub fn prompts(&self, text: &str) -> Result<Vec<(Option<Side>, ModelPrompt)>, Refusal> {
         let samples = self.read(text)?.into_iter();
         samples.map(|sample| Ok((sample.side, self.prompt_of(sample.request)?))).collect()
@@ -151,7 +153,7 @@ impl Job {
         Ok(samples)
     }
 
-    /// The same for a request that is read.
+    /// Renders a request that was already read.
     pub fn prompt_of(&self, mut request: Request) -> Result<ModelPrompt, Refusal> {
         if let Some(generation) = self.generation {
             request.conversation.add_generation_prompt = Some(generation);
@@ -169,18 +171,18 @@ impl Job {
         Ok(prompt)
     }
 
-    /// The format of a prompt, or one that only has the template's name.
+    /// Returns the format of a prompt, or a placeholder with the template's name.
     pub fn format_of<'a>(&'a self, prompt: &'a ModelPrompt) -> &'a Format {
         prompt.format().unwrap_or(&self.nameless)
     }
 
-    /// The bytes that a training loss may touch, where that is asked for.
+    /// Returns the byte ranges that carry loss, if that was requested.
     pub fn loss_of(&self, prompt: &ModelPrompt) -> Result<Option<Vec<Range<usize>>>, Refusal> {
         Ok(self.loss.map(|policy| prompt.loss(policy)).transpose()?)
     }
 
-    /// Adds the answers to a line of a batch, with ids and the loss where they are asked for: all of them, or none. Says how many
-    /// tokens they have.
+    /// Adds the results of a batch line, with ids and the loss if requested: either all of them, or
+    /// none. Returns the number of tokens.
     pub fn answer(&self, line: Line<'_>, encoding: Option<Encoding>, rows: &mut Rows) -> Result<u64, Refusal> {
         let mut answers = Vec::new();
         for (side, prompt) in self.prompts(line.text)? {
@@ -199,7 +201,7 @@ impl Job {
         Ok(tokens)
     }
 
-    /// Writes the answer as a line of JSON, with the loss where it is asked for.
+    /// Writes the result as a line of JSON, with the loss if requested.
     pub fn stream(
         &self,
         prompt: &ModelPrompt,
@@ -221,14 +223,15 @@ impl Job {
         }))
     }
 
-    /// What the answers depend on besides the arguments and the tokenizer, in one text.
+    /// Returns a text that identifies the model's chat templates and tokens, which the results
+    /// depend on.
     pub fn made_of(&self) -> String {
         let templates = self.model.templates();
         templates.map_or(String::new(), |model| format!("{:?}", (&model.templates, &model.tokens)))
     }
 }
 
-/// Adds one answer to a batch.
+/// Adds one result to a batch.
 fn add_to(
     rows: &mut Rows,
     number: u64,
@@ -248,12 +251,12 @@ fn add_to(
             let mask = loss.map(|loss| loss::mask(encoded, &loss).collect()).unwrap_or_default();
             rows.push(&Row { number, request, side, prompt, encoded, mask })
         }
-        // Only ids are written to columns.
+        // Columns are only written with ids.
         (Rows::Columns { .. }, None) => Ok(()),
     }
 }
 
-/// The request of a text that holds one conversation.
+/// Returns the request of a text that holds exactly one conversation.
 pub fn only_request(mut samples: Vec<Sample>) -> Result<Request, Refusal> {
     match (samples.pop(), samples.len()) {
         (Some(only), 0) => Ok(only.request),
@@ -261,17 +264,17 @@ pub fn only_request(mut samples: Vec<Sample>) -> Result<Request, Refusal> {
     }
 }
 
-/// How the prompts of a run are encoded.
+/// The encoding settings of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Encoding {
-    /// As the reference does.
+    /// Whether to encode as the reference implementation does.
     pub reference: bool,
-    /// How many ids are kept.
+    /// The maximum number of ids.
     pub max_length: Option<usize>,
 }
 
 impl Encoding {
-    /// All tokens of a prompt.
+    /// Returns all tokens of a prompt.
     pub fn of(self, prompt: &ModelPrompt) -> Result<Encoded, Error> {
         let mut encoded = if self.reference { prompt.encode_reference() } else { prompt.encode() }?;
         if let Some(length) = self.max_length {
@@ -280,7 +283,8 @@ impl Encoding {
         Ok(encoded)
     }
 
-    /// The same token by token, so that they are not all in memory: those that are kept, and the notes.
+    /// Passes the tokens to `take` one by one, so that they are not all in memory, and returns the
+    /// notes.
     pub fn each(
         self,
         model: &Model,
@@ -303,19 +307,20 @@ impl Encoding {
     }
 }
 
-/// The model's tokenizer is loaded before anything is read, so that what is wrong with it is said first.
+/// Loads the model's tokenizer and returns its added tokens. Called before any input is read, so
+/// that its errors come first.
 pub fn load_tokenizer(model: &Model) -> Result<&[AddedToken], Failure> {
     let tokenizer = model.tokenizer().map_err(|error| misfit(error, model))?;
     Ok(tokenizer.added_tokens())
 }
 
-/// Why ids cannot be made.
+/// Returns the failure for a prompt that cannot be encoded.
 pub fn misfit(error: Error, model: &Model) -> Failure {
     match error {
         Error::Tokenizer { path, error } => files::no_tokenizer(&path, error),
         Error::File(error) => files::in_template(error),
         error @ Error::NoTokenizer => {
-            let help = "give one with `--tokenizer FILE|DIR`".to_owned();
+            let help = "pass one with `--tokenizer FILE|DIR`".to_owned();
             Failure::Open(format!("{error}: `{}`", model.name()), error.code(), vec![help])
         }
         error => {
@@ -325,14 +330,14 @@ pub fn misfit(error: Error, model: &Model) -> Failure {
     }
 }
 
-/// Why a model cannot be opened; `named` is what the command line calls it.
+/// Returns the failure for a model that cannot be opened; `named` is its path on the command line.
 pub fn unopened(error: OpenError, named: Option<&Path>) -> Failure {
     match error {
         OpenError::File(error) => files::in_model(error),
         OpenError::Tokenizer { path, error } => files::no_tokenizer(&path, error),
         OpenError::Format { path, error } => match files::load_format(&path) {
             Err(failure) => failure,
-            // It was mended in between.
+            // The file was fixed in the meantime.
             Ok(_) => {
                 Failure::FormatFile { source: Source { name: path.display().to_string(), text: String::new() }, error }
             }
@@ -345,7 +350,7 @@ pub fn unopened(error: OpenError, named: Option<&Path>) -> Failure {
         OpenError::NoTemplate { path, why } => {
             Failure::NoTemplate { path: named.unwrap_or(&path).display().to_string(), why }
         }
-        // No request is at fault: there is none yet.
+        // There is no request yet that could be at fault.
         OpenError::Template(error) => Failure::Refused { refusal: (*error).into(), source: Source::default() },
         error => Failure::Open(error.to_string(), error.code(), error.help()),
     }
@@ -354,17 +359,18 @@ pub fn unopened(error: OpenError, named: Option<&Path>) -> Failure {
 /// Reads and renders the one conversation of a run.
 pub fn render_one(job: &Job, source: &Source) -> Result<ModelPrompt, Failure> {
     let rendered = job.prompt(&source.text).and_then(|prompt| {
-        // Nothing to learn from is refused before anything is shown.
+        // Refuse a conversation without loss before anything is printed.
         job.loss_of(&prompt)?;
         Ok(prompt)
     });
     rendered.map_err(|refusal| refused(refusal, source))
 }
 
-/// How many bytes a request may come to that is rendered anew for each of its replies.
+/// The limit for the size of a request in bytes times the number of its replies.
 const MOST_RENDERED: usize = 1 << 27;
 
-/// Refuses a conversation of so many bytes that is too much to be rendered once for each reply.
+/// Refuses a conversation that is too large to be rendered once for each reply; `bytes` is its
+/// size.
 pub fn check_replies(conversation: &Conversation, bytes: usize) -> Result<(), Refusal> {
     let replies = conversation.messages.iter().filter(|message| *message.role() == Role::Assistant).count();
     match replies.saturating_mul(bytes) > MOST_RENDERED {
@@ -373,12 +379,12 @@ pub fn check_replies(conversation: &Conversation, bytes: usize) -> Result<(), Re
     }
 }
 
-/// A refusal with what was refused.
+/// Combines a refusal with the source that was refused.
 pub fn refused(refusal: Refusal, source: &Source) -> Failure {
     Failure::Refused { refusal, source: source.clone() }
 }
 
-/// The machine's time, which is UTC: the standard library knows no zones.
+/// Returns the current Unix time in seconds.
 fn clock() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_secs()).unwrap_or_default()

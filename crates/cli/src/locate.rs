@@ -1,11 +1,12 @@
-//! Finds a field of a conversation in the JSON text that it was read from, so that a caret can point at it.
+//! Finds a field of a conversation in its JSON source, so that a caret can point at it.
 
 use std::ops::Range;
 
 use rolecall::conversation::Place;
 use rolecall::conversation::json::{Step, span};
 
-/// Where a place stands in the text, or the nearest thing around it that is there. The text must be JSON.
+/// Returns the span of a field in the text, or of the nearest enclosing value that exists. The text
+/// must be JSON.
 pub fn locate(text: &str, place: &Place) -> Option<Range<usize>> {
     let top = span(text, &[])?;
     let mut path = Vec::new();
@@ -26,7 +27,8 @@ pub fn locate(text: &str, place: &Place) -> Option<Range<usize>> {
     while let Some(step) = path.next() {
         let child = |step| Some(offset(span(&text[found.clone()], &[step])?, found.start));
         let inner = child(step).or_else(|| match step {
-            // OpenAI's first function calling is read as today's: one call, without the wrapper.
+            // OpenAI's legacy `function_call` is read as a single tool call, without the wrapper
+            // object.
             Step::Key("tool_calls") => {
                 let call = child(Step::Key("function_call"))?;
                 path.nth(1);
@@ -47,7 +49,7 @@ fn offset(span: Range<usize>, by: usize) -> Range<usize> {
     span.start + by..span.end + by
 }
 
-/// `tool_calls[0].function.arguments` as steps.
+/// Splits a path such as `tool_calls[0].function.arguments` into steps.
 fn steps(field: &str) -> Vec<Step<'_>> {
     let mut steps = Vec::new();
     for name in field.split('.').filter(|name| !name.is_empty()) {

@@ -1,11 +1,13 @@
-//! In: the command line, a conversation from a file or standard input. Out: prompts, ids and pictures of them on standard output.
-//! Between: `args` says what can be asked, `commands` does it, `files` reads, `diagnostic` draws what is wrong on standard error.
-//! `explain` is the showcase: it cuts a prompt by origin and token, and draws it for a terminal or as HTML.
-//! Start reading at `commands`.
+//! The `rolecall` command. It reads conversations from files or standard input and writes prompts,
+//! token ids and explanations of them to standard output.
+//!
+//! `args` defines the command line, `commands` implements each command, `files` reads files, and
+//! `diagnostic` prints errors and warnings to standard error. `explain` cuts a prompt by origin and
+//! token and draws it for a terminal or as HTML. Start reading at `commands`.
 
 #![expect(
     clippy::result_large_err,
-    reason = "a failure ends the command: there is one at most, and nothing hot returns it"
+    reason = "a failure ends the command, so there is at most one, and no hot code returns it"
 )]
 
 mod args;

@@ -10,14 +10,14 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::paint::Paint;
 
-/// Where things go: the result to standard output, everything else to standard error.
+/// The command's output: results go to standard output, everything else to standard error.
 pub struct Output {
-    /// How standard output is coloured.
+    /// Colors for standard output.
     pub paint: Paint,
     error_paint: Paint,
-    /// Whether a diagnostic was drawn already.
+    /// Whether a diagnostic was already printed.
     shown: Cell<bool>,
-    /// Columns of the terminal, if standard output is one.
+    /// The width of the terminal in columns, if standard output is a terminal.
     pub width: Option<usize>,
 }
 
@@ -37,13 +37,13 @@ impl Output {
         }
     }
 
-    /// Writes a part of the result.
+    /// Writes part of the result to standard output.
     pub fn write(&self, text: &str) -> Result<(), Failure> {
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(Failure::Unwritable)
     }
 
-    /// Writes the result piece by piece.
+    /// Writes the result to standard output through a buffered writer.
     pub fn stream(&self, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), Failure> {
         let mut out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
         write(&mut out).and_then(|()| out.flush()).map_err(Failure::Unwritable)
@@ -54,18 +54,18 @@ impl Output {
         self.write(&format!("{}\n", json::write(value, &json::Layout::default())))
     }
 
-    /// Draws a diagnostic on standard error.
+    /// Prints a diagnostic to standard error.
     pub fn show(&self, diagnostic: &Diagnostic<'_>) {
         let apart = if self.shown.replace(true) { "\n" } else { "" };
         let drawn = format!("{apart}{}", diagnostic.draw(self.error_paint));
-        // Where nobody listens there is nobody to tell.
+        // Errors of stderr cannot be reported anywhere.
         let _ = io::stderr().lock().write_all(drawn.as_bytes());
     }
 
-    /// Says why the command ends, and with which code.
+    /// Prints why the command failed and returns the exit code.
     pub fn show_failure(&self, failure: &Failure, json: bool) -> Exit {
         match failure {
-            // Whoever reads the output has seen enough.
+            // The reader of the output has closed the pipe.
             Failure::Unwritable(error) if error.kind() == io::ErrorKind::BrokenPipe => return Exit::Good,
             Failure::Unwritable(_) => {}
             failure if json => {
@@ -81,7 +81,7 @@ impl Output {
     }
 }
 
-/// `NO_COLOR`, set to anything but nothing (no-color.org).
+/// Reports whether `NO_COLOR` is set to a non-empty value (no-color.org).
 fn no_color() -> bool {
     env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -1,4 +1,4 @@
-//! Files that gzip or zstd has packed, told by their first bytes.
+//! Decompression of gzip and zstd files, which are recognized by their first bytes.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 
@@ -6,12 +6,13 @@ use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError as Broken, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Bytes that are read at once.
+/// The size of the read buffer in bytes.
 const BUFFER: usize = 64 << 10;
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// What a stream holds, unpacked if it is packed. Of any other stream no more is read than tells that it is none.
+/// Returns the contents of a stream, decompressed if it is compressed. Reads no more than needed to
+/// recognize the compression.
 pub fn unpack(stream: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> {
     let mut stream = BufReader::with_capacity(BUFFER, stream);
     let is_like = |first: &u8| [GZIP, ZSTD].iter().any(|magic| magic[0] == *first);
@@ -42,14 +43,14 @@ pub fn unpack(stream: Box<dyn Read + Send>) -> io::Result<Box<dyn Read + Send>> 
 
 type Packed = io::Chain<Cursor<Vec<u8>>, BufReader<Box<dyn Read + Send>>>;
 
-/// Zstd's frames one behind the other, as `cat a.zst b.zst` makes them.
+/// A sequence of zstd frames, as `cat a.zst b.zst` produces.
 struct Frames {
     source: BufReader<Packed>,
     decoder: FrameDecoder,
     is_open: bool,
 }
 
-/// The largest window that a frame may ask for: what `zstd --ultra` takes.
+/// The largest window size of a frame that is accepted: that of `zstd --ultra`.
 const WINDOW: u64 = 128 << 20;
 
 impl Frames {
@@ -59,7 +60,7 @@ impl Frames {
         Frames { source: BufReader::new(source), decoder, is_open: false }
     }
 
-    /// Opens the next frame; false at the end.
+    /// Opens the next frame. Returns false at the end of the stream.
     fn next_frame(&mut self) -> io::Result<bool> {
         while !self.source.fill_buf()?.is_empty() {
             match self.decoder.reset(&mut self.source) {
@@ -105,7 +106,7 @@ impl Read for Frames {
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "what zstd has packed is damaged or cut off")
+    io::Error::new(io::ErrorKind::InvalidData, "the zstd data is damaged or truncated")
 }
 
 #[cfg(test)]
@@ -114,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives one byte at a time, as a slow pipe does.
+    /// A reader that returns one byte at a time, as a slow pipe does.
     struct Slow(Cursor<Vec<u8>>);
 
     impl Read for Slow {

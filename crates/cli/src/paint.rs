@@ -1,11 +1,11 @@
-/// What a piece of output is; each has a colour of its own.
+/// The style of a piece of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Plain,
     Error,
     Warning,
     Strong,
-    /// Lines and labels around what is shown.
+    /// Lines and labels around the content.
     Frame,
     /// A control token that the format wrote.
     Control,
@@ -15,20 +15,20 @@ pub enum Style {
     Forged,
     /// Literal text of the format.
     Format,
-    /// Marks of white space and token edges.
+    /// Marks for white space and token boundaries.
     Mark,
     System,
     User,
     Assistant,
     Tool,
-    /// A tool that is offered.
+    /// The definition of an offered tool.
     Offered,
-    /// An option's value.
+    /// The value of an option.
     Option,
 }
 
 impl Style {
-    /// Parameters of the terminal's "select graphic rendition".
+    /// Returns the parameters of the terminal's "select graphic rendition" sequence.
     fn code(self) -> &'static str {
         match self {
             Style::Plain => "",
@@ -50,7 +50,7 @@ impl Style {
     }
 }
 
-/// Colours, or none.
+/// Writes text with or without colors.
 #[derive(Clone, Copy, Debug)]
 pub struct Paint {
     pub colored: bool,
@@ -81,7 +81,7 @@ impl Paint {
         }
     }
 
-    /// A text in a style.
+    /// Returns a text in a style.
     pub fn text(self, style: Style, text: &str) -> String {
         let mut out = String::new();
         self.push(&mut out, style, text);

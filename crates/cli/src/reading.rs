@@ -1,4 +1,4 @@
-//! How outputs of one run are read: by which layouts, behind which prompts, with which tools.
+//! Parsing of model output: which layouts, prompts and tools apply to the outputs of a run.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,21 +15,21 @@ use crate::job::Job;
 use crate::output::Output;
 use crate::refusal::Refusal;
 
-/// A run that reads outputs.
+/// A run that parses model output.
 pub struct Reader {
     pub job: Job,
-    /// Whether the outputs are ids.
+    /// Whether the outputs are token ids.
     reads_ids: bool,
 }
 
-/// What is needed to read one output.
+/// Everything needed to parse one output.
 pub struct Ready {
     pub reply: Arc<Reply>,
     pub options: ParseOptions,
 }
 
 impl Reader {
-    /// A tokenizer is that of the ids that are read; none where text is.
+    /// Creates a reader. The tokenizer is that of the ids to parse, or none for text.
     pub fn new(
         layouts: &Layouts,
         tokenizer: Option<&Path>,
@@ -55,7 +55,8 @@ impl Reader {
         Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)?, reads_ids })
     }
 
-    /// How the output behind a request is read. The prompt's end is that of the request, unless it is given.
+    /// Prepares to parse the output for a request. The end of the prompt comes from rendering the
+    /// request, unless it is given.
     pub fn ready(&self, request: Request, tail: Option<&str>, policies: &ParseOptions) -> Result<Ready, Refusal> {
         let request = Arc::new(speaking(request));
         let prompt_tail = match tail {
@@ -65,7 +66,7 @@ impl Reader {
         self.ready_behind(&request, prompt_tail, policies)
     }
 
-    /// The same where the prompt is rendered.
+    /// Like [`ready`](Reader::ready), with the end of the prompt already rendered.
     pub fn ready_behind(
         &self,
         request: &Request,
@@ -79,7 +80,8 @@ impl Reader {
     }
 }
 
-/// A request of one word, for outputs of which nothing is known but the tools that were offered.
+/// Returns a one-word request, for outputs whose conversation is unknown except for the offered
+/// tools.
 pub fn request_of_one_word(tools: Option<Json>) -> Result<Request, Refusal> {
     let mut request = object! { "messages" => vec![Json::Object(object! { "role" => "user", "content" => "Hi" })] };
     if let Some(tools) = tools {
@@ -88,7 +90,7 @@ pub fn request_of_one_word(tools: Option<Json>) -> Result<Request, Refusal> {
     Ok(Request::from_json(Json::Object(request))?)
 }
 
-/// The same policies with ids of another line's own.
+/// Returns the policies with a call id seed for this line.
 pub fn with_ids_of(policies: &ParseOptions, line: u64) -> ParseOptions {
     let ids = match policies.ids {
         Ids::Seeded(seed) => Ids::Seeded(seed.wrapping_add(line)),
@@ -97,7 +99,7 @@ pub fn with_ids_of(policies: &ParseOptions, line: u64) -> ParseOptions {
     ParseOptions { ids, ..policies.clone() }
 }
 
-/// The model speaks next, or goes on in the last message.
+/// Makes the request end with the generation prompt, unless it continues its last message.
 pub fn speaking(mut request: Request) -> Request {
     if !request.conversation.continue_final_message {
         request.conversation.add_generation_prompt = Some(true);

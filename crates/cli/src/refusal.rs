@@ -10,57 +10,57 @@ use crate::flags;
 use crate::source::Source;
 use crate::template::as_source;
 
-/// What to do about calls that a template does not write as they are.
-pub const AS_WANTED: &str = "`--tool-calls as-wanted` gives the calls in the form that the template writes";
+/// Help for tool calls that a template does not write correctly in their given form.
+pub const AS_WANTED: &str = "use `--tool-calls as-wanted` to pass calls in the form that the template writes";
 
-/// Why a conversation was refused: the library's reasons, and those that only a command has.
+/// The reasons to refuse a conversation: the library's, and those specific to the command.
 #[derive(Debug)]
 pub enum Refusal {
     Library(rolecall::Error),
     /// Neither the input nor the command line names a format.
     NoFormat,
-    /// A chat template is wrong, or refuses the conversation.
+    /// A chat template is invalid or refuses the conversation.
     Template {
         source: Source,
         error: TemplateError,
-        /// The message that the template was at.
+        /// The message that the template was processing.
         message: Option<usize>,
-        /// Whether it takes the calls in the form that it writes rightly.
+        /// Whether passing the calls in the form that the template writes would help.
         as_wanted: bool,
     },
-    /// Something is not in the prompt, where everything is to be.
+    /// With `--strict`, a part of the conversation is not in the prompt.
     LeftOut {
         place: Place,
         why: &'static str,
         count: usize,
         as_wanted: bool,
     },
-    /// None of the chat templates is meant for it.
+    /// None of the chat templates applies to the conversation.
     NoChoice(NoChoice),
-    /// The input carries a chat template where a loss or the new turn is asked for.
+    /// The input contains a chat template, but the loss or the new turn was requested.
     NoLossNoTurn,
-    /// The input is not UTF-8 from this byte on.
+    /// The input is not UTF-8; the first invalid byte is at this offset.
     NotUtf8(usize),
-    /// A line or a prompt is longer than columns take.
+    /// A line or a prompt is too long for a column.
     TooLong {
         what: &'static str,
         bytes: usize,
         most: usize,
     },
-    /// The prompt is longer than the places of its tokens reach.
+    /// The prompt is too long for the offsets of its tokens.
     TooLongForTokens {
         bytes: usize,
     },
-    /// The text holds so many conversations where one is expected.
+    /// The text contains this many conversations, but one is expected.
     SeveralConversations(usize),
-    /// The conversation is rendered once for each of its replies, and that is too much.
+    /// The conversation is too large to be rendered once for each of its replies.
     TooManyReplies {
         replies: usize,
     },
 }
 
 impl Refusal {
-    /// A stable name for the kind of refusal.
+    /// Returns a stable name for the kind of refusal.
     pub fn code(&self) -> &'static str {
         match self {
             Refusal::Library(error) => error.code(),
@@ -76,35 +76,36 @@ impl Refusal {
         }
     }
 
-    /// What to do about it, behind what else there is to know.
+    /// Returns the help lines: additional facts first, what to do last.
     pub fn help(&self) -> Vec<String> {
         match self {
             Refusal::Library(error) => flags::in_flags(error.help().into_iter().collect(), error.code()),
             Refusal::NoFormat => vec![
-                "give `--format NAME` or write `\"format\": \"NAME\"` into the input; `rolecall formats` lists them"
+                "pass `--format NAME` or set `\"format\": \"NAME\"` in the input; `rolecall formats` lists the names"
                     .into(),
             ],
             Refusal::Template { as_wanted: true, .. } | Refusal::LeftOut { as_wanted: true, .. } => {
                 vec![AS_WANTED.into()]
             }
-            Refusal::LeftOut { .. } => vec!["take it out, or leave out `--strict` to be warned alone".into()],
+            Refusal::LeftOut { .. } => vec!["remove it, or omit `--strict` to get only a warning".into()],
             Refusal::Template { error, message, .. } => help_with_template(error, *message),
             Refusal::NoChoice(why) if why.known().len() > 1 => {
                 vec![format!("{}, with `--template-name` or the input's `chat_template_name`", why.help())]
             }
             Refusal::NoChoice(why) => vec![why.help()],
             Refusal::NoLossNoTurn => {
-                vec!["render it without these, or name a format in place of `chat_template`".into()]
+                vec!["omit `--for-training` and `--new-turn`, or name a format instead of `chat_template`".into()]
             }
             Refusal::NotUtf8(_) => vec!["convert it to UTF-8".into()],
-            Refusal::TooLong { .. } => vec!["write JSON lines, which may be longer, or cut it".into()],
-            Refusal::TooLongForTokens { .. } => vec!["cut it".into()],
-            Refusal::SeveralConversations(_) => vec!["`--jsonl` answers each of them".into()],
+            Refusal::TooLong { .. } => vec!["write JSON lines, which can be longer, or shorten it".into()],
+            Refusal::TooLongForTokens { .. } => vec!["shorten it".into()],
+            Refusal::SeveralConversations(_) => vec!["use `--jsonl` to process each of them".into()],
             Refusal::TooManyReplies { .. } => vec!["split the conversation".into()],
         }
     }
 
-    /// `{"id"?, "error": {..}}`, in the library's shape; of a template with its name, line and column.
+    /// Returns `{"id"?, "error": {..}}` in the library's shape. Errors of a template include its
+    /// name, line and column.
     pub fn to_json(&self, id: Option<&Json>) -> Json {
         if let Refusal::Library(error) = self {
             let mut answer = answer::of_error(id, error);
@@ -139,13 +140,14 @@ impl Refusal {
     }
 }
 
-/// The message that it is about, the calls that led to it, the innermost first, and what to do.
+/// Returns the message that the template was processing, the macro calls that led to the error
+/// (innermost first), and what to do.
 fn help_with_template(error: &TemplateError, message: Option<usize>) -> Vec<String> {
     let mut help: Vec<String> = Vec::new();
-    help.extend(message.map(|message| format!("the template was at message {message}")));
+    help.extend(message.map(|message| format!("the template was processing message {message}")));
     for call in error.calls().iter().rev() {
-        let line = format!("called as `{}` in line {}", call.name, call.place.line);
-        // A macro that calls itself is named once.
+        let line = format!("called as `{}` on line {}", call.name, call.place.line);
+        // List a recursive macro only once.
         if help.last() != Some(&line) {
             help.push(line);
         }
@@ -161,8 +163,8 @@ impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Refusal::Library(error) => write!(f, "{error}"),
-            Refusal::NoFormat => f.write_str("no format is named"),
-            // Line and column are said beside it.
+            Refusal::NoFormat => f.write_str("no format given"),
+            // Line and column are printed separately.
             Refusal::Template { error, .. } => f.write_str(error.message()),
             Refusal::LeftOut { place, why, count: 1, .. } => write!(f, "{place} is not in the prompt: {why}"),
             Refusal::LeftOut { place, why, count, .. } => {
@@ -170,18 +172,18 @@ impl fmt::Display for Refusal {
             }
             Refusal::NoChoice(why) => write!(f, "{why}"),
             Refusal::NoLossNoTurn => {
-                f.write_str("`chat_template` says neither what carries loss nor where a new turn begins")
+                f.write_str("`chat_template` does not define which tokens carry loss or where a new turn begins")
             }
-            Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found something else at byte {offset}"),
+            Refusal::NotUtf8(offset) => write!(f, "expected UTF-8, found an invalid sequence at byte {offset}"),
             Refusal::TooLong { what, bytes, most } => {
-                write!(f, "the {what} has {bytes} bytes, a row of Arrow or Parquet at most {most}")
+                write!(f, "the {what} has {bytes} bytes, expected at most {most} for a row of Arrow or Parquet")
             }
             Refusal::TooLongForTokens { bytes } => {
-                write!(f, "the prompt has {bytes} bytes, and its tokens can be kept for at most {}", u32::MAX)
+                write!(f, "the prompt has {bytes} bytes, expected at most {}", u32::MAX)
             }
             Refusal::SeveralConversations(count) => write!(f, "expected one conversation, found {count}"),
             Refusal::TooManyReplies { replies } => {
-                write!(f, "the conversation is rendered for each of its {replies} replies, and it is too long for that")
+                write!(f, "the conversation is too long to be rendered once for each of its {replies} replies")
             }
         }
     }

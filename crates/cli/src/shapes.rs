@@ -1,4 +1,4 @@
-//! Which shapes the data of a run has, told once.
+//! The shapes of the data in a run, each reported once.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -7,7 +7,7 @@ use rolecall::dataset::Shape;
 use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::output::Output;
 
-/// Shapes that threads have read, and those that were told.
+/// The shapes that were read by any thread, and those that were already reported.
 #[derive(Debug, Default)]
 pub struct SeenShapes {
     seen: AtomicU32,
@@ -17,13 +17,13 @@ pub struct SeenShapes {
 impl SeenShapes {
     pub fn add(&self, shape: Shape) {
         let bit = bit(shape);
-        // Every line comes here.
+        // This runs for every line, so avoid the write.
         if self.seen.load(Ordering::Relaxed) & bit == 0 {
             self.seen.fetch_or(bit, Ordering::Relaxed);
         }
     }
 
-    /// Says in which shapes data was read, each once. OpenAI's is the usual one.
+    /// Reports each shape once, except OpenAI's, which is the default.
     pub fn tell(&self, output: &Output) {
         let seen = self.seen.load(Ordering::Relaxed);
         let told = self.told.swap(seen, Ordering::Relaxed);

@@ -3,12 +3,12 @@ use std::ops::Range;
 /// A text that a diagnostic can point into.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
-    /// What it is called: a path, or `<stdin>`.
+    /// The name: a path, or `<stdin>`.
     pub name: String,
     pub text: String,
 }
 
-/// A byte of a text, with its line and column.
+/// A position in a text: byte offset, line and column.
 #[derive(Clone, Copy, Debug)]
 pub struct Spot {
     offset: usize,
@@ -23,7 +23,8 @@ impl Default for Spot {
 }
 
 impl Source {
-    /// Line and column of a byte, counted from one that is known where that is before it.
+    /// Returns the position of a byte offset. Counts from `known` if that comes first, else from
+    /// the start.
     pub fn spot_from(&self, known: Spot, offset: usize) -> Spot {
         let offset = self.border(offset);
         let known = if known.offset > offset { Spot::default() } else { known };
@@ -35,14 +36,14 @@ impl Source {
         Spot { offset, line: known.line + between.matches('\n').count(), column }
     }
 
-    /// Line and column of a byte, both from 1; columns are characters.
+    /// Returns the line and column of a byte offset, both counted from 1. Columns count characters.
     pub fn line_and_column(&self, offset: usize) -> (usize, usize) {
         let before = &self.text[..self.border(offset)];
         let line_start = before.rfind('\n').map_or(0, |at| at + 1);
         (before.matches('\n').count() + 1, before[line_start..].chars().count() + 1)
     }
 
-    /// The line around a byte, without its break.
+    /// Returns the range of the line that contains a byte offset, without its line break.
     pub fn line_around(&self, offset: usize) -> Range<usize> {
         let offset = self.border(offset);
         let start = self.text[..offset].rfind('\n').map_or(0, |at| at + 1);
@@ -50,7 +51,7 @@ impl Source {
         start..end.max(start)
     }
 
-    /// The character border at or before an offset.
+    /// Returns the character boundary at or before an offset.
     fn border(&self, offset: usize) -> usize {
         let mut offset = offset.min(self.text.len());
         while !self.text.is_char_boundary(offset) {

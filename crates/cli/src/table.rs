@@ -1,14 +1,15 @@
-//! The one drawing of columns, for everything that lists.
+//! Output in columns, shared by all commands that print lists.
 
 use std::fmt::Write;
 
 use crate::paint::{Paint, Style};
 use crate::visible;
 
-/// A text in a column, and how it is drawn.
+/// The style and text of a table cell.
 pub type Cell = (Style, String);
 
-/// Appends a line for each row: cells made safe to show, each as wide as its column, two spaces between them, none at the end.
+/// Appends a line for each row. Cells are escaped and padded to the width of their column, with two
+/// spaces between columns and no trailing spaces.
 pub fn push(out: &mut String, paint: Paint, indent: &str, rows: &[Vec<Cell>]) {
     let rows: Vec<Vec<(Style, _)>> =
         rows.iter().map(|row| row.iter().map(|(style, text)| (*style, visible::escape(text))).collect()).collect();
@@ -31,7 +32,7 @@ pub fn push(out: &mut String, paint: Paint, indent: &str, rows: &[Vec<Cell>]) {
     }
 }
 
-/// A heading and rows in columns; nothing where there are no rows.
+/// Appends a heading and rows in columns, or nothing if there are no rows.
 pub fn push_headed(out: &mut String, paint: Paint, heading: &str, rows: Vec<Vec<Cell>>) {
     if !rows.is_empty() {
         out.push_str(&format!("\n{}\n", paint.text(Style::Strong, heading)));

@@ -1,4 +1,4 @@
-//! A chat template as a text to point into.
+//! Chat templates as sources that diagnostics can point into.
 
 use rolecall::Error;
 use rolecall::render::Error as RenderError;
@@ -7,12 +7,13 @@ use rolecall::template::NamedTemplate;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
-/// A template's text to point into: the engine counts in lines that end with `\n`.
+/// Returns a template's text with `\n` line ends, in which the engine counts its lines.
 pub fn as_source(named: &NamedTemplate) -> Source {
     Source { name: named.place(), text: named.source.replace("\r\n", "\n").replace('\r', "\n") }
 }
 
-/// A refusal, which points into the template's text where the template is at fault.
+/// Converts a render error to a refusal, which points into the template's text if the template
+/// caused it.
 pub fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
     match error {
         RenderError::Template { error, message } => {

@@ -1,4 +1,4 @@
-//! What stands on one side of a comparison: a format, or a model's chat template.
+//! The sides of a comparison: a format, or a model's chat template.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use crate::files::Formats;
 use crate::job::{misfit, unopened};
 use crate::source::Source;
 
-/// Names of files that hold chat templates in JSON; any other such file is a framework's template.
+/// Names of JSON files that hold chat templates; any other JSON file is a framework's template.
 const TEMPLATES: [&str; 2] = ["tokenizer_config.json", "chat_template.json"];
 
-/// The tokens that templates without files beside them may name.
+/// BOS and EOS tokens for templates that have no model files next to them.
 pub struct OwnTokens<'a> {
     pub bos: &'a [String],
     pub eos: Option<&'a str>,
 }
 
-/// Whether the command line names a model's folder or a file with a chat template.
+/// Reports whether the argument names a model's folder or a file with a chat template.
 pub fn has_template(asked: &str) -> bool {
     let path = Path::new(asked);
     let is = |endings: &[&str]| path.extension().is_some_and(|ending| endings.iter().any(|one| ending == *one));
@@ -30,7 +30,7 @@ pub fn has_template(asked: &str) -> bool {
         || TEMPLATES.iter().any(|name| path.file_name().is_some_and(|file| file == *name))
 }
 
-/// Opens one side; calls are given to templates in the form that they write.
+/// Opens one side. Templates get tool calls in the form that they write correctly.
 pub fn open(asked: &str, formats: &mut Formats, tokens: &OwnTokens<'_>, settings: &Settings) -> Result<Model, Failure> {
     let settings = Settings { tool_calls: CallForm::AsWanted, ..settings.clone() };
     let mut builder = Model::builder().settings(settings);
@@ -49,7 +49,7 @@ pub fn open(asked: &str, formats: &mut Formats, tokens: &OwnTokens<'_>, settings
     builder.registry(formats.registry.clone()).open().map_err(|error| unopened(error, Some(Path::new(asked))))
 }
 
-/// Compares two sides over conversations.
+/// Compares two sides over a set of conversations.
 pub fn compare(models: [&Model; 2], tellings: &[Telling]) -> Result<Comparison, Failure> {
     compare_models(models, tellings).map_err(|error| match error {
         Error::Tokenizer { .. } | Error::File(_) => misfit(error, models[0]),

@@ -1,11 +1,12 @@
-//! Text that an input brought, made safe to show: nothing in it may steer a terminal or hide.
+//! Escaping of text from an input, so that it cannot control the terminal or contain invisible
+//! characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use unicode_width::UnicodeWidthChar;
 
-/// The text on one line, with what steers or hides written as an escape.
+/// Returns the text on one line, with control and invisible characters escaped.
 pub fn escape(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_steering) {
         return Cow::Borrowed(text);
@@ -17,7 +18,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Appends a character, as an escape where it steers or hides.
+/// Appends a character, escaped if it is a control or invisible character.
 pub fn push_escaped(out: &mut String, character: char) {
     match character {
         '\n' => out.push_str("\\n"),
@@ -30,7 +31,7 @@ pub fn push_escaped(out: &mut String, character: char) {
     }
 }
 
-/// Whether a character may move the cursor, turn the writing direction, or is not to be seen at all.
+/// Reports whether a character can move the cursor, change the writing direction, or is invisible.
 pub fn is_steering(character: char) -> bool {
     character.is_control()
         || matches!(
@@ -47,12 +48,12 @@ pub fn is_steering(character: char) -> bool {
         )
 }
 
-/// Columns that a safe text takes on a terminal.
+/// Returns the number of terminal columns that an escaped text takes.
 pub fn width(text: &str) -> usize {
     text.chars().map(|character| character.width().unwrap_or(0)).sum()
 }
 
-/// The text with spaces behind it, up to so many columns.
+/// Pads the text with trailing spaces to a number of columns.
 pub fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }

@@ -1,6 +1,6 @@
-//! Batches: many threads, files of columns, runs that are interrupted.
+//! Tests of batches: threads, column files and interrupted runs.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test, as intended")]
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
@@ -17,7 +17,7 @@ use rolecall::conversation::json;
 use rolecall::conversation::json::Object;
 use rolecall_testkit::Fixture;
 
-/// The kinds of files, by the endings of their names.
+/// The extensions of the output formats.
 const KINDS: [&str; 3] = ["jsonl", "arrow", "parquet"];
 
 #[test]
@@ -61,12 +61,12 @@ fn the_answers_of_a_preference_pair_are_told_apart_in_columns() {
     }
 }
 
-/// That a row says what a line of JSON says.
+/// Checks that a row has the same contents as a line of JSON.
 fn compare(batch: &RecordBatch, row: usize, answer: &Object) {
     let column = |name: &str| batch.column_by_name(name).expect("there is such a column");
     let number = column("row").as_primitive::<UInt64Type>().value(row);
     let error = column("error").as_struct();
-    // Every ninth line is no conversation and has no id.
+    // Every ninth line is invalid and has no id.
     let id = answer.get("id").map(|id| match id {
         rolecall::conversation::Json::String(text) => text.clone(),
         other => json::write(other, &json::Layout::compact()),
@@ -100,7 +100,7 @@ fn compare(batch: &RecordBatch, row: usize, answer: &Object) {
     compare_origins(origins.as_struct(), &spans, prompt, answer);
 }
 
-/// That the ids of each run hold the text of the segments that it stands for.
+/// Checks that the ids of each run cover the text of its segments.
 fn compare_origins(origins: &StructArray, spans: &[(u32, u32)], prompt: &str, answer: &Object) {
     let ranges = pairs(origins);
     let texts = |name: &str| origins.column_by_name(name).unwrap().as_string::<i32>().clone();
@@ -128,7 +128,7 @@ fn compare_origins(origins: &StructArray, spans: &[(u32, u32)], prompt: &str, an
             };
             same && prompt[bytes].contains(text)
         });
-        // Segments of one run may stand side by side.
+        // A run may cover several adjacent segments.
         runs.start = run.unwrap_or_else(|| panic!("no run for {text:?} of {prompt:?}"));
     }
 }
@@ -178,9 +178,9 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
                 break Some(child.wait_with_output().unwrap());
             }
             let begun = Instant::now();
-            // It is killed when it is farther than the run before, a little later each time.
+            // Kill the run once it is farther than the run before, a little later each time.
             while child.try_wait().unwrap().is_none() && (fs::read(&journal).ok() == before) {
-                assert!(begun.elapsed() < Duration::from_secs(60), "{kind}: it does not move");
+                assert!(begun.elapsed() < Duration::from_secs(60), "{kind}: the run makes no progress");
                 std::thread::sleep(Duration::from_millis(1));
             }
             std::thread::sleep(Duration::from_micros(700 * kills));
@@ -190,20 +190,20 @@ fn a_run_that_is_killed_goes_on_where_it_was() {
             child.kill().unwrap();
             child.wait().unwrap();
             if !journal.exists() {
-                // It was done, and is killed before it could say so.
+                // The run was complete, but was killed before it could report that.
                 break None;
             }
             kills += 1;
         };
-        assert!(kills >= 2, "{kind}: killed {kills} times only");
+        assert!(kills >= 2, "{kind}: killed only {kills} times");
         assert!(fs::read(folder.path(&whole)).unwrap() == fs::read(folder.path(&file)).unwrap(), "{kind}");
         let stderr = |run: &Output| String::from_utf8_lossy(&run.stderr).into_owned();
-        // The lines that were refused before count.
+        // Lines that earlier runs refused are counted too.
         if let Some(last) = last {
             assert_eq!((last.status.code(), stderr(&last)), (whole_run.status.code(), stderr(&whole_run)));
         }
         for left in ["part", "resume", "joined", "resume.new"] {
-            assert!(!folder.path(&format!("{file}.{left}")).exists(), "{file}.{left} is left");
+            assert!(!folder.path(&format!("{file}.{left}")).exists(), "{file}.{left} was left behind");
         }
     }
 }
@@ -239,13 +239,14 @@ fn a_run_does_not_go_on_with_something_else() {
     let tokenizer = fs::read(folder.path("tokenizer.json")).unwrap();
     fs::write(folder.path("tokenizer.json"), [&tokenizer[..], b"\n"].concat()).unwrap();
     refused(&resume, "other_arguments");
-    // Another content of the same length is another tokenizer, too.
+    // Different content of the same length is also a different tokenizer.
     let other = String::from_utf8(tokenizer.clone()).unwrap().replacen('\n', " ", 1);
     assert!(other.len() == tokenizer.len() && other.as_bytes() != tokenizer);
     fs::write(folder.path("tokenizer.json"), other).unwrap();
     refused(&resume, "other_arguments");
     fs::write(folder.path("tokenizer.json"), tokenizer).unwrap();
-    // So is one with other files beside it: they say which tokens text never becomes.
+    // So is a tokenizer with different files next to it: they determine which tokens text is never
+    // encoded to.
     fs::create_dir(folder.path("additional_chat_templates")).unwrap();
     let beside = [
         ("chat_template.jinja", "{{ messages }}"),
@@ -271,7 +272,7 @@ fn a_run_does_not_go_on_with_something_else() {
     fs::write(&part, b"").unwrap();
     refused(&resume, "damaged_part");
     fs::write(&part, &kept_part).unwrap();
-    // Another file with the same text is the same input, and so is a pipe.
+    // A different file with the same text is the same input, and so is a pipe.
     assert_eq!(encode_with(&folder, &["--output", "out.jsonl", "--resume"], &input).status.code(), Some(1));
     let whole = encode(&folder, &["in.jsonl"]);
     assert!(fs::read(folder.path("out.jsonl")).unwrap() == whole.stdout);
@@ -284,7 +285,7 @@ fn a_run_does_not_go_on_with_something_else() {
 #[test]
 fn a_reader_that_has_seen_enough_ends_a_batch_quietly() {
     let folder = Folder::new("enough");
-    // Its input does not end.
+    // The input never ends.
     let mut child = command(&folder, &["-"]).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let text = lines(9);
@@ -333,19 +334,19 @@ fn files_without_rows_can_be_read() {
 
 #[test]
 fn an_arrow_stream_says_that_it_ends() {
-    // Arrow's format: the end of a stream is a continuation mark and a length of zero. Most readers take the end of the file, too,
-    // so that only the bytes tell.
+    // Arrow's format: the end of a stream is a continuation marker and a length of zero. Most
+    // readers also accept the end of the file, so only the bytes can be checked.
     const END: [u8; 8] = [0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0];
     let folder = Folder::new("end");
     for (name, input) in [("none.arrow", String::new()), ("some.arrow", lines(20))] {
         encode_with(&folder, &["--output", name], &input);
         let bytes = fs::read(folder.path(name)).unwrap();
-        assert!(bytes.ends_with(&END), "{name} has no end");
+        assert!(bytes.ends_with(&END), "{name} has no end marker");
         assert!(!read(&folder.path(name)).is_empty() || input.is_empty(), "{name}");
     }
 }
 
-/// Conversations of many lengths, each ninth of them bad.
+/// Returns conversations of many lengths, every ninth of them invalid.
 fn lines(count: usize) -> String {
     let mut text = String::new();
     for id in 1..=count {
@@ -386,7 +387,7 @@ fn command(folder: &Folder, args: &[&str]) -> Command {
     command
 }
 
-/// A folder with a small format and its tokenizer, gone when the test is over.
+/// A temporary folder with a small format and its tokenizer, removed after the test.
 struct Folder(PathBuf);
 
 impl Folder {

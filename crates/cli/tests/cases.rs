@@ -59,7 +59,8 @@ fn every_shell_gets_a_completion_script() {
     }
 }
 
-/// The folder a case runs in, with its files (those of GGUF by their metadata as JSON); gone when the case is over.
+/// The temporary folder that a case runs in, with its files, removed after the case. GGUF files are
+/// given by their metadata as JSON.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -100,13 +101,13 @@ fn command(folder: &Path, args: &[String]) -> Command {
 fn run(folder: &Path, args: &[String], input: &str) -> Output {
     let mut child = command(folder, args).spawn().expect("the command starts");
     let mut stdin = child.stdin.take().expect("it is a pipe");
-    // A command that does not read its input closes it.
+    // Ignore the error of a command that closes its input without reading it.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     child.wait_with_output().expect("the command ends")
 }
 
-/// Words as a shell cuts them: at white space, but for what stands in single quotes.
+/// Splits words as a shell does: at white space, except inside single quotes.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,6 +1,6 @@
-//! `docs/dialects.md` is what the command writes: written with `UPDATE=1`, else checked.
+//! Checks that `docs/dialects.md` is the output of the command, or rewrites it with `UPDATE=1`.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test, as intended")]
 
 use std::process::Command;
 use std::{env, fs};
@@ -16,7 +16,7 @@ fn the_document_of_dialects_is_what_the_command_writes() {
     if fs::read_to_string(&path).is_ok_and(|text| text == written) {
         return;
     }
-    assert!(env::var_os("UPDATE").is_some(), "docs/dialects.md is stale; UPDATE=1 cargo test writes it");
+    assert!(env::var_os("UPDATE").is_some(), "docs/dialects.md is stale; run `UPDATE=1 cargo test` to rewrite it");
     fs::create_dir_all(root.join("docs")).unwrap();
     fs::write(path, written).unwrap();
 }

@@ -1,8 +1,9 @@
-//! The cost of a byte of a request does not depend on how many bytes there are: whatever the request is made of, one that is
-//! eight times as large takes about eight times as long. Time is the processor's, in a process of its own, so that a machine that is
-//! busy does not matter, and a command that hangs is ended.
+//! Checks that the cost of a request grows linearly with its size: a request that is eight times as
+//! large takes about eight times as long, whatever it consists of. The test measures the processor
+//! time of a separate process, so that a busy machine does not affect it and a command that hangs
+//! can be killed.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test, as intended")]
 
 mod common;
 
@@ -13,12 +14,12 @@ use std::time::Duration;
 
 use common::{Folder, can_measure, cost_of};
 
-/// A request of a shape that is made so many times.
+/// A name, and a function that makes a request with a given number of items.
 type Shape = (&'static str, fn(usize) -> String);
 
 const USER: &str = r#"{"role":"user","content":"x"}"#;
 
-/// What a request may have many of, or much of.
+/// The things that a request may contain in large numbers or sizes.
 const SHAPES: [Shape; 33] = [
     ("messages", |n| messages(n, |i| format!(r#"{{"role":"{}","content":"a"}}"#, ["user", "assistant"][i % 2]))),
     ("systems", |n| messages(n, |_| r#"{"role":"system","content":"s"}"#.into())),
@@ -76,7 +77,8 @@ const SHAPES: [Shape; 33] = [
     ("a long name of a format", |n| with("format", &format!("\"{}\"", "f".repeat(n * 8)))),
 ];
 
-/// Each verb with what it is asked; `REQUEST` stands for the request's file, `TEMPLATE` and `TOKENIZER` for files of their own.
+/// The command lines. `REQUEST`, `TEMPLATE`, `TOKENIZER` and `OUTPUT` are replaced by paths of
+/// files.
 const VERBS: [&str; 13] = [
     "render --format chatml REQUEST",
     "render --format chatml --jsonl --threads 1 REQUEST",
@@ -97,16 +99,17 @@ const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.co
     {{ c.id }}{{ c.function.arguments | tojson }}{% endfor %}<|im_end|>\n{% endfor %}\
     {% for t in tools or [] %}{{ t | tojson }}{% endfor %}";
 
-/// How many of each there are in the smaller request; what an unoptimised build can do in a second.
+/// The number of items in the smaller request, which an unoptimised build can process in a second.
 const COUNT: usize = if cfg!(debug_assertions) { 500 } else { 4_000 };
 
-/// How much larger the larger request is, how much more time it may take for each byte, and from how many seconds on time counts at
-/// all. A cost that grows with the square takes eight times as much for each byte.
+/// The larger request is `TIMES` times as large, and may take up to `SLACK` times as long for each
+/// byte. Times below `COUNTED` seconds are ignored. A quadratic cost would take eight times as long
+/// for each byte.
 const TIMES: usize = 8;
 const SLACK: f64 = 3.0;
 const COUNTED: f64 = if cfg!(debug_assertions) { 0.1 } else { 0.03 };
 
-/// A command that takes longer hangs.
+/// A command that takes longer is considered to hang.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 #[test]
@@ -139,14 +142,14 @@ fn a_byte_costs_the_same_in_a_request_of_any_size() {
                 cost_of(&args(verb, &path), DEADLINE).map(|cost| (cost.seconds - before).max(0.0))
             };
             let large = seconds(COUNT * TIMES);
-            // Most are too quick for anything to be wrong with them.
+            // Most runs are too fast to fail.
             if matches!(large, Ok(large) if large < COUNTED * SLACK * TIMES as f64) {
                 continue;
             }
             match (seconds(COUNT), large) {
                 (Ok(one), Ok(large)) if large <= one.max(COUNTED) * SLACK * TIMES as f64 => {}
                 (Ok(one), Ok(large)) => {
-                    wrong.push(format!("{verb}, {shape}: {one:.2} s, and {large:.2} s for {TIMES} times as much"));
+                    wrong.push(format!("{verb}, {shape}: {one:.2} s, and {large:.2} s for {TIMES} times the size"));
                 }
                 (Err(why), _) | (_, Err(why)) => wrong.push(format!("{verb}, {shape}: {why}")),
             }
@@ -179,11 +182,11 @@ fn a_conversation_that_is_rendered_for_each_reply_is_refused_where_that_is_too_m
     for verb in ["roundtrip --format chatml --json", "diff chatml internlm2 --json"] {
         let args: Vec<String> = verb.split(' ').map(str::to_owned).chain([path.clone()]).collect();
         let cost = cost_of(&args, DEADLINE).unwrap_or_else(|why| panic!("{verb}: {why}"));
-        assert!(cost.printed > 0, "{verb} says why");
+        assert!(cost.printed > 0, "{verb} prints an error");
     }
 }
 
-/// Items with commas between them.
+/// Joins items with commas.
 fn all(count: usize, item: impl Fn(usize) -> String) -> String {
     (0..count).map(item).collect::<Vec<_>>().join(",")
 }
@@ -200,7 +203,7 @@ fn content(content: &str) -> String {
     format!("{{\"messages\":[{{\"role\":\"user\",\"content\":{content}}}]}}")
 }
 
-/// A request with one more key.
+/// Returns a request with an additional key.
 fn with(key: &str, value: &str) -> String {
     format!("{{\"messages\":[{USER}],\"{key}\":{value}}}")
 }

@@ -1,7 +1,8 @@
-//! What SECURITY.md says of the memory that a request takes: so many bytes at most for each byte of it, beside what a request of
-//! one word takes and one MiB of buffers. The memory is that of the command, in a process of its own.
+//! Checks the memory limits of a request that SECURITY.md states: a maximum number of bytes for
+//! each byte of the request, in addition to the memory for a one-word request and 1 MiB of buffers.
+//! The command runs in a separate process, whose memory is measured.
 
-#![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a panic fails the test, as intended")]
 
 mod common;
 
@@ -11,16 +12,17 @@ use common::{Folder, can_measure, cost_of};
 use rolecall_testkit::forge::small_tokenizer_files;
 use rolecall_testkit::{say_skipped, shared};
 
-/// Bytes of memory for each byte of a request, as SECURITY.md has them.
+/// The memory limits in bytes for each byte of a request, as stated in SECURITY.md.
 const ENGLISH: f64 = 12.0;
 const WORST: f64 = 24.0;
 
-/// What buffers take that are as large for every request of more than a few words.
+/// The size of buffers that do not depend on the size of the request.
 const BUFFERS: f64 = (1 << 20) as f64;
 
 const DEADLINE: Duration = Duration::from_secs(300);
 
-/// Texts, each with what it may take in `encode`: one of English, and those of which a byte takes most. Each is repeated.
+/// Texts that are repeated to fill a request, each with its limit in `encode`: English, and texts
+/// that take the most memory per byte.
 const TEXTS: [(&str, &str, f64); 12] = [
     ("English", "The five boxing wizards jump quickly, and nobody knows why they would. ", ENGLISH),
     ("English in lines", "It was the best of times, it was the worst of times.\\n", ENGLISH),
@@ -36,7 +38,8 @@ const TEXTS: [(&str, &str, f64); 12] = [
     ("signs", "!?(;", WORST),
 ];
 
-/// Requests that are more than one text: what each begins with, what is repeated, and what it ends with.
+/// Requests that consist of more than one text: the beginning, the part that is repeated, and the
+/// end.
 const REQUESTS: [(&str, &str, &str, &str); 4] = [
     ("short messages", "[", "{\"role\":\"user\",\"content\":\"a\"},", "{\"role\":\"user\",\"content\":\"\"}]"),
     (
@@ -51,7 +54,8 @@ const REQUESTS: [(&str, &str, &str, &str); 4] = [
 
 const ONE_WORD: &str = r#"[{"role":"user","content":"word"}]"#;
 
-/// Each verb with how much smaller its requests are, since it prints more, and what English may take in it.
+/// The commands, each with the factor by which its requests are smaller, since it prints more, and
+/// its limit for English.
 const VERBS: [(&str, usize, f64); 5] = [
     ("encode", 1, ENGLISH),
     ("encode --json", 2, WORST),
@@ -60,7 +64,7 @@ const VERBS: [(&str, usize, f64); 5] = [
     ("explain --json", 4, WORST),
 ];
 
-/// Runs verbs over all requests of so many bytes, and lists what took more than it may.
+/// Runs commands over all requests, and returns those that exceeded their limits.
 fn over_limits(name: &str, tokenizer: &str, verbs: &[(&str, usize, f64)]) -> Vec<String> {
     let each = |(verb, smaller, english): &(&str, usize, f64)| {
         let folder = Folder::new(&format!("request-memory-{name}-{}", verb.replace(' ', "")));
@@ -82,7 +86,9 @@ fn over_limits(name: &str, tokenizer: &str, verbs: &[(&str, usize, f64)]) -> Vec
                     let each = (cost.peak - base - BUFFERS) / size;
                     println!("{name}, {verb}, {what}: {each:.1} bytes for each byte");
                     if each > most || cost.printed == 0 {
-                        wrong.push(format!("{name}, {verb}, {what}: {each:.1} bytes for each byte, not {most}"));
+                        wrong.push(format!(
+                            "{name}, {verb}, {what}: {each:.1} bytes for each byte, expected at most {most}"
+                        ));
                     }
                 }
                 Err(why) => wrong.push(format!("{name}, {verb}, {what}: {why}")),
@@ -112,10 +118,12 @@ fn a_request_takes_no_more_memory_than_we_say() {
     }
     let folder = Folder::new("request-memory-tokenizers");
     let mut wrong = Vec::new();
-    // Those that our own engine encodes: by bytes and composed, and by characters. With them, most bytes are a token.
+    // The tokenizers that our own engine encodes: by bytes with composition, and by characters.
+    // They have a token for most bytes.
     for (name, bytes) in small_tokenizer_files() {
         let verbs = match name {
-            // `explain` is left to the release build, whose requests are large enough for buffers not to count.
+            // `explain` only runs in the release build, whose requests are so large that buffers do
+            // not matter.
             "bytes-nfc" if cfg!(debug_assertions) => &VERBS[..2],
             "bytes-nfc" => &VERBS[..],
             "prefix" => &VERBS[..1],
@@ -127,7 +135,8 @@ fn a_request_takes_no_more_memory_than_we_say() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Of an unoptimised build as much as it does in a second or two; small enough in any case for a few buffers to count.
+/// The size of a request in bytes. For an unoptimised build, it is what the command processes in a
+/// second or two.
 const SIZE: usize = if cfg!(debug_assertions) { 2 << 20 } else { 16 << 20 };
 
 #[test]

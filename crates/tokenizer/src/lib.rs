@@ -41,7 +41,7 @@ mod tekken;
 #[cfg(feature = "files")]
 mod tiktoken;
 
-#[cfg(all(test, feature = "files"))]
+#[cfg(test)]
 mod tests;
 
 pub use added::{AddedToken, is_space};

@@ -1,3 +1,5 @@
+#![cfg(feature = "files")]
+
 use serde_json::{Value, json};
 
 use std::collections::BTreeSet;

@@ -23,16 +23,17 @@ use super::rows::Unwritten;
 use super::{Kind, Wanted};
 use crate::refusal::Refusal;
 
-/// The most bytes of a line or a prompt: what a block holds then stays far below the 2 GiB of a column of text.
+/// The maximum size of a line or a prompt in bytes. It keeps a block far below the 2 GiB limit of a
+/// text column.
 pub const LONGEST: usize = 256 << 20;
 
-/// Bytes after which rows are written out, even if their block has more.
+/// The number of bytes after which rows are written out, even if their block has more.
 const FULL: usize = 64 << 20;
 
 /// Whether this build writes columns.
 pub const ARE_BUILT: bool = true;
 
-/// What is written of a conversation.
+/// The data of a conversation that is written as a row.
 pub struct Row<'a> {
     pub number: u64,
     pub request: &'a Request,
@@ -40,11 +41,11 @@ pub struct Row<'a> {
     pub side: Option<Side>,
     pub prompt: &'a Prompt,
     pub encoded: &'a Encoded,
-    /// One a token, where it was asked for.
+    /// One entry per token, or empty if no mask was requested.
     pub mask: Vec<bool>,
 }
 
-/// Rows column by column. A row without ids has an error in their place.
+/// Rows stored by column. A row without ids has an error instead.
 pub struct Columns {
     wanted: Wanted,
     rows: Vec<u64>,
@@ -74,7 +75,7 @@ struct Origins {
     fields: StringBuilder,
 }
 
-/// What a file of this kind begins with.
+/// Returns the beginning of a file of this kind.
 pub fn head(kind: Kind, wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
     match kind {
         Kind::Arrow => arrow::head(wanted),
@@ -82,7 +83,7 @@ pub fn head(kind: Kind, wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
     }
 }
 
-/// What it ends with.
+/// Returns the end of a file of this kind.
 pub fn end(kind: Kind) -> &'static [u8] {
     match kind {
         Kind::Arrow => &arrow::END,
@@ -98,12 +99,12 @@ pub fn write(kind: Kind, columns: Columns, wanted: Wanted, out: &mut Vec<u8>) ->
     }
 }
 
-/// Makes one Parquet file of the blocks that were written.
+/// Joins the written blocks into one Parquet file.
 pub fn join(parts: &Path, joined: &Path, wanted: Wanted) -> io::Result<()> {
     parquet::join(parts, joined, wanted)
 }
 
-/// The columns that there are; docs/batches.md says what they hold.
+/// Returns the schema of the columns, which docs/batches.md describes.
 pub fn schema(wanted: Wanted) -> SchemaRef {
     let mut fields = vec![
         Field::new("row", DataType::UInt64, false),
@@ -177,7 +178,7 @@ impl Columns {
         self.open_row(row.number, row.request.id.as_ref(), true);
         self.sides.append_option(row.side.map(Side::name));
         self.ids.extend(row.encoded.tokens.iter().map(|token| token.id));
-        // No prompt is so long that they would not fit.
+        // The prompt's length was checked above, so offsets fit.
         self.starts.extend(row.encoded.tokens.iter().map(|token| token.start as u32));
         self.ends.extend(row.encoded.tokens.iter().map(|token| token.end as u32));
         self.mask.extend(row.mask.iter().map(|learned| u8::from(*learned)));
@@ -194,7 +195,7 @@ impl Columns {
         Ok(())
     }
 
-    /// Adds what is wrong with a line.
+    /// Adds the error of a refused line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         self.open_row(number, id, false);
         self.sides.append_null();
@@ -225,12 +226,12 @@ impl Columns {
         self.rows.is_empty()
     }
 
-    /// Whether it is time to write the rows out.
+    /// Reports whether the rows should be written out.
     pub fn is_full(&self) -> bool {
         self.bytes >= FULL
     }
 
-    /// The rows as Arrow has them.
+    /// Converts the rows to an Arrow record batch.
     pub fn into_batch(mut self) -> Result<RecordBatch, ArrowError> {
         let there = self.there.finish();
         let nulls = Some(NullBuffer::new(there.clone()));
@@ -294,7 +295,7 @@ fn list(ends: &[i32], item: Field, values: ArrayRef, nulls: Option<NullBuffer>) 
     Ok(Arc::new(ListArray::try_new(Arc::new(item), offsets, values, nulls)?))
 }
 
-/// Texts that are null exactly where the struct around them is.
+/// Returns texts with the null buffer of the struct that contains them.
 fn under(mut texts: StringBuilder, there: &NullBuffer) -> Result<ArrayRef, ArrowError> {
     let (offsets, values, _) = texts.finish().into_parts();
     Ok(Arc::new(StringArray::try_new(offsets, values, Some(there.clone()))?))

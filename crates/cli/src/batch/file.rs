@@ -1,5 +1,5 @@
-//! The file that a batch writes. What is not complete has another name: `FILE.part` grows, `FILE.resume` says how far it
-//! is, and `FILE` is there when all is done.
+//! The output file of a batch. While the batch runs, rows go to `FILE.part`, and `FILE.resume`
+//! holds the journal of its progress. `FILE` appears once all rows are written.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -12,45 +12,45 @@ use super::lines::Mark;
 use super::tally::Tally;
 use super::{Kind, Wanted, columns};
 
-/// What is asked of the output's file.
+/// The requested output file.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub path: PathBuf,
     pub kind: Kind,
     pub wanted: Wanted,
     pub begin: Begin,
-    /// How often the journal is written: so much work at most is done again.
+    /// How often the journal is written. An interrupted run repeats at most this much work.
     pub often: Duration,
 }
 
-/// What may be there already.
+/// What to do about files that already exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begin {
-    /// Nothing.
+    /// Fail if any exist.
     Fresh,
-    /// A run that was interrupted, which goes on.
+    /// Resume an interrupted run.
     Resume,
-    /// Anything: it is replaced.
+    /// Replace them.
     Replace,
 }
 
-/// Why a file cannot be written as asked.
+/// The reasons why the output file cannot be written.
 #[derive(Debug)]
 pub enum Problem {
     Exists,
-    /// It is a folder, a device or a pipe.
+    /// The output is a folder, a device or a pipe.
     NoFile,
-    /// The files of an interrupted run are there.
+    /// The files of an interrupted run exist.
     Interrupted,
-    /// A complete file, and nothing that says how it came to be.
+    /// The file is complete, and no journal shows how it was made.
     NothingToResume,
-    /// A part, and no journal.
+    /// A partial file exists without a journal.
     NoJournal,
     BadJournal(io::Error),
-    /// These are not what they were.
+    /// These dependencies of the output have changed.
     OtherArguments(Vec<String>),
     OtherInput,
-    /// The part is shorter than the journal says.
+    /// The partial file is shorter than its journal says.
     ShortPart,
     Unwritable(io::Error),
 }
@@ -65,14 +65,14 @@ pub struct OutputFile {
     saved: Instant,
 }
 
-/// A run that may begin, or has nothing left to do.
+/// An opened output file, or the counts of a run that is already complete.
 pub enum Opened {
     Open(Box<OutputFile>),
     Complete(Tally),
 }
 
 impl OutputFile {
-    /// Opens the file, or goes on with it if it depends on the same things as a fresh one.
+    /// Opens the file, or resumes it if its dependencies match those of `fresh`.
     pub fn open(target: Target, fresh: Journal) -> Result<Opened, Problem> {
         let (part, journal_path) = (beside(&target.path, ".part"), beside(&target.path, ".resume"));
         let exists = match fs::metadata(&target.path) {
@@ -98,7 +98,7 @@ impl OutputFile {
             _ => {}
         }
         let journal = fresh;
-        // A part is never without a journal, whenever the run is ended.
+        // Save the journal first, so that a partial file always has one.
         journal.save(&journal_path).map_err(Problem::Unwritable)?;
         let file = File::create(&part).map_err(Problem::Unwritable)?;
         let mut open = OutputFile { target, part, journal_path, file, journal, saved: Instant::now() };
@@ -120,7 +120,7 @@ impl OutputFile {
         let file = OpenOptions::new().write(true).create(journal.output == 0).truncate(false).open(&part);
         let mut file = match file {
             Ok(file) => file,
-            // The part has its last name; only the journal was still there.
+            // The output already has its final name; only the journal was left.
             Err(error) if error.kind() == io::ErrorKind::NotFound && journal.complete && target.path.exists() => {
                 fs::remove_file(&journal_path).map_err(Problem::Unwritable)?;
                 return Ok(Opened::Complete(journal.tally));
@@ -132,7 +132,7 @@ impl OutputFile {
         if length < journal.output {
             return Err(Problem::ShortPart);
         }
-        // What stands behind it was not yet counted, and is written again.
+        // Rows after this point are not in the journal and are written again.
         let cut = file.set_len(journal.output).and_then(|()| file.seek(SeekFrom::End(0)));
         cut.map_err(Problem::Unwritable)?;
         let mut open = OutputFile { target, part, journal_path, file, journal, saved: Instant::now() };
@@ -150,12 +150,12 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Where the input goes on, and what was counted before it.
+    /// Returns where the input continues, and the counts up to there.
     pub fn begun(&self) -> (Mark, &Tally) {
         (self.journal.input, &self.journal.tally)
     }
 
-    /// Adds the rows up to a place in the input.
+    /// Appends the rows up to a position in the input.
     pub fn write(&mut self, bytes: &[u8], mark: Mark, tally: &Tally) -> io::Result<()> {
         self.file.write_all(bytes)?;
         self.journal.output += bytes.len() as u64;
@@ -167,7 +167,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Makes sure that a later run can go on from here.
+    /// Saves the journal, so that a later run can resume from here.
     pub fn save(&mut self) -> io::Result<()> {
         self.file.sync_data()?;
         self.journal.save(&self.journal_path)?;
@@ -175,7 +175,7 @@ impl OutputFile {
         Ok(())
     }
 
-    /// Gives the file its name, now that all rows are in it.
+    /// Completes the file and gives it its final name.
     pub fn finish(mut self) -> io::Result<()> {
         self.journal.complete = true;
         self.save()?;
@@ -199,7 +199,7 @@ fn remove_journal(path: &Path) -> io::Result<()> {
 }
 
 impl Problem {
-    /// A stable name for the kind of problem.
+    /// Returns a stable name for the kind of problem.
     pub fn code(&self) -> &'static str {
         match self {
             Problem::Exists => "output_exists",
@@ -214,18 +214,18 @@ impl Problem {
         }
     }
 
-    /// What to do about it.
+    /// Returns what to do about the problem.
     pub fn help(&self) -> &'static str {
         match self {
-            Problem::Exists => "name another file, or replace it with `--force`",
-            Problem::NoFile => "name a file; without `--output` JSON lines go to standard output",
-            Problem::Interrupted => "go on with `--resume`, or begin anew with `--force`",
-            Problem::OtherArguments(_) => "go on with what it was begun with, or begin anew with `--force`",
-            Problem::OtherInput => "give it the input that it was begun with, or begin anew with `--force`",
+            Problem::Exists => "choose another file, or replace this one with `--force`",
+            Problem::NoFile => "pass a file name, or omit `--output` to write JSON lines to standard output",
+            Problem::Interrupted => "continue with `--resume`, or start over with `--force`",
+            Problem::OtherArguments(_) => "resume with the original arguments and files, or start over with `--force`",
+            Problem::OtherInput => "resume with the original input, or start over with `--force`",
             Problem::NothingToResume | Problem::NoJournal | Problem::BadJournal(_) | Problem::ShortPart => {
-                "begin anew with `--force`"
+                "start over with `--force`"
             }
-            Problem::Unwritable(_) => "`--resume` goes on from here once it can be written again",
+            Problem::Unwritable(_) => "once it can be written again, continue from here with `--resume`",
         }
     }
 }
@@ -233,21 +233,21 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Problem::Exists => f.write_str("the output is there already"),
-            Problem::NoFile => f.write_str("the output is a folder, a device or a pipe"),
-            Problem::Interrupted => f.write_str("a run that was interrupted has left a part of this output"),
-            Problem::NothingToResume => f.write_str("the output is complete, and nothing says that it is this run's"),
+            Problem::Exists => f.write_str("the output already exists"),
+            Problem::NoFile => f.write_str("expected a regular file as output, found a folder, a device or a pipe"),
+            Problem::Interrupted => f.write_str("an interrupted run left a partial output file"),
+            Problem::NothingToResume => f.write_str("the output is complete, but it has no journal of this run"),
             Problem::NoJournal => {
-                f.write_str("a part of this output is there, but not the journal beside it (`.resume`)")
+                f.write_str("a partial output file exists, but the journal next to it (`.resume`) is missing")
             }
             Problem::BadJournal(error) => {
-                write!(f, "the journal beside the output (`.resume`) cannot be read: {error}")
+                write!(f, "cannot read the journal of the output (`.resume`): {error}")
             }
             Problem::OtherArguments(names) => {
-                write!(f, "the interrupted run was begun with another {}", names.join(", another "))
+                write!(f, "the interrupted run was started with a different {}", names.join(", a different "))
             }
-            Problem::OtherInput => f.write_str("the interrupted run had another input, up to where it stopped"),
-            Problem::ShortPart => f.write_str("the part of this output is shorter than the journal beside it says"),
+            Problem::OtherInput => f.write_str("the interrupted run had a different input, up to where it stopped"),
+            Problem::ShortPart => f.write_str("the partial output file is shorter than its journal says"),
             Problem::Unwritable(error) => write!(f, "cannot write the output: {error}"),
         }
     }

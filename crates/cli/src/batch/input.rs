@@ -1,4 +1,4 @@
-//! The files of a run, read as one stream of lines.
+//! Reads the files of a run as one stream of lines.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -9,29 +9,29 @@ use super::records::Records;
 use crate::failure::Failure;
 use crate::files;
 
-/// The files one behind the other. A file's last line ends with the file.
+/// The files of a run, one after the other. The last line of a file ends with the file.
 pub struct Input {
     rest: VecDeque<PathBuf>,
     open: Option<Box<dyn Read + Send>>,
-    /// What the open one is called.
+    /// The name of the open file.
     name: String,
     last: u8,
-    /// Line breaks that were read.
+    /// The number of line breaks read so far.
     lines: u64,
     begun: Begun,
 }
 
-/// Which lines are of which file: the lines before each, and its name.
+/// The files that lines come from: for each file, the number of lines before it and its name.
 #[derive(Clone, Debug, Default)]
 pub struct Begun(Arc<Mutex<Vec<(u64, String)>>>);
 
 impl Begun {
-    /// Whether all lines are of one file.
+    /// Reports whether all lines come from one file.
     pub fn is_one(&self) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len() <= 1
     }
 
-    /// `file.jsonl, line 7`
+    /// Returns the location of a line: `file.jsonl, line 7`.
     pub fn place(&self, line: u64) -> String {
         let begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match begun.iter().rev().find(|(before, _)| *before < line) {
@@ -42,7 +42,8 @@ impl Begun {
 }
 
 impl Input {
-    /// Opens the first; what is wrong with the others is said when it is their turn, unless they are not there at all.
+    /// Opens the first file. Errors of the other files are reported when they are reached, except
+    /// for files that do not exist.
     pub fn open(paths: &[PathBuf]) -> Result<(Input, Begun), Failure> {
         for path in paths.iter().filter(|path| !files::is_stdin(path)) {
             path.metadata().map_err(|error| files::unreadable_file(path, &error))?;
@@ -62,7 +63,7 @@ impl Input {
         Ok((input, begun))
     }
 
-    /// Opens the next file; false if there is none.
+    /// Opens the next file. Returns false if there is none.
     fn next_file(&mut self) -> io::Result<bool> {
         let Some(path) = self.rest.pop_front() else { return Ok(false) };
         self.open = Some(Box::new(Records::new(files::open(&path)?)));
@@ -106,7 +107,7 @@ impl Read for Input {
     }
 }
 
-/// An error that says which file it is about.
+/// Adds the name of the file to an error.
 fn named(path: &str, error: &io::Error) -> io::Error {
     io::Error::other(format!("{path}: {}", files::said(error)))
 }

@@ -1,4 +1,4 @@
-//! The side file of a run that writes a file: how far it is, for `--resume`.
+//! The journal of a run that writes a file. It records the progress for `--resume`.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -11,23 +11,23 @@ use rolecall::conversation::{Json, object};
 use super::lines::Mark;
 use super::tally::{Reason, Tally};
 
-/// How far a run is: so much of the output stands for so much of the input.
+/// The progress of a run: how much of the output corresponds to how much of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Journal {
-    /// What the output depends on, by name; another value would give another output.
+    /// The dependencies of the output by name; if a value changes, so may the output.
     pub made_of: Vec<(String, String)>,
-    /// The time that the run's templates are told, in seconds: it is that of the run's beginning.
+    /// The time for templates in Unix seconds, taken when the run began.
     pub clock: i64,
     pub input: Mark,
-    /// Bytes of the output that are safely on disk.
+    /// The number of output bytes that are safely on disk.
     pub output: u64,
     pub tally: Tally,
-    /// Whether all of the input is in the output.
+    /// Whether the output covers the whole input.
     pub complete: bool,
 }
 
 impl Journal {
-    /// Writes it in one go: whoever reads it sees the one before or this one.
+    /// Writes the journal atomically: a reader sees either the previous one or this one.
     pub fn save(&self, path: &Path) -> io::Result<()> {
         let fresh = beside(path, ".new");
         let mut file = File::create(&fresh)?;
@@ -37,7 +37,7 @@ impl Journal {
         fs::rename(&fresh, path)
     }
 
-    /// The journal of a run that was interrupted; none where there is no such file.
+    /// Loads the journal of an interrupted run. Returns `None` if the file does not exist.
     pub fn load(path: &Path) -> io::Result<Option<Journal>> {
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
@@ -45,10 +45,10 @@ impl Journal {
             Err(error) => return Err(error),
         };
         let journal = json::parse(&text).ok().and_then(|value| Journal::from_json(&value));
-        journal.map(Some).ok_or_else(|| io::Error::other("it is no journal of this version of rolecall"))
+        journal.map(Some).ok_or_else(|| io::Error::other("not a journal of this version of rolecall"))
     }
 
-    /// The names of what is no longer the same.
+    /// Returns the names of the dependencies that have changed.
     pub fn differs_in(&self, now: &[(String, String)]) -> Vec<String> {
         let value = |name: &str| self.made_of.iter().find(|(known, _)| known == name).map(|(_, value)| value);
         let changed = now.iter().filter(|(name, text)| value(name) != Some(text));
@@ -124,7 +124,7 @@ fn as_u64(value: &Json) -> Option<u64> {
     }
 }
 
-/// A file beside another one: its name and something behind it.
+/// Appends an ending to the file name of a path.
 pub fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -3,56 +3,57 @@ use std::io::{self, BufRead, BufReader, Read};
 
 use twox_hash::XxHash64;
 
-/// Bytes that are read at once.
+/// The size of the read buffer in bytes.
 const BUFFER: usize = 256 << 10;
 
-/// Bytes of a line that is read at all: memory must not grow with the input.
+/// The maximum length of a line in bytes, so that memory does not grow with the input.
 const LONGEST: u64 = 2 << 30;
 
-/// Some lines of the input, the work of one thread at a time.
+/// A block of input lines, which one thread processes at a time.
 #[derive(Debug, Default)]
 pub struct Block {
     /// The number of the first line, from 1.
     pub first: u64,
     bytes: Vec<u8>,
-    /// Where each line ends in `bytes`.
+    /// The end of each line in `bytes`.
     ends: Vec<usize>,
-    /// Where the input is behind it.
+    /// The position in the input after this block.
     pub mark: Mark,
 }
 
-/// A place in the input between two lines.
+/// A position in the input between two lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Mark {
     pub bytes: u64,
     pub lines: u64,
-    /// Of all bytes before it.
+    /// The digest of all bytes before this position.
     pub digest: u64,
 }
 
-/// When a block is full.
+/// The size limits of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub lines: usize,
-    /// A block goes over it by one line at most.
+    /// A block exceeds this by at most one line.
     pub bytes: usize,
-    /// Whether a block ends where the next read may wait: who writes the input line by line waits for the answers.
+    /// Whether a block ends where the next read may wait, because a writer that sends single lines
+    /// waits for their results.
     pub prompt: bool,
 }
 
-/// Reads the input in blocks of whole lines.
+/// A reader that splits the input into blocks of whole lines.
 pub struct Lines {
     reader: BufReader<Box<dyn Read + Send>>,
     size: Size,
     at: u64,
     lines: u64,
     digest: XxHash64,
-    /// Why no more can be read; the lines before it count.
+    /// The error that ends the input, reported after the lines before it.
     failed: Option<io::Error>,
 }
 
 impl Block {
-    /// Its lines as they came, each with its number.
+    /// Returns the lines unchanged, each with its number.
     pub fn lines(&self) -> impl Iterator<Item = (u64, &[u8])> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         let spans = starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end]);
@@ -66,7 +67,8 @@ impl Lines {
         Lines { reader, size, at: 0, lines: 0, digest: XxHash64::with_seed(0), failed: None }
     }
 
-    /// Goes on behind a place where an earlier run stopped; `false` where this is not the input of that run.
+    /// Skips to the position where an earlier run stopped. Returns `false` if this is not the input
+    /// of that run.
     pub fn skip_to(&mut self, mark: Mark) -> io::Result<bool> {
         let mut last = b'\n';
         while self.at < mark.bytes {
@@ -81,11 +83,11 @@ impl Lines {
             self.reader.consume(count);
         }
         self.lines = mark.lines;
-        // A last line without a line break may have become longer since.
+        // A last line without a line break may have grown since then.
         Ok(self.digest.finish() == mark.digest && (last == b'\n' || self.reader.fill_buf()?.is_empty()))
     }
 
-    /// The next lines; none at the end.
+    /// Returns the next block, or `None` at the end of the input.
     pub fn next_block(&mut self) -> io::Result<Option<Block>> {
         if let Some(error) = self.failed.take() {
             return Err(error);

@@ -1,7 +1,9 @@
-//! In: one JSON object a line. Out: an answer for each, in order, as JSON lines or as columns, an error in its place.
-//! Between: `lines` cuts the input into blocks, `pipeline` has threads answer them, `rows` makes bytes of the answers, and
-//! they are written here or by `file`, which an interrupted run can go on with (`journal`). `progress` says how far it is.
-//! Start reading at [`answer_lines`].
+//! Batches: reads one JSON object per line and writes a result for each, in order, as JSON lines or
+//! as columns. A line with an error gets the error as its result.
+//!
+//! `lines` cuts the input into blocks, `pipeline` processes them on several threads, and `rows`
+//! converts the results to bytes. These are written here or by `file`, which can resume an
+//! interrupted run (`journal`). `progress` shows the progress. Start reading at [`answer_lines`].
 
 #[cfg_attr(not(feature = "parquet"), path = "columns_not_built.rs")]
 mod columns;
@@ -45,12 +47,12 @@ use progress::Progress;
 use rows::Unwritten;
 use tally::Tally;
 
-/// Blocks of JSON lines are small, so that their answers come soon.
+/// The block size for JSON lines: small, so that results appear soon.
 const LINES: Size = Size { lines: 128, bytes: 128 << 10, prompt: false };
-/// A block of rows in columns is a record batch, or a row group.
+/// The block size for columns. A block becomes a record batch or a row group.
 const COLUMNS: Size = Size { lines: 1000, bytes: 1 << 20, prompt: false };
 
-/// What rows are written as.
+/// The file format of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Jsonl,
@@ -58,49 +60,50 @@ pub enum Kind {
     Parquet,
 }
 
-/// Which columns there are besides those that always are.
+/// The optional columns that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     pub mask: bool,
     pub text: bool,
 }
 
-/// Where a batch comes from and where it goes.
+/// The input and output of a batch.
 pub struct Plan<'a> {
-    /// The files; none is standard input.
+    /// The input files; empty for standard input.
     pub inputs: &'a [PathBuf],
     pub options: &'a args::Batch,
-    /// None is standard output.
+    /// The output file; `None` for standard output.
     pub target: Option<Target>,
-    /// What the answers depend on.
+    /// The dependencies of the results.
     pub journal: Journal,
-    /// The shapes that its data is read in.
+    /// The shapes that the data was read in.
     pub shapes: Option<Arc<SeenShapes>>,
 }
 
-/// A line of the input without what ends it.
+/// A line of the input without its line break.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
     pub number: u64,
     pub text: &'a str,
 }
 
-/// What became of a block.
+/// The results of a block.
 struct Answered {
     bytes: Vec<u8>,
     mark: Mark,
     tally: Tally,
-    /// The lines that were refused, as they came.
+    /// The refused lines, unchanged.
     refused: Vec<u8>,
 }
 
-/// Why a block has no rows.
+/// The reasons why a block has no rows.
 enum Broken {
     Unreadable(io::Error),
     Unwritten(Unwritten),
 }
 
-/// Answers every line that is not blank, on all threads, in order. `answer` adds a line's row and says how many tokens it has.
+/// Processes every non-blank line on all threads and writes the results in order. `answer` adds a
+/// line's rows and returns the number of tokens.
 pub fn answer_lines(
     plan: Plan<'_>,
     output: &Output,
@@ -115,7 +118,7 @@ pub fn answer_lines(
         [one] => one.display().to_string(),
         several => format!("{} files", several.len()),
     };
-    // The input names the file itself.
+    // The error from `Input` already names the file.
     let unreadable = |error: io::Error| Failure::BrokenInput { why: error.to_string() };
     let (input, begun) = Input::open(&inputs)?;
     if let Some(errors) = plan.options.errors.as_deref() {
@@ -190,7 +193,7 @@ pub fn answer_lines(
     Ok(close(&tally, &name, &begun, output))
 }
 
-/// Says which lines were refused.
+/// Reports which lines were refused.
 fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
     if let Some(diagnostic) = tally.diagnostic(name, begun) {
         output.show(&diagnostic);
@@ -240,29 +243,29 @@ fn threads(options: &args::Batch) -> NonZeroUsize {
     options.threads.or_else(|| thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// How far it is, where somebody looks at it.
+/// Returns the progress display, if it should be shown.
 fn progress_of(options: &args::Batch, inputs: &[PathBuf], to_file: bool, from: (u64, Tally)) -> Option<Progress> {
     let terminal = io::stderr().is_terminal();
-    // On the terminal that shows the answers it would stand between them.
+    // On a terminal that also shows the results, progress lines would be mixed with them.
     let apart = to_file || !io::stdout().is_terminal();
     let wanted = options.progress || (terminal && apart && !options.quiet);
     wanted.then(|| Progress::new(terminal, files::size(inputs), from))
 }
 
-/// The file that refused lines go to.
+/// The file for refused lines.
 struct Errors {
     path: String,
     file: io::BufWriter<fs::File>,
 }
 
 impl Errors {
-    /// Refuses a file that the run reads or writes otherwise.
+    /// Fails if the run itself reads or writes this file.
     fn check<'a>(path: &Path, mut others: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
         let canonical = |path: &Path| path.canonicalize().ok();
         let own = canonical(path);
         match others.any(|other| other == path || own.is_some() && canonical(other) == own) {
             true => {
-                let why = "the run reads or writes that file itself".into();
+                let why = "the run itself reads or writes this file".into();
                 Err(Failure::ErrorsFile { path: path.display().to_string(), why })
             }
             false => Ok(()),
@@ -277,7 +280,7 @@ impl Errors {
         }
     }
 
-    /// What is written is there, whatever comes later.
+    /// Writes the lines and flushes them, so that a later failure does not lose them.
     fn write(&mut self, lines: &[u8]) -> Result<(), Failure> {
         if lines.is_empty() {
             return Ok(());
@@ -287,14 +290,14 @@ impl Errors {
     }
 }
 
-/// Where the rows go.
+/// The destination of the rows.
 enum Sink {
     Stdout(io::Stdout),
     File { path: String, file: Box<OutputFile> },
 }
 
 impl Sink {
-    /// Opens it; a run that was complete has only its counts.
+    /// Opens the destination. A run that is already complete returns only its counts.
     fn open(target: Option<&Target>, journal: Journal) -> Result<Result<Sink, Tally>, Failure> {
         let Some(target) = target else { return Ok(Ok(Sink::Stdout(io::stdout()))) };
         let path = target.path.display().to_string();
@@ -319,14 +322,14 @@ impl Sink {
         match self {
             Sink::Stdout(stdout) => {
                 let mut stdout = stdout.lock();
-                // A block ends where its reader may wait for the answers.
+                // The reader may be waiting for the results of this block.
                 stdout.write_all(bytes).and_then(|()| stdout.flush())
             }
             Sink::File { file, .. } => file.write(bytes, mark, tally),
         }
     }
 
-    /// Keeps what there is for a later run; why there is no more is said elsewhere.
+    /// Saves the progress for a later run, ignoring errors because the run already failed.
     fn keep(&mut self) {
         if let Sink::File { file, .. } = self {
             let _ = file.save();
@@ -357,7 +360,7 @@ impl Sink {
     }
 }
 
-/// The kind of file that a name asks for.
+/// Returns the file format that a file name implies.
 pub fn kind_of(path: &Path) -> Option<Kind> {
     match path.extension()?.to_str()? {
         "jsonl" | "ndjson" | "json" => Some(Kind::Jsonl),
@@ -367,16 +370,16 @@ pub fn kind_of(path: &Path) -> Option<Kind> {
     }
 }
 
-/// Bytes of a file that its digest is made of. No file that is read whole is longer, and what is read of a GGUF file, whose
-/// weights may have any length, stands at its beginning.
+/// The number of bytes of a file that go into its digest. Files that are read whole are never
+/// longer, and of a GGUF file, whose weights may have any length, only the beginning is read.
 const DIGESTED: u64 = 512 << 20;
 
-/// A digest of files by their names, for what answers depend on.
+/// Returns a digest of the names and contents of files that the results depend on.
 pub fn digest_of(files: &[impl AsRef<Path>]) -> String {
     use std::hash::Hasher;
     let mut hasher = twox_hash::XxHash64::with_seed(0);
     for path in files {
-        // What cannot be read is said where it is what was asked for.
+        // Unreadable files are reported where they are loaded.
         let Ok(file) = fs::File::open(path) else { continue };
         let name = path.as_ref().file_name().unwrap_or_default().as_encoded_bytes();
         let length = file.metadata().map_or(0, |metadata| metadata.len());

@@ -1,4 +1,5 @@
-//! Work on many threads, its results in order, and never more than a window of it in memory.
+//! Processes tasks on several threads, with results in order and at most a fixed window of them in
+//! memory.
 //!
 //! ```text
 //!            ┌─tasks──► worker ─┐
@@ -6,7 +7,8 @@
 //!            └─order: who owes the next answer──────►
 //! ```
 //!
-//! The order channel is the window: where it is full, the source waits. Nobody locks anything while working.
+//! The order channel is the window: when it is full, the source waits. Workers hold no lock while
+//! they work.
 
 use std::num::NonZeroUsize;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
@@ -14,10 +16,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// A thread of its own for templates and values that nest deep, as large as the main thread's on most systems.
+/// The stack size of the threads: as large as the main thread's on most systems, for deeply nested
+/// templates and values.
 const STACK: usize = 8 << 20;
 
-/// How many results may wait for one that takes long, for each thread.
+/// The number of results per thread that may wait for a slow one.
 const WINDOW: usize = 4;
 
 /// Results in the order of their tasks.
@@ -26,21 +29,21 @@ pub struct Ordered<R> {
     owed: Option<Receiver<R>>,
 }
 
-/// What comes next.
+/// The outcome of waiting for the next result.
 pub enum Step<R> {
     Done(R),
-    /// Nothing yet.
+    /// No result is available yet.
     Late,
     End,
 }
 
-/// A thread died with its work: a result is missing.
+/// A thread died while working, so a result is missing.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Lost;
 
 enum Turn<R> {
     Owed(Receiver<R>),
-    /// The source has ended as it should.
+    /// The source has ended normally.
     End,
 }
 
@@ -49,9 +52,10 @@ struct Task<T, R> {
     answer: SyncSender<R>,
 }
 
-/// Starts the threads: `source` gives tasks until there are none, `work` answers each.
+/// Starts the threads: `source` produces tasks until it returns `None`, and `work` processes each.
 ///
-/// The threads are not waited for: a source that hangs in a read must not keep a command from ending.
+/// The threads are never joined, so that a source that blocks in a read does not keep the command
+/// from ending.
 pub fn start<T: Send + 'static, R: Send + 'static>(
     threads: NonZeroUsize,
     mut source: impl FnMut() -> Option<T> + Send + 'static,
@@ -67,7 +71,7 @@ pub fn start<T: Send + 'static, R: Send + 'static>(
             loop {
                 let task = taken.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok(task) = task else { break };
-                // Whoever asked may have gone.
+                // The receiver may be gone.
                 let _ = task.answer.send(work(task.work));
             }
         })?;
@@ -89,7 +93,7 @@ fn spawn(run: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
 }
 
 impl<R> Ordered<R> {
-    /// The next result, if it comes within this time.
+    /// Returns the next result, if it is available within this time.
     pub fn next(&mut self, patience: Duration) -> Result<Step<R>, Lost> {
         if self.owed.is_none() {
             match wait(&self.order, patience) {
@@ -170,9 +174,9 @@ mod tests {
         })
         .unwrap();
         assert!(matches!(ordered.next(Duration::from_millis(200)), Ok(Step::Late)));
-        // The window, one in the sender's hand and the one that the consumer waits for.
+        // The window, the one being sent and the one that the consumer waits for.
         let most = 2 * WINDOW + 2;
-        assert!(read.load(Ordering::SeqCst) <= most, "{read:?} were read, {most} at most may be");
+        assert!(read.load(Ordering::SeqCst) <= most, "{read:?} were read, expected at most {most}");
         open.send(()).unwrap();
         let mut count = 0;
         while let Step::Done(number) = ordered.next(LONG).unwrap() {

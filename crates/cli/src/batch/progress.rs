@@ -3,18 +3,18 @@ use std::time::{Duration, Instant};
 
 use super::tally::Tally;
 
-/// How often the line is drawn anew.
+/// How often the line is redrawn on a terminal.
 const OFTEN: Duration = Duration::from_millis(250);
-/// How often a line is written where nothing can be drawn over.
+/// How often a line is written if it cannot be redrawn.
 const SELDOM: Duration = Duration::from_secs(10);
 
-/// How far a batch is, on standard error.
+/// The progress display of a batch on standard error.
 pub struct Progress {
-    /// Whether the line can be drawn over.
+    /// Whether the line can be redrawn.
     terminal: bool,
-    /// Bytes of the input, where they are known.
+    /// The size of the input in bytes, if known.
     total: Option<u64>,
-    /// Where this run began.
+    /// The position and counts at the start of this run.
     from: (u64, Tally),
     begun: Instant,
     drawn: Option<Instant>,
@@ -25,12 +25,12 @@ impl Progress {
         Progress { terminal, total, from, begun: Instant::now(), drawn: None }
     }
 
-    /// How long to wait before it must be asked again.
+    /// Returns how long to wait before the next call of [`show`](Progress::show).
     pub fn patience(&self) -> Duration {
         OFTEN
     }
 
-    /// Says how far it is, if it is time to: the bytes read of the input, and what was counted.
+    /// Shows the progress if an update is due: `bytes` is the number of input bytes read so far.
     pub fn show(&mut self, bytes: u64, tally: &Tally) {
         let pause = if self.terminal { OFTEN } else { SELDOM };
         if self.drawn.unwrap_or(self.begun).elapsed() < pause {
@@ -49,7 +49,7 @@ impl Progress {
         self.write(&line);
     }
 
-    /// Says what came of it, in place of the line.
+    /// Replaces the line with a summary.
     pub fn end(&mut self, tally: &Tally) {
         let took = self.begun.elapsed();
         let line = format!("{} in {}", self.rates(tally, took), time(took));
@@ -79,16 +79,16 @@ impl Progress {
         let drawn = match self.terminal {
             true => {
                 let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| usize::from(width.0));
-                // The line is ASCII; a line that wraps could not be drawn over.
+                // The line is ASCII. A line that wraps could not be redrawn.
                 format!("\r\x1b[K{}", &line[..line.len().min(width.saturating_sub(1))])
             }
             false => format!("{line}\n"),
         };
-        // Where nobody listens there is nobody to tell.
+        // Errors of stderr cannot be reported anywhere.
         let _ = io::stderr().lock().write_all(drawn.as_bytes());
     }
 
-    /// Takes the line away, for something else to be said.
+    /// Removes the line, to make room for other output.
     pub fn clear(&self) {
         if self.terminal && self.drawn.is_some() {
             let _ = io::stderr().lock().write_all(b"\r\x1b[K");

@@ -1,13 +1,15 @@
-//! Files of JSON that are no JSON lines: a list of records, LMFlow's `instances`, records on several lines. Each record becomes a line.
+//! Converts other JSON files to JSON lines: a list of records, LMFlow's `instances`, or records
+//! that span several lines. Each record becomes one line.
 
 use std::io::{self, Read};
 
 use rolecall::conversation::{Json, json};
 
-/// Bytes that are read at once, and in which the layout of a file is told.
+/// The size of the read buffer in bytes, and the maximum number of bytes used to detect the layout
+/// of a file.
 const CHUNK: usize = 256 << 10;
 
-/// A stream in which each record is a line.
+/// A reader that puts each record on one line.
 pub struct Records<R> {
     inner: R,
     cutter: Option<Cutter>,
@@ -16,7 +18,7 @@ pub struct Records<R> {
     given: usize,
     has_begun: bool,
     has_ended: bool,
-    /// Why nothing more is read; what stands before it counts.
+    /// The error that ends the input, reported after the output before it.
     broken: Option<String>,
 }
 
@@ -34,7 +36,7 @@ impl<R: Read> Records<R> {
         }
     }
 
-    /// Reads as much as tells what kind of file it is.
+    /// Reads until the layout of the file is known.
     fn begin(&mut self) -> io::Result<()> {
         let (mut begun, mut teller) = (Vec::new(), Teller::default());
         let layout = loop {
@@ -110,37 +112,37 @@ impl<R: Read> Read for Records<R> {
     }
 }
 
-/// How records stand in a file.
+/// The layout of records in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layout {
-    /// Each on a line of its own.
+    /// One record per line.
     Lines,
-    /// Each a value of its own, on as many lines as it likes.
+    /// A sequence of JSON values, each on any number of lines.
     Values,
-    /// In lists.
+    /// Lists of records.
     Lists,
 }
 
-/// Keys that only a record has which holds a whole conversation; a message has none of them.
+/// Keys that only occur in a record with a whole conversation, never in a message.
 const OF_RECORDS: [&[u8]; 7] =
     [b"messages", b"conversations", b"instruction", b"prompt", b"chosen", b"preferred_output", b"instances"];
 
-/// Tells the layout of a file by how it begins. A list of messages is a record itself.
+/// Detects the layout of a file from its beginning. A list of messages counts as one record.
 #[derive(Default)]
 struct Teller {
-    /// Whether it begins with an object, or else with a list.
+    /// Whether the file begins with an object (true) or a list (false).
     is_object: Option<bool>,
     scan: Scan,
     has_line_ended: bool,
-    /// Whether the line break came before anything of the first record in a list.
+    /// Whether a list has a line break before its first record.
     is_spread: bool,
-    /// Of the first record in a list: whether it has a role, and a key of a whole conversation.
+    /// Whether the first record in a list has a role.
     has_role: bool,
     is_record: bool,
 }
 
 impl Teller {
-    /// The layout, as soon as it is known.
+    /// Returns the layout, as soon as it is known.
     fn layout(&mut self, byte: u8) -> Option<Layout> {
         let Some(is_object) = self.is_object else {
             return match byte {
@@ -149,19 +151,20 @@ impl Teller {
                     self.scan.push(byte);
                     None
                 }
-                // A byte order mark.
+                // The byte order mark.
                 0xef | 0xbb | 0xbf => None,
                 _ if byte.is_ascii_whitespace() => None,
                 _ => Some(Layout::Lines),
             };
         };
         if is_object && self.has_line_ended && byte != b'\n' && byte != b'\r' {
-            // A line of JSON lines begins with its record; what goes on is indented, or a key, or closes.
+            // A line of JSON lines begins with a record. A continued value is indented, or
+            // continues with a key or a closing bracket.
             return Some(if byte == b'{' || byte == b'[' { Layout::Lines } else { Layout::Values });
         }
         let was_in_string = self.scan.in_string;
         if was_in_string && byte == b'\n' {
-            // No JSON, which is said of the line.
+            // This is not JSON; the error is reported for the line.
             return Some(Layout::Lines);
         }
         self.scan.push(byte);
@@ -184,35 +187,35 @@ impl Teller {
                 self.is_record |= OF_RECORDS.contains(&self.scan.last.as_slice());
                 None
             }
-            // A list of texts or numbers is no list of records.
+            // A list of strings or numbers is not a list of records.
             (false, b'"', 1) | (false, b']', 0) => Some(Layout::Lines),
             (false, b'}' | b']', 1) => Some(self.layout_at_end()),
             _ => None,
         }
     }
 
-    /// The layout of what has begun so and ends, or is long.
+    /// Returns the layout when the file ends or is too long to decide otherwise.
     fn layout_at_end(&self) -> Layout {
         match self.is_object {
             Some(false) if !self.has_role || self.is_record => Layout::Lists,
             Some(false) if self.is_spread => Layout::Values,
-            // One line without an end is a line, whatever it holds.
+            // A single line without a line break is one record.
             _ => Layout::Lines,
         }
     }
 }
 
-/// Where a byte stands in JSON.
+/// The scanner's position in a JSON text.
 #[derive(Default)]
 struct Scan {
     depth: u32,
     in_string: bool,
     escaped: bool,
-    /// The last string.
+    /// The last string, truncated.
     last: Vec<u8>,
-    /// The key of the outermost object that stands before the value here.
+    /// The key of the current value in the outermost object.
     key: Option<Vec<u8>>,
-    /// Whether the outermost object has keys that a file of instances has not.
+    /// Whether the outermost object has keys that a file of instances does not have.
     has_others: bool,
 }
 
@@ -245,7 +248,7 @@ impl Scan {
         }
     }
 
-    /// Whether the list that opens here is the instances of a file.
+    /// Reports whether the list that opens here holds the instances of a file.
     fn holds_instances(&self) -> bool {
         !self.has_others && self.key.as_deref() == Some(b"instances")
     }
@@ -254,30 +257,31 @@ impl Scan {
 struct Cutter {
     scan: Scan,
     place: Place,
-    /// Whether top-level lists hold records, and are none themselves.
+    /// Whether top-level lists hold records instead of being records.
     are_lists: bool,
-    /// What stands before each record: nothing, or the head of the object that holds them.
+    /// The text written before each record: the beginning of the object with the instances, or
+    /// nothing.
     head: Vec<u8>,
-    /// Behind the instances: what closes their object.
+    /// The text after the instances, up to the end of their object.
     tail: Vec<u8>,
     /// Whether a record has begun.
     has_begun: bool,
-    /// Whether a comma asks for a record.
+    /// Whether a comma was read that must be followed by a record.
     is_owed: bool,
-    /// How many records were cut.
+    /// The number of records cut so far.
     records: u64,
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Between,
-    /// In a value that is a record, or an object that may hold instances.
+    /// Inside a value that is a record, or an object that may hold instances.
     Value,
-    /// Among the records of a list, which are so deep.
+    /// Between the records of a list at this depth.
     List(u32),
-    /// Behind the instances of an object.
+    /// After the instances of an object.
     Behind,
-    /// In what is no JSON here, up to the end of the line.
+    /// In text that is not valid JSON, up to the end of the line.
     Raw,
 }
 
@@ -301,7 +305,7 @@ impl Cutter {
         if is_break && was_in_string && !matches!(self.place, Place::Between | Place::Raw) {
             return Err(self.lost("has a line break inside a string"));
         }
-        // A line break is none of a record's.
+        // A record must not contain line breaks in the output.
         let shown = if is_break { b' ' } else { byte };
         match self.place {
             Place::Between => match byte {
@@ -359,7 +363,7 @@ impl Cutter {
             }
             b']' if is_between => {
                 if self.is_owed && !self.has_begun {
-                    // A comma with nothing behind it is no JSON.
+                    // A trailing comma is not valid JSON.
                     self.begin(out);
                     out.push(b',');
                 }
@@ -374,7 +378,7 @@ impl Cutter {
             _ => {
                 self.begin(out);
                 out.push(shown);
-                // What closes more than it has opened is no end of the list.
+                // A surplus closing brace does not end the list.
                 if !(is_between && byte == b'}') {
                     self.scan.push(byte);
                 }
@@ -405,7 +409,8 @@ impl Cutter {
         self.records += 1;
     }
 
-    /// What stands behind the instances must be right too; where it is not, the object without them is a record that is refused.
+    /// Checks the rest of the object after the instances. If it is invalid, writes the object
+    /// without its instances as a record, which is then refused.
     fn close_instances(&mut self, out: &mut Vec<u8>) {
         let rest = [self.head.as_slice(), b"]", &self.tail].concat();
         let parsed = std::str::from_utf8(&rest).ok().and_then(|text| json::parse_unique(text).ok());
@@ -422,18 +427,18 @@ impl Cutter {
         }
     }
 
-    /// What has no end was not read record by record.
+    /// Returns an error if the input ends inside a record or a list.
     fn end(&self) -> Result<(), String> {
         match self.place {
             Place::Between | Place::Raw => Ok(()),
-            Place::Behind => Err("the object of the instances has no end".into()),
-            Place::List(_) if !self.has_begun => Err(format!("the list has no end behind record {}", self.records)),
-            Place::Value | Place::List(_) => Err(self.lost("has no end")),
+            Place::Behind => Err("the object with the instances is not closed".into()),
+            Place::List(_) if !self.has_begun => Err(format!("the list is not closed after record {}", self.records)),
+            Place::Value | Place::List(_) => Err(self.lost("is incomplete")),
         }
     }
 
     fn lost(&self, what: &str) -> String {
-        format!("record {} {what}: it and what comes behind it were not read", self.records + 1)
+        format!("record {} {what}; it and everything after it were not read", self.records + 1)
     }
 }
 
@@ -447,13 +452,13 @@ mod tests {
         out
     }
 
-    /// What is read before it ends in an error, and the error.
+    /// Returns the output before the error, and the error.
     fn cut_broken(text: &str) -> (String, String) {
         let (mut records, mut out) = (Records::new(text.as_bytes()), Vec::new());
         let mut buffer = [0; 7];
         let error = loop {
             match records.read(&mut buffer) {
-                Ok(0) => panic!("{text} has no error"),
+                Ok(0) => panic!("{text}: expected an error"),
                 Ok(count) => out.extend_from_slice(&buffer[..count]),
                 Err(error) => break error.to_string(),
             }
@@ -481,22 +486,22 @@ mod tests {
     #[test]
     fn what_has_no_end_is_an_error_behind_what_was_read() {
         for (text, lines, error) in [
-            ("[{\"a\": 1}, {\"b\"", "{\"a\": 1}\n{\"b\"", "record 2 has no end"),
-            ("[{\"a\": 1}", "{\"a\": 1}", "record 1 has no end"),
-            ("[{\"a\": 1},", "{\"a\": 1}\n", "the list has no end behind record 1"),
-            ("[{\"a\": [1}, {\"b\": 2}]", "{\"a\": [1}, {\"b\": 2}]", "record 1 has no end"),
+            ("[{\"a\": 1}, {\"b\"", "{\"a\": 1}\n{\"b\"", "record 2 is incomplete"),
+            ("[{\"a\": 1}", "{\"a\": 1}", "record 1 is incomplete"),
+            ("[{\"a\": 1},", "{\"a\": 1}\n", "the list is not closed after record 1"),
+            ("[{\"a\": [1}, {\"b\": 2}]", "{\"a\": [1}, {\"b\": 2}]", "record 1 is incomplete"),
             (
                 "[{\"a\": 1},\n {\"a\": \"x\ny\"}]",
                 "{\"a\": 1}\n{\"a\": \"x",
                 "record 2 has a line break inside a string",
             ),
-            ("{\n \"a\": 1\n}\n{\n \"b\"", "{  \"a\": 1 }\n", "record 2 has no end"),
+            ("{\n \"a\": 1\n}\n{\n \"b\"", "{  \"a\": 1 }\n", "record 2 is incomplete"),
             (
                 "{\"instances\": [{\"a\": 1}]",
                 "{\"instances\": [{\"a\": 1}]}\n",
-                "the object of the instances has no end",
+                "the object with the instances is not closed",
             ),
-            ("{\"instances\": [", "", "the list has no end behind record 0"),
+            ("{\"instances\": [", "", "the list is not closed after record 0"),
         ] {
             let (read, said) = cut_broken(text);
             assert_eq!(read, lines, "{text}");
@@ -511,7 +516,7 @@ mod tests {
         assert_eq!(cut(text), format!("{head}{{\"a\": 1}}]}}\n{head}{{\"b\": 2}}]}}\n"));
         let right = "{\"instances\": [{\"a\": 1}], \"type\": \"text2text\"}";
         assert_eq!(cut(right), "{\"instances\": [{\"a\": 1}]}\n");
-        // What is wrong behind them is a line of its own.
+        // Invalid text after the instances becomes a separate line.
         for wrong in
             [", \"instances\": [2]}", ", \"type\": \"no\"}", " \"type\": \"text2text\"}", ", \"messages\": []}"]
         {

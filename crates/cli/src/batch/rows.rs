@@ -1,4 +1,4 @@
-//! What a block of lines becomes: bytes that need only be written one behind the other.
+//! Converts the results of a block of lines to bytes that only need to be concatenated.
 
 use rolecall::conversation::Json;
 
@@ -8,7 +8,7 @@ use crate::refusal::Refusal;
 
 /// The rows of a block.
 pub enum Rows {
-    /// JSON, a line each.
+    /// JSON lines.
     Lines(String),
     Columns {
         kind: Kind,
@@ -18,7 +18,7 @@ pub enum Rows {
     },
 }
 
-/// Rows that the writers of columns do not take; there should be none.
+/// An error of a column writer, which should not occur.
 #[derive(Debug)]
 pub struct Unwritten(pub String);
 
@@ -32,7 +32,7 @@ impl Rows {
         }
     }
 
-    /// Whether a line of so many bytes has a place.
+    /// Checks that a line of this many bytes is not too long.
     pub fn admit(&self, bytes: usize) -> Result<(), Refusal> {
         match self {
             Rows::Columns { .. } if bytes > LONGEST => Err(Refusal::TooLong { what: "line", bytes, most: LONGEST }),
@@ -48,7 +48,7 @@ impl Rows {
         }
     }
 
-    /// Puts what is wrong with a line in its place.
+    /// Adds the error of a refused line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         match self {
             Rows::Lines(text) => {
@@ -59,7 +59,7 @@ impl Rows {
         }
     }
 
-    /// Goes on to the next row of the same line.
+    /// Starts the next row of the same line.
     pub fn next_of_line(&mut self) {
         if let Rows::Lines(text) = self {
             text.push('\n');
@@ -78,7 +78,7 @@ impl Rows {
         }
     }
 
-    /// The bytes of all rows.
+    /// Returns the bytes of all rows.
     pub fn into_bytes(mut self) -> Result<Vec<u8>, Unwritten> {
         self.write_out()?;
         Ok(match self {

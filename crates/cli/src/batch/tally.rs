@@ -3,27 +3,27 @@ use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::refusal::Refusal;
 
-/// How many refused lines are named at the end.
+/// The maximum number of refused lines that are listed at the end.
 const NAMED: usize = 10;
 
-/// How many lines were answered, and which were refused.
+/// The numbers of processed and refused lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub answered: u64,
     pub refused: u64,
-    /// The first of the refused.
+    /// The numbers of the first refused lines.
     pub named: Vec<u64>,
-    /// Why they were refused, each reason once.
+    /// The reasons for refusals, each listed once.
     pub reasons: Vec<Reason>,
     pub tokens: u64,
 }
 
-/// A reason to refuse lines, by its code.
+/// A reason for refusing lines, identified by its code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason {
     pub code: String,
     pub count: u64,
-    /// The first line that was refused for it, and what was said of it.
+    /// The first line refused for this reason; `message` is its error message.
     pub line: u64,
     pub message: String,
 }
@@ -43,7 +43,7 @@ impl Tally {
         }
     }
 
-    /// Adds what was counted behind it.
+    /// Adds the counts of the lines that follow.
     pub fn add(&mut self, behind: &Tally) {
         self.answered += behind.answered;
         self.refused += behind.refused;
@@ -62,7 +62,7 @@ impl Tally {
         if self.refused == 0 { Exit::Good } else { Exit::Refused }
     }
 
-    /// What is said at the end, if a line was refused.
+    /// Returns the final error, if a line was refused.
     pub fn diagnostic(&self, name: &str, begun: &Begun) -> Option<Diagnostic<'static>> {
         let mut reasons: Vec<&Reason> = self.reasons.iter().collect();
         reasons.sort_by_key(|reason| std::cmp::Reverse(reason.count));
@@ -96,7 +96,7 @@ impl Tally {
     }
 }
 
-/// Bytes of a message that is told of many lines.
+/// The maximum length of an error message in the summary, in bytes.
 const TOLD: usize = 200;
 
 fn shortened(message: &str) -> String {

@@ -51,7 +51,8 @@ pub fn run(args: &Check, output: &Output) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// Compares what the format writes with what a chat template writes; the first difference in each conversation is shown.
+/// Compares the format's prompts with those of a chat template, and shows the first difference in
+/// each conversation.
 fn compare_with(format: &Format, against: &str, args: &Check, output: &Output) -> Result<Exit, Failure> {
     let mut formats = files::load_formats(&MoreFormats::default())?;
     formats.registry.replace(format.clone());
@@ -74,7 +75,7 @@ fn show_right(format: &Format, source: &Source, output: &Output) -> Result<(), F
     let name = paint.text(Style::Strong, &crate::visible::escape(&source.name));
     let layouts = Slot::ALL.into_iter().filter(|slot| format.layout(*slot).is_some()).count();
     output.write(&format!(
-        "{name} is right: format `{}` with {} and {}\n\n",
+        "{name} is valid: format `{}` with {} and {}\n\n",
         format.name,
         counted(layouts, "layout"),
         counted(format.controls.len(), "control token")

@@ -28,7 +28,7 @@ pub fn run(args: &Decode, output: &Output) -> Result<Exit, Failure> {
                 text.push_str(&stream.push(id).map_err(|error| misfit(error.into()))?);
             }
         }
-        // What is complete is shown before the next line is there.
+        // Print complete text before waiting for the next line.
         output.write(&text)?;
     }
     output.write(&stream.finish())?;
@@ -43,7 +43,7 @@ fn open(path: &Path) -> Result<Box<dyn BufRead>, Failure> {
     Ok(Box::new(BufReader::new(file)))
 }
 
-/// The ids of a line.
+/// Parses the ids of a line.
 pub fn ids(line: &str, number: usize, path: &Path) -> Result<Vec<u32>, Failure> {
     let between = |character: char| character.is_whitespace() || matches!(character, ',' | '[' | ']');
     let words = line.split(between).filter(|word| !word.is_empty());

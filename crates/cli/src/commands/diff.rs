@@ -27,7 +27,7 @@ pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
         return compare_templates([a, b], args, &mut formats, output);
     }
     let mut choose = |asked: &Option<String>| asked.as_deref().map(|asked| formats.choose(asked)).transpose();
-    // Both are there, or a model is named.
+    // Either both are given, or a model is named.
     let [a, b] = [choose(&args.a)?.unwrap_or_default(), choose(&args.b)?.unwrap_or_default()];
     formats.warn(output);
     let options = Options {
@@ -53,13 +53,13 @@ pub fn run(args: &Diff, output: &Output) -> Result<Exit, Failure> {
     let comparison = compare([found(&a)?, found(&b)?], &tellings, &views, &options);
     match args.json {
         true => output.write_json(&comparison.to_json())?,
-        // Of a conversation of one's own there is nothing to leave out.
+        // Show every difference of a conversation that the user passed.
         false => output.write(&draw_pair(&comparison, &views, args.all || given.is_some(), output.paint))?,
     }
     Ok(exit_of(&comparison))
 }
 
-/// Compares the prompts of two sides, one of which at least has a chat template.
+/// Compares the prompts of two sides, at least one of which has a chat template.
 fn compare_templates(asked: [&str; 2], args: &Diff, formats: &mut Formats, output: &Output) -> Result<Exit, Failure> {
     if let Some(view) = args.view.iter().map(|view| view.view()).find(|view| *view != View::Chat) {
         return Err(Failure::NoSuchView(view.name()));
@@ -86,9 +86,9 @@ fn compare_templates(asked: [&str; 2], args: &Diff, formats: &mut Formats, outpu
         output.show(&Diagnostic {
             severity: Severity::Note,
             code: "other_source",
-            message: "the templates' texts differ, and nothing in these conversations tells them apart".into(),
+            message: "the texts of the templates differ, but they render these conversations in the same way".into(),
             place: Place::Nowhere,
-            help: vec!["give a conversation that does as a third argument".into()],
+            help: vec!["pass a conversation that they render differently as a third argument".into()],
         });
     }
     Ok(exit_of(&comparison))
@@ -98,7 +98,7 @@ fn sources_of(model: &Model) -> Option<Vec<&str>> {
     Some(model.templates()?.templates.iter().map(|named| named.source.as_str()).collect())
 }
 
-/// A pair that refuses everything has nothing in common that could be relied on.
+/// Returns the exit code. Two sides that refuse every conversation do not count as equal.
 pub fn exit_of(comparison: &Comparison) -> Exit {
     if comparison.is_same() && comparison.says_anything() { Exit::Good } else { Exit::Refused }
 }
@@ -145,7 +145,7 @@ fn compare_for_model(
     Ok(if same { Exit::Good } else { Exit::Refused })
 }
 
-/// One document for many models. What differs is what it tells of: that is no failure.
+/// Writes one document for many models. Differences are expected and do not affect the exit code.
 fn write_document(registry: &Registry, path: &Path, options: &Options, output: &Output) -> Result<Exit, Failure> {
     let (groups, without) = group_models(registry, &read_models(path)?);
     let tellings = Telling::all();

@@ -46,7 +46,7 @@ pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
 
 fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -> Result<Exit, Failure> {
     let target = args.file.output.as_deref().map(|path| target_of(args, path)).transpose()?;
-    // A run that goes on tells its templates the same time.
+    // A resumed run passes the same time to its templates.
     let resumed = target.as_ref().filter(|target| target.begin == Begin::Resume);
     let resumed = resumed.and_then(|target| Journal::load(&beside(&target.path, ".resume")).ok().flatten());
     job.set_clock(resumed.map_or(job.clock, |journal| journal.clock));
@@ -80,7 +80,7 @@ fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
     })
 }
 
-/// What the rows depend on: a run goes on where all of it is the same.
+/// Returns the dependencies of the rows. A run can only be resumed if they have not changed.
 fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
     let kind = match target.kind {
         Kind::Jsonl => "jsonl",

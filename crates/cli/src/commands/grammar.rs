@@ -1,4 +1,4 @@
-//! `rolecall grammar`: what an engine may sample for a reply.
+//! `rolecall grammar`: prints a grammar that restricts how an engine samples a reply.
 
 use std::sync::Arc;
 
@@ -52,7 +52,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
-/// The layouts of the reply, the tools, and how the prompt ends.
+/// Returns the layouts of the reply, the tools, and the end of the prompt.
 fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Tool>, String), Refusal> {
     let tools = match rolecall::conversation::json::parse(text).map_err(rolecall_openai::Error::from)? {
         Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
@@ -71,7 +71,7 @@ fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Too
         Ok((Arc::unwrap_or_clone(model.layouts(&request)?), tail))
     };
     let (format, tail) = match of(request) {
-        // Calls may be written even where the format has no place to offer tools.
+        // Calls can be written even if the format has no place to offer tools.
         Err(Refusal::Library(rolecall::Error::Render(rolecall::render::Error::NoPlace { .. }))) => {
             of(request_of_one_word(None)?)?
         }

@@ -1,4 +1,4 @@
-//! One file a verb.
+//! The subcommands, one file each.
 
 mod check;
 mod completions;
@@ -48,7 +48,7 @@ pub fn run(verb: &Verb, output: &Output) -> Result<Exit, Failure> {
     }
 }
 
-/// The one conversation of a run.
+/// Reads the only conversation of a run.
 fn read_input(chat: &Chat) -> Result<Source, Failure> {
     match chat.inputs.as_slice() {
         [] => files::read_text(Path::new("-")),
@@ -57,16 +57,17 @@ fn read_input(chat: &Chat) -> Result<Source, Failure> {
     }
 }
 
-/// Says which options have an unusual value, and what is not in the prompt: of each kind the first, and how many there are.
+/// Warns about options with unusual values and about parts of the conversation that are not in the
+/// prompt. Of each kind, it shows the first and the count.
 fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
     for unusual in &prompt.unusual {
         let usual: Vec<String> = unusual.usual.iter().map(|value| format!("`{value}`")).collect();
         output.show(&Diagnostic {
             severity: Severity::Warning,
             code: "unusual_option",
-            message: format!("`{}` is no usual value of the option `{}`", unusual.value, unusual.option),
+            message: format!("`{}` is an unusual value for the option `{}`", unusual.value, unusual.option),
             place: crate::diagnostic::Place::Named(format!("option {}", unusual.option)),
-            help: vec![format!("usual are {}", usual.join(", "))],
+            help: vec![format!("usual values are {}", usual.join(", "))],
         });
     }
     for LeftOut { why, count, first, by_design } in prompt.left_out() {
@@ -84,7 +85,7 @@ fn warn_of_dropped(prompt: &ModelPrompt, source: &Source, output: &Output) {
     }
 }
 
-/// Says what may be wrong at the ends of a prompt's ids.
+/// Warns about possible problems at the ends of a prompt's ids.
 fn warn_of_ends(notes: &[Note], output: &Output) {
     for note in notes {
         output.show(&Diagnostic {
@@ -97,13 +98,15 @@ fn warn_of_ends(notes: &[Note], output: &Output) {
     }
 }
 
-/// Says that control tokens can be forged.
+/// Warns that control tokens can be forged.
 fn warn_of_reference(output: &Output) {
     output.show(&Diagnostic {
         severity: Severity::Warning,
         code: "reference_encoding",
-        message: "encoded as the reference does: text that spells a control token becomes it, in messages too".into(),
+        message:
+            "encoding as the reference does: text that spells a control token becomes that token, even in messages"
+                .into(),
         place: crate::diagnostic::Place::Named("command line, --reference-encoding".into()),
-        help: vec!["leave it out wherever messages come from users".into()],
+        help: vec!["omit it if messages come from users".into()],
     });
 }

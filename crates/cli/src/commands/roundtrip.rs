@@ -1,4 +1,4 @@
-//! `rolecall roundtrip`: each assistant message rendered, read back and compared.
+//! `rolecall roundtrip`: renders each assistant message, parses it back and compares the two.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,17 +22,17 @@ use crate::reading::{Reader, Ready};
 use crate::refusal::Refusal;
 use crate::visible::escape;
 
-/// A message and what became of it.
+/// A message and the result of its round trip.
 struct Trip {
     message: usize,
-    /// What the model would have written.
+    /// The output that the model would have written.
     output: String,
     reading: Reading,
     differences: Vec<Difference>,
 }
 
 impl Trip {
-    /// Whether nothing was read otherwise than it was written.
+    /// Reports whether the message was parsed as it was written.
     fn is_same(&self) -> bool {
         let changed = |difference: &Difference| difference.kind == DifferenceKind::Changed;
         !self.differences.iter().any(changed) && self.reading.malformed.is_empty()
@@ -65,11 +65,12 @@ fn trips(reader: &Reader, request: &Request) -> Result<Vec<Trip>, Refusal> {
     spoken.map(|at| trip(reader, request, at)).collect()
 }
 
-/// Renders the conversation up to a message and before it; what the one has more than the other is what the model writes.
+/// Renders the conversation with and without a message. The text that is only in the first is what
+/// the model writes.
 fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> {
     let up_to = |end: usize, generation: bool| {
         let conversation = &request.conversation;
-        // Not all messages are copied to drop most of them again.
+        // Copy only the messages that are needed.
         let conversation = Conversation {
             messages: conversation.messages[..end].to_vec(),
             tools: conversation.tools.clone(),
@@ -83,11 +84,11 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     };
     let whole = up_to(at + 1, false)?;
     let before = match at {
-        // Nothing stands before it; some formats and templates refuse that.
+        // Some formats and templates refuse an empty conversation.
         0 => up_to(0, true).map_or(String::new(), |prompt| prompt.text().to_owned()),
         _ => up_to(at, true)?.text().to_owned(),
     };
-    // Some templates open in their prompt what they do not write of an answer that is given.
+    // Some generation prompts open something that the template does not write for a given answer.
     let shared = common_prefix(&before, whole.text());
     let (tail, written) = whole.text().split_at(shared);
     let Ready { reply, options } = reader.ready_behind(whole.request(), tail.to_owned(), &ParseOptions::default())?;
@@ -98,12 +99,12 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     Ok(Trip { message: at, output: written.to_owned(), reading, differences })
 }
 
-/// How many bytes two texts begin with alike, up to a character's border.
+/// Returns the length of the common prefix of two texts in bytes, up to a character boundary.
 fn common_prefix(a: &str, b: &str) -> usize {
     a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(character, _)| character.len_utf8()).sum()
 }
 
-/// The fields of a message that stand in a prompt.
+/// Returns the fields of a message that occur in a prompt.
 fn fields_written(prompt: &Prompt, at: usize) -> BTreeSet<String> {
     let fields = prompt.segments().filter_map(|segment| match segment.origin {
         Origin::Message { message, field } if message == at => Some(field.into_owned()),
@@ -112,7 +113,7 @@ fn fields_written(prompt: &Prompt, at: usize) -> BTreeSet<String> {
     fields.collect()
 }
 
-/// Whether one of the fields is at a path, or inside it.
+/// Reports whether one of the fields is at a path or inside it.
 fn is_written(fields: &BTreeSet<String>, path: &str) -> bool {
     fields
         .range::<str, _>((Bound::Included(path), Bound::Unbounded))
@@ -140,13 +141,13 @@ fn of_trip(trip: &Trip) -> Json {
 fn draw(trips: &[Trip], paint: Paint) -> String {
     let mut page = String::new();
     if trips.is_empty() {
-        page.push_str("no message of the assistant\n");
+        page.push_str("no assistant messages\n");
     }
     for trip in trips {
         let (style, verdict) = match (trip.is_same(), trip.differences.is_empty()) {
-            (true, true) => (Style::Strong, "read back as it was"),
-            (true, false) => (Style::Strong, "read back, but for what the layout cannot tell"),
-            (false, _) => (Style::Error, "read otherwise than it was"),
+            (true, true) => (Style::Strong, "parsed back unchanged"),
+            (true, false) => (Style::Strong, "parsed back, except for what the layout cannot represent"),
+            (false, _) => (Style::Error, "parsed differently"),
         };
         let _ = write!(page, "message {}: ", trip.message);
         paint.push(&mut page, style, verdict);
@@ -155,13 +156,13 @@ fn draw(trips: &[Trip], paint: Paint) -> String {
         let _ = writeln!(page, "  {}", escape(&trip.output));
         for difference in &trip.differences {
             let why = match difference.kind {
-                DifferenceKind::WhiteSpace => "white space at its ends",
+                DifferenceKind::WhiteSpace => "white space at the ends differs",
                 DifferenceKind::NotWritten => "the layout does not write it",
                 DifferenceKind::Changed => "changed",
             };
             let _ = writeln!(page, "  {}: {why}", escape(&difference.field));
-            let _ = writeln!(page, "    said  {}", escape(&difference.said));
-            let _ = writeln!(page, "    read  {}", escape(&difference.read));
+            let _ = writeln!(page, "    written  {}", escape(&difference.said));
+            let _ = writeln!(page, "    parsed   {}", escape(&difference.read));
         }
         for malformed in &trip.reading.malformed {
             let span = &malformed.span;

@@ -1,4 +1,4 @@
-//! A place of a prompt on one line, white space and control tokens made visible.
+//! Excerpts of a prompt on one line, with white space and control tokens made visible.
 
 use std::ops::Range;
 
@@ -8,19 +8,20 @@ use crate::explain::mark_of;
 use crate::paint::{Paint, Style};
 use crate::visible;
 
-/// Columns before the place, and from it on.
+/// The maximum number of columns before the place, and from it on.
 const BEFORE: usize = 36;
 const BEHIND: usize = 56;
 
-/// A line with its place.
+/// A line that shows a place of a prompt.
 pub struct Excerpt {
     /// The line.
     pub line: String,
-    /// The column at which the place stands.
+    /// The column of the place.
     pub column: usize,
 }
 
-/// The text around a byte; with what carries loss between `‹` and `›`, where that is given.
+/// Returns the text around a byte offset. If `loss` is given, text that carries loss is enclosed in
+/// `‹` and `›`.
 pub fn around(prompt: &Prompt, at: usize, loss: Option<&[Range<usize>]>, paint: Paint) -> Excerpt {
     let cells = cells(prompt, loss, at, paint);
     let (mut first, mut width) = (cells.partition_point(|cell| cell.start < at), 0);
@@ -39,7 +40,7 @@ pub fn around(prompt: &Prompt, at: usize, loss: Option<&[Range<usize>]>, paint: 
         paint.push(&mut line, Style::Mark, "…");
         width += 1;
     }
-    // With as few changes of style as there are.
+    // Change the style as rarely as possible.
     for run in cells[first..last].chunk_by(|a, b| a.style == b.style && a.learned == b.learned) {
         let text: String = run.iter().map(|cell| cell.text.as_str()).collect();
         match run[0].learned && paint.colored {
@@ -51,7 +52,7 @@ pub fn around(prompt: &Prompt, at: usize, loss: Option<&[Range<usize>]>, paint: 
     Excerpt { line, column: width }
 }
 
-/// What is never broken: a character, or a control token.
+/// An indivisible piece of an excerpt: a character or a control token.
 struct Cell {
     start: usize,
     text: String,
@@ -84,7 +85,7 @@ fn cells(prompt: &Prompt, loss: Option<&[Range<usize>]>, at: usize, paint: Paint
     cells
 }
 
-/// A segment in pieces: where each begins, and how it is shown.
+/// Splits a segment into pieces, each with its start, its printed form and its style.
 fn pieces(prompt: &Prompt, segment: &Segment<'_>, at: usize, paint: Paint) -> Vec<(usize, String, Style)> {
     if let Origin::Control(_) = segment.origin {
         let text = visible::escape(segment.text);
@@ -97,7 +98,8 @@ fn pieces(prompt: &Prompt, segment: &Segment<'_>, at: usize, paint: Paint) -> Ve
         let start = segment.start + offset;
         let before = whole[..start].chars().next_back();
         let next = whole[start + character.len_utf8()..].chars().next();
-        // A space is easily overlooked beside a break, another space, a control token, or the place itself.
+        // A space is easily overlooked next to a line break, another space, a control token, or the
+        // place itself.
         let overlooked = || start == at || start + 1 == at || is_beside(before, next) || is_at_end(segment, offset);
         let shown = mark_of(character).filter(|_| character != ' ' || overlooked());
         match shown {

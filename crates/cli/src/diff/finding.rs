@@ -1,4 +1,4 @@
-//! One difference, drawn in place.
+//! Draws a single difference.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub struct Finding<'a> {
     what: String,
 }
 
-/// For each conversation what is to be drawn; what several views share stands once.
+/// Collects the differences to draw. A difference that several views share appears once.
 pub fn gather<'a>(found: impl Iterator<Item = (&'a Case, View, &'a Outcome)>) -> Vec<Finding<'a>> {
     let mut findings: Vec<Finding<'a>> = Vec::new();
     for (case, view, outcome) in found {
@@ -36,7 +36,8 @@ pub fn gather<'a>(found: impl Iterator<Item = (&'a Case, View, &'a Outcome)>) ->
     findings
 }
 
-/// What it is, and the two places one below the other with a caret where they part.
+/// Draws a description of the difference and the two excerpts, one below the other, with a caret
+/// where they diverge.
 pub fn draw(finding: &Finding<'_>, formats: &[String; 2], paint: Paint) -> String {
     let views: Vec<&str> = finding.views.iter().map(|view| view.name()).collect();
     let title = format!("{} ({})", visible::escape(&finding.case.telling.name), views.join(", "));
@@ -48,7 +49,7 @@ pub fn draw(finding: &Finding<'_>, formats: &[String; 2], paint: Paint) -> Strin
     for (side, excerpt) in &lines {
         out.push_str("  ");
         paint.push(&mut out, Style::Frame, &visible::padded(&label(*side), width));
-        // Both places in one column: what stands before them may be of different width.
+        // Align both places to one column, since the text before them may differ in width.
         out.push_str(&format!("  {}{}\n", " ".repeat(column - excerpt.column), excerpt.line));
     }
     if !lines.is_empty() {
@@ -59,7 +60,7 @@ pub fn draw(finding: &Finding<'_>, formats: &[String; 2], paint: Paint) -> Strin
     out
 }
 
-/// The place in each text that is there.
+/// Returns an excerpt for each text that exists.
 fn lines(case: &Case, view: View, outcome: &Outcome, paint: Paint) -> Vec<(Side, Excerpt)> {
     let texts = [Side::A, Side::B].map(|side| Some((side, text(case, view, side)?)));
     let Some(places) = places(outcome) else { return Vec::new() };
@@ -67,7 +68,7 @@ fn lines(case: &Case, view: View, outcome: &Outcome, paint: Paint) -> Vec<(Side,
     lines.map(|(side, (prompt, loss))| (side, around(prompt, places[side.index()], loss, paint))).collect()
 }
 
-/// The bytes where the two part, if both are there.
+/// Returns the byte offsets where the two texts diverge, if both exist.
 fn places(outcome: &Outcome) -> Option<[usize; 2]> {
     match outcome {
         Outcome::Text(difference) => Some(difference.spots.each_ref().map(|spot| spot.offset)),
@@ -77,7 +78,7 @@ fn places(outcome: &Outcome) -> Option<[usize; 2]> {
     }
 }
 
-/// What a format writes under a view, and what of it carries loss.
+/// Returns the text that a format writes in a view, and the parts that carry loss.
 fn text(case: &Case, view: View, side: Side) -> Option<(&Prompt, Option<&[Range<usize>]>)> {
     let written = &case.written[side.index()];
     let trains = match view {

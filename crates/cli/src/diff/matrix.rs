@@ -1,4 +1,4 @@
-//! All formats of a model against each other, for a terminal.
+//! Draws the comparison of all formats of a model for a terminal.
 
 use rolecall::diff::{Matrix, View};
 
@@ -9,7 +9,8 @@ use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
 use crate::visible;
 
-/// The formats by letter, a table for each view, and where each two first part.
+/// Draws the formats with their letters, a table for each view, and the first differences of each
+/// pair.
 pub fn draw(model: &str, listed: &[Listed], matrix: &Matrix, paint: Paint) -> String {
     let mut out = format!("{}\n", paint.text(Style::Strong, &visible::escape(model)));
     let rows = listed.iter().enumerate().map(|(at, listed)| {
@@ -29,7 +30,7 @@ pub fn draw(model: &str, listed: &[Listed], matrix: &Matrix, paint: Paint) -> St
     }
     let parts = parts(matrix);
     if !parts.is_empty() {
-        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "where they first part")));
+        out.push_str(&format!("\n{}\n", paint.text(Style::Strong, "first differences")));
     }
     for part in parts {
         let who = part.who();
@@ -39,16 +40,16 @@ pub fn draw(model: &str, listed: &[Listed], matrix: &Matrix, paint: Paint) -> St
     out
 }
 
-/// What a table of a view shows.
+/// Returns the title of a view's table.
 fn title(view: View) -> &'static str {
     match view {
-        View::Chat => "chat: the prompts to be answered",
-        View::Training => "training: the texts to be learned from, and what is learned of them",
-        View::Serving | View::ServingBack => "serving: what the row trains on is what the column serves",
+        View::Chat => "chat: the prompts",
+        View::Training => "training: the training texts, and which parts of them carry loss",
+        View::Serving | View::ServingBack => "serving: whether the row's training text matches what the column serves",
     }
 }
 
-/// The cells of a view, with the formats' letters before and above them.
+/// Returns the cells of a view, with the formats' letters as row and column headers.
 fn rows_of(matrix: &Matrix, view: View) -> Vec<Vec<Cell>> {
     let count = matrix.formats.len();
     let name = |at| (Style::Plain, letter(at));

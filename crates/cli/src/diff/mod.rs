@@ -1,7 +1,9 @@
-//! In: a comparison of two formats, or matrices of many. Out: what a person reads of it.
-//! Between: `words` says what came of a comparison, `excerpt` shows a place of a prompt on one line, `finding` draws a difference in place.
-//! `pair` draws two formats; `models` finds the formats of a model, `parts` says where each two of them first part,
-//! `matrix` draws them for a terminal, `page` writes many as a Markdown document.
+//! Draws the comparison of two formats, or the matrices of many.
+//!
+//! `words` describes the outcome of a comparison, `excerpt` shows a place of a prompt on one line,
+//! and `finding` draws a difference. `pair` draws the comparison of two formats. `models` finds the
+//! formats of a model, `parts` finds the first differences of each pair, `matrix` draws them for a
+//! terminal, and `page` writes the matrices of many models as a Markdown document.
 
 mod excerpt;
 mod finding;

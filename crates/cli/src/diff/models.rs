@@ -1,4 +1,4 @@
-//! Models by name, and the formats that there are for each.
+//! Finds the formats that are available for each model.
 
 use std::path::Path;
 
@@ -10,33 +10,33 @@ use rolecall::interop::{Dialect, dialects};
 use crate::failure::Failure;
 use crate::files;
 
-/// A format that there is for a model.
+/// A format that is available for a model.
 #[derive(Clone, Debug)]
 pub struct Listed {
-    /// The format, with the opening token of the model.
+    /// The format, with the BOS token of the model.
     pub format: Format,
-    /// Why it is the model's.
+    /// Why the format fits the model.
     pub why: String,
-    /// What to know before it is used.
+    /// A warning about using the format.
     pub warning: Option<String>,
 }
 
 impl Listed {
-    /// The same with the model's name taken out of what is to be known.
+    /// Removes the model's name from the warning.
     fn of_any(mut self, model: &str) -> Listed {
         self.warning = self.warning.map(|warning| warning.replace(&format!("`{model}`"), "this"));
         self
     }
 }
 
-/// Models for which there are the same formats.
+/// Models with the same available formats.
 #[derive(Debug)]
 pub struct Group {
     pub models: Vec<String>,
     pub listed: Vec<Listed>,
 }
 
-/// The formats of a model: its maker's own, and the frameworks' dialects.
+/// Lists the formats of a model: its maker's own, and the frameworks' dialects.
 pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<Listed>, Unidentified> {
     let fit = identify(model, registry);
     let mut listed: Vec<Listed> = Vec::new();
@@ -61,8 +61,8 @@ pub fn list_formats(registry: &Registry, model: &Clues) -> Result<Vec<Listed>, U
     }
 }
 
-/// Models in groups of those for which there are the same formats, in the order in which they come; and those for which
-/// there is none.
+/// Groups models with the same formats, in their original order. Also returns the models without a
+/// format.
 pub fn group_models(registry: &Registry, models: &[String]) -> (Vec<Group>, Vec<String>) {
     let (mut groups, mut without): (Vec<Group>, Vec<String>) = (Vec::new(), Vec::new());
     for model in models {
@@ -84,7 +84,8 @@ pub fn group_models(registry: &Registry, models: &[String]) -> (Vec<Group>, Vec<
     (groups, without)
 }
 
-/// The names of a file: `{"models": ["NAME", {"model": "NAME", ..}, ..]}`, or the list alone.
+/// Reads model names from a file: `{"models": ["NAME", {"model": "NAME", ..}, ..]}`, or only the
+/// list.
 pub fn read_models(path: &Path) -> Result<Vec<String>, Failure> {
     let source = files::read_text(path)?;
     let unreadable = |why: String| Failure::Unreadable { path: source.name.clone(), why };
@@ -93,16 +94,16 @@ pub fn read_models(path: &Path) -> Result<Vec<String>, Failure> {
         Json::Object(object) => object.get("models").and_then(Json::as_array),
         other => other.as_array(),
     };
-    let list = list.ok_or_else(|| unreadable("expected `{\"models\": [..]}` or a list of models' names".into()))?;
+    let list = list.ok_or_else(|| unreadable("expected `{\"models\": [..]}` or a list of model names".into()))?;
     let name = |item: &Json| match item {
         Json::Object(object) => object.get("model").and_then(Json::as_str).map(str::to_owned),
         other => other.as_str().map(str::to_owned),
     };
     let names: Option<Vec<String>> = list.iter().map(name).collect();
-    names.ok_or_else(|| unreadable("expected a model's name or an object with `model` in the list of models".into()))
+    names.ok_or_else(|| unreadable("expected a model name or an object with `model` in the list of models".into()))
 }
 
-/// A framework that takes the tokenizer's own opening token takes that of the model's maker.
+/// Returns the format with the BOS token of the model's maker, if it uses the tokenizer's own.
 fn opened_as(format: &Format, maker: &Format) -> Format {
     let texts = |format: &Format, wanted: fn(&Control) -> bool| -> Vec<String> {
         format.controls.iter().filter(|control| wanted(control)).map(|control| control.text.clone()).collect()

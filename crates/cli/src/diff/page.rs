@@ -1,4 +1,4 @@
-//! Matrices of many models as one Markdown document.
+//! Writes the matrices of many models as one Markdown document.
 
 use rolecall::diff::{Matrix, Telling, View};
 
@@ -7,16 +7,16 @@ use super::parts::{letter, parts};
 use super::words::counted;
 use crate::visible;
 
-/// The document. `command` is how it is made.
+/// Returns the document. `command` is the command line that generates it.
 pub fn write(groups: &[(Group, Matrix)], without: &[String], tellings: &[Telling], command: &str) -> String {
     let mut out = format!(
         "# Dialects\n\n\
-         For one model there are often several formats: its maker's own, and those of the frameworks that train and serve it\n\
-         (`xtuner:`, `lmdeploy:`, `lmflow:`, `lagent:` before the name). Here each is compared with each other one, over the same\n\
-         conversations. This page is the output of `{command}`.\n\n"
+         A model often has several formats: its maker's own, and those of the frameworks that train and serve it (prefixes\n\
+         `xtuner:`, `lmdeploy:`, `lmflow:`, `lagent:`). This page compares them pairwise over the same conversations.\n\
+         It is the output of `{command}`.\n\n"
     );
     out.push_str(LEGEND);
-    out.push_str("\n## The conversations\n\n| conversation | what it tells |\n| --- | --- |\n");
+    out.push_str("\n## The conversations\n\n| conversation | what it tests |\n| --- | --- |\n");
     for telling in tellings {
         out.push_str(&format!("| `{}` | {} |\n", telling.name, telling.tells));
     }
@@ -30,20 +30,20 @@ pub fn write(groups: &[(Group, Matrix)], without: &[String], tellings: &[Telling
 }
 
 const LEGEND: &str = "\
-A cell has three parts, `chat · training · serving`; where a format meets itself, only the last. *Chat* compares the prompts to be
-answered. *Training* compares the texts to be learned from, and what of them carries loss. *Serving* asks whether what the row
-trains on is what the column serves: the prompt before the last answer is how the learned text begins, and what is learned behind
-an answer ends where the column stops.
+A cell has three parts, `chat · training · serving`, or only the last where a format is compared with itself. *Chat* compares the
+prompts. *Training* compares the training texts and which parts of them carry loss. *Serving* reports whether the row's training
+text matches what the column serves: the training text begins with the prompt before the last answer, and the text that is learned
+after an answer ends where the column stops.
 
-| a part says | of the conversations that at least one of the two formats takes |
+| part | meaning, for the conversations that at least one of the two formats accepts |
 | --- | --- |
 | `same` | nothing differs |
-| `opening` | only the token that opens the prompt does, in each of them |
-| `9 of 14` | so many are the same |
-| `-` | there is none |
+| `opening` | in each of them, only the token that opens the prompt differs |
+| `9 of 14` | this many are the same |
+| `-` | there are none |
 
-Below a table stands where two formats first part, and the first conversation that one of them refuses; `rolecall diff A B --all`
-shows every difference in place.
+Each table is followed by the first differences between two formats, and the first conversation that only one of them refuses.
+`rolecall diff A B --all` shows every difference in detail.
 ";
 
 fn push_group(out: &mut String, group: &Group, matrix: &Matrix) {
@@ -63,7 +63,7 @@ fn push_group(out: &mut String, group: &Group, matrix: &Matrix) {
     push_matrix(out, matrix);
     let parts = parts(matrix);
     if !parts.is_empty() {
-        out.push_str("\nWhere they first part:\n\n");
+        out.push_str("\nFirst differences:\n\n");
     }
     for part in parts {
         let (who, conversation, views) = (part.who(), &part.conversation, part.views.join(", "));
@@ -71,7 +71,7 @@ fn push_group(out: &mut String, group: &Group, matrix: &Matrix) {
     }
 }
 
-/// One table: in each cell what became of the three views.
+/// Appends a table with the results of the three views in each cell.
 fn push_matrix(out: &mut String, matrix: &Matrix) {
     let letters: Vec<String> = (0..matrix.formats.len()).map(letter).collect();
     out.push_str(&format!("\n| | {} |\n|{}\n", letters.join(" | "), " --- |".repeat(letters.len() + 1)));

@@ -1,4 +1,5 @@
-//! Two formats: a line for each conversation, and where they first part, view by view.
+//! Draws the comparison of two formats: a line for each conversation, and the first difference of
+//! each view.
 
 use rolecall::diff::{Case, Comparison, Outcome, SameIds, View};
 
@@ -8,7 +9,7 @@ use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
 use crate::visible;
 
-/// The picture. With `all`, every difference is drawn; else the first of each view.
+/// Draws the comparison, with every difference if `all` is set, else with the first of each view.
 pub fn draw(comparison: &Comparison, views: &[View], all: bool, paint: Paint) -> String {
     let [a, b] = &comparison.formats;
     let heading =
@@ -25,7 +26,8 @@ pub fn draw(comparison: &Comparison, views: &[View], all: bool, paint: Paint) ->
     out
 }
 
-/// The first difference of each view, or all. Where refusals are all there is, the first of them.
+/// Selects the differences to draw: the first of each view, or all. If there are only refusals,
+/// selects the first of them.
 fn to_draw<'a>(
     comparison: &'a Comparison,
     views: &'a [View],
@@ -39,7 +41,7 @@ fn to_draw<'a>(
     })
 }
 
-/// Where each format stops, if they differ in that.
+/// Appends the stop texts of both formats, if they differ.
 fn push_stops(out: &mut String, comparison: &Comparison, paint: Paint) {
     let [a, b] = comparison.stops.each_ref().map(|stops| match stops.is_empty() {
         true => "no text".to_owned(),
@@ -50,14 +52,15 @@ fn push_stops(out: &mut String, comparison: &Comparison, paint: Paint) {
     }
 }
 
-/// How many prompts have the same ids, where both sides have a tokenizer.
+/// Appends how many prompts have the same ids, if both sides have a tokenizer.
 fn push_ids(out: &mut String, comparison: &Comparison, paint: Paint) {
     let Some(SameIds { same, taken, first }) = &comparison.ids else { return };
-    let first = first.as_ref().map_or(String::new(), |name| format!("; `{name}` is the first with others"));
+    let first = first.as_ref().map_or(String::new(), |name| format!("; `{name}` is the first that differs"));
     out.push_str(&format!("\n{}   the same in {same} of {taken} prompts{first}\n", paint.text(Style::Strong, "ids")));
 }
 
-/// A line for each conversation and one with the sums, a column for each view.
+/// Appends a table with a line for each conversation, a line with the sums, and a column for each
+/// view.
 fn push_table(out: &mut String, comparison: &Comparison, views: &[View], paint: Paint) {
     let strong = |text: String| (Style::Strong, text);
     let mut rows = vec![vec![strong("CONVERSATION".to_owned())]];
@@ -94,7 +97,7 @@ fn heading(view: View) -> String {
     }
 }
 
-/// What the marks stand for that occur.
+/// Appends the meaning of the marks that occur.
 fn push_marks(out: &mut String, paint: Paint) {
     let all = [
         ("⟦", "⟦ ⟧ control token"),

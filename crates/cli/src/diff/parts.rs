@@ -1,14 +1,14 @@
-//! Where each two formats of a matrix first part.
+//! Finds the first differences of each pair of formats in a matrix.
 
 use rolecall::diff::{Matrix, Outcome, View};
 
 use super::words::{Names, sentence};
 
-/// Where two formats part.
+/// A first difference between two formats.
 pub struct Part {
-    /// The letters of the two.
+    /// The letters of the two formats.
     pub pair: [String; 2],
-    /// Under which views it is the first.
+    /// The views in which it is the first difference.
     pub views: Vec<String>,
     /// The first conversation that shows it.
     pub conversation: String,
@@ -16,14 +16,15 @@ pub struct Part {
 }
 
 impl Part {
-    /// `A and B`, or `A` alone.
+    /// Names the formats: `A and B`, or only `A`.
     pub fn who(&self) -> String {
         let [a, b] = &self.pair;
         if a == b { a.clone() } else { format!("{a} and {b}") }
     }
 }
 
-/// For each two formats the first difference of each view, and the first refusal; what several views share stands once.
+/// Returns for each pair of formats the first difference and the first refusal of each view. A
+/// difference that several views share appears once.
 pub fn parts(matrix: &Matrix) -> Vec<Part> {
     let count = matrix.formats.len();
     let pairs = (0..count).flat_map(|row| (row..count).map(move |column| [row, column]));
@@ -34,7 +35,7 @@ fn parts_of(matrix: &Matrix, [row, column]: [usize; 2]) -> Vec<Part> {
     let pair = [letter(row), letter(column)];
     let mut parts: Vec<Part> = Vec::new();
     for view in View::ALL {
-        // A format by itself: only whether it serves what it trains on.
+        // A format is compared with itself only for whether it serves what it was trained on.
         if row == column && view != View::Serving {
             continue;
         }
@@ -42,7 +43,7 @@ fn parts_of(matrix: &Matrix, [row, column]: [usize; 2]) -> Vec<Part> {
         for refusals in [false, true] {
             let of_kind = |outcome: &Outcome| matches!(outcome, Outcome::OneRefuses { .. }) == refusals;
             let Some((name, outcome)) = cell.apart.iter().find(|(_, outcome)| of_kind(outcome)) else { continue };
-            // Found in the order of who trains and who serves.
+            // Outcomes of this view are stored with the trained format first.
             let outcome = if view == View::ServingBack { outcome.clone().swapped() } else { outcome.clone() };
             let names = Names { names: [&pair[0], &pair[1]], quote: true };
             let what = sentence(&outcome, names);
@@ -64,7 +65,7 @@ fn view_of(view: View, [a, b]: &[String; 2]) -> String {
     }
 }
 
-/// What a format of a matrix is called: A, B, ..
+/// Returns the letter of a format in a matrix: A, B, ..
 pub fn letter(at: usize) -> String {
     match u8::try_from(at) {
         Ok(at) if at < 26 => char::from(b'A' + at).to_string(),

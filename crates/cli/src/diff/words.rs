@@ -1,9 +1,9 @@
-//! What came of a comparison, in a few words.
+//! Describes the outcome of a comparison in a few words.
 
 use rolecall::Origin;
 use rolecall::diff::{Cell, Difference, Learned, Opening, Outcome, Side, Spot, Stand};
 
-/// What the two formats are called, and whether the text at which they part is quoted.
+/// The names of the two formats, and whether to quote the text where they diverge.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
     pub names: [&'a str; 2],
@@ -16,7 +16,7 @@ impl Names<'_> {
     }
 }
 
-/// A cell for one conversation.
+/// Returns the cell of a single conversation.
 pub fn in_short(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Same => "same".into(),
@@ -31,7 +31,7 @@ pub fn in_short(outcome: &Outcome) -> String {
     }
 }
 
-/// A cell for all conversations.
+/// Returns the cell for all conversations.
 pub fn counted(cell: &Cell) -> String {
     match cell.taken() {
         0 => "-".into(),
@@ -41,7 +41,7 @@ pub fn counted(cell: &Cell) -> String {
     }
 }
 
-/// One sentence.
+/// Describes an outcome in one sentence.
 pub fn sentence(outcome: &Outcome, names: Names<'_>) -> String {
     let pair = |by: Side| (names.of(by), names.of(by.other()));
     match outcome {
@@ -54,13 +54,13 @@ pub fn sentence(outcome: &Outcome, names: Names<'_>) -> String {
         }
         Outcome::Untaught { by, text } => {
             let (by, other) = pair(*by);
-            format!("{other} leaves {} to the model, and {by} does not teach it", quoted(text))
+            format!("{other} expects the model to write {}, but {by} does not teach it", quoted(text))
         }
         Outcome::NeverStops { by, learned, stops } => {
             let stops: Vec<String> = stops.iter().map(|stop| quoted(stop)).collect();
             let learned = if learned.is_empty() { "nothing".into() } else { quoted(learned) };
             let (by, other) = pair(*by);
-            format!("{by} teaches {learned} behind an answer, {other} stops at {}", stops.join(", "))
+            format!("{by} teaches {learned} after an answer, {other} stops at {}", stops.join(", "))
         }
         Outcome::OneRefuses { side, error } => format!("{} refuses: {error}", names.of(*side)),
         Outcome::BothRefuse([a, b]) if a.to_string() == b.to_string() => format!("both refuse: {a}"),
@@ -98,32 +98,32 @@ fn of_difference(difference: &Difference, names: Names<'_>) -> String {
     if let Some(Learned::Differs { number, texts }) = &difference.learned {
         let text = |side: Side| texts[side.index()].as_deref().map_or("nothing".into(), quoted);
         let (a, b) = (text(Side::A), text(Side::B));
-        said.push_str(&format!("; of answer {number} {} learns {a}, {} {b}", names.of(Side::A), names.of(Side::B)));
+        said.push_str(&format!("; in answer {number}, {} learns {a}, {} {b}", names.of(Side::A), names.of(Side::B)));
     }
     said
 }
 
-/// Where a place stands, unless what stands there says it.
+/// Describes the position of a place, unless the description of its text already does.
 fn place(spot: &Spot) -> Option<String> {
     match spot.stand {
         Stand::Start => Some("before all messages".into()),
         Stand::Before(message) if begins(spot, message) => None,
         Stand::Before(message) => Some(format!("before the text of message {message}")),
         Stand::Within(message) => Some(format!("in the text of message {message}")),
-        Stand::Behind(message) => Some(format!("behind the text of message {message}")),
+        Stand::Behind(message) => Some(format!("after the text of message {message}")),
         Stand::Generate => Some("in the generation prompt".into()),
     }
 }
 
-/// Whether a message's text begins there.
+/// Reports whether the text of a message begins at the place.
 fn begins(spot: &Spot, message: usize) -> bool {
     spot.origin.as_ref().and_then(Origin::message) == Some(message)
 }
 
-/// What stands there.
+/// Describes the text at a place.
 fn what(spot: &Spot, quote: bool) -> String {
     let what = match &spot.origin {
-        None => return "its end".into(),
+        None => return "the end of its text".into(),
         Some(Origin::Message { message, .. }) if spot.stand == Stand::Before(*message) => {
             return format!("the text of message {message}");
         }
@@ -138,7 +138,7 @@ fn what(spot: &Spot, quote: bool) -> String {
     if quote { cut(&spot.text, 24) } else { what }
 }
 
-/// A text in backquotes on one line, cut where it is long.
+/// Returns a text in backquotes on one line, truncated if it is long.
 fn quoted(text: &str) -> String {
     cut(text, 40)
 }
@@ -146,6 +146,6 @@ fn quoted(text: &str) -> String {
 fn cut(text: &str, length: usize) -> String {
     let shown = text.chars().take(length).map(|character| if character == '\n' { '⏎' } else { character });
     let more = if text.chars().nth(length).is_some() { "…" } else { "" };
-    // What spells a backquote would end the quotation.
+    // A backquote in the text would end the quotation.
     format!("`{}{more}`", shown.collect::<String>().replace('`', "'"))
 }

@@ -1,4 +1,4 @@
-//! Text of a conversation that spells a control token.
+//! Finds text in a conversation that spells a control token.
 
 use std::ops::Range;
 
@@ -14,11 +14,11 @@ pub struct Forgery<'a> {
     pub origin: Origin,
     /// The control token's text.
     pub token: &'a str,
-    /// Whether a control token's id came out for it: only the reference encoding does that.
+    /// Whether it was encoded to the control token's id, which only the reference encoding does.
     pub succeeded: bool,
 }
 
-/// All places in order; none lies within another.
+/// Returns all places in order, without overlaps.
 pub fn find<'a, 's>(
     marks: &'s Marks<'a>,
     prompt: &'s Prompt,

@@ -1,4 +1,4 @@
-//! Draws a view as one HTML file that needs nothing else: no script, no font, no network.
+//! Draws a view as a self-contained HTML page without scripts, fonts or network access.
 
 use std::fmt::Write;
 use std::io;
@@ -13,7 +13,7 @@ use crate::visible;
 
 const STYLE: &str = include_str!("page.css");
 
-/// Writes the picture, with its legend above it and the facts below.
+/// Writes the page: the legend, the prompt, and the facts below it.
 pub fn draw(view: &View<'_>, name: &str, out: &mut dyn io::Write) -> io::Result<()> {
     let seen = view.draw(|_| Ok(()))?;
     let mut legend = String::new();
@@ -61,7 +61,7 @@ fn write_piece(out: &mut dyn io::Write, piece: &Piece<'_, '_>, view: &View<'_>) 
     out.write_all(b"</span>")
 }
 
-/// Where a piece comes from, and its ids.
+/// Returns the tooltip of a piece: its origin and its ids.
 fn title(piece: &Piece<'_, '_>, view: &View<'_>) -> String {
     let mut title = match piece.origin {
         Origin::Message { message, field } if field == "content" => format!("message {message}, content"),
@@ -88,15 +88,15 @@ fn title(piece: &Piece<'_, '_>, view: &View<'_>) -> String {
     title
 }
 
-/// What the colours and the marks stand for: a line each.
+/// Appends the legend: a line for the colors and a line for the marks.
 fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen) {
     out.push_str("<dl>\n");
     let kinds = seen.kinds().map(|(kind, name)| format!("<span class=\"{}\">{name}</span>", class(&kind)));
-    let _ = writeln!(out, "<dt>colours</dt><dd>{}</dd>", kinds.collect::<Vec<_>>().join(" "));
-    let marks = seen.marks().filter(|(_, name)| *name != "token edge");
+    let _ = writeln!(out, "<dt>colors</dt><dd>{}</dd>", kinds.collect::<Vec<_>>().join(" "));
+    let marks = seen.marks().filter(|(_, name)| *name != "token boundary");
     let mut marks: Vec<String> = marks.map(|(mark, name)| format!("<i>{mark}</i> {name}")).collect();
     if view.explained.tokens.is_some() {
-        marks.push("<span class=\"edge\"></span>token edge".into());
+        marks.push("<span class=\"edge\"></span>token boundary".into());
     }
     if view.explained.loss.is_some() {
         marks.push("<span class=\"learned\">carries loss</span>".into());
@@ -140,7 +140,7 @@ fn class(kind: &Kind) -> &'static str {
     }
 }
 
-/// Safe inside an element and inside an attribute, and nothing in it hides.
+/// Escapes text for use inside elements and attributes, including invisible characters.
 fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len() + 16);
     for character in text.chars() {

@@ -9,7 +9,8 @@ use rolecall::explain::{Spelled, of_spelled, of_token};
 use super::forgery::Forgery;
 use super::view::View;
 
-/// Writes the library's answer with `"tokens"`, and `"spelled"` where the conversation spells control tokens.
+/// Writes the library's answer with `"tokens"`, and `"spelled"` where the conversation spells
+/// control tokens.
 pub fn write(id: Option<&Json>, view: &View<'_>, out: &mut dyn io::Write) -> io::Result<()> {
     let explained = view.explained;
     let prompt = explained.prompt;

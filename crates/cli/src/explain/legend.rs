@@ -1,4 +1,4 @@
-//! What stands below the picture: counts, what spells control tokens, where the model stops.
+//! The facts below the prompt: counts, text that spells control tokens, and stop texts.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,7 +9,7 @@ use rolecall::conversation::{Place, Role};
 use super::forgery::Forgery;
 use super::view::{Kind, Piece, View};
 
-/// A line of the legend: what it is about, and what it says.
+/// A line of the legend, with its label.
 pub struct Line {
     pub label: &'static str,
     pub text: String,
@@ -30,7 +30,7 @@ pub fn lines(view: &View<'_>) -> Vec<Line> {
     lines
 }
 
-/// What was seen of a prompt while it was drawn.
+/// The kinds of pieces and the marks that occurred while a prompt was drawn.
 #[derive(Debug, Default)]
 pub struct Seen {
     kinds: [bool; KINDS],
@@ -40,7 +40,7 @@ pub struct Seen {
 
 const KINDS: usize = 10;
 
-/// The kinds of pieces that have a name, in the order of the legend.
+/// Returns the kinds of pieces that have a name, in the order of the legend.
 fn named_kinds() -> [(Kind, &'static str); KINDS] {
     [
         (Kind::Control, "control token"),
@@ -86,15 +86,15 @@ impl Seen {
         }
     }
 
-    /// The kinds of pieces that occur, with what they are called, in a fixed order.
+    /// Returns the kinds of pieces that occur, with their names, in a fixed order.
     pub fn kinds(&self) -> impl Iterator<Item = (Kind, &'static str)> {
         named_kinds().into_iter().zip(self.kinds).filter(|(_, seen)| *seen).map(|(kind, _)| kind)
     }
 
-    /// The marks that occur, with what they stand for.
+    /// Returns the marks that occur, with their meanings.
     pub fn marks(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let marks = MARKS.into_iter().zip(self.marks).filter(|(_, seen)| *seen).map(|(mark, _)| mark);
-        marks.chain(self.edge.then_some(("▏", "token edge")))
+        marks.chain(self.edge.then_some(("▏", "token boundary")))
     }
 }
 
@@ -102,7 +102,7 @@ fn counts(view: &View<'_>) -> String {
     let prompt = view.explained.prompt;
     let tools = view.explained.conversation.tools.as_ref().map_or(0, Vec::len);
     let controls = match view.explained.tokens {
-        // Of a template only the tokenizer knows them.
+        // A template's control tokens are only known to the tokenizer.
         Some(tokens) if prompt.controls().is_empty() => tokens.iter().filter(|token| token.control).count(),
         _ => prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(_))).count(),
     };
@@ -118,7 +118,7 @@ fn counts(view: &View<'_>) -> String {
     counts.join(", ")
 }
 
-/// `1 token`, `2 tokens`
+/// Formats a count with its noun: `1 token`, `2 tokens`.
 pub fn counted(count: usize, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
@@ -126,7 +126,7 @@ pub fn counted(count: usize, what: &str) -> String {
     }
 }
 
-/// The texts to stop at, with their ids where they are control tokens.
+/// Returns the stop texts, with the ids of those that are control tokens.
 fn stops(view: &View<'_>) -> String {
     let prompt = view.explained.prompt;
     let each = prompt.stops().into_iter().map(|text| {
@@ -139,10 +139,10 @@ fn stops(view: &View<'_>) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// So many messages and tokens are told apart; the rest is counted.
+/// The maximum number of lines about spelled control tokens; the rest is only counted.
 const MOST_FORGED: usize = 100;
 
-/// Each message and token once.
+/// Returns a line for each combination of message and token.
 fn forged<'a>(forgeries: impl Iterator<Item = Forgery<'a>>) -> Vec<Line> {
     let mut said: Vec<(String, &str, bool, usize)> = Vec::new();
     let mut places: HashMap<(String, &str, bool), usize> = HashMap::new();
@@ -168,7 +168,8 @@ fn forged<'a>(forgeries: impl Iterator<Item = Forgery<'a>>) -> Vec<Line> {
     each.chain((rest > 0).then_some(Line { label: "spelled", text, warns: true })).collect()
 }
 
-/// `message 0`, `message 2, tool_calls[0].function.arguments`, `tool 1`, `option date_string`
+/// Names an origin: `message 0`, `message 2, tool_calls[0].function.arguments`, `tool 1`,
+/// `option date_string`.
 pub fn who(origin: &Origin) -> String {
     match origin {
         Origin::Control(_) => "control token".into(),
@@ -181,7 +182,7 @@ pub fn who(origin: &Origin) -> String {
     }
 }
 
-/// A template has no title.
+/// Returns the title and name of a format; a format without a title is shown by name only.
 fn name_of(format: &rolecall::format::Format) -> String {
     match format.title.is_empty() {
         true => format!("`{}`", format.name),

@@ -1,7 +1,10 @@
-//! In: a prompt with its conversation and, if there is a tokenizer, its tokens. Out: a picture of where every piece comes from.
-//! Between: `turns` finds where each message's turn begins, `forgery` finds text that spells control tokens, `view` cuts the prompt into rows of
-//! pieces, one after the other, so that a picture of a long prompt is never in memory.
-//! `terminal` and `html` draw the same view, `legend` says what stands below it, `json` gives the facts alone.
+//! Explains where every piece of a prompt comes from, given the prompt, its conversation and
+//! optionally its tokens.
+//!
+//! `turns` finds where each message's turn begins, `forgery` finds text that spells control tokens,
+//! and `view` cuts the prompt into rows of pieces. It produces them one after the other, so that a
+//! long prompt is never drawn in memory. `terminal` and `html` draw the same view, `legend` writes
+//! the facts below it, and `json` writes only the facts.
 
 mod forgery;
 mod html;
@@ -27,17 +30,17 @@ pub use terminal::draw as draw_terminal;
 pub use tokens::Tokens;
 pub use view::{View, mark_of};
 
-/// All that is known of a prompt.
+/// A prompt with everything that is known about it.
 #[derive(Clone, Copy)]
 pub struct Explained<'a> {
     pub conversation: &'a Conversation,
     pub format: &'a Format,
     pub prompt: &'a Prompt,
     pub tokens: Option<&'a Tokens>,
-    /// What may be wrong at the ends of the prompt.
+    /// Possible problems at the ends of the prompt.
     pub notes: &'a [Note],
-    /// The tokens that plain text must never become, where a tokenizer is given.
+    /// The tokens that plain text must never be encoded to, if a tokenizer is given.
     pub added: &'a [AddedToken],
-    /// The bytes that a training loss may touch, where that is asked for.
+    /// The byte ranges that carry loss, if requested.
     pub loss: Option<&'a [Range<usize>]>,
 }

@@ -1,4 +1,4 @@
-//! Draws a view for a terminal, or for a pipe without colours.
+//! Draws a view for a terminal, or without colors for a pipe.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::view::{Kind, Piece, Row, Stroke, View};
 use crate::paint::{Paint, Style};
 use crate::visible;
 
-/// Writes the picture with its legend. Rows are wrapped where a width is given.
+/// Writes the prompt and its legend. Rows are wrapped if a width is given.
 pub fn draw(view: &View<'_>, paint: Paint, width: Option<usize>, out: &mut dyn io::Write) -> io::Result<()> {
     let gutter = Gutter::new(view);
     let room = width.map(|width| width.saturating_sub(gutter.width() + 3).max(20));
@@ -32,11 +32,11 @@ pub fn draw(view: &View<'_>, paint: Paint, width: Option<usize>, out: &mut dyn i
     lines.out.write_all(end.as_bytes())
 }
 
-/// What says whose a row is.
+/// The columns before a row that name its owner.
 struct Gutter {
-    /// Columns of a message's number.
+    /// The width of the message number in columns.
     number: usize,
-    /// Columns of the name behind it.
+    /// The width of the name after it in columns.
     name: usize,
 }
 
@@ -89,15 +89,15 @@ fn style(kind: &Kind) -> Style {
     }
 }
 
-/// How a text looks.
+/// The look of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Look {
     style: Style,
-    /// Whether a training loss may touch it: it is underlined, or stands between `‹` and `›`.
+    /// Whether the text carries loss: it is underlined, or enclosed in `‹` and `›` without colors.
     learned: bool,
 }
 
-/// Makes texts in one style each of the pieces of a row.
+/// Splits the pieces of a row into texts of one style each.
 #[derive(Default)]
 struct Cells {
     behind_control: bool,
@@ -111,7 +111,7 @@ impl Cells {
         let look = |style| Look { style, learned: piece.learned };
         let is_control = matches!(piece.kind, Kind::Control | Kind::Forged);
         let bracket = is_control && !paint.colored;
-        // Two inverse texts would look like one.
+        // Two adjacent texts in inverse video would look like one.
         let touching = is_control && self.behind_control && paint.colored;
         self.behind_control = is_control;
         if piece.learned != self.behind_learned && !paint.colored {
@@ -142,20 +142,20 @@ impl Cells {
     }
 }
 
-/// Writes a row in lines of so many columns, with as few changes of style as there are.
+/// Writes a row, wrapped into lines, with as few style changes as possible.
 struct Lines<'a> {
     out: &'a mut dyn io::Write,
     paint: Paint,
     gutter: Gutter,
-    /// Columns of a line, where it is wrapped, and those that are taken.
+    /// The width of a line in columns, if lines are wrapped.
     room: Option<usize>,
     used: usize,
     row: Option<Row>,
-    /// What is not written yet, all in one style.
+    /// Text of one style that is not written yet.
     pending: Option<(Look, String)>,
 }
 
-/// So many bytes of one style are kept at most before they are written.
+/// The maximum number of pending bytes of one style.
 const PENDING: usize = 1 << 16;
 
 impl Lines<'_> {
@@ -173,7 +173,8 @@ impl Lines<'_> {
         self.out.write_all(head.as_bytes())
     }
 
-    /// Adds a text, which is broken where the line is full; a control token moves to the next line whole.
+    /// Adds a text and wraps it where the line is full. A control token moves to the next line as a
+    /// whole.
     fn add(&mut self, look: Look, text: &str) -> io::Result<()> {
         let Some(room) = self.room else { return self.put(look, text) };
         let whole = visible::width(text);
@@ -229,7 +230,7 @@ fn push_legend(out: &mut String, view: &View<'_>, seen: &Seen, paint: Paint) {
     out.push('\n');
     if paint.colored {
         let kinds = seen.kinds().map(|(kind, name)| paint.text(style(&kind), name));
-        push_entry(out, paint, "colours", &kinds.collect::<Vec<_>>().join("  "), Style::Plain);
+        push_entry(out, paint, "colors", &kinds.collect::<Vec<_>>().join("  "), Style::Plain);
     }
     let mut marks: Vec<String> = Vec::new();
     if !paint.colored {
@@ -265,9 +266,9 @@ mod tests {
             let (paint, gutter) = (Paint { colored: false }, Gutter { number: 0, name: 0 });
             let mut lines = Lines { out: &mut out, paint, gutter, room: Some(room), used: 0, row: None, pending: None };
             for (style, text) in cells {
-                lines.add(Look { style, learned: false }, text).expect("memory takes all");
+                lines.add(Look { style, learned: false }, text).expect("writing to memory does not fail");
             }
-            lines.end().expect("memory takes all");
+            lines.end().expect("writing to memory does not fail");
             let drawn = String::from_utf8(out).expect("it is UTF-8");
             drawn.lines().map(str::to_owned).collect::<Vec<_>>()
         };

@@ -3,8 +3,8 @@ use rolecall::encode::EncodedToken;
 
 use crate::refusal::Refusal;
 
-/// The tokens of a prompt, twelve bytes each: a prompt may have one for each byte. They stand in blocks, none of which is ever
-/// copied to a larger one.
+/// The tokens of a prompt, stored compactly because a prompt may have one per byte: twelve bytes
+/// each, in blocks that are never reallocated.
 #[derive(Debug)]
 pub struct Tokens {
     blocks: Vec<Vec<Entry>>,
@@ -12,7 +12,7 @@ pub struct Tokens {
 
 #[derive(Debug)]
 struct Entry {
-    /// With the highest bit set for a control token; ids are smaller than that.
+    /// The id, with the highest bit set for a control token. Ids never use that bit.
     id: u32,
     start: u32,
     end: u32,
@@ -20,11 +20,12 @@ struct Entry {
 
 const CONTROL: u32 = 1 << 31;
 
-/// Tokens of a block.
+/// The number of tokens in a block.
 const BLOCK: usize = 1 << 14;
 
 impl Tokens {
-    /// No tokens yet; of this prompt, whose every place must fit.
+    /// Creates an empty list of tokens for a prompt. Fails if the prompt's offsets do not fit into
+    /// 32 bits.
     pub fn of(prompt: &Prompt) -> Result<Tokens, Refusal> {
         let bytes = prompt.text().len();
         match u32::try_from(bytes) {
@@ -58,13 +59,13 @@ impl Tokens {
         self.from(0)
     }
 
-    /// The tokens from one on.
+    /// Returns the tokens from an index on.
     pub fn from(&self, first: usize) -> impl Iterator<Item = EncodedToken> {
         let blocks = self.blocks.get(first / BLOCK..).unwrap_or_default().iter();
         blocks.flatten().skip(first % BLOCK).map(Entry::token)
     }
 
-    /// The tokens that end behind a byte.
+    /// Returns the tokens that end after a byte offset.
     pub fn behind(&self, byte: usize) -> impl Iterator<Item = EncodedToken> {
         let ends_before = |entry: &Entry| entry.end as usize <= byte;
         let block = self.blocks.partition_point(|block| block.last().is_some_and(ends_before));

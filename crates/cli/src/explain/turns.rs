@@ -1,14 +1,14 @@
-//! Whose each turn of a prompt is.
+//! Finds the owner of each turn of a prompt.
 
 use rolecall::conversation::Role;
 use rolecall::format::Slot;
 
 use super::Explained;
 
-/// Whose a stretch of a prompt is.
+/// The owner of a stretch of a prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// What opens every prompt.
+    /// The beginning of every prompt.
     Begin,
     /// A system turn that the format adds.
     Added,
@@ -18,12 +18,12 @@ pub enum Owner {
     Tools,
     /// The generation prompt.
     Generate,
-    /// What ends a prompt that the model is not to go on with.
+    /// The end of a prompt that the model does not continue.
     End,
 }
 
 impl Owner {
-    /// The message's number, or nothing.
+    /// Returns the message's number, or an empty string.
     pub fn number(&self) -> String {
         match self {
             Owner::Message(index, _) => index.to_string(),
@@ -31,7 +31,7 @@ impl Owner {
         }
     }
 
-    /// What it is called in the picture.
+    /// Returns the name shown in the drawing.
     pub fn name(&self) -> &str {
         match self {
             Owner::Begin => "begin",
@@ -44,14 +44,14 @@ impl Owner {
     }
 }
 
-/// A stretch of a prompt, up to the next one's start.
+/// A stretch of a prompt that ends where the next one starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
     pub start: usize,
     pub owner: Owner,
 }
 
-/// The turns of a prompt in order, none of them empty.
+/// Returns the turns of a prompt in order, none of them empty.
 pub fn find_turns<'a>(explained: Explained<'a>) -> impl Iterator<Item = Turn> + use<'a> {
     explained.prompt.turns().iter().map(move |turn| {
         let message = turn.message.and_then(|index| Some((index, explained.conversation.messages.get(index)?)));

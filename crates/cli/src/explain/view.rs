@@ -13,23 +13,23 @@ use super::legend::Seen;
 use super::turns::{Owner, find_turns};
 use crate::visible;
 
-/// A prompt that is cut into rows, each of one turn, and rows into pieces, each of one origin and one token. Nothing of
-/// that is kept: whoever draws it is shown row by row and piece by piece.
+/// A prompt cut into rows of one turn each, and rows cut into pieces of one origin and one token
+/// each. Rows and pieces are not stored but passed to the drawing code one by one.
 pub struct View<'a> {
     pub explained: Explained<'a>,
     marks: Marks<'a>,
 }
 
-/// A line of the prompt, or what is on it of one turn.
+/// A line of the prompt, or the part of a line that belongs to one turn.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub owner: Owner,
-    /// Whether it is the first of its turn.
+    /// Whether this is the first row of its turn.
     pub opens: bool,
     span: Range<usize>,
 }
 
-/// What is drawn of a prompt, in order.
+/// A step of drawing a prompt.
 pub enum Stroke<'a, 's> {
     /// A row begins.
     Row(&'s Row),
@@ -39,45 +39,45 @@ pub enum Stroke<'a, 's> {
     End,
 }
 
-/// A run of characters that have everything in common.
+/// A run of characters with the same properties.
 pub struct Piece<'a, 's> {
     pub kind: Kind,
     pub origin: &'s Origin,
-    /// Whether a token begins here whose neighbour before is an ordinary token too.
+    /// Whether a token begins here and both it and the token before are ordinary tokens.
     pub edge: bool,
-    /// The ids of the tokens that it is part of.
+    /// The ids of the tokens that this piece is part of.
     pub ids: &'s [u32],
-    /// Whether a training loss may touch it.
+    /// Whether this piece carries loss.
     pub learned: bool,
     text: &'a str,
-    /// For each byte of the text, whether it is a space to be shown as a dot.
+    /// For each byte of the text, whether it is a space shown as a dot.
     dots: &'s [bool],
 }
 
-/// Characters as they are shown; marks stand for white space and for what cannot be shown.
+/// Characters as they are printed. Marks represent white space and unprintable characters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     pub text: String,
     pub mark: bool,
 }
 
-/// So many bytes of characters are shown at once, about.
+/// The approximate maximum number of bytes in one [`Shown`].
 const SHOWN: usize = 1 << 14;
 
-/// What a piece is to the eye.
+/// The kind of a piece, which determines its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     Control,
     Format,
-    /// Of a message with this role.
+    /// Text of a message with this role.
     Said(Role),
-    /// Of a tool that is offered.
+    /// Text of an offered tool or a document.
     Offered,
-    /// Of an option.
+    /// Text of an option.
     Chosen,
-    /// Of the conversation, and it spells a control token.
+    /// Text of the conversation that spells a control token.
     Spelled,
-    /// Of the conversation, and it became a control token.
+    /// Text of the conversation that became a control token.
     Forged,
 }
 
@@ -86,12 +86,12 @@ impl<'a> View<'a> {
         View { explained, marks: Marks::new(explained.prompt, explained.added) }
     }
 
-    /// The places where the conversation spells control tokens.
+    /// Returns the places where the conversation spells control tokens.
     pub fn forgeries(&self) -> impl Iterator<Item = Forgery<'a>> {
         forgery::find(&self.marks, self.explained.prompt, self.explained.tokens)
     }
 
-    /// The rows in order.
+    /// Returns the rows in order.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
         let explained = self.explained;
         let text = explained.prompt.text();
@@ -116,7 +116,7 @@ impl<'a> View<'a> {
         })
     }
 
-    /// Shows the prompt from its start to its end, and says what was seen.
+    /// Draws the prompt from start to end, and returns what occurred in it.
     pub fn draw(&self, mut draw: impl FnMut(Stroke<'a, '_>) -> io::Result<()>) -> io::Result<Seen> {
         let mut seen = Seen::default();
         let mut pieces = Pieces::new(self.explained, self.forgeries());
@@ -132,8 +132,8 @@ impl<'a> View<'a> {
     }
 }
 
-/// The one message that a row's values are of. A row may show another message than its turn's: a system text that is
-/// folded into the user's turn.
+/// Returns the message that a row's values belong to, if it is only one. It may differ from the
+/// turn's message, as for a system text that is folded into the user's turn.
 fn speaker(explained: Explained<'_>, row: Range<usize>) -> Option<Owner> {
     let mut speaking = explained.prompt.segments_in(row).filter_map(|segment| segment.origin.message());
     let index = speaking.next()?;
@@ -141,16 +141,16 @@ fn speaker(explained: Explained<'_>, row: Range<usize>) -> Option<Owner> {
     speaking.all(|other| other == index).then_some(Owner::Message(index, role))
 }
 
-/// Walks a prompt from its start to its end.
+/// A walk over a prompt from start to end that cuts it into pieces.
 struct Pieces<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> {
     explained: Explained<'a>,
-    /// The segments and forgeries that are not behind.
+    /// The remaining segments and forgeries.
     segments: Peekable<S>,
     forgeries: Peekable<F>,
-    /// The first token and span of loss that are not behind.
+    /// The index of the current token, and of the current span of loss.
     token: usize,
     loss: usize,
-    /// Whether the piece before was a control token, or there was none.
+    /// Whether the previous piece was a control token, or there was none.
     behind_control: bool,
 }
 
@@ -163,7 +163,7 @@ impl<'a, F: Iterator<Item = Forgery<'a>>> Pieces<'a, Box<dyn Iterator<Item = Seg
 }
 
 impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Pieces<'a, S, F> {
-    /// The pieces of the next row.
+    /// Cuts the next row into pieces.
     fn cut(&mut self, row: Range<usize>, mut take: impl FnMut(&Piece<'a, '_>) -> io::Result<()>) -> io::Result<()> {
         let whole = self.explained.prompt.text();
         let dots = self.dotted_spaces(row.clone());
@@ -195,7 +195,7 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
         Ok(())
     }
 
-    /// For each byte of a row, whether it is a space to be shown as a dot.
+    /// Returns for each byte of a row whether it is a space shown as a dot.
     fn dotted_spaces(&self, row: Range<usize>) -> Vec<bool> {
         let whole = self.explained.prompt.text();
         let mut dots = Vec::with_capacity(row.len());
@@ -215,7 +215,8 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
         dots
     }
 
-    /// Where the next origin, token or forgery begins or ends behind a place; moves up to that place.
+    /// Advances to a position, and returns where the next origin, token, forgery or span of loss
+    /// begins or ends after it.
     fn next_cut(&mut self, start: usize) -> usize {
         while self.segments.next_if(|segment| segment.start + segment.text.len() <= start).is_some() {}
         while self.forgeries.next_if(|forgery| forgery.span.end <= start).is_some() {}
@@ -245,7 +246,7 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
         let token = self.explained.tokens.and_then(|tokens| tokens.get(self.token));
         match origin {
             Origin::Control(_) => Kind::Control,
-            // A template has no list of its control tokens: the tokenizer finds them in its text.
+            // A template has no list of control tokens; the tokenizer finds them in its text.
             Origin::Format if token.is_some_and(|token| token.control && token.start <= start) => Kind::Control,
             Origin::Format => Kind::Format,
             Origin::Message { message, .. } => {
@@ -263,7 +264,7 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
 }
 
 impl Piece<'_, '_> {
-    /// Its characters as they are shown, in runs that are not very long.
+    /// Returns the printed form of the piece's characters, in runs of limited length.
     pub fn shown(&self) -> impl Iterator<Item = Shown> {
         let mut characters = self.text.char_indices().peekable();
         std::iter::from_fn(move || {
@@ -287,8 +288,8 @@ impl Piece<'_, '_> {
     }
 }
 
-/// For each byte of a text without control tokens, whether it is a space that is easily overlooked: at either end, or
-/// beside another one.
+/// Returns for each byte of a text without control tokens whether it is a space that is easily
+/// overlooked: at either end, or next to another space.
 fn dotted_spaces(text: &str) -> impl Iterator<Item = bool> + '_ {
     let bytes = text.as_bytes();
     let line = text.trim_end_matches(['\n', '\r']);
@@ -299,7 +300,8 @@ fn dotted_spaces(text: &str) -> impl Iterator<Item = bool> + '_ {
     (0..bytes.len()).map(move |at| bytes[at] == b' ' && dotted(at))
 }
 
-/// What stands for a character that is white space, steers or hides, or is one of the marks itself.
+/// Returns the mark for a character that is white space, a control or invisible character, or one
+/// of the marks itself.
 pub fn mark_of(character: char) -> Option<Cow<'static, str>> {
     match character {
         '\n' => Some("⏎".into()),
@@ -311,7 +313,7 @@ pub fn mark_of(character: char) -> Option<Cow<'static, str>> {
     }
 }
 
-/// Characters with which a text could draw a control token or a line break of its own.
+/// Reports whether a character could be used to fake a control token, a line break or another mark.
 fn is_own_mark(character: char) -> bool {
     matches!(character, '⟦' | '⟧' | '⏎' | '▏' | '‹' | '›')
 }

@@ -1,6 +1,7 @@
-//! What the tests of a request's cost share: the command in a process of its own, whose time and memory are read while it runs.
+//! Runs the command in a separate process and measures its time and memory. Shared by the tests of
+//! a request's cost.
 
-#![allow(dead_code, reason = "each of them uses a part")]
+#![allow(dead_code, reason = "each test uses only a part of this module")]
 
 use std::fs;
 use std::io::Read;
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A folder of a test's own, gone when the test is over.
+/// A temporary folder, removed after the test.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -18,7 +19,7 @@ impl Folder {
         Folder(folder)
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> String {
         let path = self.0.join(name);
         fs::write(&path, bytes).expect("the file can be written");
@@ -32,18 +33,19 @@ impl Drop for Folder {
     }
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Cost {
-    /// Seconds of the processor.
+    /// The processor time in seconds.
     pub seconds: f64,
-    /// The most memory that the process had, in bytes.
+    /// The peak memory of the process in bytes.
     pub peak: f64,
-    /// Bytes that it printed.
+    /// The number of bytes printed.
     pub printed: usize,
 }
 
-/// Runs the command to its end; an error says that it did not end in time. Its answer, good or bad, is read and dropped.
+/// Runs the command and discards its output, whether it succeeds or fails. Returns an error if it
+/// does not end before the deadline.
 pub fn cost_of(args: &[String], deadline: Duration) -> Result<Cost, String> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rolecall"))
         .args(args)
@@ -54,7 +56,8 @@ pub fn cost_of(args: &[String], deadline: Duration) -> Result<Cost, String> {
         .map_err(|error| error.to_string())?;
     let begun = Instant::now();
     let mut stdout = child.stdout.take().expect("it is a pipe");
-    // What stands in the way of its printing is read by a thread, so that one that hangs can be ended.
+    // A thread reads the output, so that the command does not block on a full pipe and can be
+    // killed if it hangs.
     let reader = std::thread::spawn(move || {
         let mut printed = 0;
         let mut buffer = vec![0; 1 << 16];
@@ -68,7 +71,7 @@ pub fn cost_of(args: &[String], deadline: Duration) -> Result<Cost, String> {
         if let Some(peak) = peak(&child) {
             cost.peak = peak;
         }
-        // Of a process that has ended and was not waited for, the time can still be read.
+        // The time of a process that has ended can be read until it is waited for.
         let (has_ended, seconds) = state(&child).ok_or("there is no /proc")?;
         cost.seconds = seconds;
         if has_ended {
@@ -86,7 +89,7 @@ pub fn cost_of(args: &[String], deadline: Duration) -> Result<Cost, String> {
     Ok(cost)
 }
 
-/// Whether this system tells what a process takes.
+/// Reports whether this system provides the time and memory of a process.
 pub fn can_measure() -> bool {
     fs::metadata("/proc/self/stat").is_ok()
 }
@@ -97,10 +100,10 @@ fn peak(child: &Child) -> Option<f64> {
     line.split_whitespace().nth(1)?.parse::<f64>().ok().map(|kilobytes| kilobytes * 1024.0)
 }
 
-/// Whether a process has ended, and the processor's time that it took.
+/// Returns whether a process has ended, and its processor time in seconds.
 fn state(child: &Child) -> Option<(bool, f64)> {
     let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).ok()?;
-    // The command's name is in brackets and may hold spaces.
+    // The command's name is in parentheses and may contain spaces.
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
     Some((fields.first() == Some(&"Z"), ticks / 100.0))

@@ -3,27 +3,29 @@ use std::ops::Range;
 use rolecall::conversation::Conversation;
 use rolecall::{Encoded, Origin, Prompt};
 
-/// Ids that hold a byte of one origin, for a trainer that makes masks of its own. An id that straddles a border is in two.
+/// A run of ids that contain bytes of one origin, for trainers that make their own masks. An id
+/// that straddles a boundary is in both runs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OriginRun<'a> {
-    /// Which ids, counted from 0.
+    /// The range of ids, counted from 0.
     pub ids: Range<usize>,
     /// `control`, `format`, `message`, `tool`, `document` or `option`.
     pub kind: &'static str,
-    /// Which message, tool or document, from 0.
+    /// The index of the message, tool or document, from 0.
     pub index: Option<usize>,
-    /// Whose message.
+    /// The role of the message.
     pub role: Option<&'a str>,
-    /// What of the message, or the option's name.
+    /// The field of the message, or the name of the option.
     pub field: Option<String>,
 }
 
-/// The runs of all ids that are there.
+/// Returns the runs of all ids of a prompt.
 pub fn origin_runs<'a>(prompt: &Prompt, encoded: &Encoded, conversation: &'a Conversation) -> Vec<OriginRun<'a>> {
     let tokens = &encoded.tokens;
     let mut runs: Vec<OriginRun<'a>> = Vec::new();
     let mut first = 0;
-    // What a run is of, as cheap to compare as it can be: segments of one origin may stand side by side.
+    // The origin of the current run, which is cheap to compare: adjacent segments may have the same
+    // origin.
     let mut before: Option<Origin> = None;
     for segment in prompt.segments() {
         let (start, end) = (segment.start, segment.start + segment.text.len());
@@ -38,7 +40,7 @@ pub fn origin_runs<'a>(prompt: &Prompt, encoded: &Encoded, conversation: &'a Con
             continue;
         }
         match runs.last_mut() {
-            // Two control tokens side by side are two.
+            // Adjacent control tokens stay separate runs.
             Some(last) if before.as_ref() == Some(&segment.origin) && !is_control(&segment.origin) => {
                 last.ids.end = last.ids.end.max(behind);
             }

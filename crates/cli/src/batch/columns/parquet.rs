@@ -48,13 +48,14 @@ fn properties() -> WriterPropertiesBuilder {
     builder
 }
 
-/// Puts the files that stand one behind the other in `parts` together: their row groups are copied as they are.
+/// Joins the Parquet files that are concatenated in `parts` into one file, copying their row groups
+/// unchanged.
 pub fn join(parts: &Path, joined: &Path, wanted: Wanted) -> io::Result<()> {
     let mut parts = BufReader::new(File::open(parts)?);
     let Some(first) = next_part(&mut parts)? else { return write_empty(joined, wanted) };
     let metadata = read_metadata(&first)?;
     let file = metadata.file_metadata();
-    // Among them Arrow's own schema.
+    // The metadata includes Arrow's own schema.
     let properties = properties().set_key_value_metadata(file.key_value_metadata().cloned()).build();
     let out = BufWriter::new(File::create(joined)?);
     let root = file.schema_descr().root_schema_ptr();

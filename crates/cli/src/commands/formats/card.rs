@@ -1,4 +1,4 @@
-//! One format on a page, for people.
+//! Draws a page about one format.
 
 use rolecall::answer;
 use rolecall::conversation::json;
@@ -13,11 +13,11 @@ use crate::visible;
 
 type Row = Vec<String>;
 
-/// The page: what the file says, heading by heading, and an example.
+/// Draws the page: the contents of the format file by heading, and an example.
 pub fn draw(format: &Format, paint: Paint, width: Option<usize>) -> String {
     let mut out = format!("{}  {}\n", paint.text(Style::Strong, &format.name), visible::escape(&format.title));
     let sections = [
-        ("also called", format.aliases.iter().map(|alias| vec![alias.clone()]).collect()),
+        ("aliases", format.aliases.iter().map(|alias| vec![alias.clone()]).collect()),
         ("models", format.models.iter().map(|pattern| vec![pattern.as_str().to_owned()]).collect()),
         ("base models", format.base_models.iter().map(|pattern| vec![pattern.as_str().to_owned()]).collect()),
         ("control tokens", controls(format)),
@@ -49,7 +49,7 @@ fn controls(format: &Format) -> Vec<Row> {
     each.collect()
 }
 
-/// The rules that say anything.
+/// Returns the rules that differ from the default.
 fn rules(format: &Format) -> Vec<Row> {
     let usual = rules_of(&Format::default());
     let own = rules_of(format).into_iter().filter(|rule| !usual.contains(rule));
@@ -82,7 +82,7 @@ fn named(pairs: &[(String, String)]) -> Vec<Row> {
     pairs.iter().map(|(name, text)| vec![name.clone(), text.clone()]).collect()
 }
 
-/// A heading and rows of cells in columns; nothing where there are no rows.
+/// Appends a heading and rows in columns, or nothing if there are no rows.
 fn push_section(out: &mut String, paint: Paint, heading: &str, rows: Vec<Row>) {
     if rows.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What is known of a format, as JSON.
+//! The facts about a format as JSON.
 
 use rolecall::answer;
 use rolecall::conversation::{Json, Tool, object};
@@ -7,7 +7,7 @@ use rolecall::format::Format;
 use super::setting::settings_of;
 use crate::example::fill_example;
 
-/// What the list shows of a format.
+/// Returns the facts that the list of formats shows.
 pub fn in_short(format: &Format) -> Json {
     let options = settings_of(format).into_iter().map(|setting| {
         let mut object = object! { "name" => setting.name, "default" => setting.default, "help" => setting.help };
@@ -27,7 +27,7 @@ pub fn in_short(format: &Format) -> Json {
     })
 }
 
-/// All of it, with an example.
+/// Returns all facts about a format, with an example.
 pub fn of_one(format: &Format) -> Json {
     let Json::Object(mut object) = in_short(format) else { return Json::Null };
     let controls = format.controls.iter().map(|control| {
@@ -71,7 +71,7 @@ fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Json {
     Json::Array(texts.map(Json::from).collect())
 }
 
-/// The rules as the format file names them; `max-calls` only where there is one.
+/// Returns the rules by their names in the format file. Optional rules are included only if set.
 pub fn rules_of(format: &Format) -> Vec<(&'static str, String)> {
     let rules = &format.rules;
     let mut named = vec![

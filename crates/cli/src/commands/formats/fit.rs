@@ -1,11 +1,12 @@
-//! The format that a model needs, for people: which, why, what to know, and what other frameworks would take.
+//! Draws which format a model needs: its name, the reasons, warnings, and the dialects of other
+//! frameworks.
 
 use rolecall::identify::Identified;
 
 use crate::paint::{Paint, Style};
 use crate::visible;
 
-/// Name and title, the reasons, the warnings, and a table of dialects.
+/// Draws the name and title, the reasons, the warnings, and a table of dialects.
 pub fn draw(identified: &Identified<'_>, paint: Paint) -> String {
     let Identified { format, evidence, warnings, dialects } = identified;
     let mut out = format!("{}  {}\n", paint.text(Style::Strong, &format.name), visible::escape(&format.title));

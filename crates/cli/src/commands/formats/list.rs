@@ -1,4 +1,4 @@
-//! All formats in columns.
+//! Draws the list of formats.
 
 use rolecall::format::Format;
 
@@ -6,7 +6,7 @@ use super::setting::settings_of;
 use crate::paint::{Paint, Style};
 use crate::table;
 
-/// Names, titles, options and stop texts in columns.
+/// Draws names, titles, options and stop texts in columns.
 pub fn draw(formats: &[&Format], paint: Paint) -> String {
     let strong = |text: &str| (Style::Strong, text.to_owned());
     let mut rows = vec![["NAME", "TITLE", "OPTIONS", "STOP"].map(strong).to_vec()];

@@ -1,6 +1,6 @@
 use rolecall::format::Format;
 
-/// What a caller may choose.
+/// An option of a format that a caller may set.
 pub struct Setting {
     pub name: String,
     pub default: String,
@@ -8,7 +8,7 @@ pub struct Setting {
     pub values: Vec<String>,
 }
 
-/// The format's options, with `spelling` where its control tokens have several.
+/// Returns the format's options, including `spelling` if its control tokens have several spellings.
 pub fn settings_of(format: &Format) -> Vec<Setting> {
     let mut settings: Vec<Setting> = Vec::new();
     let spellings = format.spellings();

@@ -1,4 +1,4 @@
-//! The output as it comes: text, ids or chunks.
+//! Reads model output as it arrives: text, ids or chunks.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::reading::Ready;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
-/// Reads the output to its end and gives the events of each piece as soon as it is there.
+/// Parses the output to its end and emits the events of each piece as soon as it arrives.
 pub fn feed(
     args: &Parse,
     model: &Model,
@@ -46,7 +46,7 @@ fn feed_text(
 ) -> Result<(), Failure> {
     let mut input = files::open(path).map_err(|error| files::unreadable_file(path, &error))?;
     let mut buffer = vec![0; 1 << 16];
-    // What is kept of the last piece: a character that is cut.
+    // The bytes of an incomplete character at the end of the last piece.
     let (mut kept, mut offset) = (0, 0);
     loop {
         let count = input.read(&mut buffer[kept..]).map_err(|error| files::unreadable_file(path, &error))?;

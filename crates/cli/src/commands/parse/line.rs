@@ -1,4 +1,4 @@
-//! One line of `parse --jsonl`: a request with what the model wrote.
+//! Parses a line of `parse --jsonl`: a request with the model's output.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json;
@@ -11,7 +11,7 @@ use crate::batch::Line;
 use crate::reading::{Reader, request_of_one_word, with_ids_of};
 use crate::refusal::Refusal;
 
-/// `{"id"?, "message", "finish_reason", "malformed"}`
+/// Returns `{"id"?, "message", "finish_reason", "malformed"}`.
 pub fn answer(reader: &Reader, policies: &ParseOptions, line: Line<'_>) -> Result<Json, Refusal> {
     let request = read(line.text)?;
     let stop = stop_of(&request.other)?;
@@ -27,7 +27,7 @@ pub fn answer(reader: &Reader, policies: &ParseOptions, line: Line<'_>) -> Resul
     Ok(answer::of_reading(id.as_ref(), &reading))
 }
 
-/// The request; one without messages is one of a word.
+/// Reads the request. A request without messages becomes a one-word conversation.
 fn read(text: &str) -> Result<Request, Refusal> {
     match json::parse(text).map_err(rolecall_openai::Error::from)? {
         Json::Object(mut object) if object.get("messages").is_none() => {
@@ -51,7 +51,7 @@ fn chunks_of(line: &Object) -> Result<Vec<String>, Refusal> {
             };
             chunks.iter().enumerate().map(text).collect()
         }
-        (Some(Json::String(_)), Some(other)) => Err(wrong_type("chunks", "nothing beside `output`", other)),
+        (Some(Json::String(_)), Some(other)) => Err(wrong_type("chunks", "nothing next to `output`", other)),
         (Some(other), _) => Err(wrong_type("output", "a string", other)),
         (None, Some(other)) => Err(wrong_type("chunks", "a list of strings", other)),
         (None, None) => {

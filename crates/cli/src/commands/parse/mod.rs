@@ -1,4 +1,4 @@
-//! `rolecall parse`: one output while it comes, or one a line.
+//! `rolecall parse`: parses one output as it arrives, or one output per line.
 
 mod input;
 mod line;
@@ -40,7 +40,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
     let model = reader.job.model.name().to_owned();
     let completion = Completion { id: format!("chatcmpl-{}", args.policies.id_seed), model, created: 0 };
     let mut chunks = Chunks::new(completion.clone());
-    // An API's shape has no place for it.
+    // The API's response has no place for malformed output.
     let mut malformed = Vec::new();
     let mut sink = |event: Event<'_>| {
         if let (Event::Malformed(one), Some(_)) = (&event, args.shape) {
@@ -63,7 +63,7 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
             severity: Severity::Warning,
             code: one.why.code(),
             message: format!(
-                "bytes {}..{} of the output are not as the layout says: {}",
+                "bytes {}..{} of the output do not match the layout: {}",
                 one.span.start, one.span.end, one.why
             ),
             place: Place::Named(args.input.as_deref().map_or("<stdin>".into(), |path| path.display().to_string())),
@@ -88,7 +88,7 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
     };
     answer_lines(plan, output, move |line, rows| {
         let answer = line::answer(&reader, &policies, line)?;
-        // Only encoding writes columns.
+        // Columns are only written by `encode`.
         if let Rows::Lines(text) = rows {
             write_into(text, &answer, &Layout::compact());
         }
@@ -96,7 +96,7 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
     })
 }
 
-/// How the one output of a run is read.
+/// Prepares to parse the only output of a run.
 fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready, Failure> {
     let tail = args.tail.as_deref();
     if let Some(path) = &args.conversation {
@@ -119,7 +119,8 @@ fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready
         let request = request_of_one_word(tools)?;
         let tools = request.conversation.tools.clone();
         match reader.ready(request, tail, policies) {
-            // They say of what type arguments are, even where the format has no place to offer them.
+            // The tools determine the types of arguments even if the format has no place to offer
+            // tools.
             Err(Refusal::Library(rolecall::Error::Render(rolecall::render::Error::NoPlace { .. }))) => {
                 let mut ready = reader.ready(request_of_one_word(None)?, tail, policies)?;
                 ready.options.tools = tools.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The analysis as JSON.
+//! The analysis of a template as JSON.
 
 use rolecall::conversation::{Json, object};
 use rolecall::template::jinja::{Constant, Spot};
@@ -8,7 +8,8 @@ use crate::refusal::Refusal;
 
 use super::{Analyzed, name_of_use, shown};
 
-/// `{"name", "file", "lines", "supports", "arguments", "ids", "writes_bos", "switches", "reads", "findings", "refusals"}`
+/// Returns
+/// `{"name", "file", "lines", "supports", "arguments", "ids", "writes_bos", "switches", "reads", "findings", "refusals"}`.
 pub fn of_analyzed(analyzed: &Analyzed) -> Json {
     let analysis = &analyzed.analysis;
     let mut supports = object! {};
@@ -60,7 +61,7 @@ pub fn of_analyzed(analyzed: &Analyzed) -> Json {
     })
 }
 
-/// `{"name", "error": {..}}`
+/// Returns `{"name", "error": {..}}`.
 pub fn of_refused(name: &str, refusal: &Refusal) -> Json {
     let mut answer = object! { "name" => name };
     if let Json::Object(refused) = refusal.to_json(None) {
@@ -71,7 +72,7 @@ pub fn of_refused(name: &str, refusal: &Refusal) -> Json {
     Json::Object(answer)
 }
 
-/// `true`, `false`, `{"refused": ".."}`, `{"fails": ".."}` or `null`
+/// Returns `true`, `false`, `{"refused": ".."}`, `{"fails": ".."}` or `null`.
 fn of_support(support: &Support) -> Json {
     match support {
         Support::Yes => Json::Bool(true),
@@ -82,7 +83,7 @@ fn of_support(support: &Support) -> Json {
     }
 }
 
-/// `true`, `false`, or `null` where no token or no plain prompt is known
+/// Returns `true` or `false`, or `null` if no BOS token or no plain prompt is known.
 fn of_bos(bos: BosUse) -> Json {
     match bos {
         BosUse::Written => Json::Bool(true),
@@ -102,7 +103,7 @@ fn of_constant(constant: &Constant) -> Json {
     }
 }
 
-/// `"line:column"`
+/// Returns `"line:column"`.
 fn of_spot(spot: &Spot) -> Json {
     Json::from(shown(spot))
 }

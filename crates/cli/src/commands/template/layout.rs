@@ -1,4 +1,5 @@
-//! `rolecall template --layout`: how a template writes an assistant's turn, as a format file, and how sure that is.
+//! `rolecall template --layout`: infers the layouts of a template's assistant turn, and prints them
+//! as a format file with the confidence of the result.
 
 use std::ops::Range;
 
@@ -16,7 +17,7 @@ use crate::source::Source;
 use crate::template::{as_source, refused};
 use crate::visible::escape;
 
-/// Prints the layouts of one template; what was found out of them goes to standard error.
+/// Prints the layouts of one template. The report on the inference goes to standard error.
 pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result<(), Failure> {
     let chosen = model.choose(args.template_name.as_deref(), false);
     let named = chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
@@ -45,7 +46,7 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
     output.write(&format!("{}{}", head(named), write_reply(&inferred.format)))
 }
 
-/// A line of a text, without its indentation.
+/// Returns the span of a line without its indentation.
 fn line_of(source: &Source, number: u32) -> Option<Range<usize>> {
     let before = usize::try_from(number).ok()?.checked_sub(1)?;
     let line = source.text.split('\n').nth(before)?;
@@ -53,12 +54,12 @@ fn line_of(source: &Source, number: u32) -> Option<Range<usize>> {
     Some(start + line.len() - line.trim_start().len()..start + line.trim_end().len())
 }
 
-/// Where it comes from, as a comment.
+/// Returns a comment that names the source of the layouts.
 fn head(named: &NamedTemplate) -> String {
-    format!("# Inferred from {}. Correct what its model writes otherwise.\n", escape(&named.place()))
+    format!("# Inferred from {}. Correct it where the model's output differs.\n", escape(&named.place()))
 }
 
-/// The parts that were verified, and those that there are not.
+/// Summarizes which parts were verified and which are absent.
 fn summary(report: &Report) -> String {
     let mut verified = Vec::new();
     let mut absent = Vec::new();
@@ -71,19 +72,19 @@ fn summary(report: &Report) -> String {
     }
     let said = |what: &str, parts: String| (!parts.is_empty()).then(|| format!("{what}: {parts}"));
     let said = [
-        said("verified by so many probes", verified.join(", ")),
+        said("verified (number of probes)", verified.join(", ")),
         said("not written by the template", absent.join(", ")),
         Some(format!("{} conversations rendered", report.renders)),
     ];
     said.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
-/// What is not sure of a part.
+/// Describes why a part is uncertain.
 fn doubt(outcome: &Outcome) -> Option<String> {
     match outcome {
-        Outcome::ReadOnly(why) => Some(format!("read, but written otherwise: {why}")),
-        Outcome::WriteOnly(why) => Some(format!("written, but not read back: {why}")),
-        Outcome::Missing(why) => Some(format!("not found out: {why}")),
+        Outcome::ReadOnly(why) => Some(format!("parsed, but written differently: {why}")),
+        Outcome::WriteOnly(why) => Some(format!("written, but not parsed back: {why}")),
+        Outcome::Missing(why) => Some(format!("not inferred: {why}")),
         _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! `rolecall template`: each template of a file or folder, analyzed; or the layouts of one.
+//! `rolecall template`: analyzes each template of a file or folder, or prints the layouts of one.
 
 mod json;
 mod layout;
@@ -22,7 +22,7 @@ use crate::refusal::Refusal;
 use crate::source::Source;
 use crate::template::{as_source, refused};
 
-/// A template and what was found in it.
+/// A template and its analysis.
 struct Analyzed {
     name: String,
     source: Source,
@@ -45,7 +45,7 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
     let analyzed: Vec<(&NamedTemplate, Result<Analyzed, Refusal>)> =
         model.templates.iter().filter(asked).map(|named| (named, analyze(named, &model, adds_bos))).collect();
     if analyzed.is_empty() {
-        // Says which there are.
+        // The error lists the available templates.
         let chosen = model.choose(args.template_name.as_deref(), false).map(|_| ());
         chosen.map_err(|why| Failure::NoTemplate { path: args.path().display().to_string(), why })?;
     }
@@ -62,7 +62,7 @@ pub fn run(args: &Template, output: &Output) -> Result<Exit, Failure> {
     for (_, result) in analyzed {
         match result {
             Ok(analyzed) => pages.push(page::draw(&analyzed, output.paint)),
-            // One that is wrong does not hide the others.
+            // An invalid template does not hide the others.
             Err(refusal) => {
                 let source = Source { name: String::new(), text: String::new() };
                 for diagnostic in (Failure::Refused { refusal, source }).diagnostics() {
@@ -85,8 +85,8 @@ fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>
     Ok(Analyzed { name: named.name.clone(), source: as_source(named), analysis })
 }
 
-/// Whether the tokenizer writes the token that opens a text: the one that is named, else what the model's own file says, else
-/// the one beside the template.
+/// Reports whether the tokenizer adds the BOS token. Asks the tokenizer from the command line, else
+/// the model's own file, else the tokenizer next to the template.
 fn adds_bos(args: &Template, model: &ModelTemplates) -> Result<Option<bool>, Failure> {
     let said = |tokenizer: &dyn Tokenizer| Some(tokenizer.adds_bos().is_some());
     if let Some(path) = &args.tokenizer {
@@ -106,7 +106,7 @@ fn adds_bos(args: &Template, model: &ModelTemplates) -> Result<Option<bool>, Fai
     }
 }
 
-/// `line:column`
+/// Formats a position as `line:column`.
 fn shown(spot: &Spot) -> String {
     format!("{}:{}", spot.line, spot.column)
 }

@@ -1,4 +1,4 @@
-//! The analysis on a page, for people.
+//! Draws the analysis of a template.
 
 use rolecall::template::jinja::{Read, Spot};
 use rolecall::template::{BosUse, Support, Switch};
@@ -11,31 +11,32 @@ use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
 use crate::visible;
 
-/// Steps into a value that are shown: a tool's schema may be read to any depth.
+/// The maximum depth of the paths that are shown, since a template may read a tool's schema to any
+/// depth.
 const DEEPEST: usize = 5;
 
-/// Findings that are drawn with their lines.
+/// The maximum number of findings that are drawn.
 const MOST_FINDINGS: usize = 50;
 
-/// What it takes, its switches, what it reads and refuses, and what was found.
+/// Draws what the template supports, its switches, what it reads and refuses, and the findings.
 pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
     let analysis = &analyzed.analysis;
     let name = paint.text(Style::Strong, &visible::escape(&analyzed.name));
     let lines = counted(analyzed.source.text.lines().count(), "line");
     let mut out = format!("{name}  {}, {lines}\n", visible::escape(&analyzed.source.name));
-    table::push_headed(&mut out, paint, "takes", takes(analyzed));
+    table::push_headed(&mut out, paint, "supports", takes(analyzed));
     table::push_headed(&mut out, paint, "switches", analysis.switches.iter().map(switch).collect());
     let (near, far): (Vec<&Read>, Vec<&Read>) =
         analysis.program.reads.iter().partition(|read| read.path.steps.len() <= DEEPEST);
     let mut reads: Vec<Vec<Cell>> = near.into_iter().map(read).collect();
     if !far.is_empty() {
-        reads.push(vec![plain(format!("and {} further down", far.len())), plain("all of them with --json".into())]);
+        reads.push(vec![plain(format!("and {} deeper paths", far.len())), plain("use --json to list them".into())]);
     }
     table::push_headed(&mut out, paint, "reads", reads);
     let refusals = analysis.program.calls.iter().filter(|call| call.name == "raise_exception");
     let refusals = refusals.map(|call| {
         let words: Vec<String> = call.argument.iter().map(ToString::to_string).collect();
-        let words = if words.is_empty() { "words that it puts together".to_owned() } else { words.join(" or ") };
+        let words = if words.is_empty() { "a message composed at run time".to_owned() } else { words.join(" or ") };
         vec![plain(shown(&call.spot)), plain(words)]
     });
     table::push_headed(&mut out, paint, "refuses with", refusals.collect());
@@ -57,7 +58,7 @@ pub fn draw(analyzed: &Analyzed, paint: Paint) -> String {
         out.push_str(&format!("\n{}", diagnostic.draw(paint)));
     }
     if let Some(more) = analysis.findings.len().checked_sub(MOST_FINDINGS).filter(|more| *more > 0) {
-        out.push_str(&format!("\nand {more} more: all of them with --json\n"));
+        out.push_str(&format!("\nand {more} more; use --json to list them\n"));
     }
     out
 }
@@ -71,7 +72,7 @@ fn takes(analyzed: &Analyzed) -> Vec<Vec<Cell>> {
             Support::No => "no".to_owned(),
             Support::Refused(words) => format!("refused: {words}"),
             Support::Fails(words) => format!("fails: {words}"),
-            _ => "not known".to_owned(),
+            _ => "unknown".to_owned(),
         };
         rows.push(vec![plain(capability.name().replace('_', " ")), plain(support)]);
     }
@@ -84,10 +85,10 @@ fn takes(analyzed: &Analyzed) -> Vec<Vec<Cell>> {
     let bos = match analysis.bos {
         BosUse::Written => "written by the template",
         BosUse::NotWritten => "not written by the template",
-        BosUse::NoToken => "the model has none, or it is not known",
-        _ => "not known: no plain prompt comes out",
+        BosUse::NoToken => "the model has none, or it is unknown",
+        _ => "unknown: the template renders no plain prompt",
     };
-    rows.push(vec![plain("opening token".into()), plain(bos.into())]);
+    rows.push(vec![plain("BOS token".into()), plain(bos.into())]);
     rows
 }
 
@@ -96,12 +97,13 @@ fn switch(switch: &Switch) -> Vec<Cell> {
     let mut about = if values.is_empty() { String::new() } else { format!("compared with {}", values.join(", ")) };
     if let Some(default) = switch.default {
         let comma = if about.is_empty() { "" } else { "; " };
-        about.push_str(&format!("{comma}without it as with {default}"));
+        about.push_str(&format!("{comma}defaults to {default}"));
     }
     vec![plain(switch.name.clone()), plain(shown(&switch.spot)), plain(about)]
 }
 
-/// A path, and what is done with it at how many places, the first of them named.
+/// Returns the cells of a path: each way it is used, with the first position and the number of
+/// others.
 fn read(read: &Read) -> Vec<Cell> {
     let mut kinds: Vec<(&'static str, usize, &Spot)> = Vec::new();
     for (how, spot) in &read.uses {

@@ -1,11 +1,12 @@
-//! The audit as JSON.
+//! The audit of a tokenizer as JSON.
 
 use rolecall::conversation::{Json, object};
 use rolecall::tokenizer::{ControlFit, Finding, Fit, Level};
 
 use super::Audited;
 
-/// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "protected"?, "findings"}`
+/// Returns
+/// `{"file", "kind", "algorithm", "engine", "size", "adds_bos", "adds_eos", "added_tokens", "text_tokens", "format"?, "controls"?, "protected"?, "findings"}`.
 pub fn of_audited(audited: &Audited) -> Json {
     let tokenizer = &*audited.tokenizer;
     let added = |tokens: &[rolecall::tokenizer::AddedToken]| {
@@ -50,7 +51,7 @@ pub fn of_audited(audited: &Audited) -> Json {
     Json::Object(answer)
 }
 
-/// `{"text", "id"?}`
+/// Returns `{"text", "id"?}`.
 fn of_token(text: &str, id: Option<u32>) -> Json {
     let mut token = object! { "text" => text };
     if let Some(id) = id {
@@ -59,7 +60,7 @@ fn of_token(text: &str, id: Option<u32>) -> Json {
     Json::Object(token)
 }
 
-/// `{"text", "written", "fit", ..}`
+/// Returns `{"text", "written", "fit", ..}`.
 fn of_control(control: &ControlFit) -> Json {
     let mut answer = object! { "text" => control.text.as_str(), "written" => control.emitted };
     match &control.fit {
@@ -93,7 +94,7 @@ fn of_control(control: &ControlFit) -> Json {
     Json::Object(answer)
 }
 
-/// `{"code", "level", "message", "tokens", "help"}`
+/// Returns `{"code", "level", "message", "tokens", "help"}`.
 fn of_finding(finding: &Finding) -> Json {
     let level = match finding.kind.level() {
         Level::Error => "error",

@@ -1,4 +1,5 @@
-//! `rolecall tokenizer`: what a tokenizer is, how it treats control tokens, and what an audit found.
+//! `rolecall tokenizer`: shows facts about a tokenizer, how it treats control tokens, and the
+//! findings of an audit.
 
 mod json;
 mod page;
@@ -16,13 +17,13 @@ use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
 
-/// A tokenizer and what was found of it.
+/// A tokenizer and its audit.
 struct Audited {
     file: TokenizerFile,
     tokenizer: Box<dyn Tokenizer>,
     format: Option<String>,
     audit: Audit,
-    /// What no text becomes, where a template is given.
+    /// The tokens that text is never encoded to, if a template is given.
     protected: Option<Protected>,
 }
 
@@ -36,8 +37,7 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
         && !audit.findings.iter().any(|finding| finding.kind == FindingKind::DoubleBos)
     {
         let text = tokenizer.token_text(id).unwrap_or_default();
-        let message =
-            format!("the chat template opens a prompt with `{text}`, and the tokenizer puts it there by itself");
+        let message = format!("the chat template begins the prompt with `{text}`, and the tokenizer adds it as well");
         let place = audit.findings.partition_point(|finding| finding.kind < FindingKind::DoubleBos);
         audit.findings.insert(place, Finding { kind: FindingKind::DoubleBos, message, tokens: vec![(text, Some(id))] });
     }
@@ -64,7 +64,7 @@ pub fn run(args: &args::Tokenizer, output: &Output) -> Result<Exit, Failure> {
 
 fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>, Failure> {
     let Some(asked) = &args.format else {
-        // What cannot be opened as a model may still have a tokenizer.
+        // A folder that cannot be opened as a model may still have a tokenizer.
         let model = args.model.as_ref().and_then(|path| Model::open(path).ok());
         return Ok(model.and_then(|model| model.format().cloned()));
     };
@@ -74,13 +74,14 @@ fn load_format(args: &args::Tokenizer, output: &Output) -> Result<Option<Format>
     Ok(formats.registry.get(&name).cloned())
 }
 
-/// What the chat templates beside a tokenizer write.
+/// The chat templates next to a tokenizer.
 struct Beside {
     source: String,
     writes_bos: bool,
 }
 
-/// None where there are none; what is wrong with them `rolecall template` says.
+/// Returns the chat templates next to a tokenizer, or `None` if there are none. Ignores their
+/// errors, which `rolecall template` reports.
 fn templates_beside(file: &TokenizerFile) -> Option<Beside> {
     let model = files::templates_beside(file).unwrap_or_default();
     if model.templates.is_empty() {

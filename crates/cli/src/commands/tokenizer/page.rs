@@ -1,4 +1,4 @@
-//! The audit on a page, for people.
+//! Draws the audit of a tokenizer.
 
 use rolecall::encode::Reason;
 use rolecall::tokenizer::{AddedToken, ControlFit, Finding, Fit, Level};
@@ -10,7 +10,7 @@ use crate::paint::{Paint, Style};
 use crate::table::{self, Cell};
 use crate::visible;
 
-/// Tokens of one finding that are shown, where not all are asked for.
+/// The number of tokens shown per finding without `--all`.
 const SHOWN: usize = 8;
 
 pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
@@ -27,16 +27,16 @@ pub fn draw(audited: &Audited, all: bool, paint: Paint) -> String {
         rows.push(vec![(Style::Control, names), plain(format!("{} .. {}", first.id, last.id)), plain("bytes".into())]);
     }
     if added.len() > most {
-        rows.push(vec![plain(format!("and {} more", added.len() - most)), plain("all of them with --all".into())]);
+        rows.push(vec![plain(format!("and {} more", added.len() - most)), plain("use --all to list them".into())]);
     }
     match &audited.protected {
-        None => table::push_headed(&mut out, paint, "tokens that text never becomes", rows),
+        None => table::push_headed(&mut out, paint, "tokens that text is never encoded to", rows),
         Some(protected) => {
             let rows = protected.tokens().map(|token| {
                 let reasons: Vec<String> = token.reasons.iter().map(Reason::to_string).collect();
                 vec![(Style::Control, token.text.clone()), plain(token.id.to_string()), plain(reasons.join(", "))]
             });
-            table::push_headed(&mut out, paint, "tokens that text never becomes", rows.collect());
+            table::push_headed(&mut out, paint, "tokens that text is never encoded to", rows.collect());
         }
     }
     if let Some(format) = &audited.format {
@@ -70,7 +70,7 @@ fn facts(audited: &Audited) -> Vec<Vec<Cell>> {
         None => "nothing".to_owned(),
         Some(id) => match tokenizer.token_text(id) {
             Some(text) => format!("{text} ({id})"),
-            None => format!("id {id}, which is no token"),
+            None => format!("id {id}, which is not a token"),
         },
     };
     let row = |name: &str, value: String| vec![plain(name.into()), plain(value)];
@@ -78,8 +78,8 @@ fn facts(audited: &Audited) -> Vec<Vec<Cell>> {
         row("algorithm", tokenizer.kind().to_string()),
         row("engine", tokenizer.engine().to_string()),
         row("size", counted(tokenizer.vocabulary_size(), "token")),
-        row("puts before a text", token(tokenizer.adds_bos())),
-        row("puts behind a text", token(tokenizer.adds_eos())),
+        row("adds before a text", token(tokenizer.adds_bos())),
+        row("adds after a text", token(tokenizer.adds_eos())),
     ]
 }
 
@@ -87,8 +87,8 @@ fn of_added(token: &AddedToken) -> Vec<Cell> {
     let flags = [
         (!token.special, "not special"),
         (token.normalized, "normalized"),
-        (token.lstrip, "takes space before"),
-        (token.rstrip, "takes space behind"),
+        (token.lstrip, "absorbs space before"),
+        (token.rstrip, "absorbs space after"),
         (token.single_word, "single word"),
     ];
     let flags: Vec<&str> = flags.iter().filter(|(is, _)| *is).map(|(_, name)| *name).collect();
@@ -99,8 +99,8 @@ fn of_control(control: &ControlFit) -> Vec<Cell> {
     let (id, about) = match &control.fit {
         Fit::Single { id, spelled: None } => (id.to_string(), "one token".to_owned()),
         Fit::Single { id, spelled: Some(text) } => (id.to_string(), format!("one token, spelled {text}")),
-        Fit::Appended { id } => (id.to_string(), "behind the file's vocabulary".to_owned()),
-        Fit::OtherId { expected, found } => (found.to_string(), format!("another id: the format says {expected}")),
+        Fit::Appended { id } => (id.to_string(), "appended to the file's vocabulary".to_owned()),
+        Fit::OtherId { expected, found } => (found.to_string(), format!("different id: the format expects {expected}")),
         Fit::Missing { id, instead } => {
             let instead = instead.as_ref().map(|text| format!(": id {} is {text}", id.unwrap_or_default()));
             ("-".to_owned(), format!("missing{}", instead.unwrap_or_default()))
@@ -111,7 +111,7 @@ fn of_control(control: &ControlFit) -> Vec<Cell> {
     vec![(Style::Control, control.text.clone()), plain(id), plain(about), plain(written.into())]
 }
 
-/// The tokens that a finding is about; none where its message names the only one.
+/// Returns the tokens of a finding, or `None` if its message already names the only one.
 fn tokens_of(finding: &Finding, all: bool) -> Option<String> {
     if finding.tokens.len() < 2 {
         return None;
@@ -124,7 +124,7 @@ fn tokens_of(finding: &Finding, all: bool) -> Option<String> {
     Some(names.join("  "))
 }
 
-/// `<0x0A>`
+/// Reports whether a token's text is the name of a byte, such as `<0x0A>`.
 fn is_name_of_byte(text: &str) -> bool {
     text.len() == 6 && text.starts_with("<0x") && text.ends_with('>')
 }
