@@ -1,11 +1,16 @@
-"""Texts in Python's syntax of values, good and damaged, and what Python itself reads in them.
+"""Generates valid and damaged texts in Python's syntax of values, with the values that Python reads from them.
 
     python3 crates/parse/fuzz/literals.py 700 > fixtures/values/python.jsonl
 
-The first line says which Python it was. Each other line has a `kind` (`value`: `ast.literal_eval`; `arguments`: what stands between the
-parentheses of a call), a `text`, and a `value` as `json.dumps` gives it, unless Python refuses the text or JSON cannot say the value.
-Left out is what the reader knowingly does another way: comments, line continuations, signs before parentheses, tuples without parentheses,
-adjacent strings that stand alone (a value that stands alone ends with its quote), and `\\/`, which is a slash in a value that may be JSON.
+The first line names the Python version. Every other line has a `kind` (`value`: read with
+`ast.literal_eval`; `arguments`: the text between the parentheses of a call) and a `text`. It also
+has a `value`, as `json.dumps` prints it, unless Python refuses the text or JSON cannot express the
+value.
+
+The output leaves out infinite floats, and texts that the reader deliberately treats differently:
+comments, line continuations, signs before parentheses, tuples without parentheses, adjacent strings
+that form a whole text (the reader stops after the first one), and `\\/`, which is a slash in a
+value that may be JSON.
 """
 
 import ast

@@ -8,21 +8,22 @@ use crate::shared::Shared;
 use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
 use rolecall_conversation::json;
 
-/// Arguments that stand one after the other, each as a layout says, read while they come. Out comes one JSON object.
+/// A list of arguments, each in the layout of an argument, parsed while it streams. The result is
+/// one JSON object.
 #[derive(Clone, Debug)]
 pub(crate) struct Arguments {
     at: At,
-    /// Whether an argument began.
+    /// Whether an argument has begun.
     has_begun: bool,
-    /// How many were read.
+    /// The number of arguments written.
     count: usize,
-    /// What was read of an argument of which nothing was written yet, up to its value.
+    /// The text of the current argument up to its value, while none of it is written.
     unsaid: String,
-    /// How much of that is the prompt's.
+    /// The number of its bytes that belong to the prompt.
     hidden: usize,
 }
 
-/// Whose arguments they are.
+/// The call that the arguments belong to.
 #[derive(Clone, Copy)]
 pub(crate) struct Callee<'a> {
     pub list: &'a List,
@@ -33,43 +34,43 @@ pub(crate) struct Callee<'a> {
 
 #[derive(Clone, Debug)]
 enum At {
-    /// Before an argument, or behind all of them.
+    /// Before an argument, or after the last one.
     Between,
     Key(String),
     Middle(String),
-    /// White space that is not the value's: how much of it was seen.
+    /// In white space before a value, with the number of its bytes read.
     Pad(Reading, usize),
     Value(Reading),
 }
 
-/// A value that is being read.
+/// A value that is being parsed.
 #[derive(Clone, Debug)]
 struct Reading {
     key: String,
     kind: usize,
     how: How,
-    /// Whether its key was written.
+    /// Whether the key was written.
     is_open: bool,
 }
 
 #[derive(Clone, Debug)]
 enum How {
-    /// Not known before its first characters.
+    /// Not known before the first characters.
     Unknown,
-    /// Text up to what closes it; a string of JSON.
+    /// Text up to the closing marker, written as a JSON string.
     Text(TextValue),
-    /// Text up to what closes it; typed when it is whole.
+    /// Text up to the closing marker, typed when it is complete.
     Typed(String),
-    /// A CDATA section up to its end.
+    /// A CDATA section.
     Cdata(TextValue),
-    /// A literal that ends by itself.
+    /// A literal, which needs no closing marker.
     Literal(Box<ValueReader>),
 }
 
-/// The longest key.
+/// The maximum length of a key, in bytes.
 const KEY: usize = 4096;
 
-/// How far behind a quote is looked for what shows that it closes.
+/// The number of bytes to look at after a quote, to decide whether it closes the value.
 const AHEAD: usize = 256;
 
 impl Arguments {
@@ -77,7 +78,8 @@ impl Arguments {
         Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new(), hidden: 0 }
     }
 
-    /// Reads as far as it goes, and up to where the first argument begins before that. What is done is the list; what closes the call is left.
+    /// Reads as far as the input goes, but returns once when the first argument begins. `Done` is
+    /// the end of the list. The text that closes the call is not consumed.
     pub fn read(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> State {
         let mut progress = Falling::default();
         loop {
@@ -99,14 +101,15 @@ impl Arguments {
                 _ if !is_value => self.unsaid.push_str(&cursor.text()[from..cursor.at]),
                 _ => {}
             }
-            // Who reads has something to say before the rest.
+            // Return, so that the caller can announce the call.
             if let Some(state) = state.or_else(|| began.then_some(State::More)) {
                 return state;
             }
         }
     }
 
-    /// What reads no byte leads to a place of a lower rank.
+    /// Returns the rank of the state. A step that reads no byte must lead to a state of a lower
+    /// rank.
     fn rank(&self) -> u8 {
         match self.at {
             At::Pad(..) => 5,
@@ -117,17 +120,17 @@ impl Arguments {
         }
     }
 
-    /// Whether an argument began.
+    /// Reports whether an argument has begun.
     pub fn has_begun(&self) -> bool {
         self.has_begun
     }
 
-    /// What was read so far is the prompt's.
+    /// Records that the text so far belongs to the prompt.
     pub fn hide(&mut self) {
         self.hidden = self.read_of_it().len();
     }
 
-    /// What was read of an argument of which nothing was written.
+    /// Returns the text of the current argument if none of it is written.
     pub fn unsaid(&self) -> String {
         self.read_of_it().get(self.hidden..).unwrap_or_default().to_owned()
     }
@@ -191,7 +194,7 @@ impl Arguments {
         let rest = cursor.rest();
         let end = rest.bytes().position(|byte| stops.iter().any(|stop| stop.is_some_and(|(stop, _)| stop == byte)));
         let end = end.filter(|end| rest.is_char_boundary(*end));
-        // A key of a call in Python's words is a word.
+        // In Python syntax, a key is a word.
         let is_word = |character: char| {
             character.is_alphanumeric() || matches!(character, '_' | '-' | '.') || character.is_whitespace()
         };
@@ -209,7 +212,7 @@ impl Arguments {
             return Some(State::Bad(Why::TooLong));
         }
         if odd.is_some() {
-            return Some(State::Bad(Why::Expected("an argument's name".into())));
+            return Some(State::Bad(Why::Expected("an argument name".into())));
         }
         match end {
             None => {
@@ -316,7 +319,7 @@ impl Arguments {
             if let How::Typed(raw) = &mut reading.how
                 && raw.len() + text.len() > shared.cap()
             {
-                // The cap ends at the same byte in every chunking.
+                // Cut at the same byte in every chunking.
                 let left = shared.cap().saturating_sub(raw.len());
                 let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
                 raw.push_str(&text[..taken]);
@@ -340,7 +343,7 @@ impl Arguments {
                 How::Typed(raw) => {
                     raw.push_str(text);
                     if behind.is_some() {
-                        // Where strings have a syntax of their own, this is none.
+                        // If strings have a separate layout, this value is not a string.
                         let schema = match list.kinds.len() {
                             1 => Schema::of_function(&shared.options.tools, name)
                                 .and_then(|schema| schema.property(&reading.key)),
@@ -368,7 +371,7 @@ impl Arguments {
 }
 
 impl Reading {
-    /// Writes what stands before the value, once.
+    /// Writes the key before the value, once.
     fn open(&mut self, count: &mut usize, out: &mut String) {
         if std::mem::replace(&mut self.is_open, true) {
             return;
@@ -380,9 +383,9 @@ impl Reading {
     }
 }
 
-/// How a value between marks is read.
+/// Returns how to parse a value between markers.
 fn how_of(callee: &Callee<'_>, kind: &Kind, key: &str) -> How {
-    // Where one syntax serves all types, the tool's schema knows which are strings.
+    // If one layout serves all types, the tool's schema tells which values are strings.
     let is_string = kind.is_string
         || (callee.list.kinds.len() == 1
             && Schema::of_function(&callee.shared.options.tools, callee.name)
@@ -394,18 +397,18 @@ fn how_of(callee: &Callee<'_>, kind: &Kind, key: &str) -> How {
     }
 }
 
-/// Whether what closes a value does so here: a quote does only where another argument or the call's end follows. None, if that is
-/// not known yet.
+/// Reports whether a marker that ends here closes the value. A quote does so only if another
+/// argument or the end of the call follows. Returns `None` if that is not known yet.
 fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
     let Callee { list, shared, .. } = *callee;
-    // No more is looked at than this, however much there is, so that every chunking shows the same.
+    // Look no further than this, so that every chunking gives the same result.
     let ahead = input.up_to(end + AHEAD);
     let is_cut = ahead.text.len() < input.text.len();
     let (input, is_last) = (ahead, is_last && !is_cut);
     let rest = &input.text[end..];
     let open = if is_cut || is_last { Some(false) } else { None };
     let behind = |text: &str, literal: &Literal| -> Option<Option<usize>> {
-        // Some(Some(n)): it is there; Some(None): it is not; None: that is not known yet.
+        // `Some(Some(n))`: found, ends at byte `n`. `Some(None)`: not found. `None`: not known yet.
         let spaces = text.len() - text.trim_start().len();
         let text = &text[spaces..];
         let core = literal.core();

@@ -11,37 +11,37 @@ use crate::shared::Shared;
 use crate::values::{Schema, ValueReader, check};
 use crate::{Event, Malformed, UnknownNames, Why};
 
-/// A call that is being read.
+/// A call that is being parsed.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
     program: usize,
-    /// Which item is next.
+    /// Index of the next item.
     item: usize,
-    /// How much of a literal was seen, in bytes.
+    /// The number of bytes read of an [`Item::Pad`].
     seen: usize,
     inside: Inside,
-    /// Everything that was read, up to the moment when the call is announced.
+    /// The text read so far, kept until the call is announced.
     raw: String,
-    /// How much of it is the prompt's.
+    /// The number of its bytes that belong to the prompt.
     hidden: usize,
-    /// Where it began in the output.
+    /// Byte offset of the call in the output.
     start: u64,
     name: Option<String>,
     id: Option<String>,
-    /// Its number, once it is announced.
+    /// The call's index, once it is announced.
     index: Option<usize>,
     is_code: bool,
-    /// Whether its arguments are whole.
+    /// Whether the arguments are complete.
     is_whole: bool,
-    /// Whether it stands in reasoning.
+    /// Whether the call is inside reasoning.
     in_reasoning: bool,
-    /// Whether anything was read of it.
+    /// Whether any of the call was read.
     has_read: bool,
-    /// Its arguments, where they are to be compared with a schema.
+    /// The arguments, if they are to be checked against a schema.
     kept: Option<String>,
 }
 
-/// What of an item is being read.
+/// The state inside an item.
 #[derive(Clone, Debug)]
 enum Inside {
     Nothing,
@@ -51,21 +51,21 @@ enum Inside {
     Arguments(Box<Arguments>),
 }
 
-/// How far a call came.
+/// The progress of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     Wait,
     Finished,
-    /// It is none: what was read of it was said as content.
+    /// The call is unparseable. Its text was emitted.
     Text {
-        /// The calls stood in reasoning, and so does the text.
+        /// Whether it was emitted as reasoning, because the call is inside reasoning.
         in_reasoning: bool,
     },
-    /// It is none, and nothing was read of it.
+    /// The call is unparseable, and nothing was read of it.
     Nothing,
 }
 
-/// What one item came to.
+/// The result of reading an item.
 enum Step {
     Next,
     Wait,
@@ -93,7 +93,7 @@ impl Running {
         }
     }
 
-    /// What was read so far is the prompt's.
+    /// Records that the text so far belongs to the prompt.
     pub fn hide(&mut self) {
         self.hidden = self.raw.len();
         self.start = 0;
@@ -102,17 +102,17 @@ impl Running {
         }
     }
 
-    /// Whether anything was read of it, its mark included.
+    /// Reports whether any of the call was read, including its marker.
     pub fn has_read(&self) -> bool {
         self.has_read
     }
 
-    /// White space that stood before it.
+    /// Adds the white space before the call to its text.
     pub fn prefix(&mut self, blank: &str) {
         self.raw.insert_str(0, blank);
     }
 
-    /// Reads on, as far as it goes.
+    /// Reads as far as the input goes.
     pub fn read(&mut self, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Progress {
         let reply = std::sync::Arc::clone(&shared.reply);
         let program = reply.program(self.program);
@@ -131,7 +131,7 @@ impl Running {
             };
             let from = cursor.at;
             let view = cursor.view();
-            // What is not announced yet is kept, and no more of it than the cap.
+            // The text is kept until the call is announced, up to the cap.
             let room = match self.index {
                 Some(_) => view,
                 None => view.up_to(from + (shared.cap() - self.raw.len().min(shared.cap()))),
@@ -148,16 +148,16 @@ impl Running {
                     self.inside = Inside::Nothing;
                 }
                 Step::Wait if room.is_shorter_than(view) => {
-                    // The cap is for what is not announced.
+                    // The cap applies only until the call is announced.
                     if self.index.is_none() {
                         return self.fail(shared, Why::TooLong, cursor.offset(), cursor.on);
                     }
                 }
                 Step::Wait if view.is_last => {
-                    // What follows the arguments may be missing at the end of the output.
+                    // The output may end before the text that follows the arguments.
                     return match self.is_whole && self.index.is_some() {
                         true => {
-                            // An id that is cut off is what the model wrote of it.
+                            // An incomplete id counts as far as it goes.
                             if let (Item::Id(_), Inside::Word(id)) = (item, &mut self.inside) {
                                 self.id = Some(std::mem::take(id)).filter(|id| !id.is_empty());
                             }
@@ -173,12 +173,12 @@ impl Running {
         }
     }
 
-    /// The output is over, or the caller breaks off.
+    /// Gives the call up because the output has ended.
     pub fn abandon(mut self, shared: &mut Shared, why: Why, end: u64, on: &mut dyn FnMut(Event<'_>)) {
         self.fail(shared, why, end, on);
     }
 
-    /// Says arguments, and gives their buffer back.
+    /// Emits arguments and returns their buffer for reuse.
     fn give(&mut self, shared: &mut Shared, out: String, on: &mut dyn FnMut(Event<'_>)) {
         self.give_some(shared, &out, on);
         shared.scratch = out;
@@ -186,7 +186,7 @@ impl Running {
 
     fn give_some(&mut self, shared: &Shared, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         let Some(index) = self.index.filter(|_| !text.is_empty()) else { return };
-        // More than the cap is not kept, and then there is nothing to compare.
+        // Arguments longer than the cap are not kept, and so not checked.
         self.kept = self.kept.take().filter(|kept| kept.len() + text.len() <= shared.cap());
         if let Some(kept) = &mut self.kept {
             kept.push_str(text);
@@ -194,7 +194,7 @@ impl Running {
         on(Event::Arguments { index, text });
     }
 
-    /// Says that the call begins.
+    /// Emits the start of the call.
     fn announce(&mut self, shared: &mut Shared, on: &mut dyn FnMut(Event<'_>)) -> Result<(), Why> {
         let index = shared.calls;
         if self.is_code {
@@ -211,7 +211,7 @@ impl Running {
             self.name = shared.reply.call_ids.name_in(id).map(str::to_owned);
         }
         let Some(name) = self.name.as_ref().filter(|name| !name.is_empty()) else {
-            return Err(Why::Expected("a function's name".into()));
+            return Err(Why::Expected("a function name".into()));
         };
         let tools = &shared.options.tools;
         let is_known = tools.iter().any(|tool| tool.name() == name);
@@ -227,7 +227,7 @@ impl Running {
         self.raw = String::new();
         self.kept = shared.options.check_schema.then(String::new);
         on(Event::CallStarted { index, id: &id, name });
-        // An id that comes later is told at the end.
+        // An id that comes later is reported at the end.
         self.id = None;
         Ok(())
     }
@@ -243,7 +243,7 @@ impl Running {
         on(Event::CallFinished { index, whole: self.is_whole, id: self.id.as_deref() });
     }
 
-    /// It cannot be read on: what was not said yet is content.
+    /// Gives the call up. Its text becomes content unless it was already emitted.
     fn fail(&mut self, shared: &mut Shared, why: Why, end: u64, on: &mut dyn FnMut(Event<'_>)) -> Progress {
         let program = std::sync::Arc::clone(&shared.reply);
         let is_weak = program.program(self.program).weak;
@@ -254,7 +254,7 @@ impl Running {
         match self.index {
             Some(_) => {
                 self.finish(shared, on);
-                // What nobody heard of yet.
+                // Emit the text that was read and not emitted yet.
                 match &self.inside {
                     Inside::Arguments(arguments) => shared.say(false, &arguments.unsaid(), on),
                     Inside::Value(reader) => shared.say(false, &reader.unsaid(), on),

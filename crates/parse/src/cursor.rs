@@ -4,7 +4,8 @@ use crate::Event;
 use crate::marks::{Found, Here, Input, Marks};
 use crate::pending::View;
 
-/// A place in the output, and where its events go. Every reader takes one and moves it over what it has read.
+/// A position in the output, and the receiver of its events. Every reader advances it over the text
+/// that it has read.
 pub(crate) struct Cursor<'p, 'e> {
     view: View<'p>,
     /// The next byte to read.
@@ -18,7 +19,7 @@ impl<'p> Cursor<'p, '_> {
         Cursor { view, at, on }
     }
 
-    /// Runs `read` with no more of the output than this view has.
+    /// Runs `read` with a cursor that is limited to `view`.
     pub fn within<T>(&mut self, view: View<'p>, read: impl FnOnce(&mut Cursor<'p, '_>) -> T) -> T {
         let mut inner = Cursor { view, at: self.at, on: &mut *self.on };
         let result = read(&mut inner);
@@ -30,7 +31,7 @@ impl<'p> Cursor<'p, '_> {
         self.view
     }
 
-    /// Whether no more output follows.
+    /// Reports whether no more output follows.
     pub fn is_last(&self) -> bool {
         self.view.is_last
     }
@@ -43,12 +44,12 @@ impl<'p> Cursor<'p, '_> {
         self.view.text()
     }
 
-    /// The text from here on.
+    /// Returns the text from here on.
     pub fn rest(&self) -> &'p str {
         &self.view.text()[self.at..]
     }
 
-    /// The next character.
+    /// Returns the next character.
     pub fn peek(&self) -> Option<char> {
         self.rest().chars().next()
     }
@@ -57,19 +58,19 @@ impl<'p> Cursor<'p, '_> {
         self.at == self.view.text().len()
     }
 
-    /// A part of the output without what belongs to the prompt.
+    /// Returns a part of the output, without the text that belongs to the prompt.
     pub fn shown(&self, range: Range<usize>) -> &'p str {
         self.view.shown(range)
     }
 
-    /// The text up to a byte, without what belongs to the prompt; the cursor moves there.
+    /// Moves to `end` and returns the text in between, without the text that belongs to the prompt.
     pub fn take_up_to(&mut self, end: usize) -> &'p str {
         let text = self.view.shown(self.at..end);
         self.at = end;
         text
     }
 
-    /// The byte offset of this place in the output.
+    /// Returns the byte offset of this position in the output.
     pub fn offset(&self) -> u64 {
         self.view.offset(self.at)
     }
@@ -86,7 +87,8 @@ impl<'p> Cursor<'p, '_> {
         spaces
     }
 
-    /// Skips as much of `pad` as is there, which may be less than all of it; `seen` counts its bytes. False if more may come.
+    /// Skips the part of `pad` that is here, and counts its bytes in `seen`. Returns false if more
+    /// of it may come.
     pub fn skip_pad(&mut self, pad: &str, seen: &mut usize) -> bool {
         while let Some(expected) = pad[*seen..].chars().next() {
             match self.peek() {
@@ -101,12 +103,12 @@ impl<'p> Cursor<'p, '_> {
         true
     }
 
-    /// Which marker is here.
+    /// Returns the marker that begins here.
     pub fn marker_here<A>(&self, markers: &Marks<A>) -> Here {
         markers.at(self.input(), self.at, self.is_last())
     }
 
-    /// The next marker from a byte on.
+    /// Returns the next marker from a byte on.
     pub fn find_marker<A>(&self, markers: &Marks<A>, from: usize) -> Found {
         markers.find(self.input(), from, self.is_last())
     }

@@ -7,35 +7,35 @@ use crate::reply::Meaning;
 use crate::shared::Shared;
 use crate::{Event, Stop};
 
-/// A call in reasoning, read ahead. Nothing of it is dropped before it is known what it is.
+/// A call in reasoning, read ahead. Its text stays pending until the verdict is known.
 #[derive(Clone, Debug)]
 pub(crate) struct Draft {
-    /// The call, until it is whole.
+    /// The call, until it is complete.
     shadow: Option<Box<Running>>,
-    /// How many bytes were looked at, its mark included.
+    /// The number of bytes read ahead, including the marker.
     seen: usize,
-    /// How many bytes may be looked at: the cap, and its mark in any case.
+    /// The maximum number of bytes to read ahead: the cap, but at least the marker.
     room: usize,
 }
 
-/// What a draft turns out to be.
+/// The verdict on a draft.
 pub(crate) enum Verdict {
-    /// The turn ends behind it, and the reasoning was never closed: a call.
+    /// A call: the turn ends after it, and the reasoning was never closed.
     Call,
-    /// The reasoning goes on behind it, from there on: reasoning as it stands.
+    /// Part of the reasoning: another marker follows, at this byte.
     Draft(usize),
-    /// Up to there it is no whole call: text, in which the reasoning may be closed.
+    /// Text up to this byte, in which the reasoning may be closed: the call is incomplete.
     Text(usize),
 }
 
 impl Draft {
-    /// A draft of a call whose mark has so many bytes.
+    /// Creates a draft of a call whose marker has `mark` bytes.
     pub fn new(program: usize, mark: usize, shared: &Shared) -> Draft {
         let shadow = Some(Box::new(Running::new(program, 0, "", true)));
         Draft { shadow, seen: mark, room: mark.max(shared.cap()) }
     }
 
-    /// Reads on from where it begins, and leaves the cursor there; none, if it is not known yet what it is.
+    /// Reads ahead without moving the cursor. Returns `None` until the verdict is known.
     pub fn read(&mut self, shared: &mut Shared, cursor: &Cursor<'_, '_>) -> Option<Verdict> {
         let reply = Arc::clone(&shared.reply);
         let view = cursor.view();

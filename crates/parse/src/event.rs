@@ -1,105 +1,108 @@
 use std::fmt;
 use std::ops::Range;
 
-/// What the parser saw, in order. Deltas join to the whole.
+/// An event that the parser emits, in the order of the output. The deltas of a text concatenate to
+/// the whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event<'t> {
-    /// More of the answer.
+    /// A delta of the answer.
     Content(&'t str),
-    /// More of the reasoning.
+    /// A delta of the reasoning.
     Reasoning(&'t str),
-    /// A call begins: its name is known.
+    /// A call begins. Its name is known.
     CallStarted {
-        /// Which call of the turn, from 0.
+        /// Index of the call in the turn, from 0.
         index: usize,
-        /// Its id as the model wrote it before its arguments, or as the caller's [`Ids`](crate::Ids) make one.
+        /// The call's id: the model's own if it wrote one before the arguments, or else a generated
+        /// one (see [`Ids`](crate::Ids)).
         id: &'t str,
         /// The function's name.
         name: &'t str,
     },
-    /// More of a call's arguments, as JSON text. What was given so far is never taken back; a value that is cut off stays open.
+    /// A delta of a call's arguments, as JSON text. Emitted text is never retracted. A value that
+    /// is cut off stays unclosed.
     Arguments {
-        /// Which call.
+        /// Index of the call.
         index: usize,
-        /// The characters.
+        /// The added text.
         text: &'t str,
     },
-    /// A call is over.
+    /// A call ends.
     CallFinished {
-        /// Which call.
+        /// Index of the call.
         index: usize,
-        /// Whether its arguments are whole.
+        /// Whether the arguments are complete.
         whole: bool,
-        /// The id, where the model wrote it behind the name: the maker's own in place of a made one.
+        /// The model's own id, if it wrote one after the name. It replaces the generated id.
         id: Option<&'t str>,
     },
     /// A call of the code interpreter begins.
     CodeStarted {
-        /// Which call of the turn, from 0; functions and code are counted together.
+        /// Index of the call in the turn, from 0. Functions and code are counted together.
         index: usize,
-        /// Its id.
+        /// The call's id.
         id: &'t str,
     },
-    /// More of the code.
+    /// A delta of the code.
     Code {
-        /// Which call.
+        /// Index of the call.
         index: usize,
-        /// The characters.
+        /// The added text.
         text: &'t str,
     },
-    /// The turn is over.
+    /// The turn ends.
     Stop(Stop),
-    /// Something could not be read as the layout says; its text goes on as content.
+    /// A part of the output does not match the layout. Its text becomes content.
     Malformed(Malformed),
 }
 
-/// Why a turn is over.
+/// The reason a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
-    /// The model closed it, or stopped where a turn may end.
+    /// The model closed the turn, or stopped where a turn may end.
     End,
-    /// The engine reached its limit of tokens.
+    /// The engine reached its token limit.
     Length,
-    /// The caller broke off.
+    /// The caller aborted.
     Abort,
 }
 
-/// Something of the output that could not be read as the layout says.
+/// A part of the output that does not match the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// Where, in bytes of the output from its start.
+    /// The byte range, from the start of the output.
     pub span: Range<u64>,
-    /// What.
+    /// The reason.
     pub why: Why,
 }
 
-/// What is wrong with a piece of output.
+/// The reason a part of the output is malformed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Why {
-    /// Something else stood where this mark was expected.
+    /// The output does not have this marker or item where it is expected.
     Expected(String),
-    /// The arguments are no JSON (or Python, or whatever the layout says).
+    /// The arguments are not valid JSON (or Python, or another syntax of the layout).
     BadValue(String),
     /// The output ended inside a call.
     Unfinished,
-    /// A name, a key or a value is longer than the cap.
+    /// A name, key or value is longer than the cap.
     TooLong,
     /// A value is nested deeper than the cap.
     TooDeep,
-    /// A name that no tool has, where the caller refuses these.
+    /// No tool has this name, and the caller refuses unknown names.
     UnknownName(String),
-    /// The arguments are not what the tool's schema says; they are given all the same.
+    /// The arguments do not match the tool's schema. They are emitted anyway.
     Schema(String),
-    /// Text behind the end of the turn.
+    /// Text after the end of the turn.
     AfterEnd,
-    /// Bytes that are no UTF-8; they are given as U+FFFD.
+    /// Invalid UTF-8. It is replaced with U+FFFD.
     NotUtf8,
 }
 
 impl Why {
-    /// A stable name for the kind of fault.
+    /// Returns a stable code for the kind of fault.
     ///
     /// ```
     /// use rolecall_parse::Why;
@@ -127,11 +130,11 @@ impl fmt::Display for Why {
             Why::Expected(what) => write!(f, "expected {}", what.replace('\n', "\\n")),
             Why::BadValue(why) | Why::Schema(why) => f.write_str(why),
             Why::Unfinished => f.write_str("the output ends inside a call"),
-            Why::TooLong => f.write_str("a name, a key or a value is longer than the cap"),
+            Why::TooLong => f.write_str("a name, key or value is longer than the cap"),
             Why::TooDeep => f.write_str("a value is nested deeper than the cap"),
-            Why::UnknownName(name) => write!(f, "no tool is called `{}`", name.escape_debug()),
-            Why::AfterEnd => f.write_str("text behind the end of the turn"),
-            Why::NotUtf8 => f.write_str("bytes that are no UTF-8"),
+            Why::UnknownName(name) => write!(f, "no tool is named `{}`", name.escape_debug()),
+            Why::AfterEnd => f.write_str("text after the end of the turn"),
+            Why::NotUtf8 => f.write_str("invalid UTF-8"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ids for calls whose model writes none.
+//! Generates ids for calls whose model writes none.
 
 use rolecall_format::CallIds;
 
@@ -6,7 +6,7 @@ use crate::Ids;
 
 const LETTERS: &[u8; 62] = b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 
-/// The id of a call, as its family has ids or as the caller wants them.
+/// Returns the id of a call, in the form of its family or else in the form that the caller chose.
 pub(crate) fn make(family: &CallIds, ids: Ids, name: &str, index: usize) -> String {
     match (family.id_of(name, index), family, ids) {
         (Some(id), ..) => id,
@@ -17,7 +17,8 @@ pub(crate) fn make(family: &CallIds, ids: Ids, name: &str, index: usize) -> Stri
     }
 }
 
-/// Letters and digits from a seed: splitmix64, so that ids of one seed look nothing alike.
+/// Returns letters and digits derived from a seed. splitmix64 keeps the ids of one seed from
+/// looking alike.
 fn letters(seed: u64, index: usize, count: usize) -> String {
     let mut state = seed ^ (index as u64).wrapping_mul(0xa076_1d64_78bd_642f);
     let next = move || {

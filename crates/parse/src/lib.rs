@@ -1,6 +1,10 @@
-//! In: a format and what a model writes, as text or as bytes that say whether a control token wrote them. Out: events, and a message.
-//! Between: `Reply` makes of the assistant's layouts what can be read; `OutputParser` goes through the text once and keeps what may still
-//! become a mark; `values` turn each syntax of arguments into JSON text as it comes.
+//! Parses model output into events and messages, according to a format's layouts.
+//!
+//! The output comes as text, or as the bytes of tokens with a flag for control tokens. [`Reply`]
+//! turns the assistant's layouts into parsing tables. [`OutputParser`] reads the output in one pass
+//! and holds back text that may still become a marker. The module `values` converts each syntax of
+//! arguments to JSON text while it streams.
+//!
 //! Start reading at [`OutputParser`].
 
 mod arguments;

@@ -1,8 +1,9 @@
-/// Text of a format that is expected in output, each byte knowing whether a control token writes it.
+/// Text of a format that is expected in the output, with a flag for each byte that a control token
+/// writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Literal {
     text: String,
-    /// By byte.
+    /// For each byte, whether a control token writes it.
     control: Vec<bool>,
 }
 
@@ -31,7 +32,7 @@ impl Literal {
         self.text.is_empty()
     }
 
-    /// Whether there is nothing but white space.
+    /// Reports whether the text is empty or only white space.
     pub fn is_blank(&self) -> bool {
         self.text.trim().is_empty()
     }
@@ -48,12 +49,12 @@ impl Literal {
         Literal { text: self.text[..end].to_owned(), control: self.control[..end].to_vec() }
     }
 
-    /// The white space before what is to be seen.
+    /// Returns the leading white space.
     pub fn lead(&self) -> &str {
         &self.text[..self.text.len() - self.text.trim_start().len()]
     }
 
-    /// The white space behind it.
+    /// Returns the trailing white space, or nothing if the text is only white space.
     pub fn trail(&self) -> &str {
         match self.is_blank() {
             true => "",
@@ -61,27 +62,28 @@ impl Literal {
         }
     }
 
-    /// Without white space at its ends.
+    /// Returns the literal without leading and trailing white space.
     pub fn core(&self) -> Literal {
         let start = self.lead().len();
         self.from(start).up_to(self.text[start..].trim_end().len())
     }
 
-    /// What is left behind an opening, if it begins with that; white space at the opening's end may be missing.
+    /// Returns the rest after an opening, if the literal begins with it. White space around the
+    /// opening may be missing.
     pub fn behind(&self, opening: &Literal) -> Option<Literal> {
         let core = opening.core();
         let own = self.text.strip_prefix(opening.lead()).map_or(0, |_| opening.lead().len());
         self.text[own..].starts_with(core.text()).then(|| self.from(own + core.text.len()))
     }
 
-    /// How many bytes both have in common at their start, on a character border.
+    /// Returns the length of the common prefix, cut at a character boundary.
     pub fn common(&self, other: &Literal) -> usize {
         let same = self.text.bytes().zip(other.text.bytes()).take_while(|(ours, theirs)| ours == theirs).count();
         (0..=same).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0)
     }
 
-    /// How long its first mark is: a control token, or what stands in the first pair of angle or square brackets; all of it,
-    /// where it does not begin with one.
+    /// Returns the length of the first marker: a control token, or text in angle or square
+    /// brackets. If the literal begins with neither, that is its whole length.
     pub fn first_mark(&self) -> usize {
         let control = self.control.iter().take_while(|is_control| **is_control).count();
         if control > 0 {
@@ -93,26 +95,27 @@ impl Literal {
             _ => return self.text.len(),
         };
         match self.text.find(close) {
-            // `[{` is no mark.
+            // `[{` is not a marker.
             Some(at) if at > 1 => at + 1,
             _ => self.text.len(),
         }
     }
 
-    /// The last of several control tokens that it is made of.
+    /// Returns the last control token of a literal that consists of several.
     pub fn last_token(&self) -> Option<Literal> {
         let start = self.text.rfind('<').filter(|start| *start > 0)?;
         self.control.iter().all(|is_control| *is_control).then(|| self.from(start))
     }
 
-    /// Whether it is unlikely enough in ordinary text to be looked for everywhere.
+    /// Reports whether the text is so unlikely in ordinary text that it may be searched for
+    /// everywhere.
     pub fn is_strong(&self) -> bool {
         self.control.contains(&true)
             || (self.text.trim().len() >= 3 && self.text.contains(['<', '[', '{', '|', '＜', '«']))
             || self.text.trim().starts_with("```")
     }
 
-    /// Takes each of these tokens for a control token wherever it is spelled.
+    /// Flags every occurrence of these tokens as a control token.
     pub fn mark_tokens(&mut self, tokens: &[String]) {
         for token in tokens.iter().filter(|token| !token.is_empty()) {
             for (start, _) in self.text.match_indices(token.as_str()) {
@@ -121,7 +124,7 @@ impl Literal {
         }
     }
 
-    /// The same where marks stand side by side without white space between them.
+    /// Returns the literal without the white space between adjacent markers.
     pub fn without_space(&self) -> Literal {
         let mut tight = Literal::default();
         let mut space = String::new();

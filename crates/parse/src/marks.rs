@@ -4,12 +4,12 @@ use crate::literal::Literal;
 #[derive(Clone, Copy)]
 pub(crate) struct Input<'b> {
     pub text: &'b str,
-    /// By byte, whether a control token wrote it; empty where nobody knows.
+    /// For each byte, whether a control token wrote it; empty if unknown.
     pub control: &'b [bool],
 }
 
 impl<'b> Input<'b> {
-    /// No more than so many bytes of it, and no part of a character.
+    /// Limits the input to `end` bytes, cut at a character boundary.
     pub fn up_to(self, end: usize) -> Input<'b> {
         let mut end = end.min(self.text.len());
         while !self.text.is_char_boundary(end) {
@@ -18,20 +18,21 @@ impl<'b> Input<'b> {
         Input { text: &self.text[..end], control: &self.control[..end.min(self.control.len())] }
     }
 
-    /// Whether the byte here may stand for a byte of a literal.
+    /// Reports whether the byte here matches a byte of a literal.
     #[inline]
     pub fn fits(&self, at: usize, (byte, needs_control): (u8, bool)) -> bool {
         self.text.as_bytes()[at] == byte && (!needs_control || self.control.get(at).is_none_or(|control| *control))
     }
 
-    /// Whether a control token wrote the byte here, and that is known.
+    /// Reports whether the byte here is known to come from a control token.
     #[inline]
     pub fn is_control(&self, at: usize) -> bool {
         self.control.get(at).copied().unwrap_or(false)
     }
 }
 
-/// Marks that are looked for side by side: the first one wins, of several that begin together the longest.
+/// A set of markers to search for together. The first match wins, and the longest of those that
+/// begin at the same byte.
 #[derive(Clone, Debug)]
 pub(crate) struct Marks<A> {
     nodes: Vec<Node>,
@@ -45,25 +46,25 @@ struct Node {
     action: Option<usize>,
 }
 
-/// What stands at one place.
+/// The result of a match at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Here {
-    /// A mark up to there, with the number of its action.
+    /// A marker: its end, and the number of its action.
     Mark(usize, usize),
-    /// The start of one, perhaps.
+    /// Perhaps the start of a marker.
     Open,
-    /// None.
+    /// No marker.
     Nothing,
 }
 
-/// Where the next mark is.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// From, to, and the number of its action.
+    /// A marker: its start, its end, and the number of its action.
     Mark(usize, usize, usize),
-    /// What begins here may become one.
+    /// Perhaps the start of a marker, at this byte.
     Open(usize),
-    /// Nowhere.
+    /// No marker.
     Nothing,
 }
 
@@ -72,7 +73,8 @@ impl<A> Marks<A> {
         Marks { nodes: vec![Node::default()], first: [false; 256], actions: Vec::new() }
     }
 
-    /// Adds a mark with white space that may stand before it and then belongs to it. The first to add a mark has it.
+    /// Adds a marker, with white space that may precede it and then belongs to it. If a marker is
+    /// added twice, the first action counts.
     pub fn add(&mut self, pad: &str, mark: &Literal, action: A) {
         if mark.is_empty() {
             return;
@@ -116,12 +118,13 @@ impl<A> Marks<A> {
         &self.actions[number]
     }
 
-    /// What stands at one place. At the end of all input nothing is open.
+    /// Returns the match at one position. If no more input follows, it is never `Open`.
     pub fn at(&self, input: Input<'_>, start: usize, is_last: bool) -> Here {
         let mut seen = Here::Nothing;
         let mut longest = 0;
         let mut is_open = false;
-        // A byte may be that of a control token and of plain text: both ways are followed, the second one later.
+        // The same byte may match as part of a control token and as plain text. Both paths are
+        // followed, the second one later.
         let mut others: Vec<(usize, usize)> = Vec::new();
         let mut way = Some((0, start));
         while let Some((mut node, mut at)) = way {
@@ -156,7 +159,7 @@ impl<A> Marks<A> {
         }
     }
 
-    /// Where the next mark is.
+    /// Returns the next match.
     #[inline]
     pub fn find(&self, input: Input<'_>, from: usize, is_last: bool) -> Found {
         let bytes = input.text.as_bytes();

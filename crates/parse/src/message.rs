@@ -1,6 +1,6 @@
 use crate::{Event, Malformed, Stop};
 
-/// What the events of a turn add up to.
+/// The accumulated events of a turn.
 ///
 /// ```
 /// use rolecall_parse::{Event, Reading};
@@ -13,43 +13,43 @@ use crate::{Event, Malformed, Stop};
 pub struct Reading {
     /// The answer.
     pub content: String,
-    /// The reasoning, if there was any.
+    /// The reasoning, if any.
     pub reasoning: Option<String>,
     /// The calls, in order.
     pub calls: Vec<ParsedCall>,
-    /// Why it ended; none while it goes on.
+    /// The reason the turn ended; `None` while it goes on.
     pub stop: Option<Stop>,
-    /// What could not be read as the layout says.
+    /// The parts of the output that do not match the layout.
     pub malformed: Vec<Malformed>,
 }
 
 /// A call that the model made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ParsedCall {
-    /// Of a function.
+    /// A call of a function.
     Function {
-        /// Its id.
+        /// The call's id.
         id: String,
-        /// The function.
+        /// The function's name.
         name: String,
-        /// JSON text, as the model wrote it where it wrote JSON.
+        /// The arguments as JSON text, spelled as the model spelled them if it wrote JSON.
         arguments: String,
-        /// Whether the arguments came to their end.
+        /// Whether the arguments are complete.
         whole: bool,
     },
-    /// Of the code interpreter.
+    /// A call of the code interpreter.
     Code {
-        /// Its id.
+        /// The call's id.
         id: String,
-        /// The program.
+        /// The code.
         code: String,
-        /// Whether it came to its end.
+        /// Whether the code is complete.
         whole: bool,
     },
 }
 
 impl Reading {
-    /// Says its calls as events again.
+    /// Emits the calls as events again.
     pub(crate) fn replay(self, on: &mut dyn FnMut(Event<'_>)) {
         for (index, call) in self.calls.iter().enumerate() {
             match call {
@@ -72,7 +72,7 @@ impl Reading {
         }
     }
 
-    /// Takes the next event.
+    /// Adds the next event.
     pub fn add(&mut self, event: &Event<'_>) {
         match *event {
             Event::Content(text) => self.content.push_str(text),

@@ -5,14 +5,15 @@ use crate::shared::Shared;
 use crate::values::{State, Step, ValueReader};
 use rolecall_conversation::{Json, json};
 
-/// A call written as a JSON object, read while it comes.
+/// A call written as a JSON object, parsed while it streams.
 #[derive(Clone, Debug)]
 pub(crate) struct Object {
     keys: Keys,
-    /// Whether nothing else says that it is a call: what is no call is told apart as early as can be.
+    /// Whether the call has no marker. An object that is not a call is then rejected as early as
+    /// possible.
     is_bare: bool,
     at: At,
-    /// How many objects are open.
+    /// The number of open objects.
     depth: usize,
     has_name: bool,
     has_arguments: bool,
@@ -22,9 +23,9 @@ pub(crate) struct Object {
 
 #[derive(Clone, Debug)]
 enum At {
-    /// Before the first brace.
+    /// Before the opening brace.
     Start,
-    /// Before a key, or the end; whether a comma came.
+    /// Before a key or the closing brace, and whether a comma came before.
     Key(bool),
     /// In a key.
     InKey(Box<Short>),
@@ -34,21 +35,21 @@ enum At {
     Before(Kind),
     /// In a value.
     Value(Kind, Box<Short>),
-    /// Behind a value.
+    /// After a value.
     Behind,
 }
 
-/// A key or a value while it is read, no further than the cap.
+/// A key or a value while it is read, up to the cap.
 #[derive(Clone, Debug)]
 struct Short {
     reader: ValueReader,
     spelling: String,
-    /// Bytes of the output that were read. An escape may be spelled with more, so that only these end at the same byte in every
-    /// chunking.
+    /// The number of bytes read from the output. The spelling may be longer because of escapes, so
+    /// only this count reaches the cap at the same byte in every chunking.
     used: usize,
 }
 
-/// What a key says of its value.
+/// The role of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Name,
@@ -58,25 +59,25 @@ enum Kind {
     Other,
 }
 
-/// What was read.
+/// The result of reading a part of the object.
 #[derive(Debug)]
 pub(crate) enum Part {
-    /// All there is; more arguments are in the output.
+    /// All the input was read. More arguments were written.
     More,
-    /// All there is.
+    /// All the input was read.
     Wait,
     Name(String),
     Id(String),
     /// The arguments begin.
     Arguments,
-    /// The arguments are over; their end is in the output.
+    /// The arguments end. Their last text was written.
     ArgumentsOver,
-    /// The object is over.
+    /// The object ends.
     Done,
     Bad(Why),
 }
 
-/// What else an object with a call may say before its name.
+/// Keys that are common in the object of a call.
 const USUAL: [&str; 6] = ["name", "arguments", "parameters", "id", "type", "function"];
 
 impl Object {
@@ -92,12 +93,12 @@ impl Object {
         }
     }
 
-    /// Whether arguments began.
+    /// Reports whether the arguments have begun.
     pub fn has_arguments(&self) -> bool {
         self.has_arguments
     }
 
-    /// Reads up to the next thing worth saying: how many bytes, and what.
+    /// Reads up to the next part, and returns the number of bytes read and the part.
     pub fn read(&mut self, text: &str, shared: &Shared, out: &mut String) -> (usize, Part) {
         let mut used = 0;
         let mut progress = Falling::default();
@@ -136,14 +137,14 @@ impl Object {
                     at = At::Behind;
                     (self.depth == 0).then_some(Part::Done)
                 }
-                At::Key(_) => Some(expected("a key in quotes")),
+                At::Key(_) => Some(expected("a quoted key")),
                 At::InKey(key) => {
                     let (step, is_cut) = key.push(rest, self.is_bare, shared);
                     used += step.used;
                     match step.state {
                         State::More if is_cut => Some(Part::Bad(Why::TooLong)),
                         State::More if self.is_bare && !self.may_become(&key.spelling) => {
-                            Some(expected("a call's name or arguments"))
+                            Some(expected("the name or arguments of a call"))
                         }
                         State::More => None,
                         State::Done => match json::parse(&key.spelling) {
@@ -154,11 +155,11 @@ impl Object {
                                     (self.keys.name_is_key && kind == Kind::Arguments).then(|| Part::Name(key.clone()));
                                 at = At::Colon(kind);
                                 match self.is_bare && is_odd && !self.has_name {
-                                    true => Some(expected("a call's name or arguments")),
+                                    true => Some(expected("the name or arguments of a call")),
                                     false => part,
                                 }
                             }
-                            _ => Some(expected("a key in quotes")),
+                            _ => Some(expected("a quoted key")),
                         },
                         State::Bad(why) => Some(Part::Bad(why)),
                     }
@@ -177,7 +178,7 @@ impl Object {
                 }
                 At::Before(kind) => {
                     let kind = match *kind {
-                        // `"function": "get_weather"` names it.
+                        // `"function": "get_weather"` gives the name.
                         Kind::Wrapper if next == '"' && !self.has_name => Kind::Name,
                         Kind::Wrapper => Kind::Other,
                         Kind::Name if next != '"' => Kind::Other,
@@ -209,7 +210,7 @@ impl Object {
                     }
                     let is_open = self.is_bare && *kind == Kind::Name && step.state == State::More;
                     match step.state {
-                        State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool's name")),
+                        State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool name")),
                         State::More if is_cut => Some(Part::Bad(Why::TooLong)),
                         State::More => None,
                         State::Done => {
@@ -250,7 +251,8 @@ impl Object {
         }
     }
 
-    /// What reads no byte leads to a place of a lower rank.
+    /// Returns the rank of the state. A step that reads no byte must lead to a state of a lower
+    /// rank.
     fn rank(&self) -> u8 {
         match self.at {
             At::Start => 6,
@@ -268,7 +270,7 @@ impl Object {
         if keys.name_is_key {
             return if self.depth == 1 && !self.has_arguments { Kind::Arguments } else { Kind::Other };
         }
-        // Of two that say the same the first one counts.
+        // If two keys have the same meaning, the first one counts.
         if key == keys.name {
             return if self.has_name { Kind::Other } else { Kind::Name };
         }
@@ -290,7 +292,7 @@ impl Object {
         }
     }
 
-    /// Whether the start of a key, with its quote, is that of one that a call has.
+    /// Reports whether the start of a key, with its quote, may become a key of a call.
     fn may_become(&self, spelling: &str) -> bool {
         if self.has_name || self.keys.name_is_key {
             return true;
@@ -307,8 +309,8 @@ impl Short {
         Short { reader, spelling: String::new(), used: 0 }
     }
 
-    /// Reads on up to the cap, and says whether there is more. One character at a time is read of what may be no call, so that this
-    /// is told at the same one in every chunking.
+    /// Reads up to the cap, and reports whether text is left. A bare object is read one character
+    /// at a time, so that it is rejected at the same character in every chunking.
     fn push(&mut self, text: &str, is_bare: bool, shared: &Shared) -> (Step, bool) {
         let mut end = text.len().min(shared.cap().saturating_sub(self.used));
         while !text.is_char_boundary(end) {

@@ -1,67 +1,73 @@
 use rolecall_conversation::Tool;
 use rolecall_format::CallsInReasoning;
 
-/// How output is to be read. Every choice has a default that suits an OpenAI-compatible server.
+/// Options for parsing output. The defaults suit an OpenAI-compatible server.
 #[derive(Clone, Debug, Default)]
 pub struct ParseOptions {
-    /// The tools offered: they say of what type an argument is where the syntax does not.
+    /// The tools offered. They give the type of an argument where the syntax does not.
     pub tools: Vec<Tool>,
-    /// How the prompt ends, from the generation prompt on at the latest; earlier text does no harm. What it opened is understood.
+    /// The end of the prompt. It starts at the generation prompt or earlier. The parser continues
+    /// from the state it leaves, such as inside reasoning.
     pub prompt_tail: String,
-    /// Calls inside reasoning; where it is not said, what the format says of its models, and else drafts.
+    /// How to treat calls inside reasoning. `None` uses the format's setting, which defaults to
+    /// drafts.
     pub calls_in_reasoning: Option<CallsInReasoning>,
-    /// Names that no tool has.
+    /// How to treat calls to unknown tools.
     pub unknown_names: UnknownNames,
-    /// Text behind a call.
+    /// How to treat text after a call.
     pub text_after_calls: TextAfterCalls,
-    /// How strictly JSON is read.
+    /// How strictly to parse JSON.
     pub json: Json,
-    /// Whether arguments are compared with the tool's schema; what differs is reported, and nothing is dropped.
+    /// Whether to check arguments against the tool's schema. Differences are reported, and nothing
+    /// is dropped.
     pub check_schema: bool,
-    /// How many calls a turn may have; what stands behind the last one is text.
+    /// The maximum number of calls in a turn. Calls beyond it are text.
     pub max_calls: Option<usize>,
-    /// Ids for calls whose model writes none.
+    /// How to generate ids for calls whose model writes none.
     pub ids: Ids,
-    /// The most bytes that are kept back for one open value (a name, a key, an argument that is typed only when it is whole).
+    /// The maximum number of bytes to hold back for one open value: a name, a key, or an argument
+    /// whose type is known only at its end.
     pub cap: Option<usize>,
 }
 
-/// What a call of a name that no tool has is.
+/// How to treat calls to unknown tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownNames {
-    /// A call; the caller sees to it. (Where a layout has no mark of its own for a call, it is text.)
+    /// Emit the call and leave it to the caller. If the layout has no marker for calls, it is text.
     #[default]
     Pass,
-    /// Text.
+    /// Treat the call as text.
     Text,
 }
 
-/// What text behind a call is.
+/// How to treat text after a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TextAfterCalls {
-    /// Content, in its order.
+    /// Emit it as content, in order.
     #[default]
     Content,
-    /// Reported as malformed, and content.
+    /// Report it as malformed, and emit it as content.
     Report,
 }
 
-/// How strictly JSON is read.
+/// How strictly to parse JSON.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Json {
-    /// As RFC 8259 has it, but raw newlines and tabs inside strings are taken for what they are.
+    /// RFC 8259, but strings may contain raw newlines and tabs.
     #[default]
     Lenient,
-    /// As RFC 8259 has it.
+    /// RFC 8259.
     Strict,
 }
 
-/// How ids are made for calls whose model writes none, and whose family has no form of its own (`call-ids`).
+/// How to generate ids for calls whose model writes none, if the family has no form for them
+/// (`call-ids`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ids {
-    /// `call_` and 24 letters and digits made of a value of the caller's and the call's index: the same value, the same ids.
+    /// `call_` and 24 letters and digits, derived from this seed and the call's index. The same
+    /// seed gives the same ids.
     Seeded(u64),
-    /// Nine letters and digits, likewise.
+    /// Nine letters and digits, derived in the same way.
     Nine(u64),
 }
 

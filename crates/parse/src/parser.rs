@@ -11,10 +11,11 @@ use crate::reply::{Mark, Meaning, Reply};
 use crate::shared::Shared;
 use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, Why};
 
-/// Reads what a model writes while it comes, and says what it means.
+/// Parses model output into events while it streams.
 ///
-/// However the output is cut into pieces, the events are the same but for the borders of deltas. Nothing is an error: what cannot be
-/// read as the layouts say is reported and goes on as content.
+/// The events do not depend on how the output is split into chunks, except for the boundaries of
+/// deltas. No output is an error: text that does not match the layouts is reported and becomes
+/// content.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -39,51 +40,54 @@ pub struct OutputParser {
     pub(crate) shared: Shared,
     state: State,
     pending: Pending,
-    /// White space that may follow and belongs to the mark before it: the text, and how much of it was seen.
+    /// Text that may follow the last marker and belongs to it (usually white space), and how many
+    /// of its bytes were read.
     pad: (Arc<str>, usize),
-    /// Bytes of a character that is not whole yet.
+    /// Bytes of an incomplete character.
     carry: Vec<u8>,
-    /// Whether the turn's end was said.
+    /// Whether the end of the turn was reported.
     is_stopped: bool,
 }
 
 #[derive(Clone, Debug)]
 enum State {
-    /// Right behind the turn's opening, or behind reasoning.
+    /// Directly after the turn's opening, or after reasoning.
     Head { is_fresh: bool },
-    /// In text; white space at its start is kept back until something else comes.
+    /// In text. White space at its start is held back until something else follows.
     Text { part: Part, blank: Option<String> },
     /// In a call.
     Call(Box<Running>),
-    /// In reasoning, at a call that counts only if the reasoning is never closed. It is read ahead without events.
+    /// In reasoning, at a call that counts only if the reasoning is never closed. The call is read
+    /// ahead without emitting events.
     Draft(Draft),
-    /// Behind a call, with white space that came since.
+    /// After a call, with the white space since then.
     AfterCall { blank: String, is_group: bool },
-    /// Behind the turn's end.
+    /// After the end of the turn.
     Ended,
 }
 
-/// Whose text it is.
+/// The part of the turn that text belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
     Content,
     Reasoning,
 }
 
-/// Whether there is more to be done with what is there.
+/// Whether the available input may allow another step.
 enum Flow {
     Again,
     Wait,
 }
 
-/// White space that is kept back at most.
+/// The maximum number of bytes of white space to hold back.
 const BLANK: usize = 4096;
 
-/// Long pieces are read in parts, so that no copy of them is made.
+/// The maximum number of bytes to read at once, so that long chunks are not copied whole.
 const PIECE: usize = 1 << 12;
 
 impl OutputParser {
-    /// A parser for one turn. The prompt's tail is read first, in silence: what it opened is open.
+    /// Creates a parser for one turn. It first reads the end of the prompt without emitting events,
+    /// and then continues from the state that this leaves.
     pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
         let tail = reply.respell(&options.prompt_tail);
         let tail = tail_of(reply, &tail).to_owned();
@@ -98,7 +102,7 @@ impl OutputParser {
         };
         let mut opened = Reading::default();
         parser.push(&tail, None, &mut |event| {
-            // A call that the prompt began is the answer's.
+            // A call that the prompt began belongs to the answer.
             if !matches!(event, Event::Content(_) | Event::Reasoning(_) | Event::Stop(_) | Event::Malformed(_)) {
                 opened.add(&event);
             }
@@ -116,13 +120,14 @@ impl OutputParser {
         parser
     }
 
-    /// Reads the next piece of text.
+    /// Parses the next chunk of text.
     pub fn push_text(&mut self, chunk: &str, on: &mut impl FnMut(Event<'_>)) {
         self.begin(on);
         self.push(chunk, None, on);
     }
 
-    /// Reads the bytes of the next token, and whether it is a control token of the tokenizer. Characters may be cut anywhere.
+    /// Parses the bytes of the next token. `is_control` tells whether the token is one of the
+    /// tokenizer's control tokens. A chunk may end inside a character.
     pub fn push_bytes(&mut self, bytes: &[u8], is_control: bool, on: &mut impl FnMut(Event<'_>)) {
         self.begin(on);
         if self.carry.is_empty()
@@ -150,7 +155,7 @@ impl OutputParser {
         }
     }
 
-    /// The output is over: closes what is open, and loses nothing.
+    /// Ends the output. Closes everything that is open and emits the remaining text.
     pub fn finish(&mut self, stop: Stop, on: &mut impl FnMut(Event<'_>)) {
         self.begin(on);
         if !self.carry.is_empty() {
@@ -181,7 +186,7 @@ impl OutputParser {
         self.push("\u{fffd}", Some(false), on);
     }
 
-    /// Says what the prompt began.
+    /// Emits the calls that the prompt began.
     fn begin(&mut self, on: &mut dyn FnMut(Event<'_>)) {
         if !self.shared.opened.calls.is_empty() {
             std::mem::take(&mut self.shared.opened).replay(on);
@@ -202,7 +207,7 @@ impl OutputParser {
         }
     }
 
-    /// Reads what there is.
+    /// Reads the available input.
     fn run(&mut self, is_last: bool, on: &mut dyn FnMut(Event<'_>)) {
         let mut pending = std::mem::take(&mut self.pending);
         let mut cursor = Cursor::new(pending.view(is_last), 0, on);
@@ -218,7 +223,8 @@ impl OutputParser {
         self.pending = pending;
     }
 
-    /// A step that reads no byte leads to a state of a lower rank.
+    /// Returns the rank of the state. A step that reads no byte must lead to a state of a lower
+    /// rank.
     fn rank(&self, cursor: &Cursor<'_, '_>) -> u8 {
         let is_unclosed = self.shared.calls_in_reasoning() == CallsInReasoning::Unclosed;
         match &self.state {
@@ -236,7 +242,7 @@ impl OutputParser {
 
     fn eat_pad(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let (pad, seen) = &mut self.pad;
-        // Text behind the end is taken whole or not at all.
+        // Text other than white space is skipped whole or not at all.
         if *seen == 0 && !pad.trim().is_empty() {
             if cursor.rest().starts_with(&**pad) {
                 cursor.at += pad.len();
@@ -268,10 +274,11 @@ impl OutputParser {
                 match progress {
                     Progress::Wait => return Flow::Wait,
                     Progress::Finished => {
-                        // Behind a call of no characters there could be as many of them as one likes.
+                        // After an empty call, another empty call could follow without end.
                         self.state = State::AfterCall { blank: String::new(), is_group: running.has_read() };
                     }
-                    // What was read of it is content now, and what is wrong with it goes on as text.
+                    // The call's text so far was emitted. The text from the fault on continues as
+                    // text.
                     Progress::Text { in_reasoning } => {
                         self.shared.has_spoken = true;
                         let part = if in_reasoning { Part::Reasoning } else { Part::Content };
@@ -331,7 +338,8 @@ impl OutputParser {
                 (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
                 _ => None,
             };
-            // Nothing was opened that it could close, or it was tried and is no call.
+            // There is nothing for this marker to close, or the call was already tried and is
+            // unparseable.
             let closes_nothing = mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed;
             if closes_nothing || (draft.is_some() && cursor.view().is_tried(start)) {
                 from = end;
@@ -360,7 +368,7 @@ impl OutputParser {
         }
     }
 
-    /// Reads a call in reasoning ahead, until it is known what it is.
+    /// Reads a call in reasoning ahead until its verdict is known.
     fn draft(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let State::Draft(draft) = &mut self.state else { return Flow::Again };
         let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
@@ -368,13 +376,14 @@ impl OutputParser {
         match verdict {
             Verdict::Call => self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call),
             Verdict::Draft(end) => self.say(cursor.take_up_to(end), cursor.on),
-            // The text is read once more, and no call is tried in it again.
+            // The text is read again, without trying any calls in it.
             Verdict::Text(end) => cursor.view().set_tried(end),
         }
         Flow::Again
     }
 
-    /// Whether a mark that closes reasoning stands in backticks, where the model speaks of it; none, if that is not known yet.
+    /// Reports whether a marker that closes reasoning is in backticks, where the model only
+    /// mentions it. Returns `None` if that is not known yet.
     fn is_quoted(&self, mark: &Mark, cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
         if mark.meaning != Meaning::ReasoningClosed || cursor.input().is_control(span.start) {
             return Some(false);
@@ -392,7 +401,7 @@ impl OutputParser {
         let rest = cursor.rest();
         let spaces = rest.len() - rest.trim_start().len();
         if spaces > 0 {
-            // The same white space is kept in every chunking.
+            // Hold back the same white space in every chunking.
             let most = rest[..spaces].char_indices().map(|(at, space)| at + space.len_utf8());
             let taken = most.into_iter().find(|end| blank.len() + end > BLANK).unwrap_or(spaces);
             blank.push_str(&rest[..taken]);
@@ -456,7 +465,7 @@ impl OutputParser {
         }
     }
 
-    /// Does what a marker means; the cursor is past it.
+    /// Applies a marker. The cursor is already past it.
     fn apply(&mut self, mark: &Mark, span: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let text = |part| State::Text { part, blank: Some(String::new()) };
         self.shared.last = None;
@@ -471,7 +480,7 @@ impl OutputParser {
             Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(Part::Content),
             Meaning::Call(program) => return self.start_call(program, span, cursor),
             Meaning::End => {
-                // White space is an answer where nothing else is.
+                // White space is the answer if there is nothing else.
                 if let State::Text { part: Part::Content, blank: Some(blank) } = &mut self.state
                     && !self.shared.has_spoken
                     && self.shared.calls == 0
@@ -489,11 +498,11 @@ impl OutputParser {
         let shared = &mut self.shared;
         let is_bare = shared.reply.program(program).bare;
         let is_over = shared.options.max_calls.is_some_and(|most| shared.calls >= most);
-        // Nothing but a tool's name tells such a call from an answer in JSON.
+        // Only a tool's name distinguishes such a call from an answer in JSON.
         let is_answer = is_bare && shared.options.tools.is_empty() && shared.has_spoken;
         if is_over || is_answer {
             let blank = match &mut self.state {
-                // It stays reasoning, which ends where its own mark is.
+                // The text stays reasoning, which ends at its own marker.
                 State::Text { part: Part::Reasoning, .. } => return self.say(cursor.shown(mark), cursor.on),
                 State::Text { blank, .. } => blank.take(),
                 State::AfterCall { blank, .. } => Some(std::mem::take(blank)),
@@ -507,7 +516,7 @@ impl OutputParser {
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
     }
 
-    /// Says text of the part that is being read.
+    /// Emits text of the current part.
     fn say(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         let State::Text { part, blank } = &mut self.state else { return };
         if text.is_empty() {
@@ -532,7 +541,7 @@ impl OutputParser {
     }
 }
 
-/// What of a prompt's end stands behind the opening of the assistant's turn.
+/// Returns the part of a prompt's end that follows the opening of the assistant's turn.
 fn tail_of<'t>(reply: &Reply, tail: &'t str) -> &'t str {
     let opening = reply.opening.text();
     match tail.rfind(opening) {
@@ -541,7 +550,7 @@ fn tail_of<'t>(reply: &Reply, tail: &'t str) -> &'t str {
     }
 }
 
-/// Reads a whole output.
+/// Parses a whole output.
 pub fn read(reply: &Arc<Reply>, options: ParseOptions, output: &str, stop: Stop) -> Reading {
     let mut reading = Reading::default();
     let mut parser = OutputParser::new(reply, options);

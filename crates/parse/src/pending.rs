@@ -3,34 +3,34 @@ use std::ops::Range;
 
 use crate::marks::Input;
 
-/// Output that could not be read yet.
+/// Output that is not parsed yet.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     text: String,
-    /// By byte, whether a control token wrote it; empty where nobody knows.
+    /// For each byte, whether a control token wrote it; empty if unknown.
     control: Vec<bool>,
-    /// Where its first byte stands in the output.
+    /// Offset of the first byte in the output.
     start: u64,
-    /// How many of its bytes are the prompt's.
+    /// The number of bytes that belong to the prompt.
     hidden: usize,
-    /// Up to where it was tried to read calls in reasoning, and there are none.
+    /// The end of the text in which calls in reasoning were tried without success.
     tried: Cell<usize>,
 }
 
 impl Pending {
-    /// Takes more of the output, and whether a control token wrote it, if that is known.
+    /// Appends output. `is_control` tells whether a control token wrote it, if that is known.
     pub fn push(&mut self, piece: &str, is_control: Option<bool>) {
         let before = self.text.len();
         self.text.push_str(piece);
         if is_control.is_some() || !self.control.is_empty() {
-            // What the prompt wrote may have been a control token.
+            // Text of the prompt may come from a control token.
             self.control.resize(self.hidden.max(self.control.len()).min(before), true);
             self.control.resize(before, false);
             self.control.resize(before + piece.len(), is_control.unwrap_or(false));
         }
     }
 
-    /// What there is so far is the prompt's.
+    /// Records that the text so far belongs to the prompt.
     pub fn hide(&mut self) {
         self.hidden = self.text.len();
         self.start = 0;
@@ -45,17 +45,18 @@ impl Pending {
         View { pending: self, end: self.text.len(), is_last }
     }
 
-    /// A part of it without what is the prompt's.
+    /// Returns a part of the text, without the text that belongs to the prompt.
     pub fn shown(&self, range: Range<usize>) -> &str {
         &self.text[range.start.max(self.hidden).min(range.end)..range.end]
     }
 
-    /// Where a byte of it stands in the output; what is the prompt's stands before its start.
+    /// Returns the offset of a byte in the output. Bytes of the prompt have the offset of the
+    /// output's start.
     pub fn offset(&self, at: usize) -> u64 {
         self.start + at.saturating_sub(self.hidden) as u64
     }
 
-    /// Whether a call in reasoning that begins here was tried and is none.
+    /// Reports whether a call in reasoning was already tried at this byte, without success.
     pub fn is_tried(&self, at: usize) -> bool {
         at < self.tried.get()
     }
@@ -76,7 +77,7 @@ impl Pending {
     }
 }
 
-/// Output that may be read now: up to where a cap ends.
+/// The pending output that may be read now. A cap may limit it.
 #[derive(Clone, Copy)]
 pub(crate) struct View<'p> {
     pending: &'p Pending,
@@ -86,7 +87,7 @@ pub(crate) struct View<'p> {
 }
 
 impl<'p> View<'p> {
-    /// No more than so many bytes of it, however much there is, so that a cap ends at the same byte in every chunking.
+    /// Limits the view to `end` bytes, so that a cap ends at the same byte in every chunking.
     pub fn up_to(self, end: usize) -> View<'p> {
         if end >= self.end {
             return self;
@@ -95,7 +96,7 @@ impl<'p> View<'p> {
         View { end, is_last: false, ..self }
     }
 
-    /// Whether it ends before another view of the same output.
+    /// Reports whether the view ends before another view of the same output.
     pub fn is_shorter_than(self, other: View<'_>) -> bool {
         self.end < other.end
     }
@@ -109,22 +110,22 @@ impl<'p> View<'p> {
         Input { text: self.text(), control: &control[..self.end.min(control.len())] }
     }
 
-    /// A part of it without what is the prompt's.
+    /// Returns a part of the text, without the text that belongs to the prompt.
     pub fn shown(self, range: Range<usize>) -> &'p str {
         self.pending.shown(range)
     }
 
-    /// Where a byte of it stands in the output.
+    /// Returns the offset of a byte in the output.
     pub fn offset(self, at: usize) -> u64 {
         self.pending.offset(at)
     }
 
-    /// Whether a call in reasoning that begins here was tried and is none.
+    /// Reports whether a call in reasoning was already tried at this byte, without success.
     pub fn is_tried(self, at: usize) -> bool {
         self.pending.is_tried(at)
     }
 
-    /// Notes that no call begins in the reasoning up to here.
+    /// Records that no call begins in the reasoning up to this byte.
     pub fn set_tried(self, end: usize) {
         self.pending.set_tried(end);
     }

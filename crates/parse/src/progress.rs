@@ -1,8 +1,10 @@
 use std::fmt::Debug;
 
-/// Why a loop comes to an end: what it has left to do is less in each round. Debug builds check it.
+/// Checks that a loop terminates: the remaining work must shrink in each round. Only debug builds
+/// check it.
 ///
-/// What is left is a pair: the bytes that are not read yet, and a rank that falls where a round reads none.
+/// The remaining work is usually a pair: the unread bytes, and a rank that falls if a round reads
+/// none.
 #[derive(Debug)]
 pub(crate) struct Falling<M> {
     last: Option<M>,
@@ -15,7 +17,7 @@ impl<M> Default for Falling<M> {
 }
 
 impl<M: Debug + PartialOrd> Falling<M> {
-    /// What is left as a round begins.
+    /// Checks the remaining work at the beginning of a round.
     #[inline]
     pub fn check(&mut self, left: M) {
         if cfg!(debug_assertions) {

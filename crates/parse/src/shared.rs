@@ -5,30 +5,30 @@ use crate::marks::{Here, Input};
 use crate::reply::Reply;
 use crate::{CallsInReasoning, Event, ParseOptions, Reading, Stop};
 
-/// What all states need.
+/// State that all parts of the parser share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub reply: Arc<Reply>,
     pub options: ParseOptions,
-    /// How many calls began.
+    /// The number of calls that have begun.
     pub calls: usize,
-    /// How many of them what stands around calls was closed behind.
+    /// The number of calls when a group of calls was last closed.
     pub closed: usize,
-    /// Whether what is read is the prompt's own end: its text is nobody's news.
+    /// Whether the input is the end of the prompt, whose text emits no events.
     pub is_silent: bool,
-    /// What began in the prompt's end and is to be said when the output begins.
+    /// The calls that the prompt began. They are emitted when the output begins.
     pub opened: Reading,
-    /// Whether the answer said something yet.
+    /// Whether the answer has any text yet.
     pub has_spoken: bool,
-    /// Why the output is over, once it is.
+    /// The reason the output ended, once it has.
     pub stop: Option<Stop>,
-    /// The character before, to know what stands in quotes.
+    /// The previous character, to detect a marker in backticks.
     pub last: Option<char>,
-    /// Where text in JSON's words is put together.
+    /// A reusable buffer for arguments as JSON text.
     pub scratch: String,
 }
 
-/// White space behind a call's end that is looked through at most.
+/// The maximum number of bytes of white space to skip when looking for the end of a call.
 const BEHIND: usize = 256;
 
 /// The default of [`ParseOptions::cap`].
@@ -50,12 +50,12 @@ impl Shared {
         }
     }
 
-    /// What a call inside reasoning is.
+    /// Returns how to treat calls inside reasoning.
     pub fn calls_in_reasoning(&self) -> CallsInReasoning {
         self.options.calls_in_reasoning.unwrap_or(self.reply.calls_in_reasoning)
     }
 
-    /// Says text as content or as reasoning.
+    /// Emits text as content or as reasoning.
     pub fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
         if !text.is_empty() && !self.is_silent {
@@ -66,12 +66,13 @@ impl Shared {
         }
     }
 
-    /// Whether what stands at a byte ends a call: another one, the end of them all, or of the turn; none, if that is not known yet.
+    /// Reports whether the text at a byte ends a call: another call, or the end of the calls or of
+    /// the turn. Returns `None` if that is not known yet.
     pub fn ends_call(&self, input: Input<'_>, at: usize, is_last: bool) -> Option<bool> {
         let rest = &input.text[at..];
         let start = at + rest.len() - rest.trim_start().len();
         match self.reply.after_call.at(input, start, is_last) {
-            // So much white space is not looked through again for each piece of it that comes.
+            // Longer white space is not scanned again for each chunk.
             _ if start - at > BEHIND => Some(true),
             _ if start == input.text.len() => is_last.then_some(true),
             Here::Mark(..) => Some(true),
@@ -80,12 +81,12 @@ impl Shared {
         }
     }
 
-    /// The most bytes that are kept for one open value.
+    /// Returns the maximum number of bytes to keep for one open value.
     pub fn cap(&self) -> usize {
         self.options.cap.unwrap_or(CAP)
     }
 
-    /// The id of the next call, where the model writes none.
+    /// Generates the id of the next call, for a model that writes none.
     pub fn make_id(&self, name: &str) -> String {
         ids::make(&self.reply.call_ids, self.options.ids, name, self.calls)
     }

@@ -1,5 +1,5 @@
-//! Every output is read to its end, whatever the cap: nothing hangs, nothing panics, every cutting gives the same events, and all text comes
-//! out.
+//! The parser reads every output to its end, whatever the cap. It never hangs or panics, every
+//! chunking gives the same events, and no text is lost.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -14,12 +14,12 @@ use rolecall_parse::{
     CallsInReasoning, Event, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop, UnknownNames,
 };
 
-/// A family whose reasoning may hold calls, by the layout of these calls.
+/// Builds a family whose reasoning may hold calls in this layout.
 fn thinker(calls: &str) -> Arc<Reply> {
     thinker_of(calls, &[])
 }
 
-/// The same, read from the ids of a tokenizer that has these tokens.
+/// Builds the same family for the ids of a tokenizer with these tokens.
 fn thinker_of(calls: &str, tokens: &[String]) -> Arc<Reply> {
     let source = format!(
         "part = \"reply\"\nname = \"thinker\"\n[control]\n\"<|im_start|>\" = {{ id = 1 }}\n\
@@ -47,8 +47,8 @@ fn within(seconds: u64, work: impl FnOnce() + Send + 'static) {
         done.send(()).unwrap();
     });
     match end.recv_timeout(Duration::from_secs(seconds)) {
-        Err(mpsc::RecvTimeoutError::Timeout) => panic!("no end after {seconds} s"),
-        // The worker's own panic says more.
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("no result after {seconds} s"),
+        // Pass on a panic of the worker.
         _ => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
     }
 }
@@ -77,12 +77,12 @@ fn unclosed(cap: Option<usize>) -> ParseOptions {
     ParseOptions { calls_in_reasoning: Some(CallsInReasoning::Unclosed), cap, ..ParseOptions::default() }
 }
 
-/// Everything that was said, marks left out.
+/// Returns all emitted text, without markers.
 fn said(reading: &Reading) -> String {
     format!("{}{}", reading.reasoning.as_deref().unwrap_or_default(), reading.content)
 }
 
-/// A text without white space, which may belong to a mark beside it.
+/// Returns a text without white space, which may belong to a marker next to it.
 fn visible(text: &str) -> String {
     text.split_whitespace().collect()
 }
@@ -124,7 +124,7 @@ fn every_cap_reads_every_output_to_its_end() {
                 format!("<think>\nI try {}", &call[..call.len() - 20]),
                 format!("<think>\n{}\n</think>\n\n{twice}", &call[..call.len() / 2]),
                 format!("Hi.\n{twice}"),
-                // Line breaks that are spelled as escapes are longer than they were.
+                // Line breaks get longer when they are escaped.
                 format!(
                     "<tool_call>\n{{\"name\": \"f\", \"arguments\": {{}}, \"{}\": \"x\"}}\n</tool_call>",
                     "- \n\u{1f44d}\n".repeat(8)
@@ -146,10 +146,10 @@ fn every_cap_reads_every_output_to_its_end() {
                             let whole = read(&reply, &options, std::iter::once(output.as_str()), Stop::End);
                             for size in [1, 2, 3, 7] {
                                 let cut = read(&reply, &options, characters(output, size), Stop::End);
-                                assert_eq!(whole, cut, "{output}\nin pieces of {size}, cap {cap}");
+                                assert_eq!(whole, cut, "{output}\nin chunks of {size}, cap {cap}");
                             }
                             if whole.calls.is_empty() {
-                                // Where a call is broken off, a mark in it is its text.
+                                // If a call breaks off, a marker inside it is part of its text.
                                 let marks = ["<think>", "</think>", "<|im_end|>"];
                                 let bare =
                                     |text: &str| marks.iter().fold(visible(text), |text, mark| text.replace(mark, ""));
@@ -163,7 +163,7 @@ fn every_cap_reads_every_output_to_its_end() {
     });
 }
 
-/// A call that fits in the cap counts; the cap is the only thing that takes one for text.
+/// A call that fits in the cap counts. Only the cap turns it into text.
 #[test]
 fn a_call_in_reasoning_counts_up_to_the_cap() {
     let reply = thinker(TAGS);
@@ -186,7 +186,7 @@ fn text_of_a_call_that_never_ends_is_read_as_reasoning() {
 #[test]
 fn drafts_that_are_given_up_are_not_read_again_and_again() {
     within(120, || {
-        // Were each draft read up to the cap again, these would take hours.
+        // These would take hours if each draft were read up to the cap again.
         for calls in [JSON, TAGS] {
             let reply = thinker(calls);
             for piece in [
@@ -249,7 +249,7 @@ fn arguments_longer_than_the_cap_are_not_compared_with_a_schema() {
             assert_eq!(whole, read(&thinker(JSON), &options, characters(output, size), Stop::End), "cap {cap}");
         }
     }
-    // Arguments as long as the cap are compared.
+    // Arguments as long as the cap are checked.
     let number = "1234567890".repeat(20);
     let (wrong, length) = (output.replace("\"long enough\"", &number), number.len() + "{\"x\": }".len());
     for (cap, compared) in [(length - 1, 0), (length, 1), (length + 1, 1)] {
@@ -270,7 +270,7 @@ fn white_space_behind_a_quote_or_a_fence_counts_the_same_in_every_chunking() {
         let whole = read(&reply, &ParseOptions::default(), std::iter::once(output.as_str()), Stop::End);
         for size in [1, 3, 50, 255, 256, 257] {
             let cut = read(&reply, &ParseOptions::default(), characters(&output, size), Stop::End);
-            assert_eq!(whole, cut, "{spaces} spaces in pieces of {size}");
+            assert_eq!(whole, cut, "{spaces} spaces in chunks of {size}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What of a call that breaks off or is no call comes out: all of it, once.
+//! A call that breaks off or is unparseable loses no text, and emits none of it twice.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -7,7 +7,8 @@ use std::sync::Arc;
 use rolecall_format::{load, shared_calls};
 use rolecall_parse::{Event, OutputParser, ParseOptions, ParsedCall, Reading, Reply, Stop};
 
-/// Reads an output that is cut off behind its last character, whole and character by character.
+/// Parses an output that is cut off after its last character, both whole and character by
+/// character.
 fn read(layout: &str, output: &str) -> Reading {
     let (_, source) = shared_calls().find(|(name, _)| *name == layout).unwrap();
     let reply = Arc::new(Reply::new(&load(source).unwrap()));
@@ -117,7 +118,7 @@ fn white_space_beside_a_call_is_dropped_up_to_a_length_and_comes_out_beyond_it()
             assert_eq!(reading.calls.len(), calls, "{count}");
             assert!(reading.content == if count > 4096 { blank.as_str() } else { "" }, "{count}");
         }
-        // Text after it brings it out at any length.
+        // Text after the white space releases it at any length.
         for output in [format!("{blank}x"), format!("{call}{blank}x")] {
             assert!(read("json-in-tags", &output).content == format!("{blank}x"), "{count}");
         }

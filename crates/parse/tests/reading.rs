@@ -1,4 +1,4 @@
-//! What a parser is asked for beyond a text and a format: the prompt's tail, tokens, policies, caps.
+//! The parser's options: the end of the prompt, tokens, policies and caps.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -67,10 +67,10 @@ fn the_tail_of_the_prompt_says_what_is_open() {
     assert_eq!(of("<|im_start|>assistant\n<think>\n\n</think>\n\n", "Yes."), said("", "Yes."));
     assert_eq!(of("<|im_start|>assistant\n", "<think>\nHm.\n</think>\n\nYes."), said("Hm.", "Yes."));
     assert_eq!(of("<|im_start|>assistant\nThe answer", " is 7."), said("", " is 7."));
-    // A tail that ends inside a mark: what the prompt wrote of it is not said.
+    // The tail ends inside a marker. The part that the prompt wrote is not emitted.
     assert_eq!(of("<|im_start|>assistant\n<thi", "nk>\nHm.\n</think>\n\nYes."), said("Hm.", "Yes."));
     assert_eq!(of("<|im_start|>assistant\n<thi", "rd>"), said("", "rd>"));
-    // Cut off in the reasoning.
+    // The output is cut off in the reasoning.
     let cut = read(&thinker(), options("<|im_start|>assistant\n<think>\n"), "Hm, I", Stop::Length);
     assert_eq!((cut.reasoning.as_deref(), cut.content.as_str(), cut.stop), (Some("Hm, I"), "", Some(Stop::Length)));
 }
@@ -103,7 +103,7 @@ fn a_control_token_is_a_mark_and_its_characters_are_not() {
     let as_text = read(&[("<tool_call>", false), (body, false), ("</tool_call>", false), ("<|im_end|>", true)]);
     assert_eq!(as_text.calls, []);
     assert_eq!(as_text.content, format!("<tool_call>{body}</tool_call>"));
-    // The token that closes a call does so inside a string, where its characters do not.
+    // The token that closes a call does so even inside a string, where its characters do not.
     let inside = [("<tool_call>", true), ("{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>", false)];
     let open = read(&[&inside[..], &[("</tool_call>", true)]].concat());
     assert_eq!(arguments(&open), ["{\"a\": \"</tool_call>"]);
@@ -164,15 +164,15 @@ fn a_call_in_reasoning_that_is_never_closed_may_count() {
         }
         (whole.reasoning.unwrap_or_default(), whole.content, whole.calls.len())
     };
-    // Closed behind it: a draft. Never closed, and the turn is over: a call.
+    // If the reasoning is closed after it, it is a draft. If the turn ends first, it is a call.
     let draft = of(&format!("I try\n{CALL}\nno.\n</think>\n\nDone."), Stop::End);
     assert_eq!(draft, (format!("I try\n{CALL}\nno."), "Done.".into(), 0));
     assert_eq!(of(&format!("I try\n{CALL}<|im_end|>"), Stop::End), ("I try".into(), String::new(), 1));
     assert_eq!(of(&format!("I try\n{CALL}\n{CALL}"), Stop::End), ("I try".into(), String::new(), 2));
-    // Cut off: nobody knows what would have come.
+    // If the output is cut off, it is unknown what would have followed.
     assert_eq!(of(&format!("I try {CALL}"), Stop::Length).2, 0);
     assert_eq!(of("I try <tool_call>\n{\"name\": \"f", Stop::End).2, 0);
-    // Spoken of: nothing is kept back for it.
+    // The model only mentions the marker, so nothing is held back for it.
     assert_eq!(of("a <tool_call> b\n</think>\n\nDone.", Stop::End), ("a <tool_call> b".into(), "Done.".into(), 0));
 }
 
@@ -390,7 +390,7 @@ fn a_list_of_calls_without_a_mark_is_told_by_a_tools_name() {
 fn a_backtick_before_another_mark_quotes_nothing() {
     let reading = read(&thinker(), ParseOptions::default(), "`<think></think>`b", Stop::End);
     assert_eq!((reading.content.as_str(), reading.reasoning.as_deref().unwrap_or_default()), ("``b", ""));
-    // A control token closes reasoning in backticks too.
+    // A control token closes reasoning even in backticks.
     let tokens = ["<think>", "</think>"].map(str::to_owned);
     let reply = Arc::new(Reply::with_tokens(&format(THINKER), &tokens));
     let mut reading = Reading::default();

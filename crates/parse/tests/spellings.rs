@@ -1,4 +1,5 @@
-//! Control tokens of several spellings: whichever the prompt has, and whichever the tokenizer gives, their ids are read.
+//! Control tokens with several spellings. Their ids are parsed whichever spelling the prompt has
+//! and the tokenizer uses.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use rolecall_format::{Format, builtin};
 use rolecall_parse::{OutputParser, ParseOptions, Reading, Reply, Stop, read};
 
-/// Every built-in format whose control tokens have several spellings, in each of them.
+/// Returns every built-in format whose control tokens have several spellings, in each of them.
 fn spelled() -> Vec<(Format, Vec<Format>)> {
     let registry = builtin();
     let formats = registry.iter().filter(|format| !format.spellings().is_empty());
@@ -20,7 +21,7 @@ fn spelled() -> Vec<(Format, Vec<Format>)> {
     each
 }
 
-/// A format's text with the control tokens of one spelling in another.
+/// Returns a text with the control tokens of one spelling changed to those of another.
 fn respelled(text: &str, from: &Format, to: &Format) -> String {
     from.controls
         .iter()
@@ -69,7 +70,7 @@ fn text_is_read_in_the_spelling_that_was_asked_for() {
                 let reading = read(&reply, ParseOptions::default(), &output, Stop::End);
                 let is_same = asked.controls == written.controls;
                 assert_eq!(reading.calls.len(), usize::from(is_same), "{output}");
-                // In another spelling it is text, and all of it comes out.
+                // In another spelling it is plain text, and none of it is lost.
                 assert_eq!(reading.content, if is_same { "Hi." } else { output.as_str() });
             }
         }

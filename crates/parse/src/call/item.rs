@@ -1,4 +1,4 @@
-//! The items of a call's layout, each read as far as the output goes.
+//! Reads the items of a call's layout, each as far as the input goes.
 
 use super::{Inside, Running, Step};
 use crate::arguments::{Arguments, Callee};
@@ -17,9 +17,9 @@ impl Running {
         match item {
             Item::Literal(literal) => self.literal(literal, cursor),
             Item::Name(stop) => match self.word(*stop, is_name, shared, cursor) {
-                Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function's name".into())),
+                Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function name".into())),
                 Ok(Some(name)) => match &self.name {
-                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("`{known}` once more"))),
+                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("the name `{known}` again"))),
                     _ => {
                         self.name = Some(name);
                         Step::Next
@@ -67,7 +67,7 @@ impl Running {
         }
     }
 
-    /// Arguments that stand one after the other.
+    /// Reads arguments that follow one another, each in the layout of an argument.
     fn list(&mut self, list: &List, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
         loop {
             if !matches!(self.inside, Inside::Arguments(_)) {
@@ -78,7 +78,7 @@ impl Running {
             let mut out = std::mem::take(&mut shared.scratch);
             out.clear();
             let state = arguments.read(&Callee { list, shared, name }, cursor, &mut out);
-            // Before the first argument, or the end of none, a name is no call yet.
+            // A name is not a call before its first argument, or the end of an empty list.
             let begins = self.index.is_none() && (state == State::Done || arguments.has_begun());
             if begins && let Err(why) = self.announce(shared, cursor.on) {
                 shared.scratch = out;
@@ -92,7 +92,7 @@ impl Running {
         }
     }
 
-    /// Arguments that are one value.
+    /// Reads arguments that are a single value.
     fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
         if self.index.is_none()
             && let Err(why) = self.announce(shared, cursor.on)
@@ -117,7 +117,7 @@ impl Running {
         self.after_value(state)
     }
 
-    /// Reads a value as far as it goes.
+    /// Reads a value as far as the input goes.
     fn value(&mut self, shared: &Shared, cursor: &mut Cursor<'_, '_>, out: &mut String) -> State {
         let Inside::Value(reader) = &mut self.inside else { return State::More };
         let mut progress = Falling::default();
@@ -153,8 +153,8 @@ impl Running {
         }
     }
 
-    /// Text of the format; white space may differ. What is only the start of it is not taken yet: it may turn out to be something else,
-    /// which is to be read as that.
+    /// Reads literal text of the format, ignoring white space. An incomplete match is not consumed
+    /// unless the output ends, because it may turn out to be different text.
     fn literal(&self, literal: &Literal, cursor: &mut Cursor<'_, '_>) -> Step {
         cursor.skip_space();
         let input = cursor.input();
@@ -187,7 +187,7 @@ impl Running {
         }
     }
 
-    /// Text that may be missing, and white space before it.
+    /// Skips optional text and the white space before it.
     fn fence(&mut self, fence: &Literal, cursor: &mut Cursor<'_, '_>) -> Step {
         cursor.skip_space();
         if cursor.rest().starts_with(fence.text()) {
@@ -198,7 +198,8 @@ impl Running {
         Step::Next
     }
 
-    /// A word: white space before it, and what belongs to it.
+    /// Skips white space and reads a word: the characters that `belongs` accepts, up to the byte
+    /// `stop`.
     fn word(
         &mut self,
         stop: Option<u8>,
@@ -230,7 +231,7 @@ impl Running {
 
     fn object(&mut self, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
         let mut out = std::mem::take(&mut shared.scratch);
-        // Where the next control token begins.
+        // The start of the next control token.
         let mut end = cursor.at;
         loop {
             let Inside::Object(object) = &mut self.inside else { return Step::Wait };
@@ -289,7 +290,7 @@ impl Running {
                     return Step::Bad(why);
                 }
             }
-            // The name is known and arguments begin: the call can be said.
+            // The name is known and the arguments begin, so the call can be announced.
             if self.index.is_none()
                 && let Inside::Object(object) = &mut self.inside
                 && object.has_arguments()
@@ -312,7 +313,8 @@ impl Running {
         loop {
             let (found, used) = match cursor.find_marker(closes, from) {
                 Found::Mark(start, end, _) => {
-                    // A fence may stand in the code itself: the last one has the end of the turn behind it.
+                    // The code itself may contain fences. The last one is followed by the end of
+                    // the call or turn.
                     let core = input.text[start..end].trim();
                     let is_fence = core.chars().all(|c| c == '`');
                     match is_fence.then(|| shared.ends_call(input, end, cursor.is_last())) {
@@ -344,10 +346,10 @@ impl Running {
     }
 }
 
-/// The longest name.
+/// The maximum length of a name, in bytes.
 const NAME: usize = 1024;
 
-/// How far a mark's text, with the white space in it, is looked at.
+/// The maximum length of a literal in the output, including white space.
 const LONGEST_MARK: usize = 4096;
 
 fn is_name(character: char) -> bool {
@@ -358,7 +360,8 @@ fn is_id(character: char) -> bool {
     !character.is_whitespace() && !matches!(character, '"' | '\'' | '<' | '{' | '}' | '[' | ']' | '(' | ')' | ',')
 }
 
-/// Where in a value the next control token begins; one that closes the call breaks it off.
+/// Returns the start of the next control token in a value. A control token that closes the call is
+/// an error.
 fn until_control(shared: &Shared, input: Input<'_>, at: usize) -> Result<usize, Why> {
     if input.control.is_empty() {
         return Ok(input.text.len());

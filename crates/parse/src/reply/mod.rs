@@ -1,4 +1,4 @@
-//! What can be read of a reply, made of the format's layouts once.
+//! Parsing tables for replies, built once from a format's layouts.
 
 mod program;
 mod turns;
@@ -15,7 +15,7 @@ pub(crate) use program::{Between, CDATA, Item, Keys, Kind, List, Program, Syntax
 use program::{Layouts, Piece, call_items, code_items};
 use turns::{Part, Turns, turns_of};
 
-/// How a format's replies are read: made once, shared by all parsers.
+/// Parsing tables for the replies of a format. They are built once and shared by all parsers.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -30,36 +30,37 @@ use turns::{Part, Turns, turns_of};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// What a turn begins with.
+    /// The text that a turn begins with.
     pub(crate) opening: Literal,
-    /// What may stand right behind it.
+    /// Markers directly after the opening.
     pub(crate) head: Marks<Mark>,
-    /// What is tried there when none of these does.
+    /// The program to try there if no marker matches.
     pub(crate) head_call: Option<usize>,
-    /// What may stand anywhere in an answer.
+    /// Markers anywhere in the answer.
     pub(crate) content: Marks<Mark>,
-    /// What may stand in reasoning.
+    /// Markers in reasoning.
     pub(crate) reasoning: Marks<Mark>,
-    /// The same where calls in reasoning count.
+    /// Markers in reasoning if calls in reasoning count.
     pub(crate) reasoning_with_calls: Marks<Mark>,
-    /// What may stand behind a call.
+    /// Markers after a call.
     pub(crate) after_call: Marks<Mark>,
-    /// What is tried there, inside a group of calls, when none of these does.
+    /// The program to try there, inside a group of calls, if no marker matches.
     pub(crate) next_call: Option<usize>,
     pub(crate) programs: Arc<[Program]>,
-    /// What a call inside reasoning is, where nobody says otherwise.
+    /// How to treat calls inside reasoning by default.
     pub(crate) calls_in_reasoning: CallsInReasoning,
-    /// How the family's calls are named.
+    /// The form of the family's call ids.
     pub(crate) call_ids: CallIds,
-    /// Where control tokens are read: their other texts, each with the one that is read.
+    /// Other spellings of the control tokens, each with the one to parse. Empty without a
+    /// tokenizer.
     spellings: Vec<(String, String)>,
 }
 
-/// What a mark means.
+/// The meaning of a marker, and the text that belongs to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub meaning: Meaning,
-    /// White space that stands behind it and belongs to it.
+    /// Text that may follow the marker and belongs to it, usually white space.
     pub pad: Arc<str>,
 }
 
@@ -71,22 +72,23 @@ pub(crate) enum Meaning {
     ReasoningClosed,
     Content,
     ContentClosed,
-    /// A call begins: the program that reads the rest.
+    /// A call begins. This program parses the rest.
     Call(usize),
-    /// What stands around the calls is over.
+    /// The group of calls ends.
     CallsClosed,
-    /// The turn is over.
+    /// The turn ends.
     End,
 }
 
 impl Reply {
-    /// Makes of a format's layouts what can be read. What they do not say is not read: a format without calls has none.
+    /// Builds the parsing tables from a format's layouts. Without a layout for calls, no calls are
+    /// parsed.
     pub fn new(format: &Format) -> Reply {
         Reply::with_tokens(format, &[])
     }
 
-    /// The same for output that comes as token ids: what spells one of the tokenizer's added tokens is a mark only where that
-    /// token wrote it.
+    /// Builds the parsing tables for output that comes as token ids. Text that spells one of the
+    /// tokenizer's added tokens is a marker only if that token wrote it.
     pub fn with_tokens(format: &Format, tokens: &[String]) -> Reply {
         // The tokenizer may know the same ids by other names.
         let is_other = |control: &Control| known_text(control, tokens) != control.text;
@@ -120,7 +122,7 @@ impl Reply {
         reply
     }
 
-    /// The end of a prompt, whose control tokens may be in another spelling, in the one that is read.
+    /// Rewrites the control tokens in the end of a prompt to the spelling that is parsed.
     pub(crate) fn respell<'t>(&self, tail: &'t str) -> Cow<'t, str> {
         let mut tail = Cow::Borrowed(tail);
         for (other, text) in self.spellings.iter().filter(|(other, _)| !other.is_empty()) {
@@ -136,37 +138,39 @@ impl Reply {
     }
 }
 
-/// The text by which a tokenizer that has these tokens knows a control token; its usual one, if it knows none.
+/// Returns the text of a control token in a tokenizer with these tokens, or its usual text if the
+/// tokenizer has none of its spellings.
 fn known_text<'c>(control: &'c Control, tokens: &[String]) -> &'c str {
     control.texts().find(|text| tokens.iter().any(|token| token == text)).unwrap_or(&control.text)
 }
 
-/// What the layouts of calls say together.
+/// The layouts of calls, combined.
 #[derive(Clone, Debug, Default)]
 struct Calls {
     programs: Vec<Program>,
-    /// Marks with the programs behind them: white space before, the mark, the program, whether it may stand anywhere.
+    /// Markers that open a call: the white space before the marker, the marker, and the program for
+    /// the call.
     entries: Vec<(String, Literal, usize)>,
-    /// Weak ones, at the start of a turn alone.
+    /// Weak markers, which open a call only at the start of a turn, and their programs.
     weak: Vec<(Literal, usize)>,
-    /// What is tried at the start of a turn.
+    /// The program to try at the start of a turn.
     head: Option<usize>,
-    /// Between two calls.
+    /// The text between two calls.
     separator: Literal,
-    /// A whole call, as it stands behind a separator.
+    /// The program for a whole call, as it follows a separator.
     whole: Option<usize>,
-    /// Behind all calls.
+    /// The text after all calls.
     close: Literal,
-    /// What is tried behind a call of a group.
+    /// The program to try after a call of a group.
     next: Option<usize>,
-    /// What stands behind a call's last value.
+    /// The text after a call's last value.
     call_close: Vec<Literal>,
 }
 
 impl Calls {
     fn of(layouts: Layouts<'_>, turns: &Turns) -> Calls {
         let mut calls = Calls::default();
-        // White space between the answer and the calls is neither's.
+        // White space between the answer and the calls belongs to neither.
         let closes =
             turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
         let opens = turns.around.iter().filter(|around| around.part == Part::Calls);
@@ -188,7 +192,7 @@ impl Calls {
         calls.separator = layouts.literal(Slot::CallSeparator).unwrap_or_default();
         let function = call_items(layouts);
         let code = code_items(layouts);
-        // What stands in the turn's layouts before the calls belongs to what opens them.
+        // Text before the calls in the turn's layouts belongs to the marker that opens them.
         let leads = turns.around.iter().filter(|around| around.part == Part::Calls).map(|around| around.open.clone());
         let lead = leads.into_iter().find(|lead| !lead.is_blank()).unwrap_or_default();
         let firsts: Vec<Literal> = [&function, &code].into_iter().flatten().map(|items| first_literal(items)).collect();
@@ -204,7 +208,7 @@ impl Calls {
                 calls.whole = Some(whole);
             }
             if !is_code {
-                // What the models put before calls, whatever the template says.
+                // Markers that models write before calls, whether or not the template has them.
                 for mark in &layouts.format.habits.call_marks {
                     let mut literal = Literal::of(mark);
                     literal.mark_tokens(layouts.tokens);
@@ -219,7 +223,8 @@ impl Calls {
             let others: Vec<Literal> = firsts.iter().filter(|first| **first != own).cloned().collect();
             match own.is_blank() {
                 false => match own.behind(&turns.opening).filter(|_| !turns.opening.is_empty()) {
-                    // It begins as a turn does: what is left decides at the turn's head.
+                    // The call begins as a turn does, so its remaining text decides at the head of
+                    // the turn.
                     Some(rest) => {
                         let mut items = items;
                         items.remove(0);
@@ -248,12 +253,13 @@ impl Calls {
         self.programs.len() - 1
     }
 
-    /// A mark that opens a call: its first part is looked for, what follows is read as part of the call.
+    /// Adds a marker that opens a call. Its first part is searched for, and the rest is parsed as
+    /// part of the call.
     fn enter(&mut self, pad: &str, literal: Literal, items: &[Item], others: &[Literal]) {
         let core = literal.core();
         let own = first_literal(items);
         let mut rest_items = items.to_vec();
-        // A mark that is the call's own first text is not read a second time.
+        // A marker that is the call's first literal is not parsed twice.
         if own == literal && !own.is_blank() {
             rest_items.remove(0);
         }
@@ -268,9 +274,10 @@ impl Calls {
         let with_lead = literal.up_to(literal.lead().len() + cut);
         let strong = mark.is_strong();
         let program = self.add(rest_items, !strong);
-        // `[get_weather(` looks like a list of anything.
+        // `[get_weather(` looks like any list.
         self.programs[program].bare = !strong && !mark.text().contains(char::is_alphabetic);
-        // Of several control tokens the last one alone says it too: models forget the first.
+        // The last of several control tokens also opens the call on its own: models forget the
+        // first.
         if strong
             && let Some(last) = mark.last_token().filter(|last| last.is_strong())
             && !others.iter().any(|other| other.text().contains(last.text()))
@@ -287,7 +294,7 @@ impl Calls {
         }
     }
 
-    /// A call without a mark of its own.
+    /// Adds a call without a marker.
     fn enter_bare(&mut self, pad: &str, items: &[Item]) {
         let program = self.add(items.to_vec(), true);
         self.programs[program].bare = true;
@@ -324,7 +331,7 @@ struct Builder<'a> {
     tokens: &'a [String],
 }
 
-/// Where a mark is looked for.
+/// A place where markers are searched for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Head,
@@ -336,7 +343,7 @@ enum At {
 impl Builder<'_> {
     fn build(mut self, format: &Format) {
         use At::{AfterCall, Content, Head, Reasoning};
-        // Of marks that are alike the first one counts.
+        // Of equal markers, the first one counts.
         let turns = self.turns;
         for around in &turns.around {
             match around.part {
@@ -370,7 +377,8 @@ impl Builder<'_> {
         }
         self.reply.head_call = calls.head;
         if calls.next.is_some_and(|next| calls.programs[next].bare) {
-            // Models that write bare objects put several of them behind commas or semicolons, or into a list.
+            // Models that write bare objects separate them with commas or semicolons, or put them
+            // into a list.
             for (text, to) in [(",", calls.next.map(Meaning::Call)), (";", calls.next.map(Meaning::Call))] {
                 if let Some(to) = to {
                     self.add(&[AfterCall], &Literal::of(text), to);
@@ -391,7 +399,7 @@ impl Builder<'_> {
             self.add(&[Content], &calls.close, Meaning::CallsClosed);
         }
         for close in &calls.call_close {
-            // Behind a call that could not be read.
+            // These markers may remain after an unparseable call.
             let mark = close.up_to(close.text().len());
             if mark.is_strong() {
                 self.add(&[AfterCall], &mark, Meaning::CallsClosed);
@@ -416,7 +424,8 @@ impl Builder<'_> {
         }
     }
 
-    /// A mark that closes a part; a turn's opening at its end opens the next part.
+    /// Adds a marker that closes a part. If it ends with a turn's opening, that opens the next
+    /// part.
     fn close(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
         let opening = &self.turns.opening;
         let core = literal.core();
@@ -432,16 +441,16 @@ impl Builder<'_> {
 
     fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
         let pad = match meaning {
-            // What a call is made of takes its white space itself.
+            // The items of a call skip white space themselves.
             Meaning::Call(_) => "",
             _ => literal.trail(),
         };
         self.mark(at, literal, meaning, pad);
     }
 
-    /// Adds a mark with what may follow it and belongs to it.
+    /// Adds a marker, with text that may follow and belongs to it.
     fn mark(&mut self, at: &[At], literal: &Literal, meaning: Meaning, pad: &str) {
-        // White space alone is a mark only at the head, where it opens the answer.
+        // White space alone is a marker only at the head, where it opens the answer.
         let (lead, core) = match literal.is_blank() {
             true if at == [At::Head] => (String::new(), literal.clone()),
             true => return,

@@ -1,4 +1,4 @@
-//! A call's layout as a list of what is to be read, one thing after the other.
+//! A call's layout as a list of items to parse in order.
 
 use rolecall_conversation::{Json, json};
 use rolecall_format::codec::Spelling;
@@ -7,67 +7,68 @@ use rolecall_format::{Codec, Field, Format, Op, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
-/// What is read of a call, in order.
+/// The items of a call, in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Program {
     pub items: Vec<Item>,
-    /// Whether what begins like it may well be text: then it goes on as text without a word.
+    /// Whether text that begins like the call is often ordinary text. If so, unparseable text is
+    /// not reported.
     pub weak: bool,
-    /// Whether nothing stands around it, so that only a tool's name tells it from an answer.
+    /// Whether the call has no marker, so that only a tool's name distinguishes it from an answer.
     pub bare: bool,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
-    /// Text of the format; white space in it and around it may differ.
+    /// Text of the format. White space in it and around it may differ.
     Literal(Literal),
-    /// The function's name; it ends at the latest at this byte.
+    /// The function's name. It ends at this byte at the latest.
     Name(Option<u8>),
-    /// The call's id, likewise.
+    /// The call's id. It ends at this byte at the latest.
     Id(Option<u8>),
-    /// The call's number.
+    /// The call's index.
     Index,
     /// A JSON object that holds the name and the arguments.
     Object(Keys),
-    /// The arguments in a syntax of their own.
+    /// The arguments.
     Arguments(Syntax),
-    /// White space that may stand here and belongs to nothing.
+    /// Optional white space that belongs to no value.
     Pad(String),
-    /// Text of the format that may be missing.
+    /// Optional text of the format.
     Fence(Literal),
-    /// Code, up to one of these.
+    /// Code, up to one of these markers.
     Code(Marks<()>),
 }
 
-/// The keys under which an object holds a call.
+/// The keys of an object that holds a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keys {
     pub name: String,
     pub arguments: String,
     pub id: Option<String>,
-    /// Keys whose value is an object that holds some of the above.
+    /// Keys whose values are objects that hold some of the keys above.
     pub wrappers: Vec<String>,
-    /// The name is the one key, the arguments its value.
+    /// Whether the object has a single key, which is the name, and the arguments as its value.
     pub name_is_key: bool,
-    /// Whether its brace was read as a mark.
+    /// Whether the opening brace was already read as a marker.
     pub is_open: bool,
 }
 
-/// How arguments are written.
+/// The syntax of arguments.
 #[derive(Clone, Debug)]
 pub(crate) enum Syntax {
     /// JSON, or a JSON string that holds JSON.
     Json,
     /// Python keyword arguments.
     Python,
-    /// Bare keys, and strings between marks.
+    /// Bare keys, and strings between markers.
     Marked(String),
-    /// One after the other, each as a layout says.
+    /// One argument after another, each in the layout of an argument.
     List(Box<List>),
 }
 
 impl Syntax {
-    /// The syntax of all arguments that a codec prints.
+    /// Returns the syntax of all arguments that a codec prints.
     fn of(codec: &Codec) -> Syntax {
         match codec.value_syntax().map(|syntax| syntax.spelling()) {
             Some(Spelling::Python) => Syntax::Python,
@@ -81,24 +82,24 @@ fn is_cdata(codec: &Codec) -> bool {
     codec.value_syntax().is_some_and(|syntax| syntax.spelling() == Spelling::Cdata)
 }
 
-/// How a list of arguments is written.
+/// The layout of a list of arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct List {
-    /// Before each key.
+    /// The text before each key.
     pub open: Literal,
-    /// Between two arguments.
+    /// The text between two arguments.
     pub separator: Literal,
-    /// Behind all of them; what the call goes on with.
+    /// The text after all arguments, where the call continues.
     pub end: Literal,
-    /// How values are written.
+    /// The layouts of values.
     pub kinds: Vec<Kind>,
-    /// What may stand where an argument may begin.
+    /// Markers at a place where an argument may begin.
     pub between: Marks<Between>,
-    /// What may stand between key and value, and the kind of value behind it.
+    /// Markers between key and value, with the index of the value's kind.
     pub middles: Marks<usize>,
 }
 
-/// What may stand where an argument may begin.
+/// A marker at a place where an argument may begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Between {
     Open,
@@ -106,35 +107,37 @@ pub(crate) enum Between {
     End,
 }
 
-/// How the values of one kind are written.
+/// The layout of one kind of value.
 #[derive(Clone, Debug)]
 pub(crate) struct Kind {
-    /// Between key and value, without white space at its ends.
+    /// The text between key and value, without white space around it.
     pub middle: Literal,
-    /// White space that stands before the value and is not part of it.
+    /// White space before the value that is not part of it.
     pub pad: String,
-    /// Behind the value, without white space at its ends.
+    /// The text after the value, without white space around it.
     pub close: Literal,
     /// Whether the value is a string.
     pub is_string: bool,
-    /// Whether it may stand in a CDATA section.
+    /// Whether the value may be a CDATA section.
     pub cdata: bool,
-    /// What closes the value: with the white space that is not part of it, and behind a CDATA section.
+    /// Markers that close the value, with the white space that is not part of it.
     pub closes: Marks<()>,
+    /// Markers that close a value in a CDATA section.
     pub cdata_closes: Marks<()>,
 }
 
-/// What opens and closes a CDATA section.
+/// The markers that open and close a CDATA section.
 pub(crate) const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
 
-/// A layout's pieces as they are read: literal text, holes; groups are opened.
+/// A piece of a layout, literal text or a hole. Groups are flattened.
 #[derive(Clone, Debug)]
 pub(crate) enum Piece {
     Literal(Literal),
     Hole(Field, Codec),
 }
 
-/// A format's layouts, and the tokenizer's added tokens: text that spells one is that token.
+/// A format's layouts, and the tokenizer's added tokens. Text that spells one of them is that
+/// token.
 #[derive(Clone, Copy)]
 pub(crate) struct Layouts<'a> {
     pub format: &'a Format,
@@ -142,7 +145,7 @@ pub(crate) struct Layouts<'a> {
 }
 
 impl Layouts<'_> {
-    /// The pieces of a slot's layout, groups with their content, literals joined.
+    /// Returns the pieces of a slot's layout, with groups flattened and adjacent literals joined.
     pub fn pieces(self, slot: Slot) -> Option<Vec<Piece>> {
         let mut pieces = Vec::new();
         self.collect(self.format.layout(slot)?.ops(), &mut pieces);
@@ -154,7 +157,7 @@ impl Layouts<'_> {
         Some(pieces)
     }
 
-    /// The literal text that a slot's layout begins with.
+    /// Returns the literal text that a slot's layout begins with.
     pub fn literal(self, slot: Slot) -> Option<Literal> {
         match self.pieces(slot)?.into_iter().next()? {
             Piece::Literal(literal) => Some(literal),
@@ -189,7 +192,7 @@ impl Layouts<'_> {
     }
 }
 
-/// The items of a call's layout; none if it holds nothing that can be read as a call.
+/// Returns the items of a call's layout, or `None` if no call can be parsed from it.
 pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
     let pieces = layouts.pieces(Slot::Call)?;
     let mut items = Vec::new();
@@ -238,7 +241,7 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
     is_call.then_some(items)
 }
 
-/// The items of the interpreter's layout.
+/// Returns the items of the code interpreter's layout.
 pub(crate) fn code_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
     let pieces = layouts.pieces(Slot::CallInterpreter)?;
     let at = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Code, _)))?;
@@ -255,7 +258,7 @@ pub(crate) fn code_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
         Some(Piece::Literal(literal)) => literal.clone(),
         _ => Literal::default(),
     };
-    // A fence around the code may be missing where a mark stands behind it.
+    // The fence around the code may be missing if a marker follows it.
     let core = close.core();
     let mut closes = Marks::new();
     closes.add(close.lead(), &core, ());
@@ -303,7 +306,7 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         kind.cdata_closes.add("", &section, ());
         kinds.push(kind);
     }
-    // Where the layouts of both are alike, the schema alone says what is a string.
+    // If both layouts are alike, only the schema tells which values are strings.
     if let [string, other] = &kinds[..]
         && (&string.middle, &string.close) == (&other.middle, &other.close)
     {
@@ -327,15 +330,15 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     Some(List { open, separator, end, kinds, between, middles })
 }
 
-/// A JSON object that literal text and holes make together: what stands before it, its keys, what stands behind it, and of how
-/// many pieces it is made.
+/// Finds a JSON object that literal text and holes form together. Returns the text before it, its
+/// keys, the text after it, and the number of pieces that it spans.
 fn object_in(first: &Literal, pieces: &[Piece]) -> Option<(Literal, Keys, Literal, usize)> {
     let starts = first.text().match_indices('{').map(|(at, _)| at);
     starts.into_iter().find_map(|start| object_from(first, start, pieces))
 }
 
 fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Literal, Keys, Literal, usize)> {
-    // Holes are stood in for by what no layout writes.
+    // Placeholders for holes, in text that no layout writes.
     const NAME: &str = "\u{1}n";
     const ID: &str = "\u{1}i";
     const ARGUMENTS: &str = "\u{1}a";
@@ -347,7 +350,7 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
                 let offset = text.len();
                 let from = if at == 0 { start } else { 0 };
                 text.push_str(&literal.text()[from..]);
-                // The object ends where its braces are balanced, or is none.
+                // The object ends where its braces are balanced.
                 if let Some(end) = braces.balanced(&text) {
                     let object = json::parse(&text[..end].replace('\u{1}', "\\u0001")).ok()?;
                     let keys = keys_of(object.as_object()?, (NAME, ID, ARGUMENTS))?;
@@ -384,10 +387,10 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
     None
 }
 
-/// How deep inside braces a growing text of JSON is.
+/// The depth of braces in a JSON text that grows.
 #[derive(Default)]
 struct Braces {
-    /// The bytes that were looked at.
+    /// The number of bytes read.
     read: usize,
     depth: usize,
     is_quoted: bool,
@@ -395,7 +398,8 @@ struct Braces {
 }
 
 impl Braces {
-    /// Reads on, up to the end of the object with which the text begins; none if it does not end in it.
+    /// Reads on to the end of the object that the text begins with. Returns `None` if the text ends
+    /// first.
     fn balanced(&mut self, text: &str) -> Option<usize> {
         for byte in text.bytes().skip(self.read) {
             self.read += 1;

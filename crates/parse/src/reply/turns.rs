@@ -1,4 +1,5 @@
-//! The assistant's layouts as texts between marks: what opens the answer, the reasoning and the calls, and what closes them.
+//! The assistant's layouts as parts between markers, which open and close the answer, the reasoning
+//! and the calls.
 
 use rolecall_format::{Codec, Field, Format, Op, Slot};
 
@@ -8,7 +9,7 @@ use crate::literal::Literal;
 /// The slots that write an assistant's turn.
 const TURNS: [Slot; 3] = [Slot::Assistant, Slot::AssistantWithCalls, Slot::AssistantLast];
 
-/// What a turn may hold.
+/// A part of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Content,
@@ -16,31 +17,31 @@ pub(crate) enum Part {
     Calls,
 }
 
-/// What stands around a part in one of the layouts.
+/// The text around a part in one of the layouts.
 #[derive(Clone, Debug)]
 pub(crate) struct Around {
     pub part: Part,
-    /// Before it, behind the part before it or the turn's opening.
+    /// The text before the part, after the previous part or the turn's opening.
     pub open: Literal,
-    /// Behind it, before what opens the next part.
+    /// The text after the part, before the text that opens the next one.
     pub close: Literal,
-    /// Whether another part stands before it.
+    /// Whether this is the first part of the turn.
     pub is_first: bool,
-    /// The part that follows.
+    /// The next part.
     pub next: Option<Part>,
 }
 
-/// What the assistant's layouts say together.
+/// The assistant's layouts, combined.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
-    /// What every turn and the generation prompt begin with.
+    /// The text that every turn and the generation prompt begin with.
     pub opening: Literal,
     pub around: Vec<Around>,
-    /// What closes a turn.
+    /// The texts that close a turn.
     pub ends: Vec<Literal>,
 }
 
-/// A piece of a turn: literal text, or a part; with the number of the group it stands in.
+/// A piece of a turn: literal text or a part, and the number of its group.
 #[derive(Clone, Debug)]
 enum Piece {
     Literal(Literal, Option<usize>),
@@ -58,7 +59,7 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
             literal.mark_tokens(tokens);
         }
     }
-    // A turn that begins with its calls begins as these do.
+    // A turn that begins with its calls has no opening other than theirs.
     let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(Piece::Part(Part::Calls, _))));
     let leads: Vec<Literal> = begin.map(|variant| leading(variant)).collect();
     let generate = format.layout(Slot::Generate).map(|layout| literal_of(format, layout.ops()));
@@ -71,7 +72,7 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
         turns
     };
     let turns = read(opening);
-    // Where every turn begins with reasoning, its mark is not the turn's.
+    // If every turn begins with reasoning, its marker is not part of the turn's opening.
     let is_hidden =
         turns.around.iter().any(|around| around.part == Part::Reasoning && around.is_first && around.open.is_blank());
     match turns.opening.text().rfind(['<', '[']) {
@@ -80,7 +81,7 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
     }
 }
 
-/// Every way in which a layout's groups may be there or not.
+/// Returns all variants of a layout: each group may be present or absent.
 fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<Piece>> {
     let mut variants: Vec<Vec<Piece>> = vec![Vec::new()];
     for (number, op) in ops.iter().enumerate() {
@@ -90,7 +91,8 @@ fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<Piece>> {
                 for op in inner {
                     push_op(format, op, Some(number), &mut group);
                 }
-                // A group that asks for something else than a part of the answer is not there when the model speaks.
+                // A group that depends on something other than a part of the answer is absent when
+                // the model writes.
                 if group.iter().any(|piece| matches!(piece, Piece::Part(..))) && variants.len() < 16 {
                     let with = variants.iter().map(|variant| [variant.as_slice(), &group].concat());
                     let with: Vec<_> = with.collect();
@@ -129,7 +131,7 @@ fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<Piec
     }
 }
 
-/// The literal text of a layout without its holes and groups.
+/// Returns the literal text of a layout, without its holes and groups.
 fn literal_of(format: &Format, ops: &[Op]) -> Literal {
     let mut literal = Literal::default();
     for op in ops {
@@ -142,7 +144,7 @@ fn literal_of(format: &Format, ops: &[Op]) -> Literal {
     literal
 }
 
-/// The literal text before a variant's first part.
+/// Returns the literal text before a variant's first part.
 fn leading(variant: &[Piece]) -> Literal {
     let mut lead = Literal::default();
     for piece in variant {
@@ -154,13 +156,14 @@ fn leading(variant: &[Piece]) -> Literal {
     lead
 }
 
-/// What all turns and the generation prompt begin with: no part of a mark, and no white space at its end.
+/// Returns the text that all turns and the generation prompt begin with, without an incomplete
+/// marker or white space at its end.
 fn opening_of(leads: &[Literal], generate: Option<Literal>) -> Literal {
     let mut all = leads.iter().chain(generate.iter());
     let Some(first) = all.next() else { return Literal::default() };
     let common = all.fold(first.text().len(), |common, lead| common.min(first.common(lead)));
     let mut end = common;
-    // A mark that goes on in one of them is not common to all.
+    // Drop a marker that continues differently in one of them.
     if end < first.text().len() || leads.iter().chain(generate.iter()).any(|lead| lead.text().len() > end) {
         let text = &first.text()[..end];
         if let Some(open) = text.rfind(['<', '['])
@@ -173,7 +176,8 @@ fn opening_of(leads: &[Literal], generate: Option<Literal>) -> Literal {
 }
 
 fn read_variant(variant: &[Piece], turns: &mut Turns) {
-    // Literal text by where it stands: in the group of the part before, in that of the part behind, or in neither.
+    // A literal is in the group of the part before it, in the group of the part after it, or in
+    // neither.
     let mut found: Vec<Around> = Vec::new();
     let mut before: Option<(Part, Option<usize>)> = None;
     let mut between: Vec<(Literal, Option<usize>)> = Vec::new();
@@ -226,7 +230,7 @@ fn read_variant(variant: &[Piece], turns: &mut Turns) {
     turns.around.extend(found);
 }
 
-/// Whether text between two parts belongs to the first of them.
+/// Reports whether text between two parts belongs to the first of them.
 fn closes(first: Part, second: Part) -> bool {
     first == Part::Reasoning || (first == Part::Content && second == Part::Calls)
 }
