@@ -38,7 +38,7 @@ fn a_run_that_tries_nothing_fails() {
         let (code, said) = conform(&[form, "0"]);
         assert!(code != 0 && said.contains("nothing was re"), "{form}: {code} {said}");
         let (code, said) = conform(&[form, "1", "--only", "nothing like this"]);
-        assert!(code != 0 && said.contains("nothing is called so"), "{form}: {code} {said}");
+        assert!(code != 0 && said.contains("matches no label"), "{form}: {code} {said}");
     }
 }
 
@@ -58,7 +58,7 @@ fn a_folder_that_cannot_be_read_fails() {
     }
     let folder = folder("tokenizers", &[]);
     let (code, said) = conform(&["--forge", "1", "--tokenizers", folder.to_str().unwrap()]);
-    assert!(code == 2 && said.contains("no folder of a tokenizer"), "{said}");
+    assert!(code == 2 && said.contains("no subfolder with a tokenizer"), "{said}");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn an_option_of_another_form_is_refused() {
     ] {
         let (code, said) = conform(&arguments);
         assert!(
-            code == 2 && (said.contains("is not for this form") || said.contains("twice")),
+            code == 2 && (said.contains("does not apply to this form") || said.contains("twice")),
             "{arguments:?}: {said}"
         );
     }
