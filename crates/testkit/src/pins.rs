@@ -39,7 +39,7 @@ type Counts = BTreeMap<(Kind, String), usize>;
 /// "stability · stability" = 892
 ///
 /// [excused."lmdeploy.jsonl"]
-/// "messages2prompt gives nothing for a list" = 132
+/// "messages2prompt returns nothing for a list" = 132
 /// ```
 #[derive(Debug, Default)]
 pub struct Pins(BTreeMap<String, Counts>);
