@@ -170,7 +170,7 @@ impl fmt::Display for Summary {
             self.limited
         )?;
         if self.outputs() == 0 {
-            writeln!(out, "  FAILED: no output was checked")?;
+            writeln!(out, "  FAILED: no output was parsed, so nothing was compared")?;
         }
         for (why, count) in &self.not_written {
             writeln!(out, "  {count} not written: {why}")?;
