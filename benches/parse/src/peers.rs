@@ -114,8 +114,7 @@ impl GatewayParser {
 
     /// Pushes the next chunk.
     pub fn push(&mut self, chunk: &str, see: &mut dyn FnMut(Seen<'_>)) {
-        let result =
-            at_once(self.parser.parse_incremental(chunk, &self.tools)).expect("it parses its model's output");
+        let result = at_once(self.parser.parse_incremental(chunk, &self.tools)).expect("it parses its model's output");
         if !result.normal_text.is_empty() {
             see(Seen::Content(&result.normal_text));
         }
