@@ -1,11 +1,13 @@
-"""Texts in Python's syntax of values, good and damaged, and what Python itself reads in them.
+"""Texts in Python's literal syntax, valid and damaged, and the values that Python itself reads from them.
 
     python3 crates/parse/fuzz/literals.py 700 > fixtures/values/python.jsonl
 
-The first line says which Python it was. Each other line has a `kind` (`value`: `ast.literal_eval`; `arguments`: what stands between the
-parentheses of a call), a `text`, and a `value` as `json.dumps` gives it, unless Python refuses the text or JSON cannot say the value.
-Left out is what the reader knowingly does another way: comments, line continuations, signs before parentheses, tuples without parentheses,
-adjacent strings that stand alone (a value that stands alone ends with its quote), and `\\/`, which is a slash in a value that may be JSON.
+The first line names the version of Python. Each other line has a `kind` (`value`: `ast.literal_eval`;
+`arguments`: the text between the parentheses of a call), a `text`, and a `value` as `json.dumps` writes
+it, unless Python refuses the text or JSON cannot express the value. Texts for which the parser
+deliberately differs are left out: comments, line continuations, signs before parentheses, tuples without
+parentheses, adjacent strings outside of other values (such a value ends with its quote), and `\\/`, which
+is a slash in a value that may be JSON.
 """
 
 import ast

@@ -1,8 +1,9 @@
-//! Any bytes as what a model writes, by any format that has calls: nothing may panic, events are in order, and the same bytes in other
-//! pieces give the same events.
+//! Parses arbitrary bytes as model output with any format that has calls: nothing may panic, events
+//! are in order, and every split of the bytes gives the same events.
 //!
-//! The input is a byte that picks the format, one for how the output is cut and whether it comes as bytes of tokens, two for the cap, one for
-//! the policies, and the output. Each byte 0xFF of tokens begins or ends a control token.
+//! The input is a byte that selects the format, one for the way in which the output is split and
+//! whether it comes as bytes of tokens, two for the cap, one for the policies, and the output. In
+//! tokens, each byte 0xFF begins or ends a control token.
 
 #![no_main]
 
@@ -28,8 +29,8 @@ const THINKERS: [&str; 2] = [
 static REPLIES: LazyLock<Vec<Arc<Reply>>> = LazyLock::new(|| {
     let registry = builtin();
     let built_in = registry.iter().filter(|format| format.layout(Slot::Call).is_some()).map(Reply::new);
-    let shared = shared_calls().map(|(_, source)| Reply::new(&load(source).expect("it comes with the library")));
-    let thinkers = THINKERS.iter().map(|source| Reply::new(&load(source).expect("it is a format")));
+    let shared = shared_calls().map(|(_, source)| Reply::new(&load(source).expect("it is built in")));
+    let thinkers = THINKERS.iter().map(|source| Reply::new(&load(source).expect("it is a valid format")));
     built_in.chain(shared).chain(thinkers).map(Arc::new).collect()
 });
 
@@ -63,7 +64,7 @@ fuzz_target!(|input: &[u8]| {
         _ => {
             let tokens = output.split(|byte| *byte == 0xff).enumerate().map(|(at, token)| (token, at % 2 == 1));
             let cut = tokens.clone().flat_map(|(token, is_control)| {
-                // A control token comes whole.
+                // A control token is never split.
                 let step = if is_control { token.len().max(1) } else { step };
                 token.chunks(step).map(move |piece| (piece, is_control))
             });
@@ -73,7 +74,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole, pieces, "any split gives the same events");
 });
 
-/// Small caps, caps of which a whole number makes about the output, and every policy.
+/// Returns small caps, caps close to a whole fraction of the output's length, and every policy.
 fn options(cap: u8, around: u8, policies: u8, length: usize) -> ParseOptions {
     let calls = [None, Some(CallsInReasoning::Draft), Some(CallsInReasoning::Call), Some(CallsInReasoning::Unclosed)];
     ParseOptions {
@@ -92,7 +93,7 @@ fn options(cap: u8, around: u8, policies: u8, length: usize) -> ParseOptions {
     }
 }
 
-/// A text in pieces of so many characters.
+/// Splits a text into pieces of `count` characters.
 fn characters(text: &str, count: usize) -> Vec<&[u8]> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -105,7 +106,7 @@ fn characters(text: &str, count: usize) -> Vec<&[u8]> {
     pieces
 }
 
-/// The events, deltas joined: what each is, and its text.
+/// Returns the events with deltas joined: the kind of each, and its text.
 fn read(
     reply: &Arc<Reply>,
     options: &ParseOptions,
@@ -119,18 +120,18 @@ fn read(
             Event::Content(text) => ("content".to_owned(), text),
             Event::Reasoning(text) => ("reasoning".to_owned(), text),
             Event::Arguments { index, text } | Event::Code { index, text } => {
-                assert_eq!(open, Some(index), "a call that is open goes on");
+                assert_eq!(open, Some(index), "only an open call continues");
                 (format!("{index}"), text)
             }
             ref other => {
                 match other {
                     Event::CallStarted { index, .. } | Event::CodeStarted { index, .. } => {
-                        assert_eq!((*index, open), (calls, None), "calls come one after the other");
+                        assert_eq!((*index, open), (calls, None), "calls are numbered and do not overlap");
                         open = Some(*index);
                         calls += 1;
                     }
                     Event::CallFinished { index, .. } => {
-                        assert_eq!(open.take(), Some(*index), "a call that is open ends")
+                        assert_eq!(open.take(), Some(*index), "only an open call ends")
                     }
                     Event::Stop(_) => stops += 1,
                     _ => {}
@@ -147,6 +148,6 @@ fn read(
     let mut parser = OutputParser::new(reply, options.clone());
     feed(&mut parser, &mut on);
     parser.finish(stop, &mut on);
-    assert_eq!((open, stops), (None, 1), "all calls end, and there is one stop");
+    assert_eq!((open, stops), (None, 1), "every call ends, and there is one stop");
     seen
 }

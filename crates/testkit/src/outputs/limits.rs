@@ -65,7 +65,7 @@ pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
     Ok(Limits { text, options, stop })
 }
 
-/// Chooses a cap: small, or close to a length that divides one of these.
+/// Chooses a cap: small, or close to a whole fraction of one of these lengths.
 fn cap(lengths: &[usize], rng: &mut Rng) -> Option<usize> {
     match rng.u8(..8) {
         0 => None,
