@@ -141,7 +141,7 @@ fn a_folder_is_recognised_by_what_is_in_it() {
     let tokenizer = r#"{"version": "1.0", "added_tokens": [{"id": 1, "content": "[gMASK]"}, {"id": 2, "content": "sop"}, {"id": 3, "content": "<|user|>"}, {"id": 4, "content": "<|assistant|>"}], "model": {"vocab": {}}}"#;
     let cases: [Case; 10] = [
         ("a template", vec![("tokenizer_config.json", config(chatml, &[]))], "chatml", &[]),
-        ("a template in a file of its own", vec![("chat_template.jinja", chatml.into())], "chatml", &[]),
+        ("a template in its own file", vec![("chat_template.jinja", chatml.into())], "chatml", &[]),
         ("a list of templates", vec![("tokenizer_config.json", named)], "chatml", &[]),
         ("a template and tokens", vec![("tokenizer_config.json", config(chatml, &plugin))], "internlm2", &[]),
         (

@@ -103,7 +103,7 @@ fn a_continued_message_is_open_even_where_others_say_the_same() {
     assert_eq!(prompt.text(), "<s><|assistant|>ab</s></s><|user|>ab</s></s><|assistant|>ab</s>");
 }
 
-/// Compare transformers, which cuts at the last occurrence of its tag, whoever wrote it.
+/// A tag in another text is text; transformers cuts at the last occurrence of its tag in any text.
 #[test]
 fn a_mark_in_another_text_is_text() {
     // The texts printed after the message have the tag at the position where the message's own text
