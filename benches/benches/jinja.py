@@ -1,6 +1,7 @@
-"""The reference engine, timed from inside: reads a template and its variables, then how often to do what.
+"""The reference engine, timed in its own process.
 
-Set up as transformers sets it up. Every line in is answered by a line.
+Reads a template and its variables, then lines with an action and a count, and answers each line
+with a line. The environment is set up as in transformers.
 """
 
 import json

@@ -1,9 +1,10 @@
-//! The template engine beside minijinja 3 and Python's jinja2: the same template, the same parsed JSON, equal bytes.
+//! Compares the template engine with minijinja 3 and Python's jinja2: the same template, the same
+//! parsed JSON, equal output.
 //!
 //!     cargo bench -p rolecall-benches --bench jinja [-- FOLDER]
 //!
-//! FOLDER holds the chat templates; without one it is ../shared/templates beside the project. Where a template is not
-//! there, one of the same kind takes its place that was written for this benchmark, and the output says so.
+//! FOLDER contains the chat templates; the default is ../shared/templates next to the project. For
+//! a missing template, a similar one written for this benchmark is used, and the output says so.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -23,11 +24,11 @@ mod json_inputs;
 
 use json_inputs::JsonInputs;
 
-/// A template of a family, and what its conversations have.
+/// A template of a family, and the contents of its conversations.
 struct Case {
     name: &'static str,
     file: &'static str,
-    /// What takes its place where the file is not there.
+    /// The template to use if the file is missing.
     own: &'static str,
     has_tools: bool,
     has_reasoning: bool,
@@ -68,13 +69,13 @@ fn main() {
     for case in &CASES {
         let found = std::fs::read_to_string(folder.join(case.file));
         if found.is_err() {
-            println!("{}: no {} in {}; a template of our own instead", case.name, case.file, folder.display());
+            println!("{}: no {} in {}; using a template of our own", case.name, case.file, folder.display());
         }
         cases.push((case, found.unwrap_or_else(|_| case.own.to_owned())));
     }
     match Python::start(&cases[0].1, &cases[0].0.conversation(3)) {
         Some(python) => println!("Python: {}\n", python.versions),
-        None => println!("no python3 with jinja2 here: its columns are left out\n"),
+        None => println!("no python3 with jinja2 found: its columns are left out\n"),
     }
     println!(
         "{:<24} {:>8} {:>7} {:>7} {:>10} {:>10} {:>9} {:>9} {:>10}   {:>8} {:>7} {:>8}",
@@ -103,16 +104,14 @@ fn main() {
     for (case, source) in &cases {
         measure_compiling(case, source);
     }
-    println!("\nµs for each message of  {:>8} {:>8} {:>8} {:>8}", 200, 400, 800, 1600);
+    println!("\nµs per message, out of  {:>8} {:>8} {:>8} {:>8}", 200, 400, 800, 1600);
     for (case, source) in &cases {
         measure_growth(case, source);
     }
     println!(
         "\nmedians; × faster: minijinja from the parsed JSON / rolecall from the parsed JSON; its value: minijinja from a value"
     );
-    println!(
-        "that was converted beforehand; prompt: rolecall from a checked conversation to a prompt with its origins"
-    );
+    println!("converted in advance; prompt: rolecall from a checked conversation to a prompt with its origins");
 }
 
 fn measure_rendering(case: &Case, source: &str, messages: usize) {
@@ -129,7 +128,7 @@ fn measure_rendering(case: &Case, source: &str, messages: usize) {
 
     let output = ours.render();
     let is_equal =
-        |name: &str, found: &str| assert_eq!(found, output.text(), "{}: {name} renders other text", case.name);
+        |name: &str, found: &str| assert_eq!(found, output.text(), "{}: {name} renders a different text", case.name);
     is_equal("minijinja", &peer_template.render(&converted).expect("it renders"));
     is_equal("a prompt", render_template(&conversation, &template, &options).expect("it renders").text());
     if let Some(python) = &python {
@@ -201,7 +200,7 @@ fn shown(number: Option<f64>) -> String {
     number.map_or("-".to_owned(), |number| format!("{number:.1}"))
 }
 
-/// What the engine needs to render, from parsed JSON on.
+/// The engine's input: the template and parsed JSON.
 struct Ours {
     template: Template,
     variables: Json,
@@ -225,7 +224,7 @@ impl Ours {
     }
 }
 
-/// The same for the way from a conversation to a prompt.
+/// Makes the input for rendering a conversation to a prompt.
 fn prompt_parts(source: &str, variables: &str) -> (ChatTemplate, Conversation, TemplateOptions) {
     let mut variables = json::parse(variables).expect("valid JSON").as_object().cloned().unwrap_or_default();
     let token = |name: &str, value: Option<Json>| {
@@ -237,10 +236,10 @@ fn prompt_parts(source: &str, variables: &str) -> (ChatTemplate, Conversation, T
     (template, conversation, TemplateOptions { now: Some(NOW), ..TemplateOptions::default() })
 }
 
-/// A Python that renders and compiles one template when it is told to, and says how long that took.
+/// A Python process that renders and compiles one template on request, and reports the time taken.
 struct Python {
     child: Child,
-    /// None once its end was asked for.
+    /// `None` after closing, which ends the process.
     orders: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
     text: String,
@@ -248,7 +247,7 @@ struct Python {
 }
 
 impl Python {
-    /// None where there is no Python with jinja2.
+    /// Returns `None` if there is no Python with jinja2.
     fn start(source: &str, variables: &str) -> Option<Python> {
         let mut child = Command::new("python3")
             .args(["-c", include_str!("jinja.py")])
@@ -260,7 +259,7 @@ impl Python {
         let mut orders = child.stdin.take()?;
         let mut answers = BufReader::new(child.stdout.take()?);
         let template = serde_json::to_string(source).ok()?;
-        // A Python that is over already does not read.
+        // A Python process that has already ended does not read.
         let _ = writeln!(orders, "{{\"template\": {template}, \"variables\": {variables}}}");
         let mut answer = String::new();
         answers.read_line(&mut answer).ok()?;
@@ -283,7 +282,7 @@ impl Python {
 
 impl Drop for Python {
     fn drop(&mut self) {
-        // It ends with its input.
+        // The process ends with its input.
         self.orders = None;
         let _ = self.child.wait();
     }
@@ -293,7 +292,7 @@ fn configure(peer: &mut minijinja::Environment<'_>) {
     let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build().expect("a valid syntax");
     peer.set_syntax(syntax);
     peer.set_unknown_method_callback(|_, value, method, args| {
-        // What the templates call of Python's methods.
+        // The methods of Python that the templates call.
         let text = value.as_str().unwrap_or_default();
         let arg = args.first().and_then(|arg| arg.as_str());
         match (method, arg) {
@@ -317,7 +316,7 @@ fn configure(peer: &mut minijinja::Environment<'_>) {
     });
 }
 
-/// JSON as Python writes it.
+/// Writes JSON as Python does.
 fn python_json(value: &minijinja::Value, indent: Option<usize>) -> String {
     let mut out = Vec::with_capacity(256);
     let done = match indent {
@@ -333,7 +332,7 @@ fn python_json(value: &minijinja::Value, indent: Option<usize>) -> String {
     done.ok().and_then(|()| String::from_utf8(out).ok()).unwrap_or_default()
 }
 
-/// Blanks behind commas and colons.
+/// Writes spaces after commas and colons.
 struct PythonSpacing;
 
 impl serde_json::ser::Formatter for PythonSpacing {
@@ -351,7 +350,7 @@ impl serde_json::ser::Formatter for PythonSpacing {
 }
 
 impl Case {
-    /// A conversation of so many messages of about fifty words, some not ASCII, as JSON.
+    /// Makes a conversation of `count` messages of about fifty words, some not ASCII, as JSON.
     fn conversation(&self, count: usize) -> String {
         let words =
             "the quick brown fox jumps over the lazy dog while söme naïve readers wonder what 数字 mean here and "

@@ -1,10 +1,11 @@
-//! The whole way, JSON → ids, beside what a Rust server does without us (minijinja, then the `tokenizers` crate), and what a
-//! conversation costs that was there before and has one message more.
+//! Compares the whole pipeline, JSON to ids, with that of a Rust server without rolecall
+//! (minijinja, then the `tokenizers` crate), and measures an earlier conversation with one more
+//! message.
 //!
 //!     cargo bench -p rolecall-benches --bench pipeline [-- FOLDER]
 //!
-//! FOLDER holds a tokenizer.json that has `<|im_start|>` and `<|im_end|>`; without one it is ../shared/tokenizers/qwen3 beside the
-//! project.
+//! FOLDER contains a tokenizer.json that has `<|im_start|>` and `<|im_end|>`; the default is
+//! ../shared/tokenizers/qwen3 next to the project.
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -29,10 +30,10 @@ fn main() {
         PathBuf::from,
     );
     let Ok(file) = std::fs::read(folder.join("tokenizer.json")) else {
-        println!("no tokenizer.json in {}: nothing is measured", folder.display());
+        println!("no tokenizer.json in {}: nothing to measure", folder.display());
         return;
     };
-    let mut peer = tokenizers::Tokenizer::from_bytes(&file).expect("the peer reads it");
+    let mut peer = tokenizers::Tokenizer::from_bytes(&file).expect("the peer loads it");
     peer.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
     println!(
         "{:<9} {:>7} {:>6}  {:>9} {:>9} {:>9} {:>8}   {:>9} {:>9} {:>8} {:>8}",
@@ -52,13 +53,13 @@ fn main() {
         measure(&folder, &peer, messages);
     }
     println!(
-        "\ntimes in µs, medians; peer: minijinja and `tokenizers` from a parsed JSON value to ids; rolecall: the same way, each id"
+        "\ntimes in µs, medians; peer: minijinja and `tokenizers` from a parsed JSON value to ids; rolecall: the same, each id"
     );
     println!(
-        "with its span; encode: of that the ids alone. cached: ids of a prompt of which all but the last message was encoded"
+        "with its span; encode: only the encoding. cached: ids of a prompt of which all but the last message were encoded"
     );
     println!(
-        "before, by a tokenizer with a cache; growing: the same by a conversation that keeps its ids; %: of encode"
+        "before, with a cache in the tokenizer; growing: the same with a conversation that keeps its ids; %: of encode"
     );
 }
 
@@ -91,7 +92,7 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
     };
     let prompt = render(&text);
     let ids = encoder.encode(&prompt).expect("it encodes").ids();
-    assert_eq!(by_peer(), ids, "the two give other ids");
+    assert_eq!(by_peer(), ids, "the ids differ");
 
     let before = render(&conversation(messages - 1, 0));
     let turn = Cell::new(0);
@@ -132,7 +133,8 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
     );
 }
 
-/// Messages of about fifty words each, no two alike, some not ASCII; the last one says a number, to be a new one.
+/// Makes messages of about fifty words each, all different, some not ASCII. The last one contains a
+/// number that makes it new.
 fn conversation(messages: usize, last: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
     let turns: Vec<String> = (0..messages)
@@ -150,7 +152,8 @@ fn conversation(messages: usize, last: usize) -> String {
     format!(r#"{{"messages": [{}], "add_generation_prompt": true}}"#, turns.join(", "))
 }
 
-/// A word of syllables, as many languages have them; each eighth is Chinese or has a mark, each tenth a number.
+/// Makes a word of syllables, as in many languages; some words are Chinese or have accents, a tenth
+/// are numbers.
 fn word(random: &mut fastrand::Rng) -> String {
     const SYLLABLES: [&str; 20] = [
         "the", "con", "ver", "sa", "tion", "of", "to", "ken", "model", "in", "re", "as", "ter", "al", "ing", "er", "y",

@@ -1,4 +1,4 @@
-//! Rendering beside minijinja 3 and beside one copy of the output's bytes.
+//! Compares rendering with minijinja 3 and with one copy of the output's bytes.
 
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, Value, context};
@@ -50,7 +50,7 @@ fn main() {
     }
     println!("\ntimes in µs, medians; × faster: minijinja from its JSON value / rolecall from a conversation;");
     println!(
-        "× JSON: the same with the check of the JSON value in rolecall's time; × copy: rolecall / one copy of the output"
+        "× JSON: as before, but rolecall's time includes checking the JSON value; × copy: rolecall / one copy of the output"
     );
 }
 
@@ -108,7 +108,7 @@ fn measure(registry: &Registry, name: &str, template: &str, messages: usize) {
     );
 }
 
-/// Turns of about fifty words, some not ASCII.
+/// Makes turns of about fifty words, some not ASCII.
 fn conversation(messages: usize) -> String {
     let words = "the weather in Köln is 18.5 degrees and clear, 今天天气很好, so we walk along the river until the lights come on; \
                  tell me which of the three roads is the shortest one and why nobody takes it at night — «никто» — \
@@ -123,6 +123,6 @@ fn conversation(messages: usize) -> String {
             format!("{{\"role\": \"{role}\", \"content\": \"{turn}: {words}\"}}")
         })
         .collect();
-    // An even count ends with the user, so that the model is to speak.
+    // An even number of messages ends with the user, so the model writes next.
     format!("{{\"messages\": [{}], \"add_generation_prompt\": true}}", turns.join(", "))
 }

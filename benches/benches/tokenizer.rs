@@ -1,9 +1,11 @@
-//! Encoding beside the `tokenizers` crate and tiktoken-rs: the same text, equal ids, in one run.
+//! Compares encoding with the `tokenizers` crate and tiktoken-rs: the same text, equal ids, in one
+//! run.
 //!
 //!     cargo bench -p rolecall-benches --bench tokenizer [-- FOLDER]
 //!
-//! FOLDER holds one folder for each tokenizer; without one it is ../shared/tokenizers beside the project. The text is 1 MiB
-//! made here: prose, code, Chinese, Japanese and emoji. Behind it stand texts that make encoders slow, in two sizes.
+//! FOLDER contains one folder for each tokenizer; the default is ../shared/tokenizers next to the
+//! project. The text is 1 MiB of generated prose, code, Chinese, Japanese and emoji. After it come
+//! texts that make encoders slow, in two sizes.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -12,15 +14,15 @@ use std::time::{Duration, Instant};
 use rolecall::tokenizer;
 use rolecall::tokenizer::{Place, Tokenizer};
 
-/// What is timed.
+/// The timed work.
 type Work<'a> = Box<dyn FnMut() + 'a>;
-/// Makes a text of so many bytes.
+/// Makes a text of the given number of bytes.
 type MakeText = fn(usize) -> String;
 
 const MIB: usize = 1 << 20;
 const ROUNDS: usize = 9;
 
-/// Tokenizers and their folders.
+/// The tokenizers and their folders.
 const TOKENIZERS: [(&str, &str); 6] = [
     ("Qwen3", "qwen3"),
     ("Llama 3", "llama3"),
@@ -30,7 +32,7 @@ const TOKENIZERS: [(&str, &str); 6] = [
     ("Mistral v3", "mistral-v3"),
 ];
 
-/// The patterns of those whose ids are ranks, as tiktoken-rs wants them.
+/// The patterns of the tokenizers whose ids are ranks, as tiktoken-rs expects them.
 const TIKTOKEN_PATTERNS: [(&str, &str); 2] = [
     (
         "qwen3",
@@ -48,7 +50,7 @@ fn main() {
         .find(|arg| !arg.starts_with("--"))
         .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/tokenizers")), PathBuf::from);
     if !folder.is_dir() {
-        println!("no tokenizers: {} is not there; name a folder that holds one folder for each", folder.display());
+        println!("no tokenizers: {} does not exist; give a folder with one folder for each", folder.display());
         return;
     }
     let text = mixed_text(MIB);
@@ -70,11 +72,11 @@ fn main() {
         measure_speed(name, &folder.join(path), path, &text);
     }
     println!(
-        "\nmedians of {ROUNDS} rounds in turn, {} bytes; its load: of `tokenizers`; short: the same in pieces of about 400 bytes; × encode: rolecall / encode of",
+        "\nmedians of {ROUNDS} interleaved rounds, {} bytes; its load: of `tokenizers`; short: the same in pieces of about 400 bytes; × encode: rolecall / encode of",
         text.len()
     );
     println!(
-        "`tokenizers`, without its special tokens; rolecall gives spans, as `encode` does; encode_fast and tiktoken-rs give none.\n"
+        "`tokenizers`, without its special tokens; rolecall returns spans, as `encode` does; encode_fast and tiktoken-rs return none.\n"
     );
     println!("{:<12} {:<16} {:>9} {:>9} {:>9}", "time", "text", "1 MB, ms", "4 MB, ms", "ratio");
     for (name, path) in TOKENIZERS {
@@ -98,10 +100,10 @@ fn measure_speed(name: &str, folder: &Path, path: &str, text: &str) {
         TIKTOKEN_PATTERNS.iter().find(|(known, _)| *known == path).map(|(_, pattern)| tiktoken(folder, pattern));
     if let Some(peer) = &peer {
         let theirs = peer.encode(text, false).expect("it encodes");
-        assert!(ids(&encoded) == theirs.get_ids(), "{name}: other ids than `encode`");
+        assert!(ids(&encoded) == theirs.get_ids(), "{name}: ids differ from `encode`");
     }
     if let Some(tiktoken) = &tiktoken {
-        assert!(ids(&encoded) == tiktoken.encode_ordinary(text), "{name}: other ids than tiktoken-rs");
+        assert!(ids(&encoded) == tiktoken.encode_ordinary(text), "{name}: ids differ from tiktoken-rs");
     }
     let pieces = pieces(text);
     let mut out = Vec::new();
@@ -161,7 +163,8 @@ fn encode(tokenizer: &dyn Tokenizer, text: &str) -> Vec<tokenizer::Token> {
     out
 }
 
-/// The `tokenizers` crate with the file, as far as it reads it: the prefix space as transformers has it.
+/// Loads a file into the `tokenizers` crate, if the crate can read it, with the prefix space as in
+/// transformers.
 fn peer(folder: &Path) -> Option<tokenizers::Tokenizer> {
     let mut peer = tokenizers::Tokenizer::from_file(folder.join("tokenizer.json")).ok()?;
     let config = std::fs::read(folder.join("tokenizer_config.json")).unwrap_or_default();
@@ -177,7 +180,7 @@ fn peer(folder: &Path) -> Option<tokenizers::Tokenizer> {
     Some(peer)
 }
 
-/// tiktoken-rs with the vocabulary of a file whose ids are ranks.
+/// Makes a tiktoken-rs encoder from the vocabulary of a file whose ids are ranks.
 fn tiktoken(folder: &Path, pattern: &str) -> tiktoken_rs::CoreBPE {
     let json = std::fs::read(folder.join("tokenizer.json")).expect("it was read before");
     let json: serde_json::Value = serde_json::from_slice(&json).expect("it was read before");
@@ -191,7 +194,7 @@ fn tiktoken(folder: &Path, pattern: &str) -> tiktoken_rs::CoreBPE {
     tiktoken_rs::CoreBPE::new(encoder.collect(), Default::default(), pattern).expect("a valid vocabulary")
 }
 
-/// The character that stands for a byte in byte-level vocabularies.
+/// Returns the character for a byte in byte-level vocabularies.
 fn byte_character(byte: u8) -> char {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     if printable(byte) {
@@ -251,7 +254,7 @@ fn random_text(bytes: usize, mut character: impl FnMut(u64) -> char) -> String {
     text
 }
 
-/// The text in pieces of about 400 bytes.
+/// Splits a text into pieces of about 400 bytes.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -263,12 +266,12 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// The last character's edge up to a byte.
+/// Returns the last character boundary up to a byte.
 fn boundary(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Numbers that are the same in every run.
+/// A generator of numbers that are the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -281,7 +284,7 @@ impl Random {
         self.next() as usize % bound
     }
 
-    /// Small numbers more often than large ones, as words in a text.
+    /// Returns small numbers more often than large ones, like the frequency of words in a text.
     fn rank(&mut self, bound: usize) -> usize {
         let (a, b) = (self.below(bound) + 1, self.below(bound) + 1);
         a * b / (bound + 1) * (self.below(bound) + 1) / (bound + 1)
@@ -332,7 +335,8 @@ const EMOJI: &[&str] = &[
     "🙏",
 ];
 
-/// Half prose, a quarter code, a fifth Chinese and Japanese, and emoji: paragraphs in turn.
+/// Makes a text of half prose, a quarter code, a fifth Chinese and Japanese, and emoji, in
+/// alternating paragraphs.
 fn mixed_text(bytes: usize) -> String {
     let mut random = Random(42);
     let common: Vec<&str> = COMMON.split_whitespace().collect();

@@ -1,4 +1,5 @@
-//! Writes conversations as JSON lines, so many bytes of them, for `rolecall encode --jsonl`; the same ones each time.
+//! Writes the given number of bytes of conversations as JSON lines, for `rolecall encode --jsonl`.
+//! Every run writes the same ones.
 //!
 //!     cargo run --release -p rolecall-benches --example conversations -- 100000000 > chats.jsonl
 
@@ -20,7 +21,7 @@ const WORDS: &str = "the of and to in a is that for it as was with be by on not 
 fn main() -> io::Result<()> {
     let asked = std::env::args().nth(1).and_then(|bytes| bytes.parse::<usize>().ok());
     let Some(bytes) = asked else {
-        eprintln!("give the number of bytes to write");
+        eprintln!("expected the number of bytes to write");
         std::process::exit(2);
     };
     let words: Vec<&str> = WORDS.split_whitespace().collect();
@@ -37,7 +38,7 @@ fn main() -> io::Result<()> {
     out.flush()
 }
 
-/// One to six exchanges, short questions and longer answers.
+/// Makes one to six exchanges with short questions and longer answers.
 fn conversation(id: i64, words: &[&str], dice: &mut Dice) -> Json {
     let message = |role: &str, text: String| Json::Object(object! { "role" => role, "content" => text });
     let mut messages = vec![message("system", "You are a helpful assistant.".into())];
@@ -53,7 +54,7 @@ fn conversation(id: i64, words: &[&str], dice: &mut Dice) -> Json {
 fn text(words: &[&str], count: usize, dice: &mut Dice) -> String {
     let mut text = String::new();
     for at in 0..count {
-        // The first words of the list are the frequent ones.
+        // The first words of the list are the most frequent ones.
         let most = 1 + dice.below(words.len());
         text.push_str(words[dice.below(most)]);
         text.push_str(match dice.below(30) {
@@ -69,7 +70,7 @@ fn text(words: &[&str], count: usize, dice: &mut Dice) -> String {
     text
 }
 
-/// Numbers that are the same on every machine (xorshift).
+/// A generator of numbers that are the same on every machine (xorshift).
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Renders one conversation for a few seconds, to be looked at with a profiler: `spin [FORMAT]`.
+//! Renders one conversation for a few seconds, for use with a profiler: `spin [FORMAT]`.
 use rolecall::conversation::{Conversation, Message};
 use rolecall::format::registry;
 use rolecall::render::{Options, render};

@@ -1,36 +1,39 @@
-//! In: closures. Out: how long each takes beside the others, in one run.
-//! Between: warm-up, rounds in turn so that a drifting machine hits all alike, the median of each.
+//! Compares the running times of closures in one process: warm-up, interleaved rounds so that a
+//! drifting machine affects all alike, and the median of each.
+//!
 //! Start reading at [`race`].
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// One contestant: a name, and its work so many times, which says how long the timed part took in all.
+/// A contestant: a name, and a function that runs its work a given number of times and returns the
+/// total time of the timed part.
 pub struct Runner<'a> {
-    /// What is measured.
+    /// The name of the contestant.
     pub name: &'static str,
     run: Box<dyn FnMut(usize) -> Duration + 'a>,
 }
 
 impl<'a> Runner<'a> {
-    /// Work that is timed whole.
+    /// Creates a contestant whose whole work is timed.
     pub fn new<T: 'a>(name: &'static str, mut work: impl FnMut() -> T + 'a) -> Runner<'a> {
         Runner::with_input(name, || (), move |()| work())
     }
 
-    /// Work that is done elsewhere so many times, which says itself how long it took.
+    /// Creates a contestant that runs elsewhere and measures its own time.
     pub fn elsewhere(name: &'static str, run: impl FnMut(usize) -> Duration + 'a) -> Runner<'a> {
         Runner { name, run: Box::new(run) }
     }
 
-    /// Work on an input that is made outside the measured time, as is the end of its result.
+    /// Creates a contestant whose input is made, and whose result is dropped, outside the timed
+    /// part.
     pub fn with_input<I, T: 'a>(
         name: &'static str,
         mut prepare: impl FnMut() -> I + 'a,
         mut work: impl FnMut(I) -> T + 'a,
     ) -> Runner<'a> {
-        // The last results live until the next ones are there, so that the allocator does not hand their memory back to
-        // the system and fetch it anew, which would be measured instead of the work.
+        // Keep the last results until the next ones exist. Otherwise the allocator would return
+        // their memory to the system and request it again, within the timed part.
         let mut kept = Vec::new();
         let run = move |times: usize| {
             let inputs: Vec<I> = (0..times).map(|_| prepare()).collect();
@@ -47,12 +50,12 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// How long the runs between two looks at the clock take together: long beside the clock's own cost, short enough that
-/// inputs and results stay in the cache.
+/// The total time of the runs between two clock readings: long compared with reading the clock, and
+/// short enough that inputs and results stay in the cache.
 const BATCH: Duration = Duration::from_micros(200);
 const ROUNDS: usize = 301;
 
-/// The median time of each runner, all run in turn.
+/// Returns the median time of each runner, with interleaved rounds.
 pub fn race(mut runners: Vec<Runner<'_>>) -> Vec<(&'static str, Duration)> {
     let batches: Vec<usize> = runners
         .iter_mut()

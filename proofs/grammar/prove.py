@@ -1,10 +1,12 @@
 """Tries grammars on the libraries that they are written for.
 
-In: cases of fixtures/grammar (a grammar in three languages, texts that it takes and texts that it does not) and lines of JSON of
-the same kind, as `grammar_cases` prints them; a tokenizer.json, or else one with a token for each byte. Out: every text that a library judges otherwise, and a count.
+The input is cases of fixtures/grammar (a grammar in three languages, texts that it accepts and texts
+that it rejects), lines of JSON with the same contents, as `grammar_cases` prints them, and a
+tokenizer.json; the default is a tokenizer with a token for each byte. The output is every text that a
+library judges differently, and a count.
 
     python prove.py [--tokenizer FILE] [--cases DIR] [--lines FILE]
-    python prove.py [--tokenizer FILE] --added    prints the tokens that `grammar_cases` is to be told, a line each
+    python prove.py [--tokenizer FILE] --added    prints the tokens to pass to `grammar_cases`, one per line
 """
 
 import argparse
@@ -15,7 +17,7 @@ import types
 
 
 class Absent(types.ModuleType):
-    """Stands for a library that xgrammar imports and that matching texts has no need of."""
+    """A stub for a library that xgrammar imports but does not need to match texts."""
 
     def __getattr__(self, name):
         if name.startswith("__"):
@@ -24,7 +26,7 @@ class Absent(types.ModuleType):
 
 
 def import_xgrammar():
-    import tvm_ffi  # noqa: F401  looks for torch by itself, and does without
+    import tvm_ffi  # noqa: F401  looks for torch itself, and works without it
 
     for name in ("torch", "transformers"):
         try:
@@ -41,7 +43,7 @@ import llguidance  # noqa: E402
 
 
 class Broken(Exception):
-    """A library does not take the grammar itself."""
+    """A library rejects the grammar itself."""
 
 
 def structural_tag(case, _tokenizer):
@@ -66,7 +68,7 @@ def matched_by_xgrammar(grammar, text):
 
 
 def lark(case, tokenizer):
-    # A token that is no tag is named by its id; where the grammar names none, it stays text.
+    # A token that is not a tag is named by its id. If the grammar does not name it, it stays text.
     named = [token for token in case.get("tokens", []) if "<[" in case["lark"] or token[0] + token[-1] == "<>"]
     tokens = tokenizer.with_tokens(named)
     wrong = llguidance.LLMatcher.validate_grammar(case["lark"], tokens)
@@ -77,7 +79,7 @@ def lark(case, tokenizer):
         matcher = llguidance.LLMatcher(tokens, case["lark"])
         if matcher.is_error():
             raise Broken(matcher.get_error())
-        # Text that spells a control token is the token: this is what a model writes.
+        # Text that spells a control token is the token, because this is a model's output.
         ids = tokens.tokenize_str(text, parse_special=True)
         return matcher.try_consume_tokens(ids) == len(ids) and matcher.is_accepting()
 
@@ -85,7 +87,7 @@ def lark(case, tokenizer):
 
 
 class Tokenizers:
-    """A tokenizer with the control tokens of each case in it."""
+    """A tokenizer extended with the control tokens of each case."""
 
     def __init__(self, path):
         self.file = json.loads(pathlib.Path(path).read_text()) if path else of_bytes()
@@ -108,7 +110,7 @@ class Tokenizers:
 
 
 def of_bytes():
-    """A tokenizer with a token for each byte, and one that ends a text."""
+    """Returns a tokenizer with a token for each byte, and one that ends a text."""
     shown = [byte for byte in range(256) if 33 <= byte <= 126 or 161 <= byte <= 172 or byte >= 174]
     hidden = [byte for byte in range(256) if byte not in shown]
     letters = {byte: chr(byte) for byte in shown} | {byte: chr(256 + place) for place, byte in enumerate(hidden)}
@@ -125,7 +127,7 @@ def of_bytes():
 
 
 def read_case(path):
-    """A case file: sections behind lines `--- name`."""
+    """Reads a case file: sections after lines `--- name`."""
     sections, name = {}, None
     for line in path.read_text().split("\n"):
         if line.startswith("--- "):
@@ -136,7 +138,7 @@ def read_case(path):
     case = {name: "\n".join(lines).rstrip("\n") for name, lines in sections.items()}
     for name in ("accepts", "refuses"):
         case[name] = [json.loads(line) for line in case.get(name, "").split("\n") if line]
-    # Where an engine's own reader of schemas differs from the others' on purpose.
+    # Engines whose schema support differs from the others on purpose.
     case["leaves-out"] = json.loads(case.get("leaves-out", "[]"))
     case["tokens"] = json.loads(case.get("tokens", "[]"))
     case["name"] = str(path)
@@ -178,12 +180,12 @@ def main():
                         counts[name] += 1
                         if matches(text) != wanted:
                             wrong += 1
-                            print(f"{case['name']}: {name} {'refuses' if wanted else 'takes'} {text!r}")
+                            print(f"{case['name']}: {name} {'rejects' if wanted else 'accepts'} {text!r}")
             except Broken as error:
                 wrong += 1
-                print(f"{case['name']}: {name} does not take the grammar: {str(error)[:400]}")
+                print(f"{case['name']}: {name} rejects the grammar: {str(error)[:400]}")
     for name in engines:
-        print(f"{name}: {taken[name]} texts to be taken, {refused[name]} to be refused")
+        print(f"{name}: {taken[name]} texts to accept, {refused[name]} to reject")
     print(f"{sum(taken.values()) + sum(refused.values()) - wrong} passed, {wrong} failed")
     idle = [name for name in engines if not taken[name] or not refused[name]]
     if idle:

@@ -1,7 +1,7 @@
 """Renders the cases of fixtures/jinja with Python's jinja2, set up as transformers does.
 
-In: the case files. Out: every case whose `output` or kind of `error` is not jinja2's, and a count. Cases whose `source` says
-that the expectation is our own output are counted and left out.
+Reports every case whose `output` or kind of `error` differs from jinja2's, and a count. Cases whose
+`source` says that the expectation is our own output are counted and left out.
 
     python prove.py [FOLDER]
 """
@@ -15,12 +15,12 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent.parent / "crates/jinja/fuzz"))
 import oracle  # noqa: E402
 
-# The time that `crates/jinja/tests/cases.rs` says it is.
+# The current time in `crates/jinja/tests/cases.rs`.
 oracle.NOW = datetime(2026, 11, 21, 12, 34, 56)
 
 
 def sections(path):
-    """A case file: sections behind lines `--- name`; the last line break belongs to the next line."""
+    """Reads a case file: sections after lines `--- name`; the last line break belongs to the next line."""
     found, name = {}, None
     with open(path, newline="") as file:
         for line in file.read().split("\n"):
@@ -36,7 +36,7 @@ def sections(path):
 
 
 def judged(case):
-    """What is wrong with a case, or nothing."""
+    """Describes what is wrong with a case, or returns None."""
     source = json.loads(case["template as JSON"]) if "template as JSON" in case else case["template"]
     found = oracle.rendered(oracle.compiled(source), json.loads(case.get("context", "{}")))
     if "error" in case:
@@ -60,7 +60,7 @@ def main():
             print(f"{path.relative_to(folder)}: {difference}")
         else:
             same += 1
-    print(f"{same} cases are jinja2's, {ours} are our own by their source, {wrong} differ")
+    print(f"{same} cases equal jinja2's output, {ours} are our own output by their source, {wrong} differ")
     if same == 0:
         print(f"FAILED: no case was compared in {folder}")
     return wrong > 0 or same == 0

@@ -1,27 +1,27 @@
 use serde_json::{Map, Value, json};
 
-/// A call that a model makes.
+/// A tool call of a model.
 pub struct Call {
-    /// The function.
+    /// The name of the function.
     pub name: &'static str,
-    /// Its arguments.
+    /// The arguments.
     pub arguments: Map<String, Value>,
 }
 
-/// A short call.
+/// Returns a short call.
 pub fn weather(city: &str, days: u32) -> Call {
     let arguments = Map::from_iter([("city".to_owned(), json!(city)), ("days".to_owned(), json!(days))]);
     Call { name: "get_weather", arguments }
 }
 
-/// A call that writes a file of so many bytes.
+/// Returns a call that writes a file of the given number of bytes.
 pub fn write_file(bytes: usize) -> Call {
     let arguments =
         Map::from_iter([("path".to_owned(), json!("src/server.rs")), ("content".to_owned(), json!(code(bytes)))]);
     Call { name: "write_file", arguments }
 }
 
-/// The tools that both calls are of, in OpenAI's shape.
+/// Returns the tools of both calls, in OpenAI's shape.
 pub fn tools() -> Vec<Value> {
     let tool = |name: &str, properties: Value| {
         json!({"type": "function", "function": {
@@ -34,7 +34,8 @@ pub fn tools() -> Vec<Value> {
     ]
 }
 
-/// A program of so many bytes: lines, indents, quotes and backslashes, no markup.
+/// Makes a program of the given number of bytes: lines, indentation, quotes and backslashes, no
+/// markup.
 fn code(bytes: usize) -> String {
     let lines = [
         "pub fn answer(request: &Request) -> Result<Response, Error> {\n",
@@ -54,7 +55,7 @@ fn code(bytes: usize) -> String {
         }
     }
     text.truncate(bytes);
-    // A text that ends in white space would be another text where a layout trims it.
+    // A layout that trims would change a text that ends in white space.
     text.pop();
     text.push('}');
     text

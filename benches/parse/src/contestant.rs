@@ -9,9 +9,9 @@ use crate::peers::{DynamoParser, GatewayParser};
 use crate::seen::Seen;
 use crate::syntax::{Dynamo, Syntax};
 
-/// Who reads a syntax, before a reply comes.
+/// A parser of a syntax, set up before a reply arrives.
 pub enum Contestant {
-    /// This project, from a layout.
+    /// rolecall, with a layout.
     Ours(Arc<Reader>, ParseOptions),
     /// dynamo-parsers-v2.
     Dynamo(Dynamo, Vec<Value>),
@@ -20,7 +20,7 @@ pub enum Contestant {
 }
 
 impl Contestant {
-    /// All that read a syntax: this project first.
+    /// Returns all parsers of a syntax, rolecall first.
     pub fn of(syntax: &Syntax, tools: &[Value]) -> Vec<Contestant> {
         let format = rolecall_format::load(syntax.layout).unwrap_or_else(|error| panic!("{}: {error:?}", syntax.name));
         let options = ParseOptions { tools: tools.iter().map(our_tool).collect(), ..ParseOptions::default() };
@@ -30,7 +30,7 @@ impl Contestant {
         all
     }
 
-    /// What it is called.
+    /// Returns the name in the table.
     pub fn name(&self) -> &'static str {
         match self {
             Contestant::Ours(..) => "rolecall",
@@ -39,7 +39,8 @@ impl Contestant {
         }
     }
 
-    /// Reads a reply chunk by chunk: how long that took, without making the parser. None, where the time was up before.
+    /// Parses a reply chunk by chunk. Returns the time taken, without the parser's setup, or `None`
+    /// if it exceeds the limit.
     pub fn read(&self, chunks: &[&str], limit: Duration, see: &mut dyn FnMut(Seen<'_>)) -> Option<Duration> {
         match self {
             Contestant::Ours(reader, options) => {
@@ -68,7 +69,7 @@ impl Contestant {
     }
 }
 
-/// Gives chunk after chunk, and looks at the clock now and then.
+/// Pushes chunk after chunk, and checks the clock now and then.
 fn feed(chunks: &[&str], start: Instant, limit: Duration, mut push: impl FnMut(&str)) -> Option<()> {
     for some in chunks.chunks(512) {
         if start.elapsed() > limit {

@@ -6,11 +6,11 @@ use serde_json::Value;
 
 const ROUNDS: usize = 5;
 
-/// Prints how long it takes to infer a layout from each template of a folder with an `index.json`: the median of some rounds, of all
-/// templates the middle one and the slowest.
+/// Prints the time to infer a layout from each template of a folder with an `index.json`: the
+/// median of some rounds each; then the median and the maximum over all templates.
 pub fn measure(folder: &Path) {
     let Some(templates) = templates(folder) else {
-        return println!("no templates: {} has no index.json that names any", folder.display());
+        return println!("no templates: {} has no index.json that lists any", folder.display());
     };
     let mut times: Vec<(Duration, &str)> = templates
         .iter()
@@ -30,7 +30,7 @@ pub fn measure(folder: &Path) {
     let milliseconds = |time: Duration| time.as_secs_f64() * 1e3;
     let at = |part: usize| milliseconds(times[(times.len() - 1) * part / 100].0);
     println!(
-        "inferring a layout, ms: {} templates, median {:.2}, nine of ten {:.2}, most {:.2} ({})",
+        "inferring a layout, ms: {} templates, median {:.2}, 90th percentile {:.2}, maximum {:.2} ({})",
         times.len(),
         at(50),
         at(90),

@@ -1,10 +1,11 @@
-//! Reading model output while it streams, beside named peers: the same outputs in chunks of a token's size, in one run.
+//! Compares parsing streamed model output with named peers: the same outputs in chunks of a token's
+//! size, in one run.
 //!
 //!     cargo run --release --manifest-path benches/parse/Cargo.toml [-- FOLDER]
 //!
-//! FOLDER holds chat templates and their `index.json`; without one it is ../shared/templates beside the project.
-//! First a reply as it comes, then calls that grow. Before anything is timed, names and arguments are compared with what was
-//! written.
+//! FOLDER contains chat templates and their `index.json`; the default is ../shared/templates next
+//! to the project. Typical replies come first, then calls of growing size. Before the timing, names
+//! and arguments are compared with the written ones.
 
 mod calls;
 mod contestant;
@@ -26,9 +27,9 @@ use syntax::{SYNTAXES, Syntax};
 const PROSE: &str = "I will look that up for both towns, which takes a moment. What the service says about a day that is \
 further away than a week is a guess & not more < than that; here is what I ask it for:\n";
 
-/// How long one reading may take before a contestant is said to be out.
+/// The time limit for one reply, after which a contestant is out.
 const LIMIT: Duration = Duration::from_secs(5);
-/// How much time a contestant gets for a case.
+/// The time that a contestant gets for a case.
 const BUDGET: Duration = Duration::from_millis(250);
 const MOST_ROUNDS: usize = 301;
 const FEWEST_ROUNDS: usize = 3;
@@ -53,7 +54,7 @@ fn main() {
         compare(syntax, if syntax.parallel { "prose, 2 short calls" } else { "a short call" }, prose, &short);
         compare(syntax, "a call of 3.5 KB", "", &[calls::write_file(3_584)]);
     }
-    println!("\nns for each chunk, by the size of the arguments\n");
+    println!("\nns per chunk, by the size of the arguments\n");
     println!(
         "{:<18} {:<18} {:>9} {:>9} {:>9} {:>9}  {}",
         "calls", "read by", "1 KB", "10 KB", "100 KB", "1 MB", "1 MB / 1 KB"
@@ -62,11 +63,11 @@ fn main() {
         grow(syntax);
     }
     println!(
-        "\nmedians of rounds in turn; × slower: rolecall's chunks/ms by theirs; longest: bytes of the longest piece of arguments that came at once"
+        "\nmedians of interleaved rounds; × slower: rolecall's chunks/ms divided by theirs; longest: bytes of the longest single piece of arguments"
     );
 }
 
-/// Prints one reply's rows.
+/// Prints the rows of one reply.
 fn compare(syntax: &Syntax, reply: &str, prose: &str, calls: &[Call]) {
     let output = prose.to_owned() + &(syntax.write)(calls);
     let chunks = chunks(&output, syntax.tokens);
@@ -92,7 +93,8 @@ fn compare(syntax: &Syntax, reply: &str, prose: &str, calls: &[Call]) {
     }
 }
 
-/// Prints what a chunk costs as arguments grow; the sizes take turns, so that a load on the machine falls on all of them.
+/// Prints the time per chunk as the arguments grow. The sizes are interleaved, so that load on the
+/// machine affects all of them.
 fn grow(syntax: &Syntax) {
     let outputs: Vec<String> = SIZES.iter().map(|size| (syntax.write)(&[calls::write_file(*size)])).collect();
     let chunks: Vec<Vec<&str>> = outputs.iter().map(|output| chunks(output, syntax.tokens)).collect();
@@ -101,7 +103,7 @@ fn grow(syntax: &Syntax) {
         let mut spent = Duration::ZERO;
         for _ in 0..GROWTH_ROUNDS {
             for (chunks, times) in chunks.iter().zip(&mut times) {
-                // A reading that took too long is not tried again, nor is any longer one.
+                // After a timeout, do not try this size or a longer one again.
                 let Some(time) = time(&contestant, chunks) else { break };
                 times.push(time);
                 spent += time;
@@ -133,7 +135,7 @@ fn grow(syntax: &Syntax) {
     }
 }
 
-/// What a contestant reads, and whether that is what was written.
+/// Parses a reply and compares it with the written one.
 fn check(contestant: &Contestant, chunks: &[&str], prose: &str, calls: &[Call]) -> (Reply, String) {
     let mut reply = Reply::default();
     if contestant.read(chunks, LIMIT, &mut |seen| reply.add(seen)).is_none() {
@@ -152,14 +154,14 @@ fn check(contestant: &Contestant, chunks: &[&str], prose: &str, calls: &[Call]) 
         }
         match serde_json::from_str::<Value>(arguments) {
             Ok(arguments) if arguments == Value::from(call.arguments.clone()) => {}
-            Ok(_) => wrong.push(format!("other arguments: {}", shorten(arguments))),
-            Err(error) => wrong.push(format!("arguments are no JSON: {error}")),
+            Ok(_) => wrong.push(format!("different arguments: {}", shorten(arguments))),
+            Err(error) => wrong.push(format!("arguments are not JSON: {error}")),
         }
     }
     (reply, if wrong.is_empty() { "as written".to_owned() } else { wrong.join("; ") })
 }
 
-/// The median time of each, in turn.
+/// Returns the median time of each contestant, with interleaved rounds.
 fn race(contestants: &[Contestant], chunks: &[&str]) -> Vec<Option<Duration>> {
     let mut times = vec![Vec::new(); contestants.len()];
     let mut spent = vec![Duration::ZERO; contestants.len()];
@@ -191,8 +193,8 @@ fn middle(mut times: Vec<Duration>) -> Option<Duration> {
     times.get(times.len() / 2).copied()
 }
 
-/// A text in pieces as a tokenizer cuts it, by a fixed rule: a token that is there whole, a word of up to six letters with the
-/// space before it, up to three digits, or one to two other characters.
+/// Splits a text into pieces as a tokenizer does, by a fixed rule: a known token, a word of up to
+/// six letters with the space before it, up to three digits, or one to two other characters.
 fn chunks<'t>(text: &'t str, tokens: &[&str]) -> Vec<&'t str> {
     let mut chunks = Vec::new();
     let mut rest = text;

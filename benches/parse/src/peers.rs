@@ -12,20 +12,20 @@ use crate::syntax::Dynamo;
 
 /// A parser of dynamo-parsers-v2, ready for one reply.
 pub enum DynamoParser {
-    /// Of its unified surface.
+    /// A parser of the unified interface.
     Unified(Box<dyn UnifiedParser>),
-    /// Of its surface for tools alone.
+    /// A parser of the tools-only interface.
     Tools(Box<dyn ToolParser>),
 }
 
 impl DynamoParser {
-    /// A parser for a family.
+    /// Creates a parser for a family.
     pub fn new(family: Dynamo, tools: &[Value]) -> DynamoParser {
         let tools: Vec<Tool> = tools.iter().map(|tool| dynamo_tool(&tool["function"])).collect();
         match family {
             Dynamo::Unified(family) => {
                 let mut parser = create_unified_parser_for_family(family, &tools).expect("a family of the crate");
-                parser.initialize_request(Default::default()).expect("a request without a wish");
+                parser.initialize_request(Default::default()).expect("a default request");
                 DynamoParser::Unified(parser)
             }
             Dynamo::Tools(family) => {
@@ -34,21 +34,21 @@ impl DynamoParser {
         }
     }
 
-    /// The next chunk.
+    /// Pushes the next chunk.
     pub fn push(&mut self, chunk: &str, see: &mut dyn FnMut(Seen<'_>)) {
         match self {
             DynamoParser::Unified(parser) => {
-                for event in parser.push(chunk).expect("it reads what its model writes") {
+                for event in parser.push(chunk).expect("it parses its model's output") {
                     see_event(&event, see);
                 }
             }
             DynamoParser::Tools(parser) => {
-                see_result(&parser.push(chunk).expect("it reads what its model writes"), see);
+                see_result(&parser.push(chunk).expect("it parses its model's output"), see);
             }
         }
     }
 
-    /// The end.
+    /// Ends the reply.
     pub fn finish(&mut self, see: &mut dyn FnMut(Seen<'_>)) {
         match self {
             DynamoParser::Unified(parser) => {
@@ -100,7 +100,7 @@ pub struct GatewayParser {
 }
 
 impl GatewayParser {
-    /// A parser by its name.
+    /// Creates a parser by name.
     pub fn new(name: &str, tools: &[Value]) -> GatewayParser {
         let factory = tool_parser::ParserFactory::new();
         GatewayParser {
@@ -112,17 +112,16 @@ impl GatewayParser {
         }
     }
 
-    /// The next chunk.
+    /// Pushes the next chunk.
     pub fn push(&mut self, chunk: &str, see: &mut dyn FnMut(Seen<'_>)) {
-        let result =
-            at_once(self.parser.parse_incremental(chunk, &self.tools)).expect("it reads what its model writes");
+        let result = at_once(self.parser.parse_incremental(chunk, &self.tools)).expect("it parses its model's output");
         if !result.normal_text.is_empty() {
             see(Seen::Content(&result.normal_text));
         }
         see_items(&result.calls, see);
     }
 
-    /// The end.
+    /// Ends the reply.
     pub fn finish(&mut self, see: &mut dyn FnMut(Seen<'_>)) {
         see_items(&self.parser.get_unstreamed_tool_args().unwrap_or_default(), see);
         see(Seen::Content(&self.parser.take_unstreamed_normal_text()));
@@ -138,11 +137,11 @@ fn see_items(items: &[tool_parser::types::ToolCallItem], see: &mut dyn FnMut(See
     }
 }
 
-/// What a future gives that waits for nothing.
+/// Returns the value of a future that is immediately ready.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     let mut future = std::pin::pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(value) => value,
-        Poll::Pending => panic!("the peer waits for nothing"),
+        Poll::Pending => panic!("the peer's future is immediately ready"),
     }
 }

@@ -1,28 +1,28 @@
-/// What a parser gave, one piece at a time.
+/// A piece of a parser's result.
 pub enum Seen<'a> {
-    /// More of the answer.
+    /// More content.
     Content(&'a str),
-    /// A call begins.
+    /// The start of a call.
     Name(&'a str),
     /// More of the arguments of a call, counted from 0.
     Arguments(usize, &'a str),
 }
 
-/// All that a parser gave.
+/// The result of a parser.
 #[derive(Default)]
 pub struct Reply {
-    /// The answer.
+    /// The content.
     pub content: String,
-    /// The calls: names and arguments as JSON text.
+    /// The calls: names, and arguments as JSON text.
     pub calls: Vec<(String, String)>,
-    /// How many pieces of arguments there were.
+    /// The number of pieces of arguments.
     pub deltas: usize,
     /// The longest such piece, in bytes.
     pub longest: usize,
 }
 
 impl Reply {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn add(&mut self, seen: Seen<'_>) {
         match seen {
             Seen::Content(text) => self.content.push_str(text),
@@ -39,17 +39,17 @@ impl Reply {
     }
 }
 
-/// What a timed run adds up: that each piece was there.
+/// The sum over a timed run, which proves that each piece was produced.
 #[derive(Default)]
 pub struct Count {
-    /// Pieces.
+    /// The number of pieces.
     pub pieces: usize,
     /// Their bytes.
     pub bytes: usize,
 }
 
 impl Count {
-    /// Takes the next piece.
+    /// Adds the next piece.
     pub fn add(&mut self, seen: Seen<'_>) {
         self.pieces += 1;
         self.bytes += match seen {

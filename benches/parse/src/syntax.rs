@@ -2,34 +2,34 @@ use serde_json::Value;
 
 use crate::calls::Call;
 
-/// A way to write calls, and who reads it.
+/// A syntax for calls, and the parsers that support it.
 pub struct Syntax {
-    /// What it is called in the table.
+    /// The name in the table.
     pub name: &'static str,
-    /// The layout that reads it, as a format file.
+    /// The layout that parses it, as a format file.
     pub layout: &'static str,
-    /// dynamo-parsers-v2's family.
+    /// The family in dynamo-parsers-v2.
     pub dynamo: Option<Dynamo>,
-    /// tool-parser's name.
+    /// The name in tool-parser.
     pub tool_parser: Option<&'static str>,
-    /// Texts that its models' tokenizers have as one token each, which come in one chunk.
+    /// Texts that are single tokens in the models' tokenizers and come in one chunk.
     pub tokens: &'static [&'static str],
-    /// Whether it holds several calls.
+    /// Whether it supports several calls.
     pub parallel: bool,
     /// Writes calls.
     pub write: fn(&[Call]) -> String,
 }
 
-/// One of dynamo-parsers-v2's two surfaces.
+/// One of the two interfaces of dynamo-parsers-v2.
 #[derive(Clone, Copy)]
 pub enum Dynamo {
-    /// Reasoning, text and calls, by `parse_into`.
+    /// Reasoning, text and calls, with `parse_into`.
     Unified(&'static str),
-    /// Text and calls alone, by `push`, where a family has no other.
+    /// Only text and calls, with `push`, for families without the other.
     Tools(&'static str),
 }
 
-/// Every syntax that at least one peer reads.
+/// Every syntax that at least one peer supports.
 pub const SYNTAXES: [Syntax; 7] = [
     Syntax {
         name: "JSON in tags",
@@ -166,7 +166,7 @@ fn each_argument(call: &Call, write: impl Fn(&str, &Value) -> String) -> String 
     call.arguments.iter().map(|(key, value)| write(key, value)).collect()
 }
 
-/// A string as it is, all else as JSON.
+/// Returns a string unquoted, and any other value as JSON.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,5 +1,6 @@
-//! Prints generated cases for proofs/grammar, one JSON object a line: a grammar in three languages, texts that it takes and texts
-//! that it does not. Arguments: how many seeds for each format, then texts that the tokenizer at hand has as tokens.
+//! Prints generated cases for proofs/grammar, one JSON object per line: a grammar in three
+//! languages, texts that it accepts and texts that it rejects. Arguments: the number of seeds for
+//! each format, then the texts that the tokenizer has as tokens.
 
 use std::io::{self, BufWriter, Write};
 
@@ -26,7 +27,7 @@ fn main() -> io::Result<()> {
     out.flush()
 }
 
-/// The format for another tokenizer than its own: its tokens are there, by other ids.
+/// Returns the format without token ids, for a tokenizer that has its tokens under other ids.
 fn without_ids(format: &Format) -> Format {
     let mut format = format.clone();
     let controls = format.controls.iter().cloned();
@@ -36,7 +37,7 @@ fn without_ids(format: &Format) -> Format {
 
 fn line(subject: &Subject, trial: &Trial) -> Json {
     let grammar = &trial.grammar;
-    // Where the end of the turn is not said, one of two readings is the right one.
+    // If the end of the turn is unknown, only one of two texts is accepted.
     let accepts: Vec<Json> =
         trial.accepts.iter().filter(|text| matches(grammar, text)).map(|text| Json::from(text.as_str())).collect();
     let refuses: Vec<Json> = trial.refuses.iter().map(|(_, text)| Json::from(text.as_str())).collect();

@@ -3,39 +3,40 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-/// Who says that an expectation is right.
+/// The authority for an expectation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// Another system, with its revision. `UPDATE=1` never overwrites it.
+    /// Another system, with its revision. `UPDATE=1` never overwrites the expectation.
     Reference(String),
-    /// A person wrote it, or read our own output and found it right.
+    /// A person wrote the expectation, or reviewed our own output and found it right.
     ByHand(String),
-    /// Our own output, which nobody compared with anything.
+    /// Our own output, not compared with anything.
     Own(String),
 }
 
-/// A case in a file: sections, each opened by a line `--- name`, nothing trimmed.
+/// A case file: sections, each opened by a line `--- name`. Nothing is trimmed.
 ///
-/// A section holds the lines below its opening one; the line break before the next opening line (and the last one of
-/// the file) is not part of it.
+/// A section holds the lines below its opening line. The line break before the next opening line is
+/// not part of it, nor is the last line break of the file.
 #[derive(Clone, Debug)]
 pub struct Fixture {
-    /// Where it is.
+    /// The path of the file.
     pub path: PathBuf,
     sections: Vec<(String, String)>,
 }
 
 impl Fixture {
-    /// All cases of a folder below `fixtures/`, in the order of their paths.
+    /// Reads all cases in a folder below `fixtures/`, sorted by path.
     pub fn of_folder(folder: &str) -> Vec<Fixture> {
         let mut paths = Vec::new();
         collect(&super::root().join("fixtures").join(folder), &mut paths);
         paths.sort();
-        assert!(!paths.is_empty(), "fixtures/{folder} holds no case");
+        assert!(!paths.is_empty(), "fixtures/{folder} contains no cases");
         paths.into_iter().map(Fixture::read).collect()
     }
 
-    /// Holds every case of a folder against a check that panics where one is wrong; all wrong ones are told at once.
+    /// Runs a check, which panics on a wrong case, on every case of a folder, and reports all wrong
+    /// cases at once.
     pub fn check_all(folder: &str, mut check: impl FnMut(&mut Fixture)) {
         let cases = Fixture::of_folder(folder);
         let count = cases.len();
@@ -45,7 +46,7 @@ impl Fixture {
                 wrong.push(panic.downcast_ref::<String>().cloned().unwrap_or_else(|| case.path.display().to_string()));
             }
         }
-        assert!(wrong.is_empty(), "{} of {count} cases are wrong:\n{}", wrong.len(), wrong.join("\n"));
+        assert!(wrong.is_empty(), "{} of {count} cases fail:\n{}", wrong.len(), wrong.join("\n"));
     }
 
     fn read(path: PathBuf) -> Fixture {
@@ -58,11 +59,16 @@ impl Fixture {
                     body.push_str(line);
                     body.push('\n');
                 }
-                (None, None) => assert!(line.is_empty(), "{}: text before the first `--- name`", path.display()),
+                (None, None) => assert!(
+                    line.is_empty(),
+                    "{}: expected `--- name` on the first line, found other text",
+                    path.display()
+                ),
             }
         }
         for (_, body) in &mut sections {
-            // Each line brought its break; the last break belongs to the marker, or to the end of the file.
+            // Each line added a line break. The last one belongs to the next opening line or to the
+            // end of the file.
             body.pop();
         }
         if let Some((_, body)) = sections.last_mut()
@@ -73,23 +79,23 @@ impl Fixture {
         Fixture { path, sections }
     }
 
-    /// A section's text, if it is there.
+    /// Returns the text of a section, or `None` if there is no such section.
     pub fn section(&self, name: &str) -> Option<&str> {
         self.sections.iter().find(|(known, _)| known == name).map(|(_, body)| body.as_str())
     }
 
-    /// All sections in order: name and text.
+    /// Returns the name and the text of each section, in order.
     pub fn sections(&self) -> impl Iterator<Item = (&str, &str)> {
         self.sections.iter().map(|(name, body)| (name.as_str(), body.as_str()))
     }
 
-    /// A section's text; its absence fails the test.
+    /// Returns the text of a section. A missing section fails the test.
     pub fn needed(&self, name: &str) -> &str {
         self.section(name).unwrap_or_else(|| panic!("{}: no section `{name}`", self.path.display()))
     }
 
-    /// Where the expectation in a section comes from: the case says so in a section `source`, or the nearest file `SOURCES`
-    /// above it does.
+    /// Returns the source of the expectation in a section, from the case's own section `source` or
+    /// else from the nearest file `SOURCES` above the case.
     pub fn source(&self, name: &str) -> Result<Source, String> {
         let (mut place, mut text) = (self.path.clone(), self.section("source").map(str::to_owned));
         for folder in self.path.ancestors().skip(1) {
@@ -102,11 +108,14 @@ impl Fixture {
             place = folder.join("SOURCES");
             text = fs::read_to_string(&place).ok();
         }
-        Err(format!("{}: no `SOURCES` above it and no section `source` says who knows `{name}`", self.path.display()))
+        Err(format!(
+            "{}: neither a section `source` nor a file `SOURCES` above the case names a source for `{name}`",
+            self.path.display()
+        ))
     }
 
-    /// Compares what came out with a section. With `UPDATE=1` in the environment the file is rewritten instead, unless a
-    /// reference says what is right.
+    /// Compares an output with a section. With `UPDATE=1` in the environment, rewrites the file
+    /// instead, unless the expectation comes from a reference.
     pub fn expect(&mut self, name: &str, found: &str) {
         let source = self.source(name).unwrap_or_else(|error| panic!("{error}"));
         if self.section(name) == Some(found) {
@@ -124,7 +133,7 @@ impl Fixture {
         let expected = self.section(name).unwrap_or("(no such section)");
         let path = self.path.display();
         let advice = match source {
-            Source::Reference(reference) => format!("it is from {reference}, so UPDATE=1 does not rewrite it"),
+            Source::Reference(reference) => format!("it comes from {reference}, so UPDATE=1 does not rewrite it"),
             Source::ByHand(_) | Source::Own(_) => "UPDATE=1 rewrites it".to_owned(),
         };
         panic!("{path}: `{name}` differs ({advice})\n--- expected\n{expected}\n--- found\n{found}\n");
@@ -139,8 +148,9 @@ impl Fixture {
     }
 }
 
-/// The source that a text names for a section: the first line `NAME, NAME: KIND: WHAT` whose names have it; `*` is every name.
-/// A line without names is for all sections: `reviewed by hand`, or else the name of a reference.
+/// Finds the source for a section: the first line `NAME, NAME: KIND: WHAT` that lists its name. `*`
+/// matches every name. A line without names applies to all sections; it is `reviewed by hand` or
+/// the name of a reference.
 fn source_in(text: &str, name: &str) -> Option<Result<Source, String>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
     for line in lines {
@@ -150,7 +160,7 @@ fn source_in(text: &str, name: &str) -> Option<Result<Source, String>> {
                 reference => Source::Reference(reference.to_owned()),
             }));
         };
-        // `ids *` is `ids` of anything.
+        // `ids *` matches every name that begins with `ids `.
         let fits = |known: &str| known == name || known.strip_suffix('*').is_some_and(|start| name.starts_with(start));
         if !names.split(',').map(str::trim).any(fits) {
             continue;

@@ -1,7 +1,9 @@
-//! Conversations for property tests: everything that a format allows, from a seed; the texts come from the caller.
+//! Conversations for property tests: everything that a format allows, from a seed, with texts from
+//! the caller.
 //!
-//! In: a format, a seed, and a function that gives the text for each [`Spot`]. Out: a request in OpenAI's JSON, and options.
-//! [`hostile`] gives texts that spell control tokens, [`harmless`] the same shape without them, [`shrink`] the smallest
+//! The input is a format, a seed and a function that returns the text for each [`Spot`]. The output
+//! is a request in OpenAI's JSON, and options. [`hostile`] makes texts that spell control tokens,
+//! [`harmless`] makes a text of the same shape without them, and [`shrink`] finds the smallest
 //! request that still fails.
 
 use std::borrow::Cow;
@@ -14,7 +16,7 @@ use rolecall::conversation::{Conversation, Json, Message, object};
 use rolecall::format::{Choice, Codec, Field, Format, Op, Registry, Slot};
 use rolecall::render::{Options, RuleMode, render};
 
-/// The option that asks for something else than a chat, and the layout of each of its words.
+/// The option that asks for something other than a chat, and the layout for each of its values.
 const CAPABILITY: &str = "capability";
 const CAPABILITIES: [(&str, Slot); 3] =
     [("completion", Slot::Completion), ("python", Slot::Python), ("infilling", Slot::Infill)];
@@ -22,25 +24,27 @@ const CAPABILITIES: [(&str, Slot); 3] =
 /// A place for a text in a generated conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spot {
-    /// What the text must be tagged with in a prompt.
+    /// The origin that the text must have in a prompt.
     pub origin: Origin,
-    /// Whether formats may leave it out without a word, as ids that nothing prints.
+    /// Whether formats may drop the text without a note, such as ids that nothing prints.
     pub silent: bool,
 }
 
 /// A generated conversation.
 #[derive(Clone, Debug)]
 pub struct Generated {
-    /// In the shape of OpenAI's API.
+    /// The request, in the shape of OpenAI's API.
     pub request: Json,
     /// How to render it.
     pub options: Options,
 }
 
-/// A conversation for a format. The same seed makes the same one, text for text, if `text` gives the same texts.
+/// Makes a conversation for a format. The same seed makes the same conversation if `text` returns
+/// the same texts.
 ///
-/// With [`RuleMode::Enforce`] the format's rules are kept, and nothing is in it that the format would refuse; with
-/// [`RuleMode::Reference`] any role may follow any other, and parts, calls and tools come whether there is a place or not.
+/// With [`RuleMode::Enforce`], the conversation keeps the format's rules and contains nothing that
+/// the format refuses. With [`RuleMode::Reference`], any role may follow any other, and parts,
+/// calls and tools occur even if the format has no place for them.
 pub fn conversation(format: &Format, seed: u64, rules: RuleMode, text: &mut dyn FnMut(&Spot) -> String) -> Generated {
     let rng = Rng::with_seed(seed);
     let mut maker = Maker {
@@ -68,12 +72,12 @@ pub fn conversation(format: &Format, seed: u64, rules: RuleMode, text: &mut dyn 
     Generated { request: Json::Object(request), options }
 }
 
-/// Every format, and how it is written to be learned from where that is another way.
+/// Returns every format, and its training variant where it has one.
 pub fn variants(registry: &Registry) -> Vec<&Format> {
     registry.iter().flat_map(|format| std::iter::once(format).chain(format.training.as_deref())).collect()
 }
 
-/// What such a format is called in a failure.
+/// Returns the label of a format in failures.
 pub fn label(format: &Format) -> String {
     match format.rules.turns.key() {
         "answered" | "paired" => format!("{} (training)", format.name),
@@ -82,7 +86,8 @@ pub fn label(format: &Format) -> String {
     }
 }
 
-/// A text made of a format's [`marks`]: whole, cut, doubled, in other letters, beside quotes and line breaks.
+/// Makes a hostile text from a format's [`marks`]: whole, cut, doubled, in upper case, next to
+/// quotes and line breaks.
 pub fn hostile(marks: &[String], rng: &mut Rng) -> String {
     let mut text = String::new();
     for _ in 0..rng.usize(1..4) {
@@ -109,14 +114,16 @@ pub fn hostile(marks: &[String], rng: &mut Rng) -> String {
     text
 }
 
-/// A text of the same shape that spells nothing: digits and white space stay, all else is the letter h.
+/// Replaces all characters except digits and white space with the letter h, so that the text spells
+/// nothing.
 pub fn harmless(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c) || c.is_ascii_digit() { c } else { 'h' })
         .collect()
 }
 
-/// What a text could spell to look like the format's own: control tokens in every spelling, plain marks, literal text.
+/// Returns the texts that could pass for the format's own: control tokens in every spelling, plain
+/// markers, literal text.
 pub fn marks(format: &Format) -> Vec<String> {
     let mut marks: Vec<String> =
         format.controls.iter().flat_map(|control| control.texts().map(str::to_owned)).collect();
@@ -141,7 +148,7 @@ fn collect_literals(ops: &[Op], marks: &mut Vec<String>) {
     }
 }
 
-/// A JSON value of any kind, its strings and keys by `text`.
+/// Makes a JSON value of any kind. `text` supplies its strings and keys.
 pub fn value(rng: &mut Rng, depth: usize, text: &mut dyn FnMut(&mut Rng) -> String) -> Json {
     match rng.u8(..if depth == 0 { 6 } else { 9 }) {
         0 => Json::Null,
@@ -153,14 +160,15 @@ pub fn value(rng: &mut Rng, depth: usize, text: &mut dyn FnMut(&mut Rng) -> Stri
     }
 }
 
-/// A number in one of its many spellings.
+/// Returns a number in one of many spellings.
 pub fn number(rng: &mut Rng) -> Number {
     let spellings = ["0", "-0", "1.0", "1e5", "1E+05", "-0.5e-3", "12345678901234567890123", "3.1400", "0.0", "7"];
     let spelling = spellings[rng.usize(..spellings.len())];
     Number::from_spelling(spelling).expect("each is a JSON number")
 }
 
-/// Takes out of a failing value whatever it fails without. The value must fail to begin with.
+/// Removes everything from a failing value that it still fails without. The value must fail to
+/// begin with.
 pub fn shrink(failing: &Json, fails: impl Fn(&Json) -> bool) -> Json {
     let mut smallest = failing.clone();
     let mut tries = 3_000;
@@ -186,7 +194,8 @@ pub fn shrink(failing: &Json, fails: impl Fn(&Json) -> bool) -> Json {
     }
 }
 
-/// The value without its n-th element or key, counted through all levels; none behind the last.
+/// Returns the value without its n-th element or key, counted through all levels, or `None` past
+/// the last one.
 fn without(value: &Json, n: &mut usize) -> Option<Json> {
     match value {
         Json::Array(items) => {
@@ -225,10 +234,10 @@ fn without(value: &Json, n: &mut usize) -> Option<Json> {
     }
 }
 
-/// What content a message is to have.
+/// The content that a message should have.
 #[derive(Clone, Copy)]
 enum Wanted {
-    /// Of any form, or none.
+    /// Any form, or none.
     Any,
     /// A list of parts.
     Parts,
@@ -241,19 +250,19 @@ struct Maker<'a> {
     rng: Rng,
     rules: RuleMode,
     text: &'a mut dyn FnMut(&Spot) -> String,
-    /// What is made of one text, where no conversation is asked for.
+    /// The layout of a single text, if no conversation is wanted.
     alone: Option<Slot>,
-    /// Whether tools stand beside the messages.
+    /// Whether the request offers tools.
     offered: bool,
     messages: Vec<Object>,
-    /// The ids of the last message's calls, where they have any.
+    /// The ids of the last message's calls, if they have any.
     ids: Vec<Option<String>>,
     /// Whether the last message can be continued.
     ends_open: bool,
 }
 
 impl Maker<'_> {
-    /// The layout for one text alone, of those that the format has; none, where a conversation is to be made.
+    /// Chooses one of the format's layouts for a single text, or `None` to make a conversation.
     fn text_alone(&mut self) -> Option<Slot> {
         let has_layout = |slot: &Slot| self.format.layout(*slot).is_some();
         let slots: Vec<Slot> =
@@ -261,14 +270,14 @@ impl Maker<'_> {
         (!slots.is_empty() && self.chance(4)).then(|| slots[self.rng.usize(..slots.len())])
     }
 
-    /// Whether the option `capability` may ask for this layout.
+    /// Reports whether the option `capability` may ask for this layout.
     fn may_ask(&self, slot: Slot) -> bool {
         let choice = self.format.choices.iter().find(|choice| choice.name == CAPABILITY);
         let word = capability_of(slot);
         choice.is_some_and(|choice| choice.values.is_empty() || choice.values.iter().any(|value| value == word))
     }
 
-    /// A user message of one text; where it has a gap, a text on each side.
+    /// Adds a user message of one text, or of one text on each side of a gap.
     fn one_text(&mut self, slot: Slot) {
         let mut content = self.in_message("content", false);
         if let Some(gap) = self.format.defaults.gap.as_ref().filter(|_| slot == Slot::Infill) {
@@ -302,7 +311,7 @@ impl Maker<'_> {
             self.blank_system(if blank == "skip-spaces" { "  " } else { "" });
         }
         if answered && self.chance(4) {
-            // Before anyone has asked.
+            // Before any user message.
             self.assistant(false);
         }
         let rounds = self.rng.usize(1..4);
@@ -378,7 +387,7 @@ impl Maker<'_> {
         self.ends_open = false;
     }
 
-    /// A system message that counts as none.
+    /// Adds a system message that counts as absent.
     fn blank_system(&mut self, content: &str) {
         let mut message = object! { "role" => "system", "content" => content };
         if self.chance(3) {
@@ -456,7 +465,7 @@ impl Maker<'_> {
         self.ends_open &= count == 0;
     }
 
-    /// A role, a content and the family's own fields.
+    /// Makes a message with a role, content and the family's own fields.
     fn message(&mut self, usual: &str, aliases: &[&str], slot: Slot, wanted: Wanted) -> Object {
         let names: Vec<String> = match self.rules {
             RuleMode::Enforce => {
@@ -480,7 +489,7 @@ impl Maker<'_> {
         message
     }
 
-    /// A text of a message's header, in one line where the format's rules say so.
+    /// Returns a text for a message's header, in one line if the format's rules require it.
     fn in_header(&mut self, field: &str) -> String {
         let text = self.in_message(field, false);
         match self.rules == RuleMode::Enforce && self.format.rules.header.key() == "one-line" {
@@ -489,7 +498,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Whether the maker's own code calls another role so.
+    /// Reports whether the maker's own code uses this name for another role.
     fn is_anothers(&self, name: &str, usual: &str) -> bool {
         self.format.roles.iter().any(|(known, own)| known != usual && own.iter().any(|own| own == name))
     }
@@ -570,7 +579,7 @@ impl Maker<'_> {
             }
         }
         if self.chance(3) {
-            // Without its wrapper.
+            // Without the wrapper `function`.
             call.insert("name", function.get("name").cloned().unwrap_or(Json::Null));
             if let Some(arguments) = function.remove("arguments") {
                 call.insert("arguments", arguments);
@@ -612,7 +621,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The tools and documents, in a request without messages.
+    /// Makes a request with tools and documents but no messages.
     fn offers(&mut self) -> Object {
         let mut request = Object::new();
         let free = self.rules == RuleMode::Reference;
@@ -629,7 +638,7 @@ impl Maker<'_> {
             self.offered = true;
         }
         if (self.format.defaults.interpreter.is_some() || free) && self.chance(3) {
-            // Alone it may be all that is called: then nothing here may call a function.
+            // The interpreter may be the only thing to call; then nothing here may call a function.
             if tools.is_empty() && !free && self.format.rules.interpreter_field.is_some() {
                 tools.push(self.tool(&Origin::Tool { tool: 0 }));
                 self.offered = true;
@@ -646,7 +655,7 @@ impl Maker<'_> {
         request
     }
 
-    /// How the prompt ends, and the switches.
+    /// Sets the end of the prompt and the switches.
     fn close(&mut self, request: &mut Object) {
         match self.rng.u8(..4) {
             0 => request.insert("add_generation_prompt", self.rng.bool().into()),
@@ -687,12 +696,13 @@ impl Maker<'_> {
     }
 
     fn choose(&mut self, choice: &Choice) -> String {
-        // A switch and an option of one name: the option wins, and the switch is not printed.
+        // If a switch and an option have the same name, the option wins and the switch is not
+        // printed.
         let mut text = || (self.text)(&Spot { origin: Origin::Option { name: choice.name.clone() }, silent: true });
         if choice.name == CAPABILITY {
             return match self.alone {
                 Some(slot) => capability_of(slot).to_owned(),
-                // Where any word may be said, any other word asks for a chat.
+                // If the option takes any value, every unknown value asks for a chat.
                 None if choice.values.is_empty() && self.rng.bool() => text(),
                 None => "chat".to_owned(),
             };
@@ -706,7 +716,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A text of the message that is being made.
+    /// Returns a text for the message under construction.
     fn in_message(&mut self, field: &str, silent: bool) -> String {
         let origin = Origin::Message { message: self.messages.len(), field: Cow::Owned(field.to_owned()) };
         (self.text)(&Spot { origin, silent })
@@ -735,7 +745,8 @@ impl Maker<'_> {
     }
 }
 
-/// The mark that parts an option's text in two, where some layout writes the two apart.
+/// Returns the marker that splits an option's text in two, if some layout writes the two parts
+/// separately.
 pub fn split_mark(format: &Format, choice: &Choice) -> Option<String> {
     let at = format.choices.iter().position(|known| known == choice)?;
     fn among(ops: &[Op], at: usize) -> Option<String> {
@@ -750,7 +761,8 @@ pub fn split_mark(format: &Format, choice: &Choice) -> Option<String> {
     Slot::ALL.into_iter().find_map(|slot| among(format.layout(slot)?.ops(), at))
 }
 
-/// Whether a message has a field of the family's own that stands behind its text: such a message is complete.
+/// Reports whether a message has a field of the family's own after its text. Such a message is
+/// complete.
 pub fn says_more(format: &Format, slot: Slot, message: &Object) -> bool {
     let behind = format.layout(slot).map_or(Vec::new(), |layout| fields_behind(layout.ops()));
     behind.iter().any(|field| match field {
@@ -759,7 +771,7 @@ pub fn says_more(format: &Format, slot: Slot, message: &Object) -> bool {
     })
 }
 
-/// The holes behind a message's text.
+/// Returns the holes after a message's text.
 fn fields_behind(ops: &[Op]) -> Vec<Field> {
     fn collect(ops: &[Op], fields: &mut Vec<Field>) {
         for op in ops {
@@ -776,12 +788,12 @@ fn fields_behind(ops: &[Op]) -> Vec<Field> {
     content.map_or(Vec::new(), |content| fields.split_off(content + 1))
 }
 
-/// What the option asks for by which word.
+/// Returns the option's value that asks for this layout.
 fn capability_of(slot: Slot) -> &'static str {
     CAPABILITIES.iter().find(|(_, known)| *known == slot).map_or("chat", |(word, _)| word)
 }
 
-/// The maker's names of a role that are accepted under reference rules.
+/// Returns the maker's names of a role that are accepted under reference rules.
 fn own_roles(format: &Format, usual: &str) -> Vec<String> {
     let options = Options { rules: RuleMode::Reference, ..Options::default() };
     let accepted = |name: &&str| {

@@ -6,8 +6,8 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json};
 use rolecall::gguf::{Error, Flaw, Gguf};
 
-/// A GGUF file of version 3 without tensors: texts, bools, whole numbers (32 bits), real numbers (32 bits) and lists of these,
-/// in which the first item decides the type.
+/// Writes a GGUF file of version 3 without tensors. Values are strings, bools, integers (32 bits),
+/// floats (32 bits) and arrays of these, whose first item decides the type.
 pub fn write_gguf(metadata: &Object) -> Vec<u8> {
     let mut bytes = b"GGUF".to_vec();
     bytes.extend(3_u32.to_le_bytes());
@@ -21,7 +21,7 @@ pub fn write_gguf(metadata: &Object) -> Vec<u8> {
     bytes
 }
 
-/// The same of metadata that is written as JSON.
+/// Writes a GGUF file from metadata given as JSON.
 pub fn gguf_of(metadata: &str) -> Vec<u8> {
     match json::parse(metadata) {
         Ok(Json::Object(object)) => write_gguf(&object),
@@ -29,12 +29,12 @@ pub fn gguf_of(metadata: &str) -> Vec<u8> {
     }
 }
 
-/// Reads a file's bytes.
+/// Reads a GGUF file from bytes.
 pub fn read_gguf(bytes: &[u8]) -> Result<Gguf<Cursor<&[u8]>>, Error> {
     Gguf::read(Cursor::new(bytes))
 }
 
-/// What is wrong with a file; that it cannot be read fails the test.
+/// Returns the flaw of a damaged file. Any other error fails the test.
 pub fn flaw_of(error: Error) -> Flaw {
     match error {
         Error::Damaged(flaw) => flaw,

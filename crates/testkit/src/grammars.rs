@@ -1,6 +1,8 @@
-//! Replies that a grammar takes and replies that it does not: a format's own, from a seed, and the same with something wrong.
+//! Replies that a grammar accepts and replies that it rejects: a format's own, from a seed, and the
+//! same with a mistake.
 //!
-//! In: a [`Subject`] and a seed. Out: a [`Trial`]. The tools' schemas are made first, then arguments that fit them, then the mistakes.
+//! The input is a [`Subject`] and a seed, the output a [`Trial`]. The tools' schemas are made
+//! first, then arguments that fit them, then the mistakes.
 
 use fastrand::Rng;
 use rolecall::conversation::json::{Number, Object};
@@ -11,22 +13,23 @@ use rolecall::grammar::{Grammar, Note, Options, Reasoning, Token, ToolChoice};
 
 use crate::outputs::{Said, Subject};
 
-/// A grammar, and what it is tried on.
+/// A grammar and the texts to try on it.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Which format and seed.
+    /// The format and the seed.
     pub label: String,
-    /// What it was asked for.
+    /// The options of the request.
     pub options: Options,
     /// The grammar.
     pub grammar: Grammar,
-    /// What a model that follows the format writes. One of these is without the end of the turn, where the engine stops.
+    /// The texts that a model which follows the format writes. One of them lacks the end of the
+    /// turn, where the engine stops.
     pub accepts: Vec<String>,
-    /// What went wrong, and what was written then.
+    /// The mistakes and the texts with them.
     pub refuses: Vec<(&'static str, String)>,
 }
 
-/// The trial of a seed; none where the format cannot write what the seed says.
+/// Makes the trial of a seed. Returns `None` if the format cannot write the message of the seed.
 pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Trial>, String> {
     let mut rng = Rng::with_seed(seed);
     let functions = subject.places.calls > 0 && subject.places.functions;
@@ -104,29 +107,29 @@ pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Tri
             made[at] = other;
             said(&message, &made)
         };
-        wrong("a name that is not offered", with((usize::MAX, Object::new())));
+        wrong("the name is not offered", with((usize::MAX, Object::new())));
         for (key, schema) in properties(&tools[*tool]).iter() {
             let mut less = arguments.clone();
             if is_needed(&tools[*tool], key) && less.remove(key).is_some() {
-                wrong("a needed argument is missing", with((*tool, less)));
+                wrong("a required argument is missing", with((*tool, less)));
             }
             let mut other = arguments.clone();
             if let (Some(_), Some(value)) = (arguments.get(key), misfit(schema)) {
                 other.insert(key, value);
-                wrong("an argument of another type", with((*tool, other)));
+                wrong("an argument has another type", with((*tool, other)));
             }
         }
         let mut more = arguments.clone();
         more.insert("zz_unlisted", Json::Bool(true));
-        wrong("an argument that is not listed", with((*tool, more)));
+        wrong("an argument is not listed", with((*tool, more)));
     }
     if calls == 1 && options.one_call && places.calls > 1 {
-        wrong("a second call", said(&message, &[made[0].clone(), made[0].clone()]));
+        wrong("there is a second call", said(&message, &[made[0].clone(), made[0].clone()]));
     }
     if calls == 0 && functions && options.choice == ToolChoice::None {
         let arguments = arguments(&tools[0], quote_of(&subject.format), &mut rng);
         wrong(
-            "a call where none is wanted",
+            "there is a call although calls are off",
             said(&object! { "role" => "assistant", "content" => "" }, &[(0, arguments)]),
         );
     }
@@ -134,15 +137,15 @@ pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Tri
         let whole = accepts.last().cloned().unwrap_or_default();
         let borders: Vec<usize> = whole.char_indices().map(|(at, _)| at).collect();
         for _ in 0..3 {
-            refuses.push(("it ends early", whole[..borders[rng.usize(..borders.len())]].to_owned()));
+            refuses.push(("the text ends early", whole[..borders[rng.usize(..borders.len())]].to_owned()));
         }
-        refuses.push(("it goes on", format!("{whole}x")));
+        refuses.push(("the text continues", format!("{whole}x")));
     }
     refuses.retain(|(_, text)| !accepts.contains(text));
     Ok(Some(Trial { label: format!("{} {seed}", subject.label), options, grammar, accepts, refuses }))
 }
 
-/// What a format writes behind the generation prompt.
+/// Returns the text that a format writes after the generation prompt.
 fn behind_prompt(subject: &Subject, said: &Said) -> Option<String> {
     let written = subject.write(said).ok()?;
     let mut generate = String::new();
@@ -154,7 +157,7 @@ fn behind_prompt(subject: &Subject, said: &Said) -> Option<String> {
             Op::Hole { .. } | Op::Group(_) => return None,
         }
     }
-    // Some formats learn the opening of the turn as well; the prompt has it.
+    // Some formats also train on the opening of the turn, which the prompt contains here.
     let mut from = written.prompt_tail.len().saturating_sub(generate.len());
     let whole = written.prompt_tail.clone() + &written.text();
     while !whole.is_char_boundary(from) {
@@ -164,8 +167,8 @@ fn behind_prompt(subject: &Subject, said: &Said) -> Option<String> {
     Some(whole[at..].to_owned())
 }
 
-/// What the engine samples of a turn: without its end, which it stops at. Where that is not said, the white space at its end may be
-/// the next turn's.
+/// Returns the texts that the engine may sample for a turn, without the stop text at its end.
+/// Without a stop text, the white space at the end may belong to the next turn.
 fn sampled(format: &Format, text: &str) -> Vec<String> {
     let mut stops = format.stops();
     stops.extend(format.controls.iter().filter(|control| control.ends_turn).map(|control| control.text.as_str()));
@@ -210,7 +213,7 @@ fn is_needed(tool: &Json, key: &str) -> bool {
 
 const KEYS: [&str; 8] = ["city", "days", "x", "a_b", "Unit2", "query", "limit", "path"];
 
-/// A tool; keys are in alphabetical order, as some syntaxes write them.
+/// Makes a tool. Keys are in alphabetical order, because some syntaxes write them so.
 fn tool(at: usize, rng: &mut Rng) -> Json {
     let name = format!("{}_{at}", ["get_weather", "f", "search", "saveNote"][rng.usize(..4)]);
     let mut schema = object_schema(rng, 2);
@@ -246,7 +249,7 @@ fn schema(rng: &mut Rng, depth: usize) -> Object {
     }
 }
 
-/// Arguments that fit a tool.
+/// Makes arguments that fit a tool.
 fn arguments(tool: &Json, quote: Option<char>, rng: &mut Rng) -> Object {
     fitting(&parameters(tool), quote, rng)
 }
@@ -282,7 +285,7 @@ fn value(schema: &Object, quote: Option<char>, rng: &mut Rng) -> Json {
     }
 }
 
-/// A value that does not fit, however it is written; none where any text fits.
+/// Returns a value that does not fit in any spelling, or `None` if any text fits.
 fn misfit(schema: &Json) -> Option<Json> {
     let schema = schema.as_object()?;
     match schema.get("type")?.as_str()? {
@@ -294,7 +297,7 @@ fn misfit(schema: &Json) -> Option<Json> {
     }
 }
 
-/// A text that none of the marks of any format stands in.
+/// Makes a text that contains no marker of any format.
 fn text(quote: Option<char>, rng: &mut Rng) -> String {
     let words = [
         "Oslo",
@@ -327,7 +330,7 @@ fn text(quote: Option<char>, rng: &mut Rng) -> String {
     text
 }
 
-/// The quote that closes a string that is written as it is.
+/// Returns the quote that closes a string which is written without escapes.
 fn quote_of(format: &Format) -> Option<char> {
     let ops = format.layout(Slot::ArgumentString)?.ops();
     let at = ops.iter().position(|op| matches!(op, Op::Hole { field: Field::Value, .. }))?;

@@ -1,7 +1,15 @@
-//! In: files of `fixtures/` and golden files of reference systems. Out: verdicts, and differences that a person can read.
-//! Between: `fixture` reads cases, `golden` runs reference vectors through the public library, `report` counts;
-//! `transcript` reads model output cut in any way; `generate` makes conversations for property tests, `toy` is a tokenizer without files, `gguf` writes files of that kind.
-//! `matcher` says whether a grammar takes a text. `forge` tries to forge control tokens. The binary `conform` runs golden files from anywhere.
+//! Test support: case files, golden files of reference systems, and generated conversations and
+//! replies.
+//!
+//! - `fixture` reads the cases in `fixtures/`.
+//! - `golden` runs reference vectors through the public library; `report` counts the verdicts. The
+//!   binary `conform` runs golden files from any folder.
+//! - `transcript` parses model output that is split in any way.
+//! - `generate` makes conversations for property tests.
+//! - `forge` tries to forge control tokens.
+//! - `matcher` reports whether a grammar accepts a text.
+//! - `toy` is a tokenizer that needs no files; `gguf` writes GGUF files.
+//!
 //! Start reading at [`Fixture`] and [`golden`].
 
 #![expect(clippy::panic, reason = "a broken case fails the test that reads it")]

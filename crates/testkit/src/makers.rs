@@ -3,25 +3,26 @@ use std::fs;
 
 use toml::de::{DeTable, DeValue};
 
-/// Which maker's template each format must equal, and where it knowingly does not (`fixtures/makers.toml`).
+/// The maker's template that each format must equal, with the known differences
+/// (`fixtures/makers.toml`).
 #[derive(Debug)]
 pub struct Makers {
-    /// The pairs, in the file's order.
+    /// The pairs, in the order of the file.
     pub pairs: Vec<Pair>,
 }
 
 /// A format and a template of its maker.
 #[derive(Debug, Default)]
 pub struct Pair {
-    /// The format's name.
+    /// The name of the format.
     pub format: String,
-    /// The template's file.
+    /// The file of the template.
     pub template: String,
     /// Whether the template writes the tokens that open the prompt.
     pub bos: bool,
-    /// Values of the format's options.
+    /// The values of the format's options.
     pub options: Vec<(String, String)>,
-    /// Cases that differ, and why.
+    /// The cases that differ, with the reasons.
     pub differs: BTreeMap<String, String>,
 }
 
@@ -36,7 +37,7 @@ impl Makers {
         };
         let read = pairs.iter().map(|pair| match pair.get_ref() {
             DeValue::Table(pair) => read_pair(pair),
-            _ => panic!("{}: a pair is a table", path.display()),
+            _ => panic!("{}: expected a table in `pair`", path.display()),
         });
         Makers { pairs: read.collect() }
     }

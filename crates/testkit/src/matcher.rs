@@ -1,10 +1,10 @@
-//! Whether a grammar takes a text: by trying all ways, with what was tried kept.
+//! Reports whether a grammar accepts a text, by trying all alternatives with memoization.
 
 use std::collections::{BTreeSet, HashMap};
 
 use rolecall::grammar::{Grammar, Node, Pattern};
 
-/// Whether a grammar takes the whole of a text.
+/// Reports whether a grammar accepts a whole text.
 pub fn matches(grammar: &Grammar, text: &str) -> bool {
     let lowered = grammar.lowered();
     let mut matcher = Matcher { grammar: &lowered, text, known: HashMap::new() };
@@ -14,7 +14,7 @@ pub fn matches(grammar: &Grammar, text: &str) -> bool {
 struct Matcher<'a> {
     grammar: &'a Grammar,
     text: &'a str,
-    /// Where a rule may end that begins at a place.
+    /// The ends of a rule that begins at a position.
     known: HashMap<(usize, usize), BTreeSet<usize>>,
 }
 
@@ -37,14 +37,14 @@ impl Matcher<'_> {
                 if let Some(known) = self.known.get(&(*rule, at)) {
                     return known.clone();
                 }
-                // A rule that comes back to itself before a character was taken has no other ways by that.
+                // A rule that reaches itself without consuming a character adds no ends.
                 self.known.insert((*rule, at), BTreeSet::new());
                 let grammar = self.grammar;
                 let ends = self.ends(&grammar.rules[*rule].node, at);
                 self.known.insert((*rule, at), ends.clone());
                 ends
             }
-            Node::Text(_) | Node::Json(_) | Node::Over => panic!("a lowered grammar has none of these"),
+            Node::Text(_) | Node::Json(_) | Node::Over => panic!("a lowered grammar has no such nodes"),
         }
     }
 

@@ -1,18 +1,19 @@
-//! How many vectors of each golden file pass, are pending or are excused: exact counts, so that a regression cannot hide in them.
+//! Exact counts of the vectors of each golden file that pass, are pending or are excused, so that
+//! no regression goes unnoticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use toml::de::{DeTable, DeValue};
 
-/// What came of a vector that did not fail.
+/// The outcome of a vector that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// It was compared, and is as expected.
+    /// It was compared and is as expected.
     Passed,
     /// Its operation is not implemented yet.
     Pending,
-    /// A named reason makes the reference's answer not ours.
+    /// The expected answer does not apply to us, for a named reason.
     Excused,
 }
 
@@ -26,10 +27,11 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Counts by kind and name: passed and pending vectors by `SYSTEM · OPERATION`, excused ones by their reason.
+/// Counts by kind and name: passed and pending vectors by `SYSTEM · OPERATION`, excused ones by
+/// their reason.
 type Counts = BTreeMap<(Kind, String), usize>;
 
-/// The pinned counts, by the golden file's name.
+/// The pinned counts, by the name of the golden file.
 ///
 /// ```toml
 /// [passed."lmdeploy.jsonl"]
@@ -39,13 +41,13 @@ type Counts = BTreeMap<(Kind, String), usize>;
 /// "stability · stability" = 892
 ///
 /// [excused."lmdeploy.jsonl"]
-/// "messages2prompt gives nothing for a list" = 132
+/// "messages2prompt returns nothing for a list" = 132
 /// ```
 #[derive(Debug, Default)]
 pub struct Pins(BTreeMap<String, Counts>);
 
 impl Pins {
-    /// Reads the text of a pins file.
+    /// Parses the text of a pins file.
     pub fn read(source: &str) -> Result<Pins, String> {
         let table = DeTable::parse(source).map_err(|error| error.to_string())?.into_inner();
         let mut pins = Pins::default();
@@ -70,8 +72,8 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Where the found counts are not the pinned ones. One that is better is a difference too: the pin must follow it, or the
-    /// next regression would hide behind the old one.
+    /// Returns the differences between the found and the pinned counts. An improvement is a
+    /// difference too: the pin must follow it, or the next regression would go unnoticed.
     pub(crate) fn differences(&self, found: &BTreeMap<String, Counts>) -> Vec<(String, String)> {
         let mut differences = Vec::new();
         let none = Counts::new();
@@ -79,7 +81,7 @@ impl Pins {
         for file in files {
             let pinned = self.0.get(file).unwrap_or(&none);
             let Some(found) = found.get(file) else {
-                differences.push((file.clone(), "the pins name this file and it was not run".to_owned()));
+                differences.push((file.clone(), "the pins name this file, but it was not run".to_owned()));
                 continue;
             };
             let names: BTreeSet<&(Kind, String)> = pinned.keys().chain(found.keys()).collect();
@@ -88,16 +90,17 @@ impl Pins {
                 let (kind, name) = name;
                 if *kind == Kind::Passed && found != pinned {
                     let why = match found < pinned {
-                        true => "some are not compared any more, or fail".to_owned(),
+                        true => "some vectors fail or are no longer compared".to_owned(),
                         false => format!("raise the pin to {found}"),
                     };
-                    differences
-                        .push((format!("{file}: {name}"), format!("{found} passed, and {pinned} are pinned: {why}")));
+                    differences.push((format!("{file}: {name}"), format!("{found} passed, {pinned} pinned: {why}")));
                 } else if found > pinned {
-                    let why = format!("{found} {kind}, and {pinned} are pinned: these vectors were compared before");
+                    let why = format!(
+                        "{found} {kind}, {pinned} pinned: some vectors that were compared before no longer are"
+                    );
                     differences.push((format!("{file}: {name}"), why));
                 } else if found < pinned {
-                    let why = format!("{found} {kind}, and {pinned} are pinned: lower the pin to {found}");
+                    let why = format!("{found} {kind}, {pinned} pinned: lower the pin to {found}");
                     differences.push((format!("{file}: {name}"), why));
                 }
             }
@@ -122,7 +125,7 @@ mod tests {
 
     const PINS: &str = "[passed.\"a.jsonl\"]\n\"s · op\" = 3\n[pending.\"a.jsonl\"]\n\"s · op\" = 2\n[excused.\"a.jsonl\"]\n\"it crashes\" = 1\n";
 
-    /// A report of one file with so many verdicts of each kind.
+    /// Makes a report of one file with this many verdicts of each kind.
     fn report(passed: usize, pending: usize, excused: usize) -> Report {
         let mut report = Report::new();
         report.begin_file("a.jsonl");
@@ -161,7 +164,7 @@ mod tests {
     fn another_number_that_passes_fails() {
         let (fewer, more) = (report(2, 2, 1), report(4, 2, 1));
         assert_eq!((fewer.totals().1, more.totals().1), (1, 1));
-        assert!(fewer.print(5).contains("not compared any more") && more.print(5).contains("raise the pin to 4"));
+        assert!(fewer.print(5).contains("no longer compared") && more.print(5).contains("raise the pin to 4"));
     }
 
     #[test]

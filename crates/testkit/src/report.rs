@@ -3,41 +3,42 @@ use std::fmt::Write;
 
 use crate::pins::{Kind, Pins};
 
-/// What came of one vector.
+/// The outcome of one vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As expected.
+    /// The output is as expected.
     Passed,
-    /// Not as expected.
+    /// The output is not as expected.
     Failed {
-        /// What was expected.
+        /// The expected output.
         expected: String,
-        /// What came out.
+        /// The actual output.
         found: String,
     },
-    /// A model's output was not read as expected.
+    /// A model's output was not parsed as expected.
     Misread {
-        /// What was expected.
+        /// The expected reading.
         expected: String,
-        /// What was read.
+        /// The actual reading.
         found: String,
         /// The output.
         output: String,
     },
-    /// Its operation is not implemented yet, and what it waits for. The pins bound how many rows may wait.
+    /// The operation is not implemented yet, with the missing feature. The pins limit how many rows
+    /// may be pending.
     Pending(&'static str),
-    /// The reference crashes by accident or answers nothing, which is listed in COMPATIBILITY.md; what is done instead
-    /// was done without a fault.
+    /// The reference crashes by accident or returns nothing, as listed in COMPATIBILITY.md. Our own
+    /// behaviour was checked instead and passed.
     Excused(&'static str),
 }
 
 impl Verdict {
-    /// The verdict on a vector that cannot be run: a failure, since nothing was compared.
+    /// Returns the verdict on a vector that cannot be run: a failure, since nothing was compared.
     pub fn cannot_run(why: impl Into<String>) -> Verdict {
         Verdict::Failed { expected: "a vector that can be run".into(), found: why.into() }
     }
 
-    /// Compares what was expected with what came out.
+    /// Compares an expected with an actual output.
     pub fn compare(expected: &str, found: &str) -> Verdict {
         match expected == found {
             true => Verdict::Passed,
@@ -45,7 +46,7 @@ impl Verdict {
         }
     }
 
-    /// The first verdict that is not a pass.
+    /// Returns the first verdict that is not a pass.
     pub fn and(self, next: impl FnOnce() -> Verdict) -> Verdict {
         match self {
             Verdict::Passed => next(),
@@ -54,7 +55,7 @@ impl Verdict {
     }
 }
 
-/// How many vectors of a group came out how.
+/// The counts of a group of vectors.
 #[derive(Default)]
 struct Count {
     passed: usize,
@@ -64,31 +65,34 @@ struct Count {
     reasons: BTreeMap<(Kind, &'static str), usize>,
 }
 
-/// Verdicts counted by system, template and operation, and the reasons of each file for what was not compared.
+/// Verdicts counted by system, template and operation, with the reasons for every vector that was
+/// not compared.
 #[derive(Default)]
 pub struct Report {
     groups: BTreeMap<String, Count>,
     /// The file whose vectors are being counted.
     file: String,
-    /// By file, kind and name: passed and pending vectors by their operation, excused ones by their reason.
+    /// By file, kind and name: passed and pending vectors by their operation, excused ones by their
+    /// reason.
     counted: BTreeMap<String, BTreeMap<(Kind, String), usize>>,
-    /// Ids, and what is wrong with them.
+    /// The ids of failing vectors and what is wrong with them.
     failures: Vec<(String, String)>,
 }
 
 impl Report {
-    /// No verdicts.
+    /// Creates an empty report.
     pub fn new() -> Report {
         Report::default()
     }
 
-    /// Verdicts from here on are those of a file, by its name without folders.
+    /// Attributes all further verdicts to a file, given by its name without folders.
     pub fn begin_file(&mut self, name: &str) {
         name.clone_into(&mut self.file);
         self.counted.entry(name.to_owned()).or_default();
     }
 
-    /// Counts the verdict on a vector of a system's operation; `model` is its template, format or family.
+    /// Counts the verdict on a vector of a system's operation. `model` is its template, format or
+    /// family.
     pub fn add(&mut self, system: &str, model: &str, op: &str, id: &str, verdict: Verdict) {
         let group = if model.is_empty() { format!("{system} · {op}") } else { format!("{system} · {model} · {op}") };
         let count = self.groups.entry(group).or_default();
@@ -120,7 +124,7 @@ impl Report {
         }
     }
 
-    /// Counts a failure for each count that is not the pinned one.
+    /// Adds a failure for each count that differs from the pinned one.
     pub fn hold_against(&mut self, pins: &Pins) {
         for (id, why) in pins.differences(&self.counted) {
             self.groups.entry("pins".to_owned()).or_default().failed += 1;
@@ -128,13 +132,14 @@ impl Report {
         }
     }
 
-    /// How many passed, failed and are pending.
+    /// Returns how many vectors passed, failed and are pending.
     pub fn totals(&self) -> (usize, usize, usize) {
         let sum = |pick: fn(&Count) -> usize| self.groups.values().map(pick).sum();
         (sum(|count| count.passed), sum(|count| count.failed), sum(|count| count.pending))
     }
 
-    /// The counts by group, the first failures, and the closing line, which calls pending vectors skipped.
+    /// Returns the counts by group, the first failures, and the closing line, which calls pending
+    /// vectors skipped.
     pub fn print(&self, failures: usize) -> String {
         let mut text = String::new();
         for (group, count) in &self.groups {
@@ -153,7 +158,7 @@ impl Report {
         }
         if self.failures.len() > failures {
             let _ =
-                writeln!(text, "\n.. and {} more failures (--failures N shows more)", self.failures.len() - failures);
+                writeln!(text, "\n... and {} more failures (--failures N shows more)", self.failures.len() - failures);
         }
         let (passed, failed, pending) = self.totals();
         let excused: usize = self.groups.values().map(|count| count.excused).sum();
@@ -165,7 +170,7 @@ impl Report {
         text
     }
 
-    /// What was compared and what was not, file by file, as the pins have it.
+    /// Prints the counts of each file, as the pins have them.
     fn print_counted(&self, text: &mut String) {
         for (file, counts) in self.counted.iter().filter(|(_, counts)| !counts.is_empty()) {
             let _ = writeln!(text, "\n{file}");
@@ -176,7 +181,7 @@ impl Report {
     }
 }
 
-/// Two texts around their first difference, white space visible.
+/// Shows two texts around their first difference, with white space made visible.
 fn difference(expected: &str, found: &str) -> String {
     let same = expected.chars().zip(found.chars()).take_while(|(a, b)| a == b).count();
     let from = same.saturating_sub(40);

@@ -3,19 +3,20 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::{env, thread};
 
-/// The folder of references beside the workspace, if it is there. A test that does without it calls [`say_skipped`].
+/// Returns the folder of references next to the workspace, if it exists. A test that runs without
+/// it calls [`say_skipped`].
 pub fn shared() -> Option<PathBuf> {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared"));
     folder.join("golden").is_dir().then_some(folder)
 }
 
-/// Says what this test did not try because `../shared` is not there.
+/// Reports what this test skips because `../shared` is missing.
 ///
-/// The line goes to stderr, past the capture of a test's output, and to the file that `ROLECALL_SKIPPED` names:
-/// `cargo xtask test` sums these lines up in its closing line.
+/// The line goes to stderr, past the capture of a test's output, and to the file named by
+/// `ROLECALL_SKIPPED`. `cargo xtask test` sums up these lines in its last line.
 pub fn say_skipped(what: &str) {
-    // A test has nowhere else to say it.
-    let _ = writeln!(std::io::stderr(), "skipped: ../shared is not there, so {what}");
+    // If stderr is closed, there is nowhere else to report to.
+    let _ = writeln!(std::io::stderr(), "skipped: ../shared is missing, so {what}");
     let Some(record) = env::var_os("ROLECALL_SKIPPED") else { return };
     let binary = env::current_exe().ok();
     let binary = binary.as_deref().and_then(|path| path.file_stem()).map(|name| name.to_string_lossy().into_owned());

@@ -1,6 +1,6 @@
-//! Texts for tests of tokenizers: prose, code, many scripts, and everything that engines have stumbled over.
+//! Texts for tests of tokenizers: prose, code, many scripts, and everything that has broken an
+//! engine.
 //!
-//! In: a random generator and the texts of a tokenizer's added tokens. Out: a text of many kinds in a row.
 //! Start reading at [`mixed`].
 
 use fastrand::Rng;
@@ -157,7 +157,8 @@ const EMOJI: &[&str] = &[
     "、、",
 ];
 
-/// What has gone wrong somewhere: composing, order of marks, things that are no characters.
+/// Inputs that have broken something: composition, the order of combining characters,
+/// noncharacters.
 const TRAPS: &[&str] = &[
     "e\u{301}",
     "E\u{301}\u{323}",
@@ -208,7 +209,7 @@ const TRAPS: &[&str] = &[
     "u\u{308}\u{304}",
 ];
 
-/// A text of up to so many parts; added tokens come whole, cut and doubled.
+/// Returns a text of up to `parts` parts, with added tokens whole, cut and doubled.
 pub fn mixed(rng: &mut Rng, added: &[String], parts: usize) -> String {
     let mut text = String::new();
     for _ in 0..rng.usize(0..=parts) {
@@ -254,7 +255,8 @@ fn part(rng: &mut Rng, added: &[String], text: &mut String) {
     }
 }
 
-/// One long word of a kind: letters of an alphabet, one letter, digits, marks.
+/// Returns one long word of a random kind: letters of an alphabet, one repeated letter, digits,
+/// combining characters.
 pub fn long_word(rng: &mut Rng, length: usize) -> String {
     let mut text = String::new();
     let kind = rng.u32(0..7);

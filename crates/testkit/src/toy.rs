@@ -4,12 +4,13 @@ use std::sync::Arc;
 use rolecall::format::Format;
 use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 
-/// A tokenizer for tests, so that any built-in format can be encoded without outside files: every byte is a token.
+/// A tokenizer for tests in which every byte is a token, so that any built-in format can be encoded
+/// without external files.
 ///
-/// A byte's id is [`Toy::BYTES`] plus the byte. The added tokens are a format's control tokens, with the ids that the
-/// format gives them and invented ones ([`Toy::INVENTED`] and up) where it gives none; those that the maker's code
-/// appends behind the tokenizer file are left out, as they are missing from the file. More can be added, and a token
-/// can be taken out or given another id, to make a tokenizer that does not fit.
+/// The id of a byte is [`Toy::BYTES`] plus the byte. The added tokens are a format's control
+/// tokens, with the format's own ids or invented ones ([`Toy::INVENTED`] and up) if it has none.
+/// Tokens that the maker's code appends to the tokenizer file are left out, because the file lacks
+/// them. To make a tokenizer that does not fit, tokens can be added, removed or given another id.
 ///
 /// ```
 /// use rolecall_testkit::Toy;
@@ -20,20 +21,20 @@ use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
 #[derive(Clone, Debug)]
 pub struct Toy {
     added: Vec<AddedToken>,
-    /// Of these, the tokens that text becomes.
+    /// The added tokens that text may become.
     plain: Vec<AddedToken>,
     calls_marked: bool,
 }
 
 impl Toy {
-    /// The id of byte 0; those of the others follow.
+    /// The id of byte 0. The other bytes follow.
     pub const BYTES: u32 = 1_000_000;
-    /// Ids from here on are invented for added tokens without a public one.
+    /// The first id that is invented for an added token without a public one.
     pub const INVENTED: u32 = 2_000_000;
-    /// Stands before the tokens of each call, where calls are marked (see [`Toy::marking_calls`]).
+    /// The token before those of each call, if calls are marked (see [`Toy::marking_calls`]).
     pub const CALL: u32 = 999_999;
 
-    /// A tokenizer of bytes and a format's control tokens.
+    /// Creates a tokenizer of bytes and a format's control tokens.
     pub fn of(format: &Format) -> Toy {
         let mut toy = Toy { added: Vec::new(), plain: Vec::new(), calls_marked: false };
         for control in format.controls.iter().filter(|control| !control.appended) {
@@ -42,8 +43,8 @@ impl Toy {
         toy
     }
 
-    /// The toy as the maker's file would be, one that also has the appended tokens, and one in which every piece of the
-    /// format's literal text is a token.
+    /// Creates three toys: one as the maker's file would be, one that also has the appended tokens,
+    /// and one in which every piece of the format's literal text is a token.
     pub fn family(format: &Format) -> [Toy; 3] {
         let plain = Toy::of(format);
         let mut appended = plain.clone();
@@ -55,7 +56,7 @@ impl Toy {
         }
         let mut marked = appended.clone();
         for mark in crate::generate::marks(format) {
-            // A spelling of a control token is that token.
+            // A spelling of a control token is that token already.
             if !format.controls.iter().any(|control| control.texts().any(|text| text == mark)) {
                 marked = marked.with(&mark);
             }
@@ -63,14 +64,14 @@ impl Toy {
         [plain, appended, marked]
     }
 
-    /// With one more added token, under an invented id.
+    /// Adds a token under an invented id.
     #[must_use]
     pub fn with(mut self, text: &str) -> Toy {
         self.add(text, None);
         self
     }
 
-    /// With one more added token, or another id for one that is there.
+    /// Adds a token under an id, or changes the id of an existing one.
     #[must_use]
     pub fn with_id(mut self, text: &str, id: u32) -> Toy {
         self.added.retain(|token| token.text != text);
@@ -78,28 +79,30 @@ impl Toy {
         self
     }
 
-    /// Without an added token.
+    /// Removes an added token.
     #[must_use]
     pub fn without(mut self, text: &str) -> Toy {
         self.added.retain(|token| token.text != text);
         self
     }
 
-    /// With an added token changed, such as its flags.
+    /// Changes an added token, such as its flags.
     #[must_use]
     pub fn changed(mut self, text: &str, change: impl Fn(&mut AddedToken)) -> Toy {
         self.added.iter_mut().filter(|token| token.text == text).for_each(change);
         self
     }
 
-    /// Puts [`Toy::CALL`] before the tokens of each call, as sentencepiece puts a space: what was one call stays visible.
+    /// Puts [`Toy::CALL`] before the tokens of each call, as sentencepiece puts a space, so that
+    /// calls stay recognizable.
     #[must_use]
     pub fn marking_calls(mut self) -> Toy {
         self.calls_marked = true;
         self
     }
 
-    /// What the ids spell; marks of calls spell nothing. Bytes that are not UTF-8 come out as U+FFFD.
+    /// Returns the text of the ids. [`Toy::CALL`] has no text, and bytes that are not UTF-8 become
+    /// U+FFFD.
     pub fn written(&self, ids: &[u32]) -> String {
         let mut bytes = Vec::new();
         for id in ids.iter().filter(|id| **id != Toy::CALL) {
@@ -145,7 +148,7 @@ impl Toy {
         }
     }
 
-    /// The tokens of a text that is cut at these added ones.
+    /// Encodes a text that is split at these added tokens.
     fn cut(&self, text: &str, added: &[AddedToken], out: &mut Vec<Token>) {
         let mut from = 0;
         let mut at = 0;
@@ -269,7 +272,7 @@ mod tests {
             let toy = Toy::of(format);
             let mut ids: Vec<u32> = toy.added.iter().map(|token| token.id).collect();
             ids.dedup();
-            assert_eq!(ids.len(), toy.added.len(), "{}: two tokens of one id", format.name);
+            assert_eq!(ids.len(), toy.added.len(), "{}: two tokens have the same id", format.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Model output as it is read: events with their deltas joined, and ways of cutting it.
+//! Transcripts of parsed model output, with deltas joined, and ways of splitting it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,19 +7,20 @@ use rolecall::conversation::{Json, json};
 use rolecall::parse::{OutputParser, ParseOptions, Reply};
 use rolecall::{Event, Reading, Stop};
 
-/// What was read of an output, event by event, neighbouring deltas joined: the same, however the output was cut.
+/// The events of a parsed output, with neighbouring deltas joined. Equal for every split of the
+/// output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript(Vec<Entry>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
-    /// Of a delta: what it is of, and its text so far.
+    /// The kind of a delta, and its text so far.
     Text(String, String),
-    /// Of anything else: the event in words.
+    /// Any other event in words.
     Fact(String),
 }
 
-/// A piece of an output, as an engine gives it.
+/// A piece of an output, as an engine delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Text.
@@ -31,7 +32,7 @@ pub enum Piece {
 }
 
 impl Transcript {
-    /// Takes the next event.
+    /// Adds the next event.
     pub fn add(&mut self, event: &Event<'_>) {
         let (kind, text) = match *event {
             Event::Content(text) => ("content".to_owned(), text),
@@ -47,7 +48,7 @@ impl Transcript {
     }
 }
 
-/// A line an event: what it is, and its text as JSON.
+/// Writes one event per line: its kind, and its text as JSON.
 impl fmt::Display for Transcript {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, entry) in self.0.iter().enumerate() {
@@ -78,11 +79,11 @@ fn fact(event: &Event<'_>) -> String {
             format!("malformed\t{}..{}\t{}: {}", span.start, span.end, malformed.why.code(), malformed.why)
         }
         Event::Content(_) | Event::Reasoning(_) | Event::Arguments { .. } | Event::Code { .. } => String::new(),
-        _ => panic!("an event that this transcript does not know: {event:?}"),
+        _ => panic!("unknown event: {event:?}"),
     }
 }
 
-/// Reads pieces one by one.
+/// Parses pieces one by one.
 pub fn read_pieces(
     reply: &Arc<Reply>,
     options: &ParseOptions,
@@ -106,7 +107,7 @@ pub fn read_pieces(
     (transcript, reading)
 }
 
-/// Reads texts one by one.
+/// Parses texts one by one.
 pub fn read_texts<'t>(
     reply: &Arc<Reply>,
     options: &ParseOptions,
@@ -116,7 +117,8 @@ pub fn read_texts<'t>(
     read_pieces(reply, options, texts.into_iter().map(|text| Piece::Text(text.to_owned())), stop)
 }
 
-/// A text cut at random places, never inside a character: short pieces mostly, as tokens are.
+/// Splits a text at random places, never inside a character, into mostly short pieces, as tokens
+/// are.
 pub fn random_chunks<'t>(text: &'t str, random: &mut fastrand::Rng) -> Vec<&'t str> {
     let longest = [1, 3, 8, 40][random.usize(..4)];
     let mut chunks = Vec::new();
@@ -131,7 +133,7 @@ pub fn random_chunks<'t>(text: &'t str, random: &mut fastrand::Rng) -> Vec<&'t s
     chunks
 }
 
-/// Each character alone.
+/// Returns each character of a text.
 pub fn characters(text: &str) -> impl Iterator<Item = &str> {
     text.char_indices().map(|(at, character)| &text[at..at + character.len_utf8()])
 }

@@ -1,4 +1,5 @@
-//! Added tokens are found in a template's own text as the reference finds them, whatever their flags and the normalizer.
+//! Added tokens are found in a template's own text as in the reference, whatever their flags and
+//! the normalizer.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use rolecall::encode::{Encoder, Protection};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer::{HuggingFace, Tokenizer};
 
-/// What a normalizer may do to a text and to the tokens in it.
+/// Normalizers that change a text and the tokens in it.
 const NORMALIZERS: [&str; 5] = [
     "null",
     r#"{"type": "Lowercase"}"#,
@@ -17,7 +18,8 @@ const NORMALIZERS: [&str; 5] = [
     r#"{"type": "Sequence", "normalizers": [{"type": "Prepend", "prepend": "_"}, {"type": "Replace", "pattern": {"String": " "}, "content": "_"}]}"#,
 ];
 
-/// How a template writes the token: as it is, between words, white space and others, and in a normalized spelling.
+/// The ways in which templates write the token: bare, between words, next to white space and
+/// others, and in a normalized spelling.
 const TEMPLATES: [&str; 8] = [
     "<a>{{ m.content }}<b>",
     "x<a> {{ m.content }} <b>y",
@@ -36,7 +38,7 @@ fn flags_and_normalizers_do_as_in_the_reference() {
     let (mut compared, mut differ) = (0, Vec::new());
     for normalizer in NORMALIZERS {
         for flags in 0..64_u32 {
-            // What a neighbour is, is judged by the text as it is: COMPATIBILITY.md.
+            // Neighbours are judged by the text before normalization: see COMPATIBILITY.md.
             let looks_beside = [flags & 0b1 != 0 && flags & 0b1110 != 0, flags & 0b10000 != 0 && flags & 0b101000 != 0];
             if normalizer.contains("Replace") && looks_beside.contains(&true) {
                 continue;
@@ -60,7 +62,7 @@ fn flags_and_normalizers_do_as_in_the_reference() {
                     let reference = encoder.encode_reference(&prompt).unwrap_or_else(|error| panic!("{error}"));
                     let place = format!("{normalizer} {flags:06b} {source} {content:?}");
                     if safe.ids() != reference.ids() {
-                        differ.push(format!("{place}: {:?}, the reference {:?}", safe.ids(), reference.ids()));
+                        differ.push(format!("{place}: {:?}, reference {:?}", safe.ids(), reference.ids()));
                     }
                     compared += 1;
                 }
@@ -71,7 +73,8 @@ fn flags_and_normalizers_do_as_in_the_reference() {
     assert!(differ.is_empty(), "{} differ:\n{}", differ.len(), differ[..differ.len().min(40)].join("\n"));
 }
 
-/// Every letter is a token, and two more are added: their flags are the bits.
+/// Makes a tokenizer in which every letter is a token, with two added tokens whose flags are these
+/// bits.
 fn tokenizer(normalizer: &str, flags: u32) -> Arc<HuggingFace> {
     let bit = |at: u32| flags & 1 << at != 0;
     let added = |id: u32, text: &str, [normalized, lstrip, rstrip, single_word]: [bool; 4]| {

@@ -1,4 +1,4 @@
-//! The house: which crate may use which, and what core crates must not know.
+//! The architecture: which crate may use which, and what core crates must not do.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -9,19 +9,21 @@ use std::{env, fs};
 
 use rolecall::conversation::{Json, json};
 
-/// What a crate may know of the world.
+/// The kind of a crate, by what it may access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Takes values and returns values: no files, network, clock or environment, and no model by name.
+    /// Takes values and returns values: no files, network, clock or environment, and no model
+    /// names.
     Core,
-    /// Part of the product that may touch files; names no model either.
+    /// Part of the product. May access files, but names no model either.
     Edge,
-    /// Tests and tools for people who work here.
+    /// Tests and tools for contributors.
     Workshop,
 }
 use Kind::{Core, Edge, Workshop};
 
-/// All crates: what each is, and which of ours it may use. The other tests of this file take their crates from here.
+/// All crates with their kind and the crates of ours that they may use. The other tests in this
+/// file take their crates from here.
 const ARROWS: &[(&str, Kind, &[&str])] = &[
     ("rolecall-text", Core, &[]),
     ("rolecall-conversation", Core, &[]),
@@ -72,7 +74,7 @@ const ARROWS: &[(&str, Kind, &[&str])] = &[
     ("xtask", Workshop, &[]),
 ];
 
-/// The source folders of all crates of some kinds.
+/// Returns the source folders of all crates of these kinds.
 fn sources_of(kinds: &[Kind]) -> Vec<PathBuf> {
     let folder = |name: &str| name.strip_prefix("rolecall-").unwrap_or(name).to_owned();
     let chosen = ARROWS.iter().filter(|(_, kind, _)| kinds.contains(kind));
@@ -94,7 +96,7 @@ fn arrows_between_crates_point_one_way() {
     let mut seen = BTreeSet::new();
     for package in packages.iter().filter_map(Json::as_object) {
         let name = package.get("name").and_then(Json::as_str).unwrap();
-        let allowed = allowed.get(name).unwrap_or_else(|| panic!("crate {name} is not in the map of arrows"));
+        let allowed = allowed.get(name).unwrap_or_else(|| panic!("crate {name} is missing in ARROWS"));
         seen.insert(name);
         for dependency in
             package.get("dependencies").and_then(Json::as_array).unwrap().iter().filter_map(Json::as_object)
@@ -107,11 +109,11 @@ fn arrows_between_crates_point_one_way() {
         }
     }
     for name in allowed.keys() {
-        assert!(seen.contains(name), "crate {name} is in the map of arrows and not in the workspace");
+        assert!(seen.contains(name), "crate {name} is in ARROWS but not in the workspace");
     }
 }
 
-/// What most programs use, and no more, is in the root of the facade.
+/// The root of the facade has only the names that most programs use.
 #[test]
 fn the_facades_root_is_small() {
     let text = fs::read_to_string(rolecall_testkit::root().join("crates/rolecall/src/lib.rs")).unwrap();
@@ -145,20 +147,22 @@ fn no_model_is_named_in_library_source() {
     }
 }
 
-/// Core crates take values and give values: no files, no network, no clock, no environment. (The facade loads files.)
+/// Core crates take values and return values: no files, network, clock or environment. (The facade
+/// loads files.)
 #[test]
 fn core_crates_touch_nothing_outside() {
     for folder in sources_of(&[Core]) {
         for (path, line, code) in code_lines(&folder) {
             for outside in ["std::fs", "fs::read", "std::net", "std::env", "SystemTime", "Instant::now", "std::process"]
             {
-                assert!(!code.contains(outside), "{path}:{line} reaches outside: {code}");
+                assert!(!code.contains(outside), "{path}:{line} accesses the outside world: {code}");
             }
         }
     }
 }
 
-/// A test that looks for `../shared` and does not find it says what it did not try, so that `cargo xtask test` can sum it up.
+/// A test that does not find `../shared` reports what it skips, so that `cargo xtask test` can sum
+/// it up.
 #[test]
 fn whoever_looks_for_references_says_what_is_skipped_without_them() {
     let mut files = Vec::new();
@@ -172,14 +176,14 @@ fn whoever_looks_for_references_says_what_is_skipped_without_them() {
         let text = fs::read_to_string(&path).unwrap();
         let code: String =
             text.lines().map(|line| line.split("//").next().unwrap_or_default().to_owned() + "\n").collect();
-        // These two say what is missing themselves.
+        // These files report missing references themselves.
         let tells = ["testkit/src/shared.rs", "xtask/src/suite.rs"];
         if tells.iter().chain(&["testkit/tests/architecture.rs"]).any(|known| path.ends_with(known)) {
             continue;
         }
         let looks = code.matches("testkit::shared()").count() + code.matches("shared::shared()").count();
         let says = code.matches("say_skipped(").count();
-        assert!(says >= looks, "{}: looks for references {looks} times and says {says} skips", path.display());
+        assert!(says >= looks, "{}: looks for references {looks} times but reports {says} skips", path.display());
         assert!(!code.contains("\"../shared") && !code.contains("/../shared"), "{}: use `shared()`", path.display());
         looking += looks;
     }
@@ -196,7 +200,8 @@ fn rust_files(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Lines of code below a folder, without comments and without the tests at a file's end.
+/// Returns the lines of code in a folder, without comments and without the tests at the end of a
+/// file.
 fn code_lines(folder: &Path) -> Vec<(String, usize, String)> {
     let mut lines = Vec::new();
     for entry in fs::read_dir(folder).unwrap().filter_map(Result::ok) {

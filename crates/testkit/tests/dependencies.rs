@@ -1,4 +1,5 @@
-//! What we depend on: each crate with a reason, a licence that we accept, and a small tree below the core.
+//! The dependencies: each has a reason and an accepted licence, and the dependency trees of core
+//! crates are small.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -9,7 +10,7 @@ use std::{env, fs};
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json};
 
-/// Licences that may stand alone in a licence expression of a dependency.
+/// Licences that each suffice in the licence expression of a dependency.
 const ACCEPTED: &[&str] = &[
     "MIT",
     "Apache-2.0",
@@ -25,8 +26,9 @@ const ACCEPTED: &[&str] = &[
     "MPL-2.0",
 ];
 
-/// The most packages of others that a crate of ours may stand on, build scripts included. Features are those of the whole
-/// workspace: `libm` below `num-traits` is the doing of what writes columns, and not there for whoever uses these crates.
+/// The maximum number of external packages below each crate, build scripts included. Features are
+/// those of the whole workspace: `libm` below `num-traits` comes from the code that writes columns,
+/// and users of these crates do not get it.
 const MOST: &[(&str, usize)] = &[
     ("rolecall-text", 0),
     ("rolecall-conversation", 0),
@@ -50,7 +52,11 @@ fn every_dependency_says_why_it_is_there() {
             if line.starts_with('[') {
                 in_dependencies = line.contains("dependencies");
             } else if in_dependencies && line.contains('=') && !line.starts_with("rolecall") && !line.starts_with('#') {
-                assert!(previous.starts_with("# "), "{}: `{line}` has no line above it that says why", path.display());
+                assert!(
+                    previous.starts_with("# "),
+                    "{}: `{line}` has no comment above it with the reason",
+                    path.display()
+                );
             }
             // Several crates may share a reason.
             if !(in_dependencies && line.contains('=') && previous.starts_with("# ") && !line.starts_with('#')) {
@@ -101,13 +107,13 @@ fn licences_are_accepted_and_core_trees_are_small() {
             }
         }
         let others = reached.iter().filter(|id| !text(packages[*id], "name").starts_with("rolecall")).count();
-        assert!(others <= *most, "{name} stands on {others} packages of others, {most} at most");
+        assert!(others <= *most, "{name} depends on {others} external packages, at most {most} are allowed");
     }
 }
 
 fn metadata() -> Object {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // Only what this machine builds is on it.
+    // Only the packages for this platform are downloaded.
     let output = Command::new(cargo)
         .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &host()])
         .current_dir(rolecall_testkit::root())
@@ -115,7 +121,10 @@ fn metadata() -> Object {
         .expect("cargo runs");
     let parsed = json::parse(&String::from_utf8_lossy(&output.stdout)).unwrap_or(Json::Null);
     let errors = String::from_utf8_lossy(&output.stderr);
-    parsed.as_object().cloned().unwrap_or_else(|| panic!("`cargo test --workspace` fetches what is missing: {errors}"))
+    parsed
+        .as_object()
+        .cloned()
+        .unwrap_or_else(|| panic!("run `cargo test --workspace` to fetch missing packages: {errors}"))
 }
 
 fn host() -> String {

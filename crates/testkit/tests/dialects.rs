@@ -1,4 +1,5 @@
-//! The frameworks' own templates: every file is a format, and the formats are what the frameworks' code and documents say.
+//! The frameworks' own templates: every file is a format, and the formats agree with the
+//! frameworks' code and documents.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -19,11 +20,11 @@ fn no_two_formats_share_a_name() {
     for format in registry.iter() {
         for name in format.names() {
             let other = seen.insert(name, &format.name);
-            assert_eq!(other, None, "`{name}` is also a name of `{}`", format.name);
+            assert_eq!(other, None, "`{name}` of `{}` is also a name of another format", format.name);
             assert_eq!(registry.get(name).map(|found| found.name.as_str()), Some(format.name.as_str()));
         }
     }
-    // A clash would leave formats out.
+    // Formats with clashing names would be left out.
     let all = builtin_sources().len() + interop::formats().len();
     assert_eq!(registry.iter().count(), all);
 }
@@ -38,7 +39,7 @@ fn every_file_of_a_framework_is_a_format() {
     ] {
         let files = files(framework).into_iter().filter(|(stem, _)| !beside.contains(&stem.as_str()));
         let names = files.map(|(stem, text)| match json::parse(&text) {
-            // LMDeploy's files say their name.
+            // LMDeploy's files contain their name.
             Ok(Json::Object(file)) if framework == "lmdeploy" => named(framework, text_of(&file, "model_name")),
             _ => named(framework, &stem),
         });
@@ -58,7 +59,7 @@ fn every_template_of_xtuner_has_its_format_and_every_format_its_template() {
     let wanted: BTreeSet<String> = templates.iter().map(|(name, _)| named("xtuner", name)).collect();
     let registry = rolecall::format::registry();
     let mut found = names_of(&registry, "xtuner");
-    // No template at all: this project's own.
+    // This project's own format for having no template.
     assert!(found.remove("xtuner:none"));
     assert_eq!(found, wanted);
     let files: BTreeMap<String, String> = files("xtuner").into_iter().collect();
@@ -106,14 +107,15 @@ fn every_registered_name_of_lmdeploy_resolves_to_what_its_code_says() {
     assert_eq!(registered.len(), 49);
     let templates = object(&facts, "v0.2.6");
     for name in &registered {
-        let format = registry.get(&named("lmdeploy", name)).unwrap_or_else(|| panic!("there is no `lmdeploy:{name}`"));
+        let format = registry.get(&named("lmdeploy", name)).unwrap_or_else(|| panic!("no format `lmdeploy:{name}`"));
         let fact = templates.get(name).and_then(Json::as_object).unwrap();
         assert_eq!(format.generation.session_len, whole(fact, "session_len"), "{name}");
         assert_eq!(format.generation.stop, texts(fact, "stop_words"), "{name}");
         let capability = format.choices.iter().find(|choice| choice.name == "capability").unwrap();
         assert_eq!(capability.default, text_of(fact, "capability"), "{name}");
     }
-    // A name that this release has not is that of the document, or of a later release, which says so.
+    // A name that this release lacks is from the document, or from a later release, which its
+    // sources name.
     let documents = object(&facts, "seed_commit");
     let known = |name: &str| registered.iter().any(|known| known == name) || documents.get(name).is_some();
     for format in registry.iter().filter(|format| format.name.starts_with("lmdeploy:")) {
@@ -128,7 +130,7 @@ fn lmdeploys_sampling_defaults_are_those_of_its_document() {
     let registry = rolecall::format::registry();
     let mut told = BTreeSet::new();
     for (name, fact) in object(&facts, "seed_commit").iter() {
-        let format = registry.get(&named("lmdeploy", name)).unwrap_or_else(|| panic!("there is no `lmdeploy:{name}`"));
+        let format = registry.get(&named("lmdeploy", name)).unwrap_or_else(|| panic!("no format `lmdeploy:{name}`"));
         let (fact, generation) = (fact.as_object().unwrap(), &format.generation);
         assert_eq!(generation.top_p, number(fact, "top_p"), "{name}");
         assert_eq!(generation.top_k, whole(fact, "top_k"), "{name}");
@@ -137,7 +139,7 @@ fn lmdeploys_sampling_defaults_are_those_of_its_document() {
         assert_eq!(generation.session_len, whole(fact, "session_len"), "{name}");
         told.insert(format.name.clone());
     }
-    // Of the others nothing is known, and nothing is said.
+    // The document says nothing about the others, so they have no defaults.
     for format in registry.iter().filter(|format| format.name.starts_with("lmdeploy:") && !told.contains(&format.name))
     {
         let generation = &format.generation;
@@ -157,10 +159,10 @@ fn lmdeploys_rules_for_paths_are_tried_in_the_order_of_its_registry() {
     for rule in &rules {
         let returns = text_of(rule, "returns");
         let reached = paths_of(rule).into_iter().filter(|path| first(path) == Some(returns)).count();
-        assert!(reached > 0, "no path is a `{returns}`");
-        assert!(registry.get(&named("lmdeploy", returns)).is_some(), "there is no `lmdeploy:{returns}`");
+        assert!(reached > 0, "no path gives `{returns}`");
+        assert!(registry.get(&named("lmdeploy", returns)).is_some(), "no format `lmdeploy:{returns}`");
     }
-    // Each alone, in capitals, and each before each other one, so that the order tells.
+    // Each path alone, in capitals, and before each other path, so that the order matters.
     for path in &paths {
         assert_eq!(interop::lmdeploy::match_path(path), first(path), "{path}");
         assert_eq!(interop::lmdeploy::match_path(&path.to_uppercase()), first(path), "{path}");
@@ -182,9 +184,9 @@ fn every_model_of_xtuners_table_has_its_dialect_and_base_models_a_warning() {
         let (model, template) = (text_of(row, "model"), named("xtuner", text_of(row, "template")));
         assert!(registry.get(&template).is_some(), "{template}");
         let starred = row.get("starred").and_then(Json::as_bool).unwrap();
-        // The table stars two chat models as well, with a template of their own.
+        // The table also stars two chat models that have their own template.
         let base = starred && template == "xtuner:default";
-        // As it is published, in other letters, and as a folder has it.
+        // As published, in upper case, and as a folder path.
         for path in [model.to_owned(), model.to_uppercase(), format!("/models/{model}/")] {
             let found = dialects(&path);
             let dialect = found.iter().find(|dialect| dialect.format == template);
@@ -209,7 +211,7 @@ fn a_program_adds_its_own_template_to_the_registry_and_a_clash_is_an_error() {
 
     let clash = registry.add(mine()).unwrap_err();
     assert_eq!((clash.name.as_str(), clash.of.as_str()), ("mine", "mine"));
-    // A name, an alias, and an alias of one's own that is another's name.
+    // A name, an alias, and an own alias that is another format's name.
     for (name, alias, of) in [
         ("xtuner:default", None, "xtuner:default"),
         ("lmdeploy:llama-2-chat", None, "lmdeploy:llama2"),
@@ -223,7 +225,7 @@ fn a_program_adds_its_own_template_to_the_registry_and_a_clash_is_an_error() {
     }
 }
 
-/// The files of a framework's folder: the name without its ending, and the text.
+/// Returns the files of a framework's folder: file stems and texts.
 fn files(framework: &str) -> Vec<(String, String)> {
     let entries = fs::read_dir(rolecall_testkit::root().join("formats").join(framework)).unwrap();
     let paths = entries.map(|entry| entry.unwrap().path());
@@ -232,10 +234,10 @@ fn files(framework: &str) -> Vec<(String, String)> {
     files.collect()
 }
 
-/// A file of facts beside the workspace, if it is there.
+/// Returns a file of facts from `../shared`, if it exists.
 fn facts(file: &str) -> Option<Object> {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped(&format!("the formats were not compared with facts/{file}"));
+        rolecall_testkit::say_skipped(&format!("the formats are not compared with facts/{file}"));
         return None;
     };
     match json::parse(&fs::read_to_string(shared.join("facts").join(file)).unwrap()) {
@@ -261,7 +263,7 @@ fn text_of<'a>(object: &'a Object, key: &str) -> &'a str {
     object.get(key).and_then(Json::as_str).unwrap_or_else(|| panic!("no text `{key}`"))
 }
 
-/// The texts of a list; none where it is missing or null.
+/// Returns the texts of a list, or none if it is missing or null.
 fn texts(object: &Object, key: &str) -> Vec<String> {
     let items = object.get(key).and_then(Json::as_array).unwrap_or_default();
     items.iter().map(|item| item.as_str().unwrap().to_owned()).collect()
@@ -278,7 +280,7 @@ fn whole(object: &Object, key: &str) -> Option<u64> {
     number(object, key).map(|number| number as u64)
 }
 
-/// What a rule of the facts says of a path in small letters.
+/// Reports whether a rule of the facts matches a path in lower case.
 fn fits(rule: &Object, path: &str) -> bool {
     let has = |word: &String| path.contains(word.as_str());
     let any = texts(rule, "any");
@@ -287,7 +289,7 @@ fn fits(rule: &Object, path: &str) -> bool {
         && !texts(rule, "none").iter().any(has)
 }
 
-/// Paths of a rule's own words, one for each of those of which any will do.
+/// Returns paths made of a rule's own words, one for each word of which any suffices.
 fn paths_of(rule: &Object) -> Vec<String> {
     let all = texts(rule, "all").join("-");
     let any = texts(rule, "any");

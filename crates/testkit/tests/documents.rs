@@ -1,4 +1,4 @@
-//! Parts of the documents that are generated: written with `UPDATE=1`, else checked.
+//! Generated parts of the documents: written with `UPDATE=1`, otherwise checked.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -30,7 +30,7 @@ fn compatibility_lists_every_difference_from_the_makers_templates() {
 fn the_readme_lists_every_format() {
     let registry = registry();
     let mut table = String::from("| format | family | models, for example |\n| --- | --- | --- |\n");
-    // Those of frameworks are named after them.
+    // Formats of frameworks are named after their framework.
     for format in registry.iter().filter(|format| !format.name.contains(':')) {
         let model = format.models.first().map_or(String::new(), |pattern| format!("`{}`", pattern.as_str()));
         let _ = writeln!(table, "| `{}` | {} | {model} |", format.name, format.title);
@@ -47,6 +47,9 @@ fn check(file: &str, mark: &str, generated: &str) {
     if text[start..end] == *generated {
         return;
     }
-    assert!(env::var_os("UPDATE").is_some(), "{file}: the part `{mark}` is stale; UPDATE=1 cargo test writes it");
+    assert!(
+        env::var_os("UPDATE").is_some(),
+        "{file}: the part `{mark}` is stale; run `UPDATE=1 cargo test` to write it"
+    );
     fs::write(&path, format!("{}{generated}{}", &text[..start], &text[end..])).unwrap();
 }

@@ -1,4 +1,5 @@
-//! Small things at the edges, each of which a planted bug changed without a test that noticed (`cargo xtask mutants`).
+//! Small things at the edges. For each of them, a planted bug once passed all tests
+//! (`cargo xtask mutants`).
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 

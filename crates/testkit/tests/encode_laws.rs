@@ -1,5 +1,6 @@
-//! Laws of encoding: ids give the prompt's bytes back, a stream gives each character once, and neither a cache nor a
-//! conversation that grows changes an id. With the toy tokenizer, and with the real ones where they lie beside the workspace.
+//! Laws of encoding: ids decode to the prompt's bytes, a stream returns each character once, and
+//! neither a cache nor a growing conversation changes an id. Checked with the toy tokenizer and, if
+//! `../shared` exists, with real ones.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -37,7 +38,7 @@ const TEXTS: [&str; 16] = [
     "don't I'LL 3.14",
 ];
 
-/// A tokenizer under its name, and a template that writes its tokens.
+/// A named tokenizer, and a template that writes its tokens.
 struct Real {
     name: String,
     tokenizer: Arc<dyn Tokenizer>,
@@ -46,7 +47,7 @@ struct Real {
 
 fn reals() -> Vec<Real> {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real tokenizer was tried");
+        rolecall_testkit::say_skipped("no real tokenizer is tried");
         return Vec::new();
     };
     let folders = std::fs::read_dir(shared.join("tokenizers")).unwrap().map(|entry| entry.unwrap().path());
@@ -95,11 +96,11 @@ fn ids_give_the_prompt_back_or_it_is_said_where_they_do_not() {
             } else {
                 assert_ne!(whole.as_deref(), Ok(prompt.text()), "{place}");
             }
-            // What these tokenizers lose is known.
+            // The losses of these tokenizers are known.
             let known = match real.name.as_str() {
-                // NFC joins marks to their letters.
+                // NFC composes letters with their combining characters.
                 "qwen3" => text.contains('\u{301}'),
-                // `▁` is how they write a space.
+                // They write a space as `▁`.
                 "llama2" | "internlm2" => text.contains('▁'),
                 name if name.starts_with("mistral-v") => text.contains('▁'),
                 _ => false,
@@ -130,7 +131,7 @@ fn a_stream_gives_each_character_once_and_whole() {
             assert_eq!(bytes.trim_start_matches(' '), said.trim_start_matches(' '), "{}", real.name);
         }
     }
-    // A character that never ends, and bytes that are none.
+    // A character that never ends, and invalid bytes.
     let toy: Arc<dyn Tokenizer> = Arc::new(Toy::of(&Format::new("toy")));
     let decoder = Decoder::new(toy);
     let byte = |byte: u8| Toy::BYTES + u32::from(byte);
@@ -142,7 +143,7 @@ fn a_stream_gives_each_character_once_and_whole() {
     assert_eq!(decoder.stream().push(7).unwrap_err().code(), "unknown_id");
 }
 
-/// Turns and texts that come again, with one more each time, and now and then another conversation.
+/// Repeats turns and texts with one more each time, and sometimes takes another conversation.
 #[test]
 fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
     let registry = rolecall::format::registry();
@@ -188,7 +189,7 @@ fn a_conversation_that_grows_has_the_ids_of_one_that_is_whole() {
 fn a_cache_changes_no_id_and_keeps_its_limit() {
     for real in reals() {
         let plain = Encoder::new(&Protection::of_template("t", &real.template), Arc::clone(&real.tokenizer)).unwrap();
-        // Little room, so that runs are dropped all the time.
+        // Little space, so that runs are evicted all the time.
         for bytes in [0, 20_000, 1 << 20] {
             let cached = Arc::new(Cached::new(Arc::clone(&real.tokenizer), bytes));
             let protection = Protection::of_template("t", &real.template);
@@ -231,7 +232,8 @@ fn a_cache_knows_the_start_of_a_prompt_from_its_inside() {
     assert_eq!((cached.counts().hits, cached.counts().misses), (2, 2));
 }
 
-/// What stands behind a token can change whether it is one, and who wrote a text whether it may be one.
+/// Checks that the text after a token can change whether it is a token, and that the origin of a
+/// text can change whether it may be one.
 #[test]
 fn what_changes_behind_a_token_is_seen_where_a_conversation_grows() {
     let toy = Toy::of(&Format::new("toy")).with("[go]").with("<|user|>");
@@ -252,7 +254,8 @@ fn what_changes_behind_a_token_is_seen_where_a_conversation_grows() {
     }
 }
 
-/// Texts of more tokens than are handed over at once: cut into words and not, composed and not, with control tokens spelled.
+/// Makes texts of more tokens than are delivered at once: with and without words, composed and
+/// decomposed, with control tokens spelled.
 fn long_texts() -> Vec<String> {
     let again = [
         "hello the end ",
@@ -325,15 +328,15 @@ fn the_opening_token_is_there_once() {
     assert_eq!(ids(body, true, never, true), (vec![0], vec!["no_bos"]));
     assert_eq!(ids(body, true, missing, true), (vec![2, 0], vec![]));
     assert_eq!(ids(body, false, missing, true), (vec![0], vec![]));
-    // A prompt of nothing is opened, too.
+    // An empty prompt gets the opening token too.
     assert_eq!(ids("", true, missing, true), (vec![2], vec![]));
-    // White space before it does not hide it.
+    // White space before the opening token does not hide it.
     assert_eq!(ids(&format!("{{{{ '\\n' }}}}{with}"), true, missing, true), (vec![1, 2, 0], vec![]));
     assert_eq!(ids(&format!("<s>{with}"), true, missing, true), (vec![2, 2, 0], vec!["two_bos"]));
-    // The closing token, where nothing is to come.
+    // The closing token, if no generation prompt follows.
     assert_eq!(ids(body, true, missing, false), (vec![2, 0, 3], vec![]));
     assert_eq!(ids(&format!("{body}</s>{{{{ '\\n' }}}}"), true, missing, false), (vec![2, 0, 3, 1], vec![]));
-    // A message that spells it opens nothing.
+    // A message that spells the token does not open the prompt.
     let tokenizer = Arc::new(HuggingFace::from_bytes(json(true).as_bytes(), None).unwrap());
     let template = ChatTemplate::compile(body, vec![("bos_token".to_owned(), "<s>".to_owned())]).unwrap();
     let said = render_template(&Conversation::new(vec![Message::user("<s>a")]), &template, &TemplateOptions::default());

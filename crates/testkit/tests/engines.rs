@@ -1,8 +1,10 @@
-//! Our own engine beside the reference crate: ids, spans and errors of random texts, for tokenizers made here and for real ones.
+//! Compares our own engine with the reference crate: ids, spans and errors of random texts, for
+//! tokenizers made here and for real ones.
 //!
 //!     ROLECALL_FUZZ_SECONDS=3600 ROLECALL_FUZZ_SEED=7 cargo test --release -p rolecall-testkit --test engines
 //!
-//! runs for so long, over all of them in turn; without it, some dozens of texts for each.
+//! This command runs for the given time over all of them in turn. Without the variable, each gets a
+//! few dozen texts.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -36,7 +38,7 @@ fn tokenizers_made_here_encode_as_the_reference_crate() {
 #[test]
 fn real_tokenizers_encode_as_the_reference_crate() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real tokenizer's engines were compared");
+        rolecall_testkit::say_skipped("the engines of real tokenizers are not compared");
         return;
     };
     let mut pairs = Vec::new();
@@ -94,7 +96,8 @@ impl Pair {
         }
     }
 
-    /// A text that is handed over in parts is that text: one word, longer than those whose memory is kept.
+    /// Checks that a text encoded in parts has the tokens of the whole: one word, longer than those
+    /// that are cached.
     fn compare_parts(&self, text: &str) {
         for place in [Place::Start, Place::Inside] {
             let (mut parts, mut whole) = (Vec::new(), Vec::new());
@@ -115,7 +118,8 @@ impl Pair {
     }
 }
 
-/// Random texts through each pair in turn, so many rounds or so long as the environment says.
+/// Compares each pair in turn on random texts, for this many rounds or for the time set in the
+/// environment.
 fn compare(pairs: &[Pair], rounds: u64) {
     let number = |name: &str| env::var(name).ok().and_then(|value| value.parse::<u64>().ok());
     let until = number("ROLECALL_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
@@ -154,7 +158,7 @@ const CASED: &str = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\
 const HAN: &str = r"[\p{Han}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+";
 const PUNCTUATED: &str = "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+";
 
-/// A file for each thing that our engine does in its own way.
+/// Makes a file for each thing that our engine does in its own way.
 fn small_tokenizers() -> Vec<(String, String)> {
     let text = training_text();
     let bytes: String = text.bytes().map(byte_character).collect();
@@ -232,7 +236,8 @@ fn small_tokenizers() -> Vec<(String, String)> {
     files
 }
 
-/// A sentencepiece model with byte fallback: pieces with scores that some share, user-defined ones, a NUL.
+/// Makes a sentencepiece model with byte fallback: pieces of which some share a score, user-defined
+/// ones, a NUL.
 fn small_model(prefix: bool) -> Vec<u8> {
     const NORMAL: u8 = 1;
     let spaced = training_text().replace(' ', "\u{2581}");
@@ -245,7 +250,7 @@ fn small_model(prefix: bool) -> Vec<u8> {
     pieces.push(("\0".to_owned(), -1.0, NORMAL));
     for (at, text) in learned.vocab.iter().rev().enumerate() {
         if text.len() <= 100 && !pieces.iter().any(|(known, ..)| known == text) {
-            // The longer ones were learned last and come first here, several with one score.
+            // The longer pieces were learned last and come first here; several share one score.
             pieces.push((text.clone(), -((learned.vocab.len() - at) as f32 / 3.0).floor(), NORMAL));
         }
     }
@@ -259,7 +264,7 @@ fn small_model(prefix: bool) -> Vec<u8> {
         file.extend_from_slice(&[0x0A, piece.len() as u8]);
         file.extend(piece);
     }
-    // Trainer: BPE, byte fallback. Normalizer: the prefix, extra spaces stay.
+    // Trainer: BPE, byte fallback. Normalizer: the prefix; extra spaces are kept.
     file.extend_from_slice(&[0x12, 5, 0x18, 2, 0x98, 0x02, 1]);
     file.extend_from_slice(&[0x1A, 4, 0x18, u8::from(prefix), 0x20, 0]);
     file
@@ -272,7 +277,8 @@ struct Learned {
 }
 
 impl Learned {
-    /// A `tokenizer.json`: control tokens that merges could spell, tokens that are text, and others.
+    /// Makes a `tokenizer.json` with control tokens that merges could spell, tokens that are text,
+    /// and others.
     fn file(&self, normalizer: &str, pre_tokenizer: &str, flags: &str) -> String {
         let mut vocab: Vec<String> = self.vocab.clone();
         if flags.contains("unk") {
@@ -307,7 +313,7 @@ impl Learned {
     }
 }
 
-/// Learns merges the plain way: the pair that is there most often, again and again; and those of `<s>` at the end.
+/// Learns merges in the plain way: repeatedly the most frequent pair, and finally those of `<s>`.
 fn learn(text: &str, start: &[char], ends_word: impl Fn(char) -> bool, count: usize) -> Learned {
     let mut vocab: Vec<String> = start.iter().map(char::to_string).collect();
     let mut merges = Vec::new();
@@ -359,7 +365,7 @@ fn training_text() -> String {
     text
 }
 
-/// The character that stands for a byte in byte-level vocabularies.
+/// Returns the character for a byte in byte-level vocabularies.
 fn byte_character(byte: u8) -> char {
     let printable = |byte: u8| matches!(byte, b'!'..=b'~' | 0xA1..=0xAC | 0xAE..=0xFF);
     match printable(byte) {

@@ -1,5 +1,5 @@
-//! Nobody forges a control token: whatever a conversation's texts spell, the control tokens are those of the same
-//! conversation with harmless texts.
+//! No conversation forges a control token: whatever its texts spell, the control tokens are those
+//! of the same conversation with harmless texts.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -65,13 +65,13 @@ fn texts_cannot_change_the_control_tokens() {
             }
         }
     }
-    assert!(tokens > 10_000, "only {tokens} control tokens were looked at");
+    assert!(tokens > 10_000, "only {tokens} control tokens were checked");
 }
 
-/// Conversations for the built-in formats and the small templates and tokenizers, and for real ones.
+/// Conversations for the built-in formats with small templates and tokenizers, and for real ones.
 const TRIED: (usize, usize) = (1_500, 2_500);
 
-/// The seed of both; other seeds are for `conform --forge`.
+/// The seed of both runs; `conform --forge` takes other seeds.
 const SEED: u64 = 20_261_122;
 
 #[test]
@@ -80,7 +80,7 @@ fn no_conversation_forges_a_token() {
     let summary = forge::run(&plan.subjects, TRIED.0, SEED, 2, &|_| {});
     assert_clean(&plan, &summary);
     assert!(summary.rendered > TRIED.0 * 9 / 10 && summary.controls > TRIED.0, "{summary}");
-    // The same seed, the same conversations, whoever does the work.
+    // The same seed gives the same conversations on any number of threads.
     let alone = forge::run(&plan.subjects, TRIED.0 / 10, SEED, 1, &|_| {});
     let together = forge::run(&plan.subjects, TRIED.0 / 10, SEED, 3, &|_| {});
     assert_eq!(alone.to_string(), together.to_string());
@@ -89,7 +89,7 @@ fn no_conversation_forges_a_token() {
 #[test]
 fn no_conversation_forges_a_token_of_a_real_template() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("nobody tried to forge the tokens of real templates and tokenizers");
+        rolecall_testkit::say_skipped("no conversation tries to forge tokens of real templates and tokenizers");
         return;
     };
     let (templates, tokenizers) = (shared.join("templates"), shared.join("tokenizers"));
@@ -106,7 +106,7 @@ fn assert_clean(plan: &forge::Plan, summary: &forge::Summary) {
     }
 }
 
-/// A tokenizer that lets tokens through, in one way or another.
+/// A tokenizer that lets tokens through in some way.
 struct Leaky {
     tokenizer: Arc<dyn Tokenizer>,
     leak: Leak,
@@ -114,11 +114,11 @@ struct Leaky {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Leak {
-    /// Ordinary text becomes what it spells.
+    /// Ordinary text becomes the tokens that it spells.
     Spelled,
-    /// Ordinary text becomes what it spells in other letters.
+    /// Ordinary text becomes the tokens that it spells in other letters.
     Folded,
-    /// One token is not said to be one.
+    /// One token is missing from the added tokens.
     Unsaid,
 }
 
@@ -177,7 +177,8 @@ impl Tokenizer for Leaky {
 
 #[test]
 fn a_tokenizer_that_lets_tokens_through_is_found_out() {
-    // One that folds letters changes honest text that has added tokens too, and either may be seen first.
+    // A tokenizer that folds letters also changes honest text with added tokens, so either failure
+    // may be found first.
     for (leak, why) in [(Leak::Spelled, "forged"), (Leak::Folded, "honest"), (Leak::Unsaid, "forged")] {
         let (_, small) = forge::small_tokenizers().into_iter().next().unwrap();
         let leaky: Arc<dyn Tokenizer> = Arc::new(Leaky { tokenizer: small, leak });
@@ -190,7 +191,7 @@ fn a_tokenizer_that_lets_tokens_through_is_found_out() {
         let failure = summary.failures.first().unwrap_or_else(|| panic!("{leak:?}: {summary}"));
         let told = forge::explain(&plan.subjects, failure);
         assert!(told.starts_with(why) || (leak != Leak::Spelled && told.starts_with("honest")), "{leak:?}: {told}");
-        // It is small: a message or two, and little in them.
+        // The example is small: a message or two with little text.
         let request = told.split_once("request: ").unwrap().1;
         assert!(request.len() < 120, "{leak:?}: {told}");
     }
@@ -201,7 +202,7 @@ fn an_unknown_role_is_refused_by_name() {
     let registry = rolecall::format::registry();
     let mut rng = Rng::with_seed(7);
     for format in generate::variants(&registry) {
-        // Where the reference knows a message by its place, no word for its role is unknown to it.
+        // If the reference identifies messages by position, no role is unknown to it.
         let marks = generate::marks(format);
         let by_place = format.rules.roles.key() == "by-place";
         let modes = [RuleMode::Enforce, RuleMode::Reference];
@@ -233,7 +234,7 @@ fn an_unknown_role_is_refused_by_name() {
     }
 }
 
-/// What frameworks' templates, Python and Jinja would fill in, and tokens of other families.
+/// Placeholders of frameworks' templates, Python and Jinja, and tokens of other families.
 const NOT_OURS: [&str; 16] = [
     "{input}",
     "{system}",
@@ -278,10 +279,10 @@ fn braces_and_marks_in_a_text_stay_that_text() {
             assert_eq!(tokens(&request), tokens(&twin), "{label}: {text:?}");
         }
     }
-    assert!(seen > 5_000, "only {seen} texts were looked at");
+    assert!(seen > 5_000, "only {seen} texts were checked");
 }
 
-/// Every role says the same text.
+/// Makes a request in which every role has the same text.
 fn said_by_all(format: &Format, text: &str) -> Json {
     let has_system = [Slot::System, Slot::Folded].into_iter().any(|slot| format.layout(slot).is_some());
     let roles = ["system", "user", "assistant", "user", "assistant"].into_iter().skip(usize::from(!has_system));
@@ -290,15 +291,16 @@ fn said_by_all(format: &Format, text: &str) -> Json {
     rolecall::conversation::object! { "messages" => messages.collect::<Vec<Json>>() }.into()
 }
 
-/// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
-/// the format's literal text is a token.
+/// Makes the encoders of three toys: one as the maker's file would be, one that also has the
+/// appended tokens, and one in which every piece of the format's literal text is a token.
 fn encoders(format: &Format) -> Vec<Encoder> {
     let [plain, appended, marked] = Toy::family(format);
     let encoder = |toy: Toy| Encoder::new(&Protection::of_format(format), Arc::new(toy)).expect("the toy fits");
     [plain, appended, marked].into_iter().map(encoder).collect()
 }
 
-/// What the format itself wrote, and for each tokenizer the ids that plain text must never become.
+/// Returns the text that the format itself wrote and, for each tokenizer, the ids that plain text
+/// must never become.
 fn control_tokens(
     request: &Json,
     format: &Format,
@@ -312,13 +314,14 @@ fn control_tokens(
         let encoded = encoder.encode(&prompt).map_err(|error| error.to_string())?;
         let protected: Vec<u32> = encoder.tokenizer().added_tokens().iter().map(|token| token.id).collect();
         let ids = encoded.ids().into_iter().filter(|id| protected.contains(id) || *id < Toy::BYTES).collect();
-        assert_eq!(encoded.control_ids(), ids, "a protected id that is not marked, or the other way round");
+        assert_eq!(encoded.control_ids(), ids, "the control flags and the protected ids differ");
         found.push((String::new(), ids));
     }
     Ok(found)
 }
 
-/// The text of the format's own origin, control tokens set apart, values shown as one sign.
+/// Returns the text with the format's own origin, with brackets around control tokens and without
+/// values.
 fn format_text(prompt: &Prompt) -> String {
     let mut text = String::new();
     for segment in prompt.segments() {
@@ -331,7 +334,7 @@ fn format_text(prompt: &Prompt) -> String {
     text
 }
 
-/// Makes a text unique, so that two of them never stand for one twin; the number is no part of a mark.
+/// Makes a text unique, so that no two texts share a twin. The number is not part of a marker.
 fn numbered(text: String, number: usize, rng: &mut Rng) -> String {
     match rng.bool() {
         true => format!("{number}\u{7f}{text}"),
@@ -339,7 +342,7 @@ fn numbered(text: String, number: usize, rng: &mut Rng) -> String {
     }
 }
 
-/// The request with each hostile text replaced, in values, keys and arguments that came as JSON text.
+/// Replaces each hostile text in a request: in values, keys, and arguments given as JSON text.
 fn replaced(value: &Json, twins: &BTreeMap<String, String>) -> Json {
     match value {
         Json::String(text) => match (twin_of(text, twins), text.starts_with('{').then(|| json::parse(text))) {
@@ -358,7 +361,7 @@ fn replaced(value: &Json, twins: &BTreeMap<String, String>) -> Json {
     }
 }
 
-/// The twin of a text, or of two texts that stand on the two sides of a mark which the format looks for.
+/// Returns the twin of a text, or of two texts around a marker that the format looks for.
 fn twin_of(text: &str, twins: &BTreeMap<String, String>) -> Option<String> {
     if let Some(twin) = twins.get(text) {
         return Some(twin.clone());

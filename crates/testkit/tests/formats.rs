@@ -1,4 +1,4 @@
-//! The format files: all load, and one more needs no Rust.
+//! The format files: all load, and a new one needs no Rust.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -24,7 +24,7 @@ fn a_new_family_needs_no_rust() {
     let folder = std::env::temp_dir().join(format!("rolecall-new-family-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     let path = folder.join("tiny-chat.toml");
-    // The example of the manual is the file.
+    // The file is the example of the manual.
     let manual = include_str!("../../../formats/README.md");
     let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     fs::write(&path, example).unwrap();

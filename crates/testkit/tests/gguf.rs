@@ -1,4 +1,5 @@
-//! The metadata of GGUF files: what is there is read, and a damaged or hostile file ends in an error that says where.
+//! The metadata of GGUF files is read, and a damaged or hostile file gives an error with its
+//! position.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -37,7 +38,7 @@ fn values_are_read_by_key_and_arrays_element_by_element() {
     assert_eq!(scores, [Value::Float(0.5), Value::Float(-1.0)]);
     let inner: Vec<Value> = gguf.elements("nested").unwrap().unwrap().collect::<Result<_, _>>().unwrap();
     assert!(matches!(inner[..], [Value::Array(a), Value::Array(b)] if a.len() == 2 && b.len() == 1), "{inner:?}");
-    // What was walked through can be walked through again.
+    // Elements can be iterated again.
     assert_eq!(gguf.texts("tokenizer.ggml.tokens").unwrap().unwrap().len(), 4);
     assert_eq!(gguf.keys().count(), 15);
 }
@@ -51,7 +52,7 @@ fn a_hostile_file_is_refused_before_anything_is_made_of_it() {
         bytes.extend(keys.to_le_bytes());
         bytes
     };
-    // One key `k` with a value of a type, then these bytes.
+    // One key `k` with a value of this type, then these bytes.
     let one = |kind: u32, rest: &[u8]| {
         let mut bytes = head([3, 0, 0, 0], 1);
         bytes.extend(1_u64.to_le_bytes());
@@ -63,7 +64,7 @@ fn a_hostile_file_is_refused_before_anything_is_made_of_it() {
     let array = |kind: u32, count: u64| [kind.to_le_bytes().to_vec(), count.to_le_bytes().to_vec()].concat();
     let deep: Vec<u8> = std::iter::repeat_n(array(9, 1), 9).flatten().chain(array(4, 0)).collect();
     let zeros = |count: usize| vec![0_u8; count];
-    // Many texts of no length in arrays of arrays: more to step over than anybody needs.
+    // Many empty texts in nested arrays: more elements than any model has.
     let many = {
         let inner: Vec<u8> = array(8, 1 << 20).into_iter().chain(zeros(8 << 20)).collect();
         let all: Vec<u8> = std::iter::repeat_n(inner, 17).flatten().collect();
@@ -146,7 +147,7 @@ fn every_cut_and_every_changed_byte_is_an_error_or_a_file() {
     };
     assert!(use_it(&bytes).is_ok());
     for end in 0..bytes.len() {
-        let error = use_it(&bytes[..end]).expect_err("it is cut short");
+        let error = use_it(&bytes[..end]).expect_err("the file is cut off");
         assert!(flaw_of(error).offset <= end as u64);
     }
     for at in 0..bytes.len() {

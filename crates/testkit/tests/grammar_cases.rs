@@ -1,5 +1,6 @@
-//! Every case of `fixtures/grammar/`: a format, tools and what is asked for; the grammar in three languages, and texts that it takes
-//! and does not take. The same texts are tried on the engines' own libraries by proofs/grammar.
+//! Runs every case of `fixtures/grammar/`: a format, tools and options; the grammar in three
+//! languages, and texts that it accepts and rejects. proofs/grammar tries the same texts on the
+//! engines' own libraries.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall::conversation::{Json, Tool, json};
@@ -28,7 +29,7 @@ fn check(case: &mut Fixture) {
     }
     let printed: [(&str, Printed); 3] =
         [("structural-tag", grammar.to_structural_tag()), ("lark", grammar.to_lark()), ("gbnf", grammar.to_gbnf())];
-    // The tokens that the proof's tokenizer needs: those of the grammar, named by their text.
+    // The tokens that the proof's tokenizer needs: the emitted control tokens, by text.
     let emitted = format.controls.iter().filter(|control| control.emitted).map(|control| control.text.as_str());
     let tokens: Vec<Json> = emitted.map(Json::from).collect();
     if !tokens.is_empty() {
@@ -48,7 +49,7 @@ fn check(case: &mut Fixture) {
     }
 }
 
-/// A format by its name, or one written out.
+/// Returns a format by its name, or parses one.
 fn format_of(section: &str) -> Format {
     if let Some(format) = rolecall::format::registry().get(section) {
         return format.clone();
@@ -86,7 +87,7 @@ fn options_of(case: &Fixture) -> Options {
     options
 }
 
-/// Tokens by their texts, with their ids.
+/// Parses an object of token texts with their ids.
 fn tokens_of(value: &Json) -> Vec<Token> {
     let each = value.as_object().into_iter().flat_map(|all| all.iter());
     let id = |id: &Json| match id {

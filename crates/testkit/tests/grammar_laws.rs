@@ -1,4 +1,5 @@
-//! What a format writes its grammar takes, and what has something wrong it does not: over every format and every shared call layout.
+//! A grammar accepts what its format writes and rejects it with a mistake, for every format and
+//! every shared call layout.
 
 use rolecall::format::{load, shared_calls};
 use rolecall_testkit::grammars::trial;
@@ -29,21 +30,21 @@ fn what_is_rendered_is_taken_and_what_is_damaged_is_not() {
             };
             taken += 1;
             if !trial.accepts.iter().any(|text| matches(&trial.grammar, text)) {
-                wrong.push(format!("{}: {:?} refuses {:?}", trial.label, trial.options.choice, trial.accepts));
+                wrong.push(format!("{}: {:?} rejects {:?}", trial.label, trial.options.choice, trial.accepts));
             }
             for (what, text) in &trial.refuses {
                 refused += 1;
                 if matches(&trial.grammar, text) {
-                    wrong.push(format!("{}: {:?} takes ({what}) {text:?}", trial.label, trial.options.choice));
+                    wrong.push(format!("{}: {:?} accepts ({what}) {text:?}", trial.label, trial.options.choice));
                 }
             }
         }
-        assert!(taken > before, "{}: nothing was tried", subject.label);
+        assert!(taken > before, "{}: no trial was made", subject.label);
     }
     assert!(taken > 300 && refused > 1000, "{taken} and {refused} are too few");
     assert!(
         wrong.is_empty(),
-        "{} wrong of {taken} + {refused}:\n{}",
+        "{} of {taken} + {refused} are wrong:\n{}",
         wrong.len(),
         wrong[..wrong.len().min(20)].join("\n")
     );

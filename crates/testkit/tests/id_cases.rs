@@ -1,9 +1,11 @@
-//! Every case of `fixtures/ids/`: a conversation through a chat template, and the ids of its prompt, token by token.
+//! Runs every case of `fixtures/ids/`: a conversation rendered by a chat template, and the ids of
+//! its prompt, token by token.
 //!
-//! A section `ids NAME` is what a tokenizer gives: a small one of our own (`rolecall_testkit::forge::small_tokenizers`), or a real
-//! one, which is tried where it lies beside the workspace. A section `reference NAME` says `the same` where the reference gives
-//! the same ids, and else what it gives. A section `count NAME` says how often each control token is there, `error NAME` that the
-//! prompt is not encoded.
+//! A section `ids NAME` has the ids of a tokenizer: a small one of our own
+//! (`rolecall_testkit::forge::small_tokenizers`), or a real one, which is tried if `../shared`
+//! exists. A section `reference NAME` is `the same` if the reference gives the same ids, and
+//! otherwise has its ids. A section `count NAME` has the number of times that each control token
+//! occurs. A section `error NAME` means that the prompt is not encoded.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,13 +31,13 @@ fn every_case_has_the_ids_that_it_says() {
     let count = cases.len();
     let mut wrong = 0;
     for mut case in cases {
-        // All wrong cases are told at once, not the first alone.
+        // Report all wrong cases, not only the first.
         wrong += usize::from(catch_unwind(AssertUnwindSafe(|| check(&mut case, &mut known))).is_err());
     }
     for name in &known.missing {
-        rolecall_testkit::say_skipped(&format!("no case was tried with the tokenizer {name}"));
+        rolecall_testkit::say_skipped(&format!("no case is tried with the tokenizer {name}"));
     }
-    assert!(wrong == 0, "{wrong} of {count} cases are wrong");
+    assert!(wrong == 0, "{wrong} of {count} cases fail");
 }
 
 /// Tokenizers by name, loaded once.
@@ -64,7 +66,7 @@ impl Tokenizers {
 
 fn check(case: &mut Fixture, known: &mut Tokenizers) {
     let place = case.path.display().to_string();
-    assert!(case.needed("case").starts_with("HARD_CASES "), "{place}: which case is it?");
+    assert!(case.needed("case").starts_with("HARD_CASES "), "{place}: expected `HARD_CASES ..` in `case`");
     let (template, prompt) = match prompt(case) {
         Ok(both) => both,
         Err(error) => return case.expect("error", &error),
@@ -72,7 +74,7 @@ fn check(case: &mut Fixture, known: &mut Tokenizers) {
     let sections: Vec<String> = case.sections().map(|(name, _)| name.to_owned()).collect();
     let asked = |kind: &str| sections.iter().filter_map(|name| name.strip_prefix(kind)).map(str::to_owned).collect();
     let [ids, references, counts, errors]: [Vec<String>; 4] = ["ids ", "reference ", "count ", "error "].map(asked);
-    assert!(!ids.is_empty() || !counts.is_empty() || !errors.is_empty(), "{place}: nothing is expected");
+    assert!(!ids.is_empty() || !counts.is_empty() || !errors.is_empty(), "{place}: no expectation");
     let add = match options(case).is_some_and(|options| options.get("add-special").is_some()) {
         true => AddSpecial::Missing,
         false => AddSpecial::Never,
@@ -89,7 +91,7 @@ fn check(case: &mut Fixture, known: &mut Tokenizers) {
                 continue;
             }
         };
-        assert!(!errors.contains(name), "{place}: {name} refuses nothing");
+        assert!(!errors.contains(name), "{place}: expected an error with {name}");
         if ids.contains(name) {
             case.expect(&format!("ids {name}"), &shown(&safe, tokenizer.as_ref()));
         }
@@ -107,7 +109,7 @@ fn check(case: &mut Fixture, known: &mut Tokenizers) {
     }
 }
 
-/// `{"tokens"?: {NAME: TEXT}, "add-special"?: "missing"}`
+/// Parses the options `{"tokens"?: {NAME: TEXT}, "add-special"?: "missing"}`.
 fn options(case: &Fixture) -> Option<Object> {
     case.section("options").map(|text| match json::parse(text) {
         Ok(Json::Object(options)) => options,
@@ -128,7 +130,7 @@ fn prompt(case: &Fixture) -> Result<(ChatTemplate, Prompt), String> {
     prompt.map(|prompt| (template, prompt)).map_err(|error| told(error.into()))
 }
 
-/// One line a token: its id and its piece, behind `*` if it is a control token.
+/// Writes one line per token: its id and its text, with `*` before a control token.
 fn shown(encoded: &Encoded, tokenizer: &dyn Tokenizer) -> String {
     encoded.tokens.iter().map(|token| line(token, tokenizer)).collect::<Vec<_>>().join("\n")
 }
@@ -139,7 +141,7 @@ fn line(token: &EncodedToken, tokenizer: &dyn Tokenizer) -> String {
     format!("{mark}{}\t{}", token.id, json::write(&Json::from(piece), &Layout::default()))
 }
 
-/// Each control token with how often it is there.
+/// Writes each control token with its number of occurrences.
 fn counted(encoded: &Encoded, tokenizer: &dyn Tokenizer) -> String {
     let mut counts: BTreeMap<u32, (usize, String)> = BTreeMap::new();
     for token in encoded.tokens.iter().filter(|token| token.control) {

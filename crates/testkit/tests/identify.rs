@@ -1,4 +1,5 @@
-//! Which format a model needs: by its name, and by what a folder of it holds, whatever the folder is called.
+//! Identifies the format of a model by its name and by the contents of its folder, whatever the
+//! folder's name.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -35,7 +36,7 @@ fn every_name_of_the_list_has_its_format_or_is_unknown() {
 #[test]
 fn every_row_of_xtuners_table_is_in_the_list() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("XTuner's table of models was not compared with fixtures/models.toml");
+        rolecall_testkit::say_skipped("XTuner's table of models is not compared with fixtures/models.toml");
         return;
     };
     let table = parse(&fs::read_to_string(shared.join("facts/xtuner_model_table.json")).unwrap());
@@ -45,7 +46,7 @@ fn every_row_of_xtuners_table_is_in_the_list() {
         let model = field(row, "model");
         let is_base = named.formats["base"].contains_key(model);
         assert!(is_base || named.formats["chat"].contains_key(model), "{model} is not in fixtures/models.toml");
-        // What the table marks as untrained is a base model, but for two chat models.
+        // The table marks base models as untrained, and two chat models as well.
         let is_marked = row.as_object().unwrap().get("starred").and_then(Json::as_bool).unwrap();
         assert!(is_base || !is_marked || model.ends_with("-it"), "{model}");
     }
@@ -53,11 +54,11 @@ fn every_row_of_xtuners_table_is_in_the_list() {
     assert_eq!(rows.len(), 59);
 }
 
-/// The makers' templates, each alone in a folder that says nothing by its name.
+/// The makers' templates, each alone in a folder whose name says nothing.
 #[test]
 fn a_real_template_in_a_folder_without_a_name_is_recognised_or_left_alone() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real chat template was recognised");
+        rolecall_testkit::say_skipped("no real chat template is recognised");
         return;
     };
     let registry = rolecall::format::registry();
@@ -84,7 +85,7 @@ fn a_real_template_in_a_folder_without_a_name_is_recognised_or_left_alone() {
         let name = &found.format.name;
         if expected.is_empty() {
             others += 1;
-            eprintln!("{file} is written as `{name}`");
+            eprintln!("{file} writes as `{name}`");
         } else if expected.contains(name) {
             own += 1;
         } else {
@@ -94,15 +95,17 @@ fn a_real_template_in_a_folder_without_a_name_is_recognised_or_left_alone() {
         wrong.extend(goldens.differences(file, &found, &options.unwrap_or_default()));
     }
     eprintln!(
-        "{own} templates of built-in formats are recognised, {others} of others that are written alike; {left} are left alone"
+        "{own} templates of built-in formats are recognised, and {others} others that write the same; {left} are not recognised"
     );
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!((own, others, left), (15, 8, 180));
 }
 
-/// The formats that a template belongs to: by `fixtures/makers.toml`, else by its model's name.
+/// Returns the formats that a template belongs to: by `fixtures/makers.toml`, or else by its
+/// model's name.
 fn expected_of(file: &str, model: &str, pairs: &[&Pair], registry: &Registry) -> Vec<String> {
-    // Not the family's text: one holds a place for the system text, the other's default system text ends otherwise.
+    // These templates differ from their families: one keeps a place for the system text, the
+    // default system text of the other ends differently.
     if ["unsloth--vicuna.jinja", "hfjs--TheBloke--deepseek-coder-33B-instruct-AWQ.jinja"].contains(&file) {
         return Vec::new();
     }
@@ -111,10 +114,10 @@ fn expected_of(file: &str, model: &str, pairs: &[&Pair], registry: &Registry) ->
     pairs.iter().map(|pair| pair.format.clone()).chain(named).collect()
 }
 
-/// What it is, its files, the format, the codes of the warnings.
+/// A case: description, files, format, and the codes of the warnings.
 type Case = (&'static str, Vec<(&'static str, String)>, &'static str, &'static [&'static str]);
 
-/// Ways in which a folder may tell its model; each case in a folder without a name.
+/// The ways to recognise the model of a folder, each in a folder whose name says nothing.
 #[test]
 fn a_folder_is_recognised_by_what_is_in_it() {
     let chatml = r"{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>' + '\n' }}{% endfor %}";
@@ -138,7 +141,7 @@ fn a_folder_is_recognised_by_what_is_in_it() {
     let tokenizer = r#"{"version": "1.0", "added_tokens": [{"id": 1, "content": "[gMASK]"}, {"id": 2, "content": "sop"}, {"id": 3, "content": "<|user|>"}, {"id": 4, "content": "<|assistant|>"}], "model": {"vocab": {}}}"#;
     let cases: [Case; 10] = [
         ("a template", vec![("tokenizer_config.json", config(chatml, &[]))], "chatml", &[]),
-        ("a template in a file of its own", vec![("chat_template.jinja", chatml.into())], "chatml", &[]),
+        ("a template in its own file", vec![("chat_template.jinja", chatml.into())], "chatml", &[]),
         ("a list of templates", vec![("tokenizer_config.json", named)], "chatml", &[]),
         ("a template and tokens", vec![("tokenizer_config.json", config(chatml, &plugin))], "internlm2", &[]),
         (
@@ -201,7 +204,7 @@ fn by_name<'a>(name: &str, registry: &'a Registry) -> Result<Identified<'a>, Uni
     identify(&Clues { name: name.to_owned(), folder: None }, registry)
 }
 
-/// `fixtures/models.toml`
+/// The contents of `fixtures/models.toml`.
 struct Names {
     formats: BTreeMap<String, BTreeMap<String, String>>,
     unknown: Vec<String>,
@@ -212,7 +215,7 @@ impl Names {
         let source = fs::read_to_string(rolecall_testkit::root().join("fixtures/models.toml")).unwrap();
         let mut names = Names { formats: BTreeMap::new(), unknown: Vec::new() };
         for (section, table) in DeTable::parse(&source).unwrap().get_ref() {
-            let DeValue::Table(table) = table.get_ref() else { panic!("{section} is no table") };
+            let DeValue::Table(table) = table.get_ref() else { panic!("expected a table in {section}") };
             for (key, value) in table {
                 match value.get_ref() {
                     DeValue::String(format) => {
@@ -224,7 +227,7 @@ impl Names {
                             .unknown
                             .extend(items.iter().filter_map(|item| item.get_ref().as_str()).map(str::to_owned));
                     }
-                    _ => panic!("{key} is neither a format nor a list"),
+                    _ => panic!("expected a format or a list in {key}"),
                 }
             }
         }
@@ -232,7 +235,7 @@ impl Names {
     }
 }
 
-/// A folder of a model; gone when the case is over.
+/// The folder of a model, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -258,10 +261,10 @@ impl Drop for Folder {
     }
 }
 
-/// What transformers gives for plain conversations.
+/// The texts that transformers renders for plain conversations.
 struct Goldens {
     conversations: Vec<(&'static str, Conversation)>,
-    /// By template and case.
+    /// The texts by template and case.
     texts: BTreeMap<(String, String), String>,
 }
 
@@ -281,9 +284,11 @@ impl Goldens {
         Goldens { conversations, texts: texts.collect() }
     }
 
-    /// Where a format does not give a template's text, though both have one.
+    /// Describes each case in which the format's text differs from the template's, if both have
+    /// one.
     fn differences(&self, template: &str, found: &Identified<'_>, choices: &[(String, String)]) -> Vec<String> {
-        // What a format is warned not to write, the tokenizer adds.
+        // The tokenizer adds the opening token that the format, according to a warning, does not
+        // write.
         let opening = found.warnings.iter().find_map(|warning| match warning {
             ModelWarning::NoOpening { bos } => Some(bos.as_str()),
             _ => None,
@@ -299,7 +304,7 @@ impl Goldens {
             let mut given = texts.iter().flatten().peekable();
             if given.peek().is_some() && !given.any(|text| text == golden) {
                 let name = &found.format.name;
-                differences.push(format!("{template} {case} is not written as `{name}`\n  {texts:?}\n  {golden:?}"));
+                differences.push(format!("{template} {case} differs from `{name}`\n  {texts:?}\n  {golden:?}"));
             }
         }
         differences

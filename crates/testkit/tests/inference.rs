@@ -1,4 +1,5 @@
-//! What is inferred of real chat templates: the page that lists it, and what holds for all of them.
+//! The layouts inferred from real chat templates: the page that lists them, and the properties of
+//! all of them.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -16,24 +17,27 @@ const PAGE: &str = "docs/inference.md";
 
 const HEAD: &str = "# Layouts inferred from chat templates
 
-What `rolecall` finds out about each of the reference templates by rendering short conversations through it: which layouts write the
-assistant's turn, and which parts of them were verified. Further conversations, which had no part in finding the layouts, are rendered
-through template and layouts and compared byte for byte, and then read back. `rolecall template --layout` prints the layouts themselves.
+`rolecall` infers the layouts of the assistant's turn from each of the reference templates by rendering
+short conversations with it. This page lists the parts that were inferred and which of them were
+verified. To verify a part, further conversations, which had no role in the inference, are rendered
+with the template and with the layouts, compared byte for byte, and parsed back.
+`rolecall template --layout` prints the layouts themselves.
 
-- **yes (n)**: alike in n of n such conversations, and read back in all of them
-- **read only**: read back, but the template writes it otherwise in some conversations, or not at all
-- **write only**: written alike, but not read back
-- **no**: the template refuses it, or it could not be told how it writes it; the notes say why
-- **–**: the template writes none
+- **yes (n)**: equal in all n conversations, and parsed back in all of them
+- **read only**: parsed back, but the template writes some conversations differently, or not at all
+- **write only**: written equally, but not parsed back
+- **no**: the template refuses it, or the way it is written could not be inferred; the notes say why
+- **–**: the template does not write it
 
-Written by a test (`crates/testkit/tests/inference.rs`, `UPDATE=1`), and checked by it where the reference templates are there.
+A test writes this page (`crates/testkit/tests/inference.rs`, `UPDATE=1`), and checks it if the
+reference templates are available.
 
 ";
 
 #[test]
 fn the_report_lists_every_template() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no layout was inferred");
+        rolecall_testkit::say_skipped("no layout is inferred");
         return;
     };
     let mut counts: BTreeMap<(Part, &str), usize> = BTreeMap::new();
@@ -63,14 +67,14 @@ fn the_report_lists_every_template() {
     if fs::read_to_string(&path).is_ok_and(|known| known == page) {
         return;
     }
-    assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; UPDATE=1 cargo test writes it");
+    assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; run `UPDATE=1 cargo test` to write it");
     fs::write(path, page).unwrap();
 }
 
 #[test]
 fn what_is_inferred_is_a_format_file() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no inferred layout was written");
+        rolecall_testkit::say_skipped("no inferred layout is written");
         return;
     };
     for (file, template) in templates_of(&shared) {
@@ -89,7 +93,7 @@ fn what_is_inferred_is_a_format_file() {
     }
 }
 
-/// A layout as text; control tokens are what they are spelled like.
+/// Returns a layout as text, with control tokens as they are spelled.
 fn literal(format: &Format, ops: &[Op]) -> String {
     let each = ops.iter().map(|op| match op {
         Op::Literal(text) => text.clone(),
@@ -104,10 +108,10 @@ fn literal(format: &Format, ops: &[Op]) -> String {
 #[test]
 fn damaged_templates_are_no_reason_to_panic() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no damaged template was tried");
+        rolecall_testkit::say_skipped("no damaged template is tried");
         return;
     };
-    // A generator of our own: the same damage in every run.
+    // A random number generator of our own: every run does the same damage.
     let mut state: u64 = 7;
     let mut next = |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -139,7 +143,7 @@ fn word_of(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// The reference templates in the order of their names, with their special tokens.
+/// Returns the reference templates sorted by name, with their special tokens.
 fn templates_of(shared: &Path) -> Vec<(String, ChatTemplate)> {
     let index = fs::read_to_string(shared.join("templates/index.json")).unwrap();
     let index = json::parse(&index).unwrap();

@@ -1,5 +1,5 @@
-//! New turns alone, for an engine that keeps what it has read and written: two laws over every format, and the page that
-//! lists where a format cannot keep them.
+//! New turns for an engine that keeps everything it has processed: two laws over every format, and
+//! the page that lists the formats which cannot keep them.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -15,14 +15,14 @@ use rolecall::render::{Error as RenderError, Options, extend, new_turn, render};
 
 const PAGE: &str = "docs/interactive-turns.md";
 
-/// A place where what an engine has is not how the longer prompt goes on.
+/// A place where the engine's text is not the beginning of the longer prompt.
 struct Parting<'f> {
     format: &'f Format,
-    /// The messages that were there before.
+    /// The messages so far.
     seen: Vec<Message>,
-    /// What the format wrote of them.
+    /// The prompt of these messages.
     before: Prompt,
-    /// What the engine has: that, and what the model wrote behind it.
+    /// The text in the engine: the prompt and what the model wrote after it.
     has: String,
     /// The longer prompt.
     now: Prompt,
@@ -57,7 +57,8 @@ fn a_prompt_and_what_is_new_join_to_the_whole_or_the_place_is_told() {
     }
 }
 
-/// The laws hold, or it is known why not: [`why`] knows no other reasons than those on the page.
+/// Checks that the laws hold or the reason is known: [`why`] knows no reasons but those on the
+/// page.
 #[test]
 fn the_page_says_which_formats_cannot_join_and_why() {
     let registry = rolecall::format::registry();
@@ -69,18 +70,18 @@ fn the_page_says_which_formats_cannot_join_and_why() {
     let all = formats.len();
     let _ = writeln!(
         page,
-        "Of {all} formats (dialects with them) {} join by both laws, {} by `extend`, {} by `new_turn`.",
+        "Of {all} formats, dialects included, {} keep both laws, {} that of `extend`, {} that of `new_turn`.",
         all - parted.len(),
         all - extended.len(),
         all - new.len()
     );
-    page.push_str("\n## Where `extend` says `rewritten`\n\n");
+    page.push_str("\n## Formats for which `extend` returns `rewritten`\n\n");
     page.push_str(&table(&extended));
-    page.push_str("\n## Where what the engine has and `new_turn` are not the next prompt\n\n");
+    page.push_str("\n## Formats for which the engine's text and `new_turn` do not make the next prompt\n\n");
     page.push_str(&table(&new));
     let path = rolecall_testkit::root().join(PAGE);
     if fs::read_to_string(&path).ok().as_deref() != Some(&page) {
-        assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; UPDATE=1 cargo test writes it");
+        assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; run `UPDATE=1 cargo test` to write it");
         fs::write(path, page).unwrap();
     }
 }
@@ -88,25 +89,28 @@ fn the_page_says_which_formats_cannot_join_and_why() {
 const INTRODUCTION: &str = "\
 # Interactive turns
 
-Written by a test (`crates/testkit/tests/interactive_turns.rs`, `UPDATE=1`), and checked by it.
+A test writes this page (`crates/testkit/tests/interactive_turns.rs`, `UPDATE=1`) and checks it.
 
-An engine that keeps what it has read and written wants each turn's text once. Two functions give it:
+An engine that keeps everything it has processed needs only the text of each new turn. Two functions
+return it:
 
-- `extend`: what a longer conversation adds to a prompt that was rendered before. The two join to the whole prompt, or
-  it says from which byte on the format now writes it otherwise.
-- `new_turn`: what stands behind the last thing that the model wrote itself. The prompt of a question, what the model
-  writes as its answer (with the token that ends it) and the new turn of the next question are the prompt of that question.
+- `extend`: the text that a longer conversation adds to a prompt rendered earlier. The two join to
+  the whole prompt, or the function returns the first byte that the format now writes differently.
+- `new_turn`: the text after the last text that the model wrote itself. The prompt of a question,
+  the model's answer (with the token that ends it) and the new turn of the next question join to the
+  prompt of that question.
 
-The telling conversation has three rounds, `question 1`, `answer 1`, .., with and without a system message, and once more
-with a line break at both ends of the answers. It is cut behind each message. Listed is the first place where a
-format parts: the last message that was there before, the first byte that differs, and around it
-what the engine has and what the longer prompt has there (`␣` is a space, `↵` a line break).
+The test conversation has three rounds, `question 1`, `answer 1`, and so on, with and without a
+system message, and once more with a line break at both ends of the answers. It is cut after each
+message. The tables list the first place where a format breaks the law: the last message before it,
+the first byte that differs, and the text around this byte in the engine and in the longer prompt
+(`␣` is a space, `↵` a line break).
 
 ";
 
 fn table(partings: &[Parting]) -> String {
     let mut table =
-        String::from("| format | behind | byte | before | now | why |\n| --- | --- | --- | --- | --- | --- |\n");
+        String::from("| format | after | byte | before | now | reason |\n| --- | --- | --- | --- | --- | --- |\n");
     for parting in partings {
         let system = if *parting.seen[0].role() == Role::System { ", with a system message" } else { "" };
         let last = parting.seen.last().and_then(Message::text).unwrap_or_default();
@@ -125,14 +129,14 @@ fn table(partings: &[Parting]) -> String {
     table
 }
 
-/// Where the piece begins in which the texts part, or a place near to it in a long piece.
+/// Returns where the piece with the difference begins, or a place close to it in a long piece.
 fn shown_from(parting: &Parting) -> usize {
     let Parting { has, now, offset, .. } = parting;
     let piece = now.segments().map(|segment| segment.start).take_while(|start| start <= offset).last().unwrap_or(0);
     (piece..=*offset).find(|from| offset - from <= 16 && has.is_char_boundary(*from)).unwrap_or(*offset)
 }
 
-/// The beginning of a text as a cell of a table.
+/// Returns the beginning of a text as a cell of a table.
 fn visible(text: &str) -> String {
     let shown: String = text.chars().take(28).collect();
     let more = if text.chars().nth(28).is_some() { " .." } else { "" };
@@ -142,39 +146,40 @@ fn visible(text: &str) -> String {
     }
 }
 
-/// The kind of a parting, by what the format is made of.
+/// Returns the reason for a difference, from the rules and layouts of the format.
 fn why(parting: &Parting) -> String {
     let Parting { format, before, seen, now, offset, .. } = parting;
     let last = before.turns().last().map(|turn| (turn.slot, turn.start));
     let answered = seen.last().is_some_and(|message| *message.role() == Role::Assistant);
     match last {
         Some((slot, _)) if slot.is_text_alone() => {
-            "one user message is a text to go on with (option `capability`), and nothing opens the prompt".into()
+            "a single user message is text to continue (option `capability`), and nothing opens the prompt".into()
         }
         Some((Slot::End, start)) if start <= *offset => {
-            "the layout `end` closes a prompt in which the model is not to speak; a longer one has none there".into()
+            "the layout `end` closes a prompt after which the model does not write; a longer prompt lacks it there"
+                .into()
         }
         Some((Slot::Generate, start)) if answered && start <= *offset && format.rules.ending.key() == "reopened" => {
-            let joins = if joins_closed(parting) { "; without a generation prompt it joins" } else { "" };
-            format!("behind an answer the next one is opened (rule `ending = \"reopened\"`){joins}")
+            let joins = if joins_closed(parting) { "; without a generation prompt the two join" } else { "" };
+            format!("after an answer, the next one is opened (rule `ending = \"reopened\"`){joins}")
         }
         Some((Slot::Assistant, start))
             if answered && start <= *offset && format.layout(Slot::AssistantLast).is_some() =>
         {
-            "the answer that ends a conversation has a layout of its own (`assistant-last`)".into()
+            "the last answer of a conversation has its own layout (`assistant-last`)".into()
         }
         Some((Slot::Generate, start)) if !answered && (start..before.text().len()).contains(offset) => {
-            "the generation prompt is not how the assistant's turn begins".into()
+            "the generation prompt differs from the beginning of the assistant's turn".into()
         }
         _ if !answered && *offset >= before.text().len() && trims(now, *offset) => {
-            "the format takes the white space at the ends of an answer off (`{content:trim}`), and the model has written it"
+            "the format trims the white space at the ends of an answer (`{content:trim}`), but the model has written it"
                 .into()
         }
-        _ => panic!("{}: nobody knows why {:?} is now {:?} from byte {offset}", format.name, parting.has, now.text()),
+        _ => panic!("{}: unexplained: {:?} is now {:?} from byte {offset}", format.name, parting.has, now.text()),
     }
 }
 
-/// Whether the conversation so far joins when no generation prompt is put behind its answer.
+/// Reports whether the conversation so far joins without a generation prompt after its answer.
 fn joins_closed(parting: &Parting) -> bool {
     let mut conversation = Conversation::new(parting.seen.clone());
     conversation.add_generation_prompt = Some(false);
@@ -182,14 +187,14 @@ fn joins_closed(parting: &Parting) -> bool {
     parting.now.text().starts_with(closed.text())
 }
 
-/// Whether an answer with white space at its ends is there without it.
+/// Reports whether the format trimmed an answer with white space at its ends.
 fn trims(now: &Prompt, offset: usize) -> bool {
     let answers =
         now.segments().filter(|segment| segment.text.starts_with("answer") && segment.text.ends_with(char::is_numeric));
     answers.into_iter().any(|segment| (segment.start..=segment.start + segment.text.len()).contains(&offset))
 }
 
-/// Three questions with their answers: without and with a system message.
+/// Returns three questions with their answers, without and with a system message.
 fn telling(format: &Format) -> Vec<Vec<Message>> {
     let rounds = rounds("");
     let mut conversations = vec![rounds.clone()];
@@ -211,7 +216,7 @@ fn rendered(messages: &[Message], format: &Format) -> Prompt {
         .unwrap_or_else(|error| panic!("{}: {error}", format.name))
 }
 
-/// Where the messages end that somebody may have sent so far.
+/// Returns the numbers of messages that a client may have sent so far.
 fn ends(messages: &[Message]) -> impl Iterator<Item = usize> {
     (1..messages.len()).filter(|end| *messages[end - 1].role() != Role::System)
 }
@@ -224,7 +229,7 @@ fn first_of<'f>(
     conversations.into_iter().find_map(|messages| law(format, &messages))
 }
 
-/// Where a prompt that was rendered before is not how the whole one begins.
+/// Finds a prompt that is not the beginning of the longer one.
 fn extends<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>> {
     let now = rendered(messages, format);
     ends(messages).find_map(|end| {
@@ -238,7 +243,8 @@ fn extends<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>> 
     })
 }
 
-/// Where the prompt of a question, what the model writes, and the [`new_turn`] of the next question are not its prompt.
+/// Finds a question whose prompt, the model's answer and the [`new_turn`] of the next question do
+/// not join to the next prompt.
 fn new_turns<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>> {
     let users: Vec<usize> = ends(messages).filter(|end| *messages[end - 1].role() == Role::User).collect();
     users.windows(2).find_map(|users| {
@@ -254,8 +260,9 @@ fn new_turns<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>
     })
 }
 
-/// What the model writes as the last answer: what is learned of it. A loss may cover the whole turn, but the generation
-/// prompt is given; and what the format trims off the text, the model has written all the same.
+/// Returns the text that the model writes as the last answer: the part that carries loss. The loss
+/// may cover the whole turn, but the generation prompt is given. The model also writes the white
+/// space that the format trims.
 fn written(before: &Prompt, now: &Prompt, messages: &[Message], format: &Format) -> String {
     let conversation = Conversation::new(messages.to_vec());
     let learned = loss_spans(now, &conversation, format, LossPolicy::Assistant).unwrap();

@@ -1,4 +1,4 @@
-//! What holds for every conversation and every format.
+//! Laws that hold for every conversation and every format.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use std::borrow::Cow;
@@ -31,12 +31,12 @@ struct Sample<'a> {
     generated: Generated,
     conversation: Conversation,
     prompt: Prompt,
-    /// Where each text of the conversation stands.
+    /// The place of each text of the conversation.
     spots: BTreeMap<String, Spot>,
 }
 
 impl Sample<'_> {
-    /// What a person needs to see of it.
+    /// Returns everything that a reader of a failure needs.
     fn shown(&self) -> String {
         let request = json::write(&self.generated.request, &Layout::default());
         format!(
@@ -53,7 +53,7 @@ impl Sample<'_> {
     }
 }
 
-/// Checks a law on conversations that every format allows; each text in them is there once and nowhere else.
+/// Checks a law on conversations that every format allows. Each text in them occurs only once.
 fn for_each(rules: RuleMode, law: impl Fn(&Sample<'_>)) {
     for format in generate::variants(&rolecall::format::registry()) {
         for seed in 0..ROUNDS {
@@ -132,7 +132,7 @@ fn segments_and_runs_join_to_the_text() {
                     Run::Control { text, start, .. } | Run::Text { text, start } => (start, text),
                 };
                 assert_eq!((start, &text[at..at + run.len()]), (at, run), "{}", sample.shown());
-                assert!(!run.is_empty(), "an empty run: {}", sample.shown());
+                assert!(!run.is_empty(), "empty run: {}", sample.shown());
                 at += run.len();
             }
             assert_eq!(at, text.len(), "{}", sample.shown());
@@ -164,7 +164,7 @@ fn is_right(sample: &Sample<'_>, text: &str, spot: &Spot) -> Result<(), String> 
     for segment in found.iter().flat_map(|at| sample.prompt.segments_in(*at..at + written.len())) {
         let right = if by_place { segment.origin == spot.origin } else { !segment.origin.is_format() };
         if !right {
-            return Err(format!("is tagged {:?}", segment.origin));
+            return Err(format!("has the origin {:?}", segment.origin));
         }
     }
     match found.len() {
@@ -176,7 +176,8 @@ fn is_right(sample: &Sample<'_>, text: &str, spot: &Spot) -> Result<(), String> 
     }
 }
 
-/// A text as the prompt has it: a call whose JSON is all ASCII escapes what is not.
+/// Returns a text as the prompt has it: if calls are written as ASCII JSON, other characters are
+/// escaped.
 fn as_written(format: &Format, text: &str, origin: &Origin) -> String {
     let of_call = matches!(origin, Origin::Message { field, .. } if field.contains("function.name") || field.contains("arguments"));
     let ops = format.layout(Slot::Call).map_or(&[][..], |layout| layout.ops());
@@ -188,8 +189,8 @@ fn as_written(format: &Format, text: &str, origin: &Origin) -> String {
     json::write(&Json::from(text), &ascii).trim_matches('"').to_owned()
 }
 
-/// How often the format may print a text that has more than one hole: an option that a ready text names twice, or the
-/// name of a tool that stands in its description as well.
+/// Returns how often the format may print a text that has more than one hole: an option that occurs
+/// twice in a system template, or the name of a tool that its description repeats.
 fn holes_for(sample: &Sample<'_>, text: &str, origin: &Origin) -> usize {
     let format = sample.format;
     let holes = |ops: &[Op], wanted: Field| {
@@ -213,7 +214,7 @@ fn holes_for(sample: &Sample<'_>, text: &str, origin: &Origin) -> usize {
     }
 }
 
-/// Whether the prompt says that something was left out.
+/// Reports whether the prompt notes that the text was left out.
 fn is_noted(sample: &Sample<'_>, origin: &Origin) -> bool {
     let (message, field) = match origin {
         Origin::Message { message, field } => (message, field),
@@ -241,7 +242,7 @@ fn nothing_of_the_input_is_the_formats() {
                 .map(|segment| segment.text)
                 .collect();
             for text in sample.spots.keys() {
-                assert!(!format_text.contains(text.as_str()), "{text} is the format's: {}", sample.shown());
+                assert!(!format_text.contains(text.as_str()), "{text} has the format's origin: {}", sample.shown());
             }
         });
     }
@@ -268,7 +269,7 @@ fn leaving_bos_to_the_tokenizer_takes_exactly_the_opening_tokens_out() {
     }
 }
 
-/// Segments, those of the format joined where they meet.
+/// Returns the segments, with neighbouring segments of the format joined.
 fn listed(prompt: &Prompt) -> Vec<(Origin, String)> {
     let mut listed: Vec<(Origin, String)> = Vec::new();
     for segment in prompt.segments() {
@@ -290,7 +291,7 @@ fn another_tokenizers_own_tokens_change_nothing_else() {
             let other = sample.format.with_own_tokens(bos, eos);
             let prompt = render(&sample.conversation, &other, &sample.generated.options).unwrap();
             assert_eq!(without_own(&prompt), rest, "{:?}: {}", prompt.text(), sample.shown());
-            // As many for each of the usual ones as this tokenizer has.
+            // There are as many for each usual token as this tokenizer has.
             for (kind, count) in [(Own::Bos, bos.len()), (Own::Eos, usize::from(eos.is_some()))] {
                 let usual = sample.format.controls.iter().filter(|control| control.own == Some(kind)).count();
                 let (written, before) = (own_tokens(&prompt, kind), own_tokens(&sample.prompt, kind));
@@ -307,7 +308,8 @@ fn own_tokens(prompt: &Prompt, kind: Own) -> usize {
     prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(id) if is_own(id.0))).count()
 }
 
-/// Segments without the tokenizer's own tokens, those of the format joined where they meet.
+/// Returns the segments without the tokenizer's own tokens, with neighbouring segments of the same
+/// kind joined.
 fn without_own(prompt: &Prompt) -> Vec<(String, String)> {
     let mut rest: Vec<(String, String)> = Vec::new();
     for segment in prompt.segments() {
@@ -402,7 +404,7 @@ fn a_generation_prompt_is_put_behind_what_is_there_without_it() {
             seen += 1;
             let spelling = sample.generated.options.choices.iter().find(|(name, _)| name == "spelling");
             let generate = match is_text_alone(&with) {
-                // What the model is to go on with has no generation prompt.
+                // Text that the model continues has no generation prompt.
                 true => String::new(),
                 false => fixed_text(format, Slot::Generate, spelling.map(|(_, value)| value.as_str())),
             };
@@ -414,12 +416,12 @@ fn a_generation_prompt_is_put_behind_what_is_there_without_it() {
     assert!(seen > 1_000, "only {seen} prompts were compared");
 }
 
-/// Whether the prompt is one text that the option `capability` asked for.
+/// Reports whether the prompt is a single text, as the option `capability` asks for.
 fn is_text_alone(prompt: &Prompt) -> bool {
     prompt.turns().first().is_some_and(|turn| turn.slot.is_text_alone())
 }
 
-/// A layout without holes.
+/// Returns the text of a layout without holes.
 fn fixed_text(format: &Format, slot: Slot, spelling: Option<&str>) -> String {
     let ops = format.layout(slot).map_or(&[][..], |layout| layout.ops());
     let each = ops.iter().map(|op| match op {
@@ -459,7 +461,8 @@ fn json_reads_back_as_it_was_written() {
     }
 }
 
-/// Keys and strings of every kind: words, quotes, escapes, Python's own words, characters that are printed by number.
+/// Makes keys and strings of every kind: words, quotes, escapes, Python's keywords, characters that
+/// are printed as numbers.
 fn odd_text(rng: &mut Rng) -> String {
     let pieces = [
         "a",
@@ -519,22 +522,22 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
                 assert!(rendered.is_ok(), "{file}, round {round}: a panic while rendering with\n{damaged}");
             }
             Err(error) => {
-                assert!(!error.diagnostics.is_empty(), "{file}, round {round}: an error without a mistake");
+                assert!(!error.diagnostics.is_empty(), "{file}, round {round}: an error without diagnostics");
                 for mistake in &error.diagnostics {
                     mistakes += 1;
                     assert!(
                         damaged.get(mistake.span.clone()).is_some(),
-                        "{file}, round {round}: {mistake:?} is not in\n{damaged}"
+                        "{file}, round {round}: {mistake:?} is outside\n{damaged}"
                     );
                     assert!(!mistake.message.is_empty() && !mistake.code.is_empty(), "{mistake:?}");
                 }
             }
         }
     }
-    assert!(loaded > 100 && mistakes > 500, "{loaded} files were good, {mistakes} mistakes were told");
+    assert!(loaded > 100 && mistakes > 500, "{loaded} files loaded, {mistakes} mistakes reported");
 }
 
-/// The makers' formats, and other frameworks' templates in their own shapes.
+/// Returns the makers' formats, and other frameworks' templates in their own shapes.
 fn all_format_files() -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> =
         builtin_sources().iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
@@ -563,7 +566,8 @@ fn render_something(format: &Format) {
     }
 }
 
-/// A file with one to three random changes. What is no UTF-8 then is replaced, as a reader of files would.
+/// Makes one to three random changes to a file. Invalid UTF-8 is then replaced, as a reader of
+/// files would do.
 fn damage(source: &str, rng: &mut Rng) -> String {
     let pieces = [
         "{",

@@ -1,4 +1,5 @@
-//! What a template does not write is told, and nothing else: over templates of our own, and over every real one.
+//! Every part of a conversation that a template does not write is reported, and nothing else: for
+//! templates of our own, and for every real one.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -10,7 +11,7 @@ use rolecall::template::{CallForm, ChatTemplate};
 use rolecall::{Error, Model, Request};
 use rolecall_testkit::FolderTemplates;
 
-/// Each part says a word that nothing else says.
+/// A conversation in which each part has a word that occurs nowhere else.
 const SAID: &str = r#"{"messages": [
     {"role": "system", "content": "Systemword"},
     {"role": "user", "content": "Askedword"},
@@ -23,7 +24,7 @@ const SAID: &str = r#"{"messages": [
         {"type": "object", "properties": {"Keyword": {"type": "string"}}}}}],
     "documents": [{"title": "Titleword", "text": "Documentword"}], "add_generation_prompt": true}"#;
 
-/// The places of what is left out, and the words that stand there.
+/// The places that a template may leave out, with their words.
 const PLACES: [(Option<usize>, &str, &str); 11] = [
     (Some(0), "content", "Systemword"),
     (Some(1), "content", "Askedword"),
@@ -51,7 +52,7 @@ fn model(source: &str) -> Model {
     Model::builder().templates(templates).now("2026-11-21".parse().unwrap()).open().unwrap()
 }
 
-/// Whether a place is left out, or what it is in.
+/// Reports whether a place, or its message, is left out.
 fn is_left_out(prompt: &ModelPrompt, message: Option<usize>, field: &str) -> bool {
     prompt.dropped.iter().any(|dropped| {
         let Place { message: whose, field: which } = &dropped.place;
@@ -59,7 +60,7 @@ fn is_left_out(prompt: &ModelPrompt, message: Option<usize>, field: &str) -> boo
     })
 }
 
-/// What a prompt has of a message, without quotes: one template writes a list of letters.
+/// Returns a message's text in a prompt, without quotes: one template writes a list of letters.
 fn letters_of(prompt: &ModelPrompt, message: Option<usize>) -> String {
     let its = prompt.segments().filter(|segment| message.is_some() && segment.origin.message() == message);
     its.map(|segment| segment.text.replace('"', "")).collect()
@@ -68,7 +69,7 @@ fn letters_of(prompt: &ModelPrompt, message: Option<usize>) -> String {
 #[test]
 fn every_part_that_a_real_template_does_not_write_is_told_and_no_other() {
     let Some(shared) = rolecall_testkit::shared() else {
-        return rolecall_testkit::say_skipped("nobody looked at what real templates leave out");
+        return rolecall_testkit::say_skipped("the parts that real templates leave out are not checked");
     };
     let templates = FolderTemplates::read(&shared.join("templates")).unwrap().compiled;
     let (mut prompts, mut left_out, mut wrong) = (0, 0, Vec::new());
@@ -84,7 +85,7 @@ fn every_part_that_a_real_template_does_not_write_is_told_and_no_other() {
                 let is_told = is_left_out(&prompt, message, field);
                 left_out += usize::from(is_told);
                 if is_there == is_told {
-                    wrong.push(format!("{name}: {word} is there: {is_there}, left out: {is_told}"));
+                    wrong.push(format!("{name}: {word} is written: {is_there}, reported as left out: {is_told}"));
                 }
             }
         }
@@ -94,7 +95,7 @@ fn every_part_that_a_real_template_does_not_write_is_told_and_no_other() {
     assert!(prompts > templates.len() && left_out > prompts, "{prompts} {left_out}");
 }
 
-/// A model of a template.
+/// Returns a model with only this template.
 fn of(template: &ChatTemplate) -> Model {
     let mut templates = ModelTemplates::from_json(&Json::from(template.source())).unwrap();
     template.tokens().iter().for_each(|(name, text)| templates.set_token(name, text.clone()));
@@ -147,7 +148,7 @@ fn calls_in_the_other_form_are_offered_where_the_template_writes_them() {
             "{{% for m in messages %}}{{{{ m.content }}}}{{% for c in m.tool_calls or [] %}}{{{{ c.function.name }}}}{inner}{{% endfor %}}{{% endfor %}}"
         )
     };
-    // It goes through an object, and has nothing of a text.
+    // It iterates over an object and ignores a text.
     let items = model(&turn(
         "{% if c.function.arguments is mapping %}{% for k, v in c.function.arguments.items() %}{{ k }}={{ v }}{% endfor %}{% endif %}",
     ));

@@ -1,5 +1,5 @@
-//! Each format gives the text of its maker's own template, on every case of the template vectors, but for the differences
-//! that `fixtures/makers.toml` lists with their reasons.
+//! Each format writes the text of its maker's own template on every case of the template vectors,
+//! except for the differences that `fixtures/makers.toml` lists with their reasons.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -15,7 +15,7 @@ use rolecall_testkit::{Makers, Pair};
 #[test]
 fn formats_give_the_text_of_their_makers_templates() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no maker's template was compared");
+        rolecall_testkit::say_skipped("no maker's template is compared");
         return;
     };
     let text = fs::read_to_string(shared.join("golden/hf_jinja.jsonl")).unwrap();
@@ -51,7 +51,7 @@ fn formats_give_the_text_of_their_makers_templates() {
 fn judge(pair: &Pair, case: &str, same: bool, found: &Result<String, String>, golden: &Json, wrong: &mut Vec<String>) {
     let listed = pair.differs.contains_key(case);
     if same == listed {
-        let note = if listed { "is listed as different and is not" } else { "differs and is not listed" };
+        let note = if listed { "is listed as different but does not differ" } else { "differs but is not listed" };
         let golden = json::write(golden, &json::Layout::default());
         wrong.push(format!(
             "{} / {} {case} {note}\n  found:  {found:?}\n  golden: {golden}",

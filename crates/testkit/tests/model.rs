@@ -1,4 +1,4 @@
-//! One model, opened once: from a folder, a file or a name, with any part from elsewhere.
+//! A model is opened once, from a folder, a file or a name, and any part may come from elsewhere.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -32,7 +32,7 @@ const TEMPLATE: &str = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.co
 const GENERATION: &str =
     r#"{"eos_token_id": [12, 13], "temperature": 0.7, "top_p": 1, "top_k": 20, "max_new_tokens": null}"#;
 
-/// A folder with these files.
+/// Makes a folder with these files.
 fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("model").join(name);
     let _ = fs::remove_dir_all(&folder);
@@ -107,7 +107,7 @@ fn a_reply_is_read_as_text_and_as_ids() {
     assert_eq!(reading.content, "hi");
     for mut reader in [prompt.id_reader().unwrap(), model.reader(request("")).unwrap()] {
         let mut reading = Reading::default();
-        // The characters of the mark are text where they are not the token.
+        // The characters of the marker are text if they do not come as the token.
         for id in [4, 5, 6, 7, 8, 9, 6, 10, 12] {
             reader.push(id, &mut |event| reading.add(&event)).unwrap();
         }
@@ -124,13 +124,13 @@ fn any_part_may_be_another() {
     let format = Model::builder().model(&whole).format("internlm2").open().unwrap();
     assert!(format.prompt(request("")).unwrap().text().starts_with("<s><|im_start|>user"));
     assert_eq!(format.format().unwrap().name, "internlm2");
-    // What is not used is no evidence.
+    // Parts that are not used are not evidence.
     let parts: Vec<&str> = format.evidence().iter().map(|choice| choice.part).collect();
     assert_eq!(parts, ["tokenizer", "format"]);
     let other = folder("other", &[("mine.jinja", "Q: {{ messages[0].content }}\nA:")]);
     let template = Model::builder().model(&whole).template(other.join("mine.jinja")).open().unwrap();
     assert_eq!(template.prompt(request("")).unwrap().text(), "Q: hi\nA:");
-    // What the tokenizer has is still the model's.
+    // The tokenizer is still the model's.
     assert_eq!(template.tokenizer().unwrap().token_id("<|im_end|>"), Some(12));
     let lone = folder("lone", &[("tokenizer.json", TOKENIZER)]);
     let named = Model::builder().format("chatml").tokenizer(&lone).open().unwrap();
@@ -149,7 +149,7 @@ fn a_path_or_name_is_what_it_holds() {
     for part in ["tokenizer.json", "generation_config.json", "tokenizer_config.json"] {
         assert_eq!(text(&Model::open(whole.join(part)).unwrap()), chatml, "{part}");
     }
-    // The tokenizer beside it is its model's.
+    // The tokenizer next to the template belongs to its model.
     assert_eq!(template.stop_ids().unwrap(), [12, 13]);
     assert_eq!(text(&Model::open("chatml").unwrap()), chatml);
     assert_eq!(Model::open("internlm/internlm2-chat-7b").unwrap().format().unwrap().name, "internlm2");

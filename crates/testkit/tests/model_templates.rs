@@ -1,4 +1,4 @@
-//! A model's chat templates and special tokens, from the files that it may have.
+//! A model's chat templates and special tokens, from all kinds of files.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -24,7 +24,8 @@ const GGUF: &str = r#"{
     "tokenizer.chat_template.rag": "rag"
 }"#;
 
-/// What it is, the files, the path in their folder; then the templates as `name = text (place)`, and the tokens.
+/// A case: description, files, path in their folder; the templates as `name = text (place)`; the
+/// tokens.
 type Case = (&'static str, Vec<(&'static str, &'static str)>, &'static str, Vec<&'static str>, Vec<&'static str>);
 
 #[test]
@@ -50,7 +51,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec![],
         ),
         (
-            "of two with one name the later counts",
+            "of two with the same name, the later one counts",
             vec![(
                 "tokenizer_config.json",
                 r#"{"chat_template": [{"name": "x", "template": "a"}, {"name": "y", "template": "b"}, {"name": "x", "template": "c"}]}"#,
@@ -60,7 +61,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec![],
         ),
         (
-            "a template file replaces all of the config's, and its tokens stay",
+            "a template file replaces all templates of the config, whose tokens stay",
             vec![
                 (
                     "tokenizer_config.json",
@@ -73,7 +74,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["eos_token </s>"],
         ),
         (
-            "named files beside it",
+            "named files next to it",
             vec![
                 ("tokenizer_config.json", config),
                 ("chat_template.jinja", "file"),
@@ -90,7 +91,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["bos_token <s>"],
         ),
         (
-            "named files alone replace the config's too",
+            "named files alone also replace the config's template",
             vec![("tokenizer_config.json", config), ("additional_chat_templates/rag.jinja", "rag")],
             "",
             vec!["rag = rag (additional_chat_templates/rag.jinja)"],
@@ -121,7 +122,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["bos_token <s>"],
         ),
         (
-            "a config by its path, whatever it is called",
+            "a config by its path, whatever its name",
             vec![
                 ("old_config.json", config),
                 ("chat_template.jinja", "file"),
@@ -132,7 +133,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["bos_token <map>"],
         ),
         (
-            "a template by its path, with the tokens of the files beside it",
+            "a template by its path, with the tokens of the files next to it",
             vec![("tokenizer_config.json", config), ("mine.jinja", "mine")],
             "mine.jinja",
             vec!["default = mine (mine.jinja)"],
@@ -146,7 +147,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["bos_token <s>"],
         ),
         (
-            "every usual token, one that is null, a model's own, and what only looks like one",
+            "every usual token, a null one, a model's own ones, and one that only looks like a token",
             vec![(
                 "tokenizer_config.json",
                 r#"{"chat_template": "", "bos_token": null, "eos_token": {"__type": "AddedToken", "content": "</s>"}, "unk_token": "<unk>", "sep_token": "<sep>", "pad_token": "<pad>", "cls_token": "<cls>", "mask_token": "<mask>", "image_token": "<image>", "add_bos_token": true, "additional_special_tokens": ["<x>"], "extra_special_tokens": {"audio_token": {"content": "<audio>"}, "boi": "<boi>", "messages": "forged"}}"#,
@@ -166,7 +167,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             ],
         ),
         (
-            "the map of special tokens wins where the config lists no added tokens, but not over a model's own text",
+            "the map of special tokens wins if the config lists no added tokens, but not over a model's own text",
             vec![
                 (
                     "tokenizer_config.json",
@@ -188,7 +189,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             ],
         ),
         (
-            "and is not looked at where it does",
+            "the map is ignored if the config lists added tokens",
             vec![
                 ("tokenizer_config.json", r#"{"chat_template": "t", "bos_token": "<s>", "added_tokens_decoder": {}}"#),
                 ("special_tokens_map.json", r#"{"bos_token": "<map>", "eos_token": "</map>"}"#),
@@ -213,7 +214,8 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
     }
 }
 
-/// What it is, the files, the path in their folder; then the code, the message (`FOLDER` for the folder), and the help.
+/// A case: files, path in their folder; the code, the message (`FOLDER` for the folder), and the
+/// help.
 type Refused = (Vec<(&'static str, &'static str)>, &'static str, &'static str, &'static str, &'static str);
 
 #[test]
@@ -305,7 +307,7 @@ fn what_has_no_template_says_where_one_would_be() {
         let shown = |text: &str| text.replace(&root, "FOLDER");
         assert_eq!((error.code(), shown(&error.help()).as_str()), (code, help), "{error}");
         match error {
-            // The rest is the system's own words.
+            // The rest is the message of the operating system.
             FileError::Unreadable { .. } => assert!(shown(&error.to_string()).starts_with(message), "{error}"),
             error => assert_eq!(shown(&error.to_string()), message),
         }
@@ -389,7 +391,7 @@ fn a_wrong_value_is_named_with_its_key() {
     for (metadata, key, problem) in cases {
         assert_eq!(wrong(metadata), (key.to_owned(), problem), "{metadata}");
     }
-    // The number for no token.
+    // This number means that there is no token.
     for none in ["4294967295", "-1"] {
         let none = gguf_of(&format!(r#"{{"tokenizer.ggml.bos_token_id": {none}}}"#));
         assert_eq!(ModelTemplates::from_gguf(&mut read_gguf(&none).unwrap(), "x".as_ref()).unwrap().tokens, []);
@@ -413,7 +415,7 @@ fn a_changed_byte_of_a_gguf_file_is_an_error_or_changes_what_is_read() {
     }
 }
 
-/// A folder with files; gone when the case is over.
+/// A folder with files, removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {

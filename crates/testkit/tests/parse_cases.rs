@@ -1,10 +1,12 @@
-//! Every case of `fixtures/parse/<layout>/`: what a model wrote, the events that it becomes, and the message. Each is read whole,
-//! character by character and cut in many other ways, which must come to the same.
+//! Runs every case of `fixtures/parse/<layout>/`: the output of a model, the events that it is
+//! parsed into, and the message. Each output is parsed whole, character by character and split in
+//! many other ways, with the same result.
 //!
-//! Sections: `output`, or `tokens` (a JSON list: a text is an ordinary token, `{"control": ".."}` a control token, `{"bytes": [..]}`
-//! a part of a character); `events` and `message`, which are expected. Where a case has them: `layout` (a format's name, or
-//! `calls/NAME`; else the folder says it), `format` (a format file), `template` (a chat template, whose layouts are inferred),
-//! `tools`, `tail` (how the prompt ends), `spelling` (of the control tokens), `options`.
+//! Sections: `output`, or `tokens` (a JSON list: a string is an ordinary token, `{"control": ".."}`
+//! a control token, `{"bytes": [..]}` part of a character); the expected `events` and `message`.
+//! Optional sections: `layout` (a format's name, or `calls/NAME`; the default is the folder),
+//! `format` (a format file), `template` (a chat template from which layouts are inferred), `tools`,
+//! `tail` (the end of the prompt), `spelling` (of the control tokens), `options`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fs;
@@ -22,7 +24,7 @@ use rolecall::{Stop, answer};
 use rolecall_testkit::Fixture;
 use rolecall_testkit::transcript::{Piece, characters, random_chunks, read_pieces, read_texts};
 
-/// Outputs up to this length are cut at every pair of places.
+/// Outputs up to this length are split at every pair of places.
 const SHORT: usize = 48;
 
 #[test]
@@ -41,17 +43,17 @@ fn every_layout_that_is_shipped_has_cases_of_every_kind() {
     let layouts: Vec<String> = formats.chain(shared_calls().map(|(name, _)| format!("calls/{name}"))).collect();
     let cases = Fixture::of_folder("parse");
     let names: Vec<(String, String)> = cases.iter().map(|case| (layout(case), name(case))).collect();
-    // What they have in common stands in the names.
+    // The name of a case contains its kind.
     let kinds = ["plain", "one-call", "empty-arguments", "nested-arguments", "a-mark-inside-a-string", "cut-off"];
     for layout in &layouts {
         for kind in kinds {
             let has = |(of, name): &(String, String)| of == layout && name.contains(kind);
-            assert!(names.iter().any(has), "fixtures/parse has no case `{kind}` of {layout}");
+            assert!(names.iter().any(has), "fixtures/parse has no case `{kind}` for {layout}");
         }
     }
 }
 
-/// What a case is read by.
+/// Returns the name of the layout with which a case is parsed.
 fn layout(case: &Fixture) -> String {
     case.section("layout").map_or_else(|| folder(case), str::to_owned)
 }
@@ -70,18 +72,18 @@ fn check(case: &mut Fixture, registry: &Registry) {
     let path = case.path.display();
     for cut in cuts(&pieces) {
         let (other, _) = read_pieces(&reply, &options, cut.iter().cloned(), stop);
-        assert!(other == whole, "{path}: cut as {cut:?}\n--- in one piece\n{whole}\n--- cut\n{other}");
+        assert!(other == whole, "{path}: split as {cut:?}\n--- in one piece\n{whole}\n--- split\n{other}");
     }
     if let [Piece::Text(output)] = pieces.as_slice() {
         let (one_by_one, _) = read_texts(&reply, &options, characters(output), stop);
         assert!(
             one_by_one == whole,
-            "{path}: character by character\n--- in one piece\n{whole}\n--- cut\n{one_by_one}"
+            "{path}: character by character\n--- in one piece\n{whole}\n--- split\n{one_by_one}"
         );
     }
 }
 
-/// How the output is read, and how its prompt ends where the case does not say it.
+/// Returns the reply that parses the output, and the default end of the prompt.
 fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
     let path = case.path.display();
     let hello = Conversation::new(vec![Message::user("Hi")]);
@@ -104,12 +106,12 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
         Some(spelling) => format.spelled(spelling),
         None => format,
     };
-    // A file that describes the reply alone renders no prompt.
+    // A file that describes only the reply renders no prompt.
     let tail = render(&hello, &format, &Options::default()).map_or(String::new(), |prompt| prompt.text().to_owned());
     (reply(case, &format), tail)
 }
 
-/// What can be read; of tokens, all control tokens of the case are the tokenizer's.
+/// Compiles the reply. For a case of tokens, the tokenizer has all control tokens of the case.
 fn reply(case: &Fixture, format: &Format) -> Arc<Reply> {
     let tokens: Vec<String> = match case.section("tokens") {
         None => Vec::new(),
@@ -124,7 +126,8 @@ fn reply(case: &Fixture, format: &Format) -> Arc<Reply> {
     Arc::new(Reply::with_tokens(format, &tokens))
 }
 
-/// `calls/NAME` for a folder inside `calls`, else the folder's own name; a framework's format names itself.
+/// Returns `calls/NAME` for a folder inside `calls`, otherwise the folder's name. Cases of a
+/// framework name their format themselves.
 fn folder(case: &Fixture) -> String {
     let name = |path: &std::path::Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let folder = case.path.parent().expect("a case is in a folder");
@@ -142,7 +145,7 @@ fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
         Some(tools) => of(tools),
         None => {
             let file = rolecall_testkit::root().join("fixtures/parse/tools.json");
-            of(&fs::read_to_string(file).expect("the tools of the cases are there"))
+            of(&fs::read_to_string(file).expect("the tools of the cases exist"))
         }
     };
     let tools = tools.as_array().unwrap_or_default().iter();
@@ -183,23 +186,24 @@ fn pieces_of(case: &Fixture) -> Vec<Piece> {
         if let Some(text) = token.as_str() {
             return Piece::Bytes(text.as_bytes().to_vec());
         }
-        let object = token.as_object().unwrap_or_else(|| panic!("{path}: no token: {token:?}"));
+        let object = token.as_object().unwrap_or_else(|| panic!("{path}: not a token: {token:?}"));
         match (object.get("control").and_then(Json::as_str), object.get("bytes").and_then(Json::as_array)) {
             (Some(text), _) => Piece::Control(text.to_owned()),
             (None, Some(bytes)) => {
                 let byte = |byte: &Json| u8::try_from(number(byte)?).ok();
                 Piece::Bytes(bytes.iter().map(|value| byte(value).expect("a byte")).collect())
             }
-            _ => panic!("{path}: no token: {token:?}"),
+            _ => panic!("{path}: not a token: {token:?}"),
         }
     };
     tokens.as_array().expect("tokens are a list").iter().map(piece).collect()
 }
 
-/// Other ways of cutting the same output: at each place, at each pair of places where it is short, and at random places.
+/// Returns other ways of splitting the output: at each place, at each pair of places if it is
+/// short, and at random places.
 fn cuts(pieces: &[Piece]) -> Vec<Vec<Piece>> {
     let [Piece::Text(output)] = pieces else {
-        // Ordinary tokens byte by byte: characters are cut, too.
+        // Ordinary tokens byte by byte, which also splits characters.
         let byte_by_byte = pieces.iter().flat_map(|piece| match piece {
             Piece::Bytes(bytes) => bytes.iter().map(|byte| Piece::Bytes(vec![*byte])).collect(),
             other => vec![other.clone()],

@@ -1,4 +1,5 @@
-//! Ids that a model writes, read by tokenizers that know its control tokens by one spelling or another, at any cap.
+//! Ids that a model writes are parsed with tokenizers that spell its control tokens in any way, at
+//! any cap.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use rolecall::tokenizer::{Place, load_file};
 use rolecall::{Reading, Stop};
 use rolecall_testkit::Toy;
 
-/// Reads ids with a prompt of a format; the prompt's control tokens are spelled as the format says.
+/// Parses ids after a prompt of a format, with control tokens in this format's spelling.
 fn read(format: &Format, tokenizer: &Arc<dyn Tokenizer>, ids: &[u32], options: ParseOptions) -> Reading {
     let decoder = Arc::new(Decoder::new(Arc::clone(tokenizer)));
     let prompt = render(&Conversation::new(vec![Message::user("Hi")]), format, &Options::default()).unwrap();
@@ -28,7 +29,7 @@ fn read(format: &Format, tokenizer: &Arc<dyn Tokenizer>, ids: &[u32], options: P
     reading
 }
 
-/// The ids of a call, its control tokens in a format's own spelling.
+/// Returns the ids of a call, with the control tokens in a format's own spelling.
 fn ids_of_a_call(format: &Format, usual: &Format, tokenizer: &dyn Tokenizer) -> Vec<u32> {
     let output = "Hi.<|action_start|><|plugin|>\n{\"name\": \"f\", \"parameters\": {\"x\": 1}}<|action_end|><|im_end|>";
     let spelled = usual
@@ -53,7 +54,7 @@ fn a_control_tokens_id_is_read_whatever_its_spelling() {
         match rolecall_testkit::shared().map(|shared| shared.join("tokenizers").join(&usual.name)) {
             Some(folder) if folder.is_dir() => tokenizers.push((Arc::from(load_file(&folder).unwrap().1), usual)),
             Some(_) => {}
-            None => rolecall_testkit::say_skipped("no ids of a real tokenizer are read in another spelling"),
+            None => rolecall_testkit::say_skipped("no ids of a real tokenizer are parsed in another spelling"),
         }
         for (tokenizer, known) in &tokenizers {
             let ids = ids_of_a_call(known, usual, &**tokenizer);
@@ -65,7 +66,7 @@ fn a_control_tokens_id_is_read_whatever_its_spelling() {
             }
         }
     }
-    assert!(count >= 4, "formats of several spellings");
+    assert!(count >= 4, "formats with several spellings");
 }
 
 #[test]

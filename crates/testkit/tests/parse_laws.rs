@@ -1,4 +1,5 @@
-//! What holds for every reply, of every format here and every layout that is inferred from a real template.
+//! Laws that hold for every reply, of every built-in format and every layout that is inferred from
+//! a real template.
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall::Stop;
@@ -7,7 +8,7 @@ use rolecall::parse::{ParseOptions, read};
 use rolecall_testkit::FolderTemplates;
 use rolecall_testkit::outputs::{self, Effort, Said, Subject, USUAL};
 
-/// Replies in all, the subjects in turns. `conform --outputs N` makes as many as one likes.
+/// The number of replies, with the subjects taken in turn. `conform --outputs N` makes any number.
 const REPLIES: usize = 3_000;
 
 fn check(subjects: &[Subject]) {
@@ -15,8 +16,8 @@ fn check(subjects: &[Subject]) {
     let summary = outputs::run(subjects, REPLIES, 0, threads, Effort { all_pairs: 40, ..USUAL });
     let failures: Vec<String> = summary.failures.iter().take(10).map(ToString::to_string).collect();
     assert!(summary.is_clean(), "{summary}\n{}", failures.join("\n\n"));
-    assert!(summary.read_back * 8 > REPLIES, "too few replies were read back: {summary}");
-    assert!(summary.limited * 8 > REPLIES, "too few replies were read at the limits: {summary}");
+    assert!(summary.read_back * 8 > REPLIES, "too few replies were parsed back: {summary}");
+    assert!(summary.limited * 8 > REPLIES, "too few replies were parsed at the limits: {summary}");
     assert!(summary.not_written.is_empty(), "{summary}");
 }
 
@@ -35,7 +36,8 @@ fn every_inferred_layout_reads_what_it_writes_however_it_is_cut_or_damaged() {
     check(&outputs::inferred(&FolderTemplates::read(&shared.join("templates")).unwrap()));
 }
 
-/// Real caps and lengths around their multiples: no output hangs, and none is lost.
+/// Checks real caps and lengths around their multiples: the parser never hangs and never loses
+/// text.
 #[test]
 fn a_call_in_reasoning_of_any_length_around_the_cap_is_read_to_its_end() {
     let subjects: Vec<Subject> = outputs::built_in().into_iter().filter(|subject| subject.places.reasoning).collect();
@@ -46,7 +48,7 @@ fn a_call_in_reasoning_of_any_length_around_the_cap_is_read_to_its_end() {
     assert!(summary.is_clean(), "{summary}\n{}", failures.join("\n\n"));
 }
 
-/// White space is an answer like any other where the turn is over before anything else comes.
+/// Checks that an answer of only white space is content, if the turn ends after it.
 #[test]
 fn an_answer_of_white_space_comes_out() {
     for subject in outputs::built_in().iter().filter(|subject| subject.places.content) {
@@ -63,10 +65,10 @@ fn an_answer_of_white_space_comes_out() {
     }
 }
 
-/// Each law is one that a reader can break.
+/// Checks that the laws detect a broken parser.
 #[test]
 fn a_reader_that_breaks_a_law_is_found() {
-    // A reader of another format's layouts reads none of this one's calls.
+    // A parser with another format's layouts parses none of this format's calls.
     let mut subjects = outputs::built_in();
     let other = subjects.iter().position(|subject| subject.label == "calls/key-and-value-tags").unwrap();
     let other = std::sync::Arc::clone(&subjects[other].reply);

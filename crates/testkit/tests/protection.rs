@@ -1,4 +1,4 @@
-//! Which tokens text never becomes, and that every other token comes out of text as it does in the reference.
+//! Which tokens text never becomes; every other token is encoded as in the reference.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -15,7 +15,8 @@ use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer::{EmbeddedVocabulary, HuggingFace, TokenType, Tokenizer};
 use rolecall_testkit::Toy;
 
-/// Letters, words that merges lead to, and added tokens with their flag.
+/// Makes a tokenizer file of letters, words that merges build, and added tokens with their special
+/// flag.
 fn file(words: &[&str], added: &[(&str, bool)], more: impl Fn(&mut Object, &mut Object)) -> Vec<u8> {
     let mut vocabulary: Vec<String> = (' '..='~').map(String::from).collect();
     let mut merges: Vec<Json> = Vec::new();
@@ -62,7 +63,7 @@ fn said(source: &str, text: &str) -> (Protection, Prompt) {
 
 const PLAIN: &str = "{{ messages[0].content }}";
 
-/// The texts of the tokens of a message, each control token between stars.
+/// Returns the texts of a message's tokens, with stars around control tokens.
 fn tokens(tokenizer: &Arc<dyn Tokenizer>, source: &str, text: &str) -> Vec<String> {
     let (protection, prompt) = said(source, text);
     let encoder = Encoder::new(&protection, Arc::clone(tokenizer)).unwrap();
@@ -87,7 +88,7 @@ fn a_token_that_the_config_alone_names_is_control() {
         let tokenizer = load(&file(&["<end>"], &[], |_, _| {}), Some(&config));
         assert_eq!(tokens(&tokenizer, PLAIN, "a<end>b").concat(), "a<end>b", "{key}");
         assert!(!tokens(&tokenizer, PLAIN, "a<end>b").contains(&"<end>".to_owned()), "{key}");
-        // The template's own is the token.
+        // The template's own text becomes the token.
         assert_eq!(tokens(&tokenizer, "a<end>", "x"), ["a", "*<end>*"], "{key}");
     }
     for config in [
@@ -99,10 +100,11 @@ fn a_token_that_the_config_alone_names_is_control() {
         let tokenizer = load(&file(&["<end>"], &[], |_, _| {}), Some(config));
         assert!(!tokens(&tokenizer, PLAIN, "<end>").contains(&"<end>".to_owned()), "{config}");
     }
-    // Without the config it is a word like any other.
+    // Without the config, it is an ordinary word.
     let tokenizer = load(&file(&["<end>"], &[], |_, _| {}), None);
     assert_eq!(tokens(&tokenizer, PLAIN, "<end>"), ["<end>"]);
-    // Longer words that merges build through it stay whole; what text needs, and white space, is no control token.
+    // Longer words that merges build through it stay whole. Characters that text needs, and white
+    // space, are not control tokens.
     let config = r#"{"eos_token": "the", "pad_token": "!", "bos_token": " "}"#;
     let tokenizer = load(&file(&["there"], &[], |_, _| {}), Some(config));
     assert_eq!(tokens(&tokenizer, PLAIN, "there ! the"), ["there", " ", "!", " ", "t", "h", "e"].map(str::to_owned));
@@ -143,13 +145,13 @@ fn a_control_token_for_unknown_text_is_refused_by_name() {
     let error = Encoder::new(&protection, tokenizer).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "unknown_is_control");
     assert!(error.to_string().contains("`<unk>`") && error.to_string().contains("eos_token"), "{error}");
-    // A template's literal makes it one too.
+    // A template's literal also makes it a control token.
     let tokenizer = load(&file(&[], &[("<unk>", true)], |_, _| {}), None);
     let (protection, _) = said("<unk>{{ messages[0].content }}", "");
     assert_eq!(Encoder::new(&protection, Arc::clone(&tokenizer)).map(|_| ()).unwrap_err().code(), "unknown_is_control");
-    // With no other role it stands for what the vocabulary lacks; text that spells it never becomes it.
+    // Without another role, it stands for unknown text; text that spells it never becomes it.
     assert_eq!(tokens(&tokenizer, PLAIN, "a\u{e9}<unk>"), ["a", "<unk>", "<", "u", "n", "k", ">"]);
-    // Where bytes stand for what the vocabulary lacks, nothing is unknown.
+    // If bytes replace characters that the vocabulary lacks, nothing is unknown.
     let tokenizer = load(
         &file(&[], &[("<unk>", true)], |_, model| {
             let mut vocabulary = model.get("vocab").unwrap().as_object().unwrap().clone();
@@ -197,10 +199,10 @@ fn an_encoder_takes_no_prompt_of_another_format_or_template() {
         let encoder = Arc::new(encoder);
         assert_eq!(Growing::new(encoder).encode(prompt).unwrap_err().code(), "other_format");
     }
-    // The same format, read anew, is the same.
+    // The same format, loaded again, is the same.
     let again = rolecall::format::registry();
     assert!(encoder(chatml).encode(&prompt(again.get("chatml").unwrap())).is_ok());
-    // What a template writes is protected by the encoder of that template alone.
+    // Only a template's own encoder protects the tokens that the template writes.
     let tokenizer = load(&file(&[], &[("<b>", false)], |_, _| {}), None);
     let (protection, _) = said(PLAIN, "x");
     let (_, other) = said("<b>{{ messages[0].content }}", "<b>");
@@ -215,9 +217,9 @@ fn control_is_what_the_model_controls_with() {
     let added = [("<s>", true), ("<think>", false), ("<b>", false), ("\n", false), ("<tab>", true)];
     let tokenizer = load(&file(&[], &added, |_, _| {}), None);
     let text = "<s><think><b>";
-    // In no literal: vocabulary, as in the reference. The flagged one is never text.
+    // In no literal: vocabulary, as in the reference. The special token is never text.
     assert_eq!(tokens(&tokenizer, PLAIN, text), ["<", "s", ">", "<think>", "<b>"]);
-    // Written, tested, or put together: control.
+    // Written, tested or joined from parts: a control token.
     for source in [
         "{{ messages[0].content }}{% if false %}<think>{% endif %}",
         "{{ messages[0].content }}{% if '<think>' in messages[0].role %}{% endif %}",
@@ -227,7 +229,7 @@ fn control_is_what_the_model_controls_with() {
         let found = tokens(&tokenizer, source, text);
         assert_eq!(found, ["<", "s", ">", "<", "t", "h", "i", "n", "k", ">", "<b>"], "{source}");
     }
-    // Any template of the model counts, and the layouts that its replies are read by.
+    // Every template of the model counts, and so do the layouts with which its replies are parsed.
     let (protection, prompt) = said(PLAIN, text);
     let other = ChatTemplate::compile("<think>", Vec::new()).unwrap();
     let encoder = Encoder::new(&protection.clone().with_template("tool_use", &other), Arc::clone(&tokenizer)).unwrap();
@@ -238,21 +240,22 @@ fn control_is_what_the_model_controls_with() {
     )]);
     let encoder = Encoder::new(&protection.clone().with_replies(&replies), Arc::clone(&tokenizer)).unwrap();
     assert!(!shown(&encoder, &prompt).contains(&"<think>".to_owned()));
-    // What a correction of the template's family reads, which the template never writes.
+    // The markers of a correction for the template's family, which the template itself never
+    // writes.
     for correction in rolecall::format::corrections() {
         for mark in correction.habits.call_marks.iter().chain(&correction.generation.stop) {
             let tokenizer = load(&file(&[], &[(mark, false)], |_, _| {}), None);
             let family = format!("{PLAIN}{{% if false %}}{}{{% endif %}}", correction.identity.template.join(" "));
             assert!(!tokens(&tokenizer, &family, mark).contains(mark), "{mark} of {}", correction.name);
-            assert!(tokens(&tokenizer, PLAIN, mark).contains(mark), "{mark} is no literal");
+            assert!(tokens(&tokenizer, PLAIN, mark).contains(mark), "{mark} is not a literal");
         }
     }
-    // All added tokens, where the caller wants that.
+    // All added tokens, if the caller asks for it.
     let strict = Encoder::new(&protection.protecting(Protect::AllAdded), Arc::clone(&tokenizer)).unwrap();
     assert_eq!(shown(&strict, &prompt).len(), text.len());
-    // White space is never control.
+    // White space is never a control token.
     assert_eq!(tokens(&tokenizer, "\n{{ messages[0].content }}\n\n", "a\nb"), ["\n", "a", "\n", "b", "\n"]);
-    // A list takes the place of the template's literals.
+    // A list in the config replaces the template's literals.
     let listed = load(&file(&[], &added, |_, _| {}), Some(r#"{"chat_control_tokens": ["<b>"]}"#));
     let source = "{{ messages[0].content }}<think>";
     assert_eq!(tokens(&listed, source, text), ["<", "s", ">", "<think>", "<", "b", ">", "<think>"].map(str::to_owned));
@@ -270,11 +273,12 @@ fn a_token_that_a_template_puts_together_is_no_vocabulary() {
         let encoder = Encoder::new(&Protection::of_template("default", &template), Arc::clone(&tokenizer)).unwrap();
         encoder.encode(&prompt).map(|_| ()).map_err(|error| error.code())
     };
-    // None of its literals shows the token, so that a message may write it: what the template writes is refused.
+    // No literal shows the token, so a message may contain it; the template's own text with it is
+    // refused.
     for source in ["<{{ messages[0].role }}>", "{{ '<E>' | lower }}", "{{ '<' ~ 1 ~ '>' }}", "{{ '-' * 2 }}"] {
         assert_eq!(code(source, "e"), Err("built_control_token"), "{source}");
     }
-    // What stands for itself is text, as is all that a message says.
+    // A whole value is text, like all text of a message.
     for (source, role) in [("{{ messages[0].role }}", "<e>"), ("{{ 12 }}", "e"), ("{{ messages[0].content }}", "e")] {
         assert_eq!(code(source, role), Ok(()), "{source}");
     }

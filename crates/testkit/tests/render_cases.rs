@@ -1,7 +1,10 @@
-//! Every case of `fixtures/render/<format>/`: a request, and the exact prompt with its segments or the refusal.
-//! In the folder `calls` the request names a shared call layout. In a framework's folder the request names its format, or the section `template` is a user's own file of that framework.
-//! More sections, where a case has them: `loss` (what is learned of the prompt), `inputs` (the prompt of each question),
-//! `new-turns` (of each only what is new), `stop`.
+//! Runs every case of `fixtures/render/<format>/`: a request, and the exact prompt with its
+//! segments, or the refusal.
+//!
+//! In the folder `calls`, the request names a shared call layout. In a framework's folder, the
+//! request names a format of the framework, or the section `template` is a user's own file for it.
+//! Optional sections: `loss` (which parts of the prompt carry loss), `inputs` (the prompt of each
+//! question), `new-turns` (only the new part of each), `stop`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fmt::Write;
@@ -24,10 +27,10 @@ fn every_case_renders_as_it_says() {
 #[test]
 fn every_built_in_format_has_cases() {
     let cases = Fixture::of_folder("render");
-    // Those of frameworks have cases of their own.
+    // Formats of frameworks have their own cases.
     for format in rolecall::format::registry().iter().filter(|format| !format.name.contains(':')) {
         let own = cases.iter().filter(|case| folder(case) == format.name).count();
-        assert!(own >= 4, "fixtures/render/{} holds {own} cases", format.name);
+        assert!(own >= 4, "fixtures/render/{} contains {own} cases", format.name);
     }
 }
 
@@ -37,7 +40,7 @@ fn every_shared_call_layout_has_cases() {
     let named = cases.iter().filter(|case| folder(case) == "calls");
     let named: Vec<String> = named.filter_map(|case| Request::from_text(case.needed("request")).ok()?.format).collect();
     for (name, _) in rolecall::format::shared_calls() {
-        assert!(named.contains(&format!("calls:{name}")), "fixtures/render/calls holds no case of {name}");
+        assert!(named.contains(&format!("calls:{name}")), "fixtures/render/calls has no case for {name}");
     }
 }
 
@@ -46,7 +49,7 @@ fn every_framework_has_cases() {
     let cases = Fixture::of_folder("render");
     for framework in ["xtuner", "lmdeploy", "lmflow", "lagent"] {
         let own = cases.iter().filter(|case| folder(case) == framework).count();
-        assert!(own >= 4, "fixtures/render/{framework} holds {own} cases");
+        assert!(own >= 4, "fixtures/render/{framework} contains {own} cases");
     }
 }
 
@@ -63,7 +66,7 @@ fn check(case: &mut Fixture, registry: &Registry) {
         Ok(_) => ("error", "a prompt"),
         Err(_) => ("prompt", "a refusal"),
     };
-    assert!(case.section(other).is_none(), "{}: it expects `{other}`, and {found} came out", case.path.display());
+    assert!(case.section(other).is_none(), "{}: expected `{other}`, found {found}", case.path.display());
     match rendered {
         Ok((conversation, prompt)) => {
             case.expect("prompt", prompt.text());
@@ -86,7 +89,7 @@ fn check(case: &mut Fixture, registry: &Registry) {
     }
 }
 
-/// The user's own template, the format that the request names, or that of the folder.
+/// Returns the format of the user's own template, of the request, or of the folder.
 fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Registry) -> Format {
     if let Some(text) = case.section("template") {
         return interop::import(text, "mine").unwrap_or_else(|error| panic!("{}: {error}", case.path.display()));
@@ -96,7 +99,7 @@ fn format_of(case: &Fixture, request: &Result<Request, Error>, registry: &Regist
     let name = named.unwrap_or(&folder);
     assert!(
         name.split(':').next() == Some(&folder),
-        "{}: `{name}` has cases in a folder of its own",
+        "{}: cases of `{name}` belong in another folder",
         case.path.display()
     );
     if let Some(calls) = name.strip_prefix("calls:") {
@@ -110,7 +113,7 @@ fn shared(name: &str) -> Option<Format> {
     Some(rolecall::format::load(source).unwrap_or_else(|error| panic!("{name}: {error}")))
 }
 
-/// One line for each run of the prompt that is learned or is not.
+/// Writes one line for each run of the prompt that carries loss or does not.
 fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<String> {
     let spans = loss_spans(prompt, conversation, format, policy).unwrap_or_default();
     let mut lines = Vec::new();
@@ -124,7 +127,7 @@ fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy
     lines
 }
 
-/// One line for each question: the prompt of all up to it, or what of it is new.
+/// Writes one line for each question: the prompt up to it, or only its new part.
 fn inputs(conversation: &Conversation, format: &Format, options: &Options, new_alone: bool) -> Vec<String> {
     let messages = &conversation.messages;
     let users = (0..messages.len()).filter(|at| *messages[*at].role() == Role::User);
@@ -142,19 +145,21 @@ fn quoted(text: &str) -> String {
 
 fn folder(case: &Fixture) -> String {
     let folder = case.path.parent().and_then(|folder| folder.file_name());
-    folder.expect("a case lies in a folder").to_string_lossy().into_owned()
+    folder.expect("a case is in a folder").to_string_lossy().into_owned()
 }
 
-/// What a case asks for.
+/// The options of a case.
 #[derive(Default)]
 struct Asked {
     options: Options,
-    /// Whether the format's training writes it.
+    /// Whether the format's training variant renders the conversation.
     training: bool,
     policy: LossPolicy,
 }
 
-/// `{"bos"?: "leave", "rules"?: "reference", "training"?: true, "learned"?: "last" | "all", "options"?: {..}}`
+/// Parses
+/// `{"bos"?: "leave", "rules"?: "reference", "training"?: true, "learned"?, "options"?: {..}}`,
+/// where `learned` is `"last"` or `"all"`.
 fn asked(text: &str) -> Asked {
     let Ok(Json::Object(object)) = json::parse(text) else { panic!("not an object: {text}") };
     let mut asked = Asked::default();
@@ -176,7 +181,8 @@ fn asked(text: &str) -> Asked {
     asked
 }
 
-/// One line each: where it comes from, and the text as JSON. Neighbours of one origin are one; control tokens stay apart.
+/// Writes one line for each segment: its origin, and the text as JSON. Neighbours with the same
+/// origin are joined, except control tokens.
 fn segments(prompt: &Prompt) -> String {
     let mut merged: Vec<(Origin, String)> = Vec::new();
     for segment in prompt.segments() {

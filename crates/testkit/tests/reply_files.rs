@@ -1,4 +1,4 @@
-//! A format's replies written as a file and read again.
+//! A format's replies are written as a file and read back.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use rolecall::format::{
 use rolecall::infer::infer;
 use rolecall_testkit::FolderTemplates;
 
-/// Layouts for generated formats.
+/// The number of generated formats.
 const ROUNDS: u64 = 3000;
 
 fn check(format: &Format) -> Format {
@@ -24,7 +24,7 @@ fn check(format: &Format) -> Format {
     }
     assert_eq!(read.part, FormatPart::Reply);
     assert_eq!(read.rules.call_ids, format.rules.call_ids);
-    assert_eq!(write_reply(&read), file, "written twice it is another");
+    assert_eq!(write_reply(&read), file, "the second writing differs");
     read
 }
 
@@ -41,14 +41,14 @@ fn every_built_in_formats_replies_are_read_as_they_were_written() {
 #[test]
 fn what_is_inferred_of_a_template_is_read_as_it_was_written() {
     let Some(folder) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real template's layouts were written");
+        rolecall_testkit::say_skipped("no real template's layouts are written");
         return;
     };
     let templates = FolderTemplates::read(&folder.join("templates")).unwrap_or_else(|error| panic!("{error}")).compiled;
     let (mut written, mut wrong) = (0, Vec::new());
     for (name, template) in &templates {
         let format = infer(template).format;
-        // Of a template that nothing is known of there is nothing to write.
+        // Without inferred layouts, there is nothing to write.
         if format.layout(Slot::Assistant).is_none() {
             continue;
         }
@@ -91,7 +91,7 @@ fn any_layouts_are_read_as_they_were_written() {
     assert!(kinds.len() > 5, "{kinds:?}");
 }
 
-/// Literals and control tokens, never two literals in a row.
+/// Makes literals and control tokens, never two literals in a row.
 fn literals(rng: &mut Rng, controls: usize) -> Vec<Op> {
     let mut ops = Vec::new();
     for _ in 0..rng.usize(..4) {
@@ -128,18 +128,19 @@ fn hole(rng: &mut Rng) -> Op {
 #[test]
 fn a_shared_call_layout_is_taken_by_name() {
     let own = "part = 'reply'\nname = 'mine'\ncalls = 'json-in-tags'\n[control]\n'<tool_call>' = {}\n[layout]\nassistant = '{content}|{calls}'\ngenerate = ''";
-    let format = load(own).expect("it is right");
-    let call = format.layout(Slot::Call).expect("it is taken");
-    assert!(call.writes(ControlId(0)), "what the format declares is a control token in it");
+    let format = load(own).expect("the format loads");
+    let call = format.layout(Slot::Call).expect("the call layout is included");
+    assert!(call.writes(ControlId(0)), "declared tokens are control tokens in it");
     assert!(format.layout(Slot::CallSeparator).is_some());
-    let instead = load(&format!("{own}\ncall = '{{call:json(name, parameters)}}'")).expect("it is right");
-    assert!(!instead.layout(Slot::Call).expect("its own").writes(ControlId(0)));
-    let error = load(&own.replace("json-in-tags", "json-in-tag")).expect_err("there is none").to_string();
+    let instead = load(&format!("{own}\ncall = '{{call:json(name, parameters)}}'")).expect("the format loads");
+    assert!(!instead.layout(Slot::Call).expect("its own call layout").writes(ControlId(0)));
+    let error = load(&own.replace("json-in-tags", "json-in-tag")).expect_err("no such layout").to_string();
     assert!(error.contains("`json-in-tag` is not a shared call layout"), "{error}");
-    let error =
-        load(&own.replace("json-in-tags", "json-list-behind-mark")).expect_err("its mark is not declared").to_string();
+    let error = load(&own.replace("json-in-tags", "json-list-behind-mark"))
+        .expect_err("its marker is not declared")
+        .to_string();
     assert!(error.contains("writes `[TOOL_CALLS]`, which is not declared"), "{error}");
-    assert!(registry().get("json-in-tags").is_none(), "a shared call layout is no format");
+    assert!(registry().get("json-in-tags").is_none(), "a shared call layout is not a format");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the assistant's layouts print of calls, for formats that say no more than how a reply is written.
+//! How the assistant's layouts print calls, for formats that only describe replies.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use rolecall::conversation::{Conversation, Json, Message, json};
@@ -6,7 +6,7 @@ use rolecall::format::{Format, load};
 use rolecall::render::{Options, render};
 use rolecall::{Origin, Prompt};
 
-/// A format with these layouts beside an assistant's of nothing but content and calls.
+/// Makes a format of these layouts and an assistant layout of only content and calls.
 fn format(layouts: &str) -> Format {
     let file = format!(
         "part = \"reply\"\nname = \"test\"\n[layout]\nassistant = \"{{content}}[[|{{calls}}]]\"\ngenerate = \"\"\n{layouts}"
@@ -20,7 +20,7 @@ fn prompt(format: &Format, message: &str) -> Prompt {
     render(&Conversation::new(vec![message]), format, &Options::default()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// What a format with these layouts prints of calls `f` with these arguments.
+/// Returns the text that a format with these layouts prints for calls of `f` with these arguments.
 fn printed(layouts: &str, arguments: &[&str]) -> String {
     let calls = arguments.iter().enumerate().map(|(at, arguments)| {
         format!(r#"{{"id": "c{at}", "type": "function", "function": {{"name": "f", "arguments": {arguments}}}}}"#)
@@ -53,7 +53,7 @@ fn arguments_are_written_one_by_one() {
     ];
     for (codec, text) in cases {
         assert_eq!(printed(&tags.replace("CODEC", codec), &[ARGUMENTS]), text);
-        // JSON text says the same.
+        // JSON text gives the same.
         let quoted = json::write(&ARGUMENTS.into(), &json::Layout::default());
         assert_eq!(printed(&tags.replace("CODEC", codec), &[&quoted]), text);
     }
@@ -106,7 +106,7 @@ fn a_group_of_listed_arguments_is_there_when_there_are_any() {
 #[test]
 fn every_piece_says_where_it_came_from() {
     let file = "part = 'reply'\nname = 'test'\n[control]\n'<|\"|>' = {}\n'<c>' = {}\n[layout]\ngenerate = ''\nassistant = '{content}{calls}'\ncalls = '<c>{calls}'\ncall = '{name}: {arguments:marked(<|\"|>)} {arguments}'\nargument = '{key}={value:json}'";
-    let format = load(file).expect("it is right");
+    let format = load(file).expect("the format loads");
     assert!(format.controls.iter().all(|control| control.emitted));
     let prompt = prompt(
         &format,

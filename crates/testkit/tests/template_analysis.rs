@@ -1,4 +1,4 @@
-//! What the analysis says of real templates, beside what transformers wrote through them.
+//! Compares the analysis of real templates with what transformers renders through them.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,17 +9,17 @@ use rolecall::template::{
     analyze_template, render_template,
 };
 
-/// A case of the golden files that shows a capability, by words of it that are then in the output.
+/// The golden cases that show a capability, each with words that the output then contains.
 const SHOWN: [(Capability, &str, &str); 3] = [
     (Capability::System, "system", "You are a careful assistant."),
     (Capability::Tools, "tools_offered", "get_weather"),
     (Capability::Documents, "documents", "330 m tall"),
 ];
 
-/// A system message of one's own replaces the one that offers the tools, and the golden case has one.
+/// A system message replaces the one that offers the tools, and the golden case has one.
 const TOOLS_WITHOUT_SYSTEM: &str = "vllm--tool_chat_template_granite_20b_fc.jinja";
 
-/// They take content in parts alone, and the golden case is a text.
+/// These templates take content only in parts, and the golden case has text.
 const SYSTEM_IN_PARTS: [&str; 4] = [
     "trl--idefics3_training.jinja",
     "trl--llava_next.jinja",
@@ -30,10 +30,10 @@ const SYSTEM_IN_PARTS: [&str; 4] = [
 #[test]
 fn what_real_templates_take_is_what_the_reference_wrote_through_them() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real template was analyzed");
+        rolecall_testkit::say_skipped("no real template is analyzed");
         return;
     };
-    let golden = fs::read_to_string(shared.join("golden/hf_jinja.jsonl")).expect("the golden outputs are there");
+    let golden = fs::read_to_string(shared.join("golden/hf_jinja.jsonl")).expect("the golden outputs exist");
     let rows = golden.lines().filter_map(|line| json::parse(line).ok());
     let mut outputs: HashMap<(String, String), String> = HashMap::new();
     for row in rows {
@@ -66,7 +66,8 @@ fn what_real_templates_take_is_what_the_reference_wrote_through_them() {
             }
         }
         let parts = outputs.get(&(file.clone(), "content_parts".to_owned()));
-        // The case has a system message in parts too, and white space at an end: not all that take parts take these.
+        // The case also has a system message in parts, and white space at an end: some templates
+        // with parts do not accept these.
         let is_list = |output: &str| output.contains("'type'") || output.contains("\"type\"");
         let wrote = parts.is_some_and(|output| output.contains("Part one. ") && !is_list(output));
         if wrote && *analysis.support(Capability::ContentParts) != Support::Yes {
@@ -78,12 +79,13 @@ fn what_real_templates_take_is_what_the_reference_wrote_through_them() {
     assert!(differences.is_empty(), "{} of {analyzed}:\n{}", differences.len(), differences.join("\n"));
 }
 
-/// A call's arguments as JSON text and as an object come out alike where the template is given them as it wants them; where
-/// either will do, they come out alike as they are.
+/// Checks that a call's arguments give the same prompt as JSON text and as an object, in the form
+/// that the template wants. If the template takes either form, they also give the same prompt
+/// unchanged.
 #[test]
 fn arguments_in_the_wanted_form_come_out_alike() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real template was given calls");
+        rolecall_testkit::say_skipped("no real template renders calls");
         return;
     };
     let conversation = |arguments: &str, content: &str| {
@@ -117,15 +119,15 @@ fn arguments_in_the_wanted_form_come_out_alike() {
             }
         }
     }
-    println!("{wanted} pairs of conversations, {either} of them as they are");
+    println!("{wanted} pairs of conversations, {either} of them also unchanged");
     assert!(wanted > 100 && either > 10);
 }
 
-/// What is said of generation prompts, beside what templates write.
+/// Compares findings about generation prompts with what the templates write.
 #[test]
 fn an_unguarded_generation_prompt_stands_behind_an_answer() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real template was asked for its generation prompt");
+        rolecall_testkit::say_skipped("no real template's generation prompt is checked");
         return;
     };
     let mut unguarded = Vec::new();
@@ -137,7 +139,7 @@ fn an_unguarded_generation_prompt_stands_behind_an_answer() {
             unguarded.push(file);
         }
     }
-    // Each was looked at: a conversation that ends with an answer ends with an open turn there.
+    // Each was reviewed: a conversation that ends with an answer ends with an open turn there.
     assert_eq!(
         unguarded,
         [

@@ -1,5 +1,6 @@
-//! Every case of `fixtures/template`: a conversation through a chat template, and the prompt or the refusal that comes out.
-//! The case may give `options`: `{"calls": "as-wanted", "now": "2026-11-21T12:34:56", "tokens": {"bos_token": "<s>"}}`.
+//! Runs every case of `fixtures/template`: a conversation rendered by a chat template, and the
+//! prompt or the refusal. A case may have `options`:
+//! `{"calls": "as-wanted", "now": "2026-11-21T12:34:56", "tokens": {"bos_token": "<s>"}}`.
 
 use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Json, json};
@@ -12,7 +13,7 @@ fn every_case_comes_out_as_it_is_written() {
     for mut case in Fixture::of_folder("template") {
         let options = json::parse(case.section("options").unwrap_or("{}")).expect("the options are JSON");
         let sections: Vec<String> = case.sections().map(|(name, _)| name.to_owned()).collect();
-        // Several conversations of one session are several sections: `request`, `request 2`.
+        // Several conversations of one session have several sections: `request`, `request 2`.
         for name in sections.iter().filter(|name| name.starts_with("request")) {
             let number = name.strip_prefix("request").unwrap_or_default();
             match run(case.needed("template"), case.needed(name), &options) {
@@ -41,7 +42,7 @@ fn run(template: &str, request: &str, options: &Json) -> Result<Prompt, String> 
     render_template(&conversation, &template, &options).map_err(|error| told(&error))
 }
 
-/// What, where in the template, where in the conversation.
+/// Writes the error, its line in the template, and its place in the conversation.
 fn told(error: &RenderError) -> String {
     let mut text = format!("{}: {error}", error.code());
     if let RenderError::Template { error, .. } = error {

@@ -1,4 +1,5 @@
-//! Over every real chat template: the pieces join to the prompt, and what a message or tool said is tagged as its own.
+//! For every real chat template, the pieces join to the prompt, and the text of each message or
+//! tool has its own origin.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -8,7 +9,7 @@ use rolecall::conversation::{Conversation, Json, json};
 use rolecall::template::{ChatTemplate, DateTime, TemplateOptions, render_template};
 use rolecall::{Origin, Prompt};
 
-/// Every text is there once, so that each byte of it can only come from one place.
+/// Each text occurs only once, so each of its bytes can only come from one place.
 const CONVERSATIONS: [&str; 4] = [
     r#"{"messages": [{"role": "system", "content": "Sys0 words"}, {"role": "user", "content": "User1 words"},
         {"role": "assistant", "content": "Answer2 words"}, {"role": "user", "content": "User3 words"}]}"#,
@@ -27,7 +28,7 @@ const CONVERSATIONS: [&str; 4] = [
 #[test]
 fn each_text_is_tagged_with_the_message_or_tool_that_said_it() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real template was looked at");
+        rolecall_testkit::say_skipped("no real template is checked");
         return;
     };
     let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
@@ -43,7 +44,7 @@ fn each_text_is_tagged_with_the_message_or_tool_that_said_it() {
         templates += 1;
         for text in CONVERSATIONS {
             let conversation = Conversation::from_json(json::parse(text).unwrap()).unwrap();
-            // Many templates refuse a system message, tools or an order.
+            // Many templates refuse a system message, tools or an order of roles.
             let Ok(prompt) = render_template(&conversation, &template, &options) else { continue };
             prompts += 1;
             let joined: String = prompt.segments().map(|segment| segment.text).collect();
@@ -55,14 +56,15 @@ fn each_text_is_tagged_with_the_message_or_tool_that_said_it() {
     assert!(templates > 100 && prompts > 2 * templates && found > 4 * templates, "{templates} {prompts} {found}");
 }
 
-/// The telling words of a conversation, with the kind and number of what said them.
+/// Returns the distinctive words of a conversation, each with whether it belongs to a tool, and the
+/// number of its message or tool.
 fn words(text: &str) -> Vec<(String, bool, usize)> {
     let mut words: Vec<(String, bool, usize)> = Vec::new();
     for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
         let Some(at) = word.find(|c: char| c.is_ascii_digit()) else { continue };
         let known = ["Sys", "User", "Answer", "Call", "Result", "Mark", "Tool"].contains(&&word[..at]);
         let digit = word[at..=at].parse().unwrap();
-        // A call's name is said again by its result.
+        // The result of a call repeats the call's name.
         if known && word != "Call1name" && !words.iter().any(|(other, ..)| other == word) {
             words.push((word.to_owned(), &word[..at] == "Tool", digit));
         }
@@ -70,7 +72,7 @@ fn words(text: &str) -> Vec<(String, bool, usize)> {
     words
 }
 
-/// How many of the words are in the prompt, all of their bytes with the right origin.
+/// Counts the occurrences of the words in the prompt, and checks the origin of each of their bytes.
 fn tagged(prompt: &Prompt, words: &[(String, bool, usize)]) -> Result<usize, String> {
     let mut found = 0;
     for (word, is_tool, number) in words {

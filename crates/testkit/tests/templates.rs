@@ -1,4 +1,5 @@
-//! Conversations through a model's own template: origins, the model's own words, and the message that is gone on with.
+//! Conversations rendered by a model's own template: origins, training text, and continuing the
+//! last message.
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
@@ -38,7 +39,7 @@ fn every_byte_of_a_message_says_so() {
     let texts: Vec<&str> = prompt.segments().map(|segment| segment.text).collect();
     let expected = [("<s><|", false), ("user", true), ("|>", false), ("<s></s>", true), ("</s><|assistant|>", false)];
     let joined: Vec<(&str, bool)> = texts.into_iter().zip(own).collect();
-    // Pieces of the template may stand apart; what a message said may not be joined to them.
+    // Pieces of the template may be separate, but a message's text must not be joined to them.
     for (text, mine) in expected.iter().filter(|(_, mine)| *mine) {
         assert!(joined.contains(&(text, *mine)), "{joined:?}");
     }
@@ -53,7 +54,8 @@ fn what_the_template_marks_is_learned_but_not_of_a_message_without_weight() {
     let conversation = conversation(messages, complete());
     let prompt = rendered(&conversation).expect("it renders");
     let learned = |policy| -> Vec<&str> {
-        let spans = loss_spans(&prompt, &conversation, &Format::new("its own"), policy).expect("something is learned");
+        let spans =
+            loss_spans(&prompt, &conversation, &Format::new("its own"), policy).expect("some text carries loss");
         spans.into_iter().map(|span| &prompt.text()[span]).collect()
     };
     let marked: Vec<&str> = prompt.generated.iter().map(|span| &prompt.text()[span.clone()]).collect();
@@ -67,7 +69,8 @@ fn of_the_last_reply_alone_no_other_mark_is_learned() {
         {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]"#;
     let conversation = conversation(messages, complete());
     let prompt = rendered(&conversation).expect("it renders");
-    let spans = loss_spans(&prompt, &conversation, &Format::new("its own"), LossPolicy::Last).expect("it is learned");
+    let spans =
+        loss_spans(&prompt, &conversation, &Format::new("its own"), LossPolicy::Last).expect("the reply carries loss");
     let learned: Vec<&str> = spans.into_iter().map(|span| &prompt.text()[span]).collect();
     assert_eq!(learned, ["d</s>"]);
 }
@@ -100,10 +103,11 @@ fn a_continued_message_is_open_even_where_others_say_the_same() {
     assert_eq!(prompt.text(), "<s><|assistant|>ab</s></s><|user|>ab</s></s><|assistant|>ab</s>");
 }
 
-/// transformers cuts at the last place where its mark stands, whoever wrote it.
+/// A tag in another text is text; transformers cuts at the last occurrence of its tag in any text.
 #[test]
 fn a_mark_in_another_text_is_text() {
-    // The texts printed behind the message have the mark at the very place where the message's own has it.
+    // The texts printed after the message have the tag at the position where the message's own text
+    // has it.
     let source = "{% for m in messages %}<{{ m.content }}>{% endfor %}{{ documents[0].text }}{{ messages[1].note }}";
     let template = ChatTemplate::compile(source, Vec::new()).expect("it is Jinja");
     let mark = "CONTINUE_FINAL_MESSAGE_TAG ";
@@ -144,7 +148,8 @@ fn switches_of_the_caller_win_over_the_conversations() {
     assert_eq!(render_template(&conversation, &template, &options).expect("it renders").text(), "13");
 }
 
-/// A prompt that is cut keeps of each of the model's own stretches what lies on its side of the cut, and nothing beyond.
+/// Checks that a cut prompt keeps the part of each generation span before the cut, and nothing
+/// after it.
 #[test]
 fn a_cut_prompt_has_no_generation_span_beyond_the_cut() {
     let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b日"},
@@ -189,7 +194,7 @@ fn a_prompt_without_its_opening_token_has_its_spans_where_they_then_are() {
     for at in 0..without.text().len() {
         assert_eq!(without.origin_at(at), prompt.origin_at(at + 3), "{at}");
     }
-    // A text that only begins like it is not cut, and one that a message wrote is not either.
+    // A text that only begins like the token is not cut, and neither is one from a message.
     assert_eq!(without.clone().without_bos("<s>").text(), without.text());
     assert_eq!(prompt.clone().without_bos("").text(), prompt.text());
 }

@@ -1,5 +1,5 @@
-//! Other files of tokenizers than those that their makers ship: the same vocabulary as ranks, as a
-//! tekken file or inside a GGUF file gives the same ids.
+//! Tokenizer files in other forms than the maker's: the same vocabulary as ranks, as a tekken file
+//! or inside a GGUF file gives the same ids.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -42,7 +42,7 @@ fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<Token> {
     tokens
 }
 
-/// Both give the same tokens for every text.
+/// Checks that both give the same tokens for every text.
 fn assert_same(name: &str, one: &dyn Tokenizer, other: &dyn Tokenizer, texts: &[String]) {
     for text in texts {
         assert_eq!(reference(one, text), reference(other, text), "{name}: {text:?} as the reference");
@@ -52,7 +52,7 @@ fn assert_same(name: &str, one: &dyn Tokenizer, other: &dyn Tokenizer, texts: &[
     }
 }
 
-/// The prompts of the id vectors of a tokenizer, and the hard texts.
+/// Returns the prompts of the id vectors of a tokenizer, and the hard texts.
 fn texts(shared: &Path, name: &str) -> Vec<String> {
     let rows = fs::read_to_string(shared.join("golden/ids.jsonl")).unwrap();
     let mut texts: Vec<String> = TEXTS.iter().map(|text| (*text).to_owned()).collect();
@@ -71,9 +71,9 @@ fn parse(text: &str) -> Object {
     }
 }
 
-/// A `tokenizer.json` of byte-level BPE, taken apart.
+/// The parts of a `tokenizer.json` of byte-level BPE.
 struct Parts {
-    /// Tokens as they are spelled there, by id.
+    /// The tokens by id, as the file spells them.
     tokens: BTreeMap<i64, String>,
     merges: Vec<Json>,
     added: Vec<Object>,
@@ -98,12 +98,13 @@ impl Parts {
         }
     }
 
-    /// The file of ranks that the vocabulary was made from.
+    /// Returns the file of ranks from which the vocabulary was made.
     fn ranks(&self) -> String {
         self.tokens.iter().map(|(id, token)| format!("{} {id}\n", base64(&bytes_of(token)))).collect()
     }
 
-    /// The same as the metadata of a GGUF file; ids behind the last one are filled up.
+    /// Returns the vocabulary as the metadata of a GGUF file, with padding tokens after the last
+    /// one.
     fn gguf(&self, pre: &str, size: usize) -> Vec<u8> {
         let mut tokens: Vec<Json> = (0..size).map(|id| Json::from(format!("[PAD{id}]"))).collect();
         let mut types = vec![Json::from(5); size];
@@ -144,7 +145,7 @@ fn number(value: &Json) -> i64 {
     }
 }
 
-/// The characters of byte-level vocabularies, as GPT-2's code numbers them.
+/// Returns the characters of byte-level vocabularies in the order of GPT-2's code.
 fn alphabet() -> Vec<char> {
     let mut others = 0x100;
     let character = |byte: u8| match byte {
@@ -178,7 +179,7 @@ fn base64(bytes: &[u8]) -> String {
 fn shared() -> Option<PathBuf> {
     let shared = rolecall_testkit::shared();
     if shared.is_none() {
-        rolecall_testkit::say_skipped("no other kind of file was compared with a real tokenizer");
+        rolecall_testkit::say_skipped("no other kind of file is compared with a real tokenizer");
     }
     shared
 }
@@ -199,7 +200,7 @@ fn ranks_give_the_ids_of_the_tokenizer_that_they_are() {
     assert_same("ranks", &*original, &with_config, &texts);
     assert_eq!(with_config.added_tokens(), original.added_tokens());
     assert_eq!(with_config.vocabulary_size(), original.vocabulary_size());
-    // Without a config the control tokens are those that are published of these ranks.
+    // Without a config, the control tokens are the published ones for these ranks.
     let alone = HuggingFace::from_tiktoken(ranks.as_bytes(), None).unwrap();
     for text in &texts {
         assert_eq!(ordinary(&alone, text, Place::Start), ordinary(&*original, text, Place::Start), "{text:?}");
@@ -260,7 +261,7 @@ fn a_gguf_file_gives_the_ids_of_the_pieces_in_it() {
         let (mut tokens, mut scores, mut types) = (Vec::new(), Vec::new(), Vec::new());
         for (text, score, kind) in pieces(&model) {
             let id = u32::try_from(tokens.len()).unwrap();
-            // A config may call a piece otherwise.
+            // A config may rename a piece.
             let text = original.token_text(id).unwrap_or(text);
             let is_added = original.added_tokens().iter().any(|token| token.id == id);
             tokens.push(Json::from(text));
@@ -285,7 +286,7 @@ fn a_gguf_file_gives_the_ids_of_the_pieces_in_it() {
     }
 }
 
-/// Text, score and type of each piece of a sentencepiece model.
+/// Returns the text, score and type of each piece of a sentencepiece model.
 fn pieces(model: &[u8]) -> Vec<(String, f32, i64)> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -330,7 +331,7 @@ fn varint(bytes: &[u8], at: &mut usize) -> usize {
     value
 }
 
-/// Ranks of all bytes and of some words, for files that no maker ships.
+/// Makes ranks of all bytes and some words, for files that no maker ships.
 fn small_ranks(words: &[&str]) -> String {
     let bytes = (0..=255u8).map(|byte| format!("{} {byte}\n", base64(&[byte])));
     let words = words.iter().zip(256..).map(|(word, rank)| format!("{} {rank}\n", base64(word.as_bytes())));
@@ -347,7 +348,8 @@ fn ranks_take_their_pattern_and_their_control_tokens_from_the_config() {
         "added_tokens_decoder": {"300": {"content": "<s>", "special": true}, "270": {"content": "<think>", "special": false}}}"#;
     let tokenizer = HuggingFace::from_tiktoken(ranks.as_bytes(), Some(config.as_bytes())).unwrap();
     let ids = |tokens: Vec<Token>| tokens.into_iter().map(|token| token.id).collect::<Vec<_>>();
-    // `hell` is made before `ll` could meet the rest; ` h` was there first in the middle.
+    // `hell` merges before `ll` can merge with the rest; ` h` would have to merge before the words
+    // are split.
     assert_eq!(ids(ordinary(&tokenizer, "hello hello", Place::Start)), [259, 32, 259]);
     assert_eq!(ids(reference(&tokenizer, "<s>hello<think>")), [300, 259, 270]);
     assert_eq!(ids(ordinary(&tokenizer, "<s>", Place::Start)), [60, 115, 62]);
@@ -369,7 +371,7 @@ fn each_kind_of_file_is_known_by_its_content() {
     assert_eq!(kind_of("b", model).unwrap(), FileKind::TokenizerJson);
     let error = kind_of("c", b"just text").unwrap_err();
     assert_eq!(error.code(), "tokenizer_not_recognized");
-    // A folder's only file of a kind is its tokenizer; of two, neither.
+    // A folder's only file of a kind is its tokenizer. Of two files, neither is.
     let alone = folder.join("alone");
     fs::create_dir_all(&alone).unwrap();
     assert_eq!(tokenizer::load(&alone).map(|_| ()).unwrap_err().code(), "tokenizer_missing");
@@ -381,7 +383,7 @@ fn each_kind_of_file_is_known_by_its_content() {
     fs::remove_dir_all(&folder).unwrap();
 }
 
-/// The metadata of a small GGUF file with these keys put over it; null takes one away.
+/// Makes the metadata of a small GGUF file with these changes; null removes a key.
 fn small_gguf(changes: Object) -> Vec<u8> {
     let words = ["he", "ll", "hell", "hello", "<s>", "<tool>", "[PAD]"];
     let alphabet = alphabet().into_iter().map(|c| Json::from(c.to_string()));
@@ -446,33 +448,27 @@ fn what_a_gguf_file_says_and_cannot_be_names_its_key() {
         (object! { "tokenizer.ggml.pre" => "my-own" }, "unsupported `tokenizer.ggml.pre`: my-own"),
         (
             object! { "tokenizer.ggml.pre" => Json::Null },
-            "malformed `tokenizer.ggml.pre`: expected the name of the pattern that splits text into words, found none",
+            "malformed `tokenizer.ggml.pre`: it is not there, and nothing else says how text is cut into words",
         ),
         (object! { "tokenizer.ggml.model" => "rwkv" }, "unsupported `tokenizer.ggml.model`: rwkv"),
-        (
-            object! { "tokenizer.ggml.merges" => Json::Null },
-            "malformed `tokenizer.ggml.merges`: expected a list of merges, found none",
-        ),
+        (object! { "tokenizer.ggml.merges" => Json::Null }, "malformed `tokenizer.ggml.merges`: they are not there"),
         (
             object! { "tokenizer.ggml.merges" => vec![Json::from("h e"), Json::from("x")] },
-            "malformed `tokenizer.ggml.merges[1]`: expected two tokens separated by a space, found `x`",
+            "malformed `tokenizer.ggml.merges[1]`: expected two tokens with a space between, found `x`",
         ),
         (
             object! { "tokenizer.ggml.bos_token_id" => 5000, "tokenizer.ggml.add_bos_token" => true },
-            "malformed `tokenizer.ggml.bos_token_id`: expected an id below the number of tokens, 263, found 5000",
+            "malformed `tokenizer.ggml.bos_token_id`: expected the number of one of the 263 tokens, found 5000",
         ),
         (
             object! { "tokenizer.ggml.add_bos_token" => true },
-            "malformed `tokenizer.ggml.bos_token_id`: expected the id of the token to add, found none",
+            "malformed `tokenizer.ggml.bos_token_id`: it is to be added, and not there",
         ),
         (
             object! { "tokenizer.ggml.token_type" => vec![Json::from(1)] },
-            "malformed `tokenizer.ggml.token_type`: expected 263 values, one for each token, found 1",
+            "malformed `tokenizer.ggml.token_type`: expected one for each of the 263 tokens, found 1",
         ),
-        (
-            object! { "tokenizer.ggml.model" => "llama" },
-            "malformed `tokenizer.ggml.scores`: expected a list of scores, found none",
-        ),
+        (object! { "tokenizer.ggml.model" => "llama" }, "malformed `tokenizer.ggml.scores`: they are not there"),
     ];
     for (changes, expected) in cases {
         assert_eq!(error(changes), expected);

@@ -1,5 +1,5 @@
-//! The tokenizer adapters on real files: the ids of every prompt in the id vectors, ordinary and as the reference gives them.
-//! (How prompts come to be is not asked here: `conform` asks that.)
+//! The tokenizer adapters on real files: the ids of every prompt in the id vectors, ordinary and in
+//! the reference's way. (`conform` checks how the prompts are made.)
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -14,7 +14,7 @@ use rolecall::tokenizer::{Place, Token, Tokenizer};
 #[test]
 fn real_tokenizers_give_the_ids_of_the_vectors() {
     let Some(shared) = rolecall_testkit::shared() else {
-        rolecall_testkit::say_skipped("no real tokenizer's ids were compared");
+        rolecall_testkit::say_skipped("the ids of real tokenizers are not compared");
         return;
     };
     let text = fs::read_to_string(shared.join("golden/ids.jsonl")).unwrap();
@@ -30,7 +30,7 @@ fn real_tokenizers_give_the_ids_of_the_vectors() {
         let tokenizer = &**tokenizers.entry(name.to_owned()).or_insert_with(load);
         let id = field(&row, "id");
         if let Some(ids) = ids(expected, "ids") {
-            assert_eq!(by_reference(tokenizer, prompt), ids, "{id}, as the reference");
+            assert_eq!(by_reference(tokenizer, prompt), ids, "{id}, in the reference's way");
             assert_eq!(between_added_tokens(tokenizer, prompt), ids, "{id}, runs between added tokens");
             honest += 1;
         }
@@ -54,7 +54,8 @@ fn by_reference(tokenizer: &dyn Tokenizer, prompt: &str) -> Vec<u32> {
     tokens.into_iter().map(|token: Token| token.id).collect()
 }
 
-/// The prompt's added tokens by longest match, and each text between them in one ordinary run.
+/// Finds the prompt's added tokens by longest match, and encodes each text between them as one
+/// ordinary run.
 fn between_added_tokens(tokenizer: &dyn Tokenizer, prompt: &str) -> Vec<u32> {
     let mut tokens: Vec<Token> = Vec::new();
     let mut run = 0;

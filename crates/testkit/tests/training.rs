@@ -1,4 +1,4 @@
-//! What a training loss may touch: laws over every format, as it is chatted with and as it is learned from.
+//! Which tokens carry loss: laws over every format, in its chat and in its training variant.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -47,8 +47,9 @@ fn the_loss_covers_what_the_model_writes_and_nothing_else() {
     }
 }
 
-/// The generation prompt and the loss of a first answer are what the engine is given and what it writes. Where the loss
-/// covers the whole turn (rule `loss = "turn"`), it begins where the generation prompt does, and holds it.
+/// Checks that the generation prompt and the loss of a first answer are what the engine receives
+/// and writes. With the rule `loss = "turn"`, the loss covers the whole turn: it begins where the
+/// generation prompt begins, and includes it.
 #[test]
 fn the_generation_prompt_and_the_loss_meet() {
     for format in rolecall::format::registry().iter() {
@@ -68,7 +69,7 @@ fn the_generation_prompt_and_the_loss_meet() {
     }
 }
 
-/// XTuner's separator, and what else stands behind an assistant's turn, is never learned.
+/// Checks that XTuner's separator, and other text after an assistant's turn, never carries loss.
 #[test]
 fn what_stands_behind_an_answer_is_not_learned() {
     let mut seen = 0;
@@ -83,7 +84,7 @@ fn what_stands_behind_an_answer_is_not_learned() {
             seen += 1;
         }
     }
-    assert!(seen > 60, "only {seen} separators were looked at");
+    assert!(seen > 60, "only {seen} separators were checked");
 }
 
 #[test]

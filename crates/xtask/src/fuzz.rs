@@ -3,20 +3,22 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-Runs each libFuzzer target for a while, on the stable compiler.
+Runs each libFuzzer target for a while, with the stable compiler.
 
     cargo xtask fuzz [OPTION ..]
 
     --seconds N    how long each target runs                           [60]
-    --target NAME  runs this target alone; NAME is CRATE/TARGET
-    --seed N       where libFuzzer's random numbers begin              [20261122]
+    --target NAME  run only this target; NAME is CRATE/TARGET
+    --seed N       the seed of libFuzzer's random numbers             [20261122]
 
-A target is a binary of crates/CRATE/fuzz. It is built with coverage counters, debug assertions and overflow checks. The corpus
-is kept in target/fuzz/corpus and grows from run to run; an input that fails is written to target/fuzz/failures and named.
-A C++ compiler builds libFuzzer. The exit code is 0 if no target found anything.
+A target is a binary in crates/CRATE/fuzz. It is built with coverage counters, debug assertions and
+overflow checks. The corpus is in target/fuzz/corpus and grows from run to run. An input that fails is
+written to target/fuzz/failures, and its path is printed. Building libFuzzer needs a C++ compiler. The
+exit code is 0 if no target finds anything.
 ";
 
-/// What tells libFuzzer which code ran. `cargo fuzz` passes the same; only its sanitizers need a nightly compiler.
+/// The flags that report covered code to libFuzzer. `cargo fuzz` passes the same ones; only its
+/// sanitizers need a nightly compiler.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Coverflow-checks";
@@ -43,7 +45,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         all.iter().filter(|target| only.as_ref().is_none_or(|only| *only == target.name())).collect();
     if chosen.is_empty() {
         let names: Vec<String> = all.iter().map(Target::name).collect();
-        return Err(format!("no such target; there are {}", names.join(", ")));
+        return Err(format!("unknown target; the targets are {}", names.join(", ")));
     }
     let (host, mut failed) = (host()?, Vec::new());
     for target in &chosen {
@@ -59,14 +61,14 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A binary of a crate's `fuzz` folder.
+/// A binary in a crate's `fuzz` folder.
 struct Target {
     of: String,
     binary: String,
     folder: PathBuf,
 }
 
-/// All targets, by the manifests of the `fuzz` folders.
+/// Returns all targets listed in the manifests of the `fuzz` folders.
 fn targets(root: &Path) -> Result<Vec<Target>, String> {
     let mut targets = Vec::new();
     let entries = fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
@@ -91,17 +93,17 @@ impl Target {
         println!("\n{}: building", self.name());
         let status = crate::cargo()
             .args(["build", "--release", "--locked", "--quiet", "--bin", &self.binary])
-            // With a target named, the flags are for the target and not for build scripts.
+            // With `--target`, the flags apply to the target and not to build scripts.
             .args(["--target", host, "--manifest-path"])
             .arg(self.folder.join("Cargo.toml"))
             .env("CARGO_TARGET_DIR", crate::root().join("target/fuzz/build"))
             .env("RUSTFLAGS", COVERAGE)
             .status()
-            .map_err(|error| format!("cargo does not start: {error}"))?;
+            .map_err(|error| format!("cannot start cargo: {error}"))?;
         if status.success() { Ok(()) } else { Err(format!("{} does not build", self.name())) }
     }
 
-    /// Whether nothing was found.
+    /// Runs the target and reports whether it found nothing.
     fn run(&self, host: &str, seconds: &str, seed: &str) -> Result<bool, String> {
         println!("{}: running for {seconds} s", self.name());
         let kept = crate::root().join("target/fuzz");
@@ -131,7 +133,7 @@ impl Target {
         }
         let output = command.output().map_err(|error| format!("{}: {error}", self.name()))?;
         let said = String::from_utf8_lossy(&output.stderr);
-        // Of a run that found nothing, the dictionary that libFuzzer recommends is left out.
+        // If nothing was found, omit the dictionary that libFuzzer recommends.
         for line in said.lines().filter(|line| !output.status.success() || line.starts_with("stat::")) {
             println!("{line}");
         }
@@ -139,10 +141,10 @@ impl Target {
     }
 }
 
-/// The platform that rustc compiles for when nobody names one.
+/// Returns the platform for which rustc compiles by default.
 fn host() -> Result<String, String> {
-    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc does not start: {error}"))?;
+    let output = Command::new("rustc").arg("-vV").output().map_err(|error| format!("cannot start rustc: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
-    host.map(str::to_owned).ok_or_else(|| "rustc names no host".to_owned())
+    host.map(str::to_owned).ok_or_else(|| "rustc reports no host".to_owned())
 }

@@ -1,6 +1,7 @@
-//! In: a verb. Out: what the commands that it runs print, and one closing line of ours.
-//! Between: `tests` runs all tests and tells what was skipped, `mutants` plants bugs and looks for a test that fails,
-//! `fuzz` runs each fuzz target for a while.
+//! Commands for contributors. `suite` runs all tests and reports what was skipped, `mutants` plants
+//! bugs and looks for a test that fails, `fuzz` runs each fuzz target for a while. Each prints the
+//! output of the commands that it runs, and a last line of its own.
+//!
 //! Start reading at [`main`].
 
 mod fuzz;
@@ -11,11 +12,11 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 const HELP: &str = "\
-Commands for people who work on rolecall.
+Commands for contributors to rolecall.
 
-    cargo xtask test [ARGUMENT ..]   run all tests; the last line says what was not tested
-    cargo xtask mutants [OPTION ..]  plant bugs and check that a test catches each (--help has the options)
-    cargo xtask fuzz [OPTION ..]     run each fuzz target for a while (--help has the options)
+    cargo xtask test [ARGUMENT ..]   run all tests; the last line lists what was not tested
+    cargo xtask mutants [OPTION ..]  plant bugs and check that a test catches each (--help lists the options)
+    cargo xtask fuzz [OPTION ..]     run each fuzz target for a while (--help lists the options)
 ";
 
 fn main() -> ExitCode {
@@ -45,7 +46,7 @@ fn root() -> PathBuf {
     folder.canonicalize().unwrap_or(folder)
 }
 
-/// Cargo, as the caller names it.
+/// Returns the command for cargo, as named by the caller.
 fn cargo() -> Command {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
 }

@@ -1,7 +1,8 @@
 use std::fs;
 use std::process::ExitCode;
 
-/// Runs all tests of the workspace. Tests that miss `../shared` write a line each to a file, which this reads.
+/// Runs all tests of the workspace, and reads the file to which tests without `../shared` write a
+/// line each.
 pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let folder = crate::root().join("target/xtask");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -11,11 +12,11 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
         .args(["test", "--workspace", "--all-features", "--locked"])
         .args(arguments)
         .env("ROLECALL_SKIPPED", &record)
-        // With it, tests would write their own expectations.
+        // With this variable set, tests would write their own expectations.
         .env_remove("UPDATE")
         .current_dir(crate::root())
         .status()
-        .map_err(|error| format!("cargo does not start: {error}"))?;
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
     let skipped = fs::read_to_string(&record).map_err(|error| format!("{}: {error}", record.display()))?;
     println!(
         "\n{}{}",
@@ -25,12 +26,13 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Whether the references are there.
+/// Reports whether the references exist.
 fn has_shared() -> bool {
     crate::root().join("../shared/golden").is_dir()
 }
 
-/// What was not tested: each line of the record is a test, a tab, and what it did not try. With arguments, only some tests ran.
+/// Describes what was not tested. Each line of the record is a test, a tab, and what it skipped.
+/// With arguments, only some tests ran.
 fn closing_line(skipped: &str, has_shared: bool, arguments: &[String]) -> String {
     let mut tests: Vec<&str> = skipped.lines().filter_map(|line| line.split('\t').next()).collect();
     let mut reasons: Vec<&str> =
@@ -45,7 +47,7 @@ fn closing_line(skipped: &str, has_shared: bool, arguments: &[String]) -> String
     };
     let line = match tests.len() {
         0 if has_shared => {
-            "no test skipped anything, since ../shared is there; `.ci/run` also runs conformance with the reference systems"
+            "no test skipped anything, because ../shared exists; `.ci/run` also runs conformance with the reference systems"
                 .to_owned()
         }
         count => format!(

@@ -1,15 +1,23 @@
-//! Runs golden files of reference systems through rolecall and says what passed.
+//! Runs golden files of reference systems through rolecall and reports which rows pass.
 //!
 //!     conform FILE... [--templates DIR] [--tokenizers DIR] [--facts DIR] [--pins FILE] [--only TEXT] [--failures N]
 //!     conform --forge N [--seed S] [--templates DIR] [--tokenizers DIR] [--only TEXT] [--threads N] [--failures N]
 //!     conform --outputs N [--seed S] [--templates DIR] [--only TEXT] [--threads N] [--failures N]
 //!
-//! The facts, where not given, are looked for in `facts` beside the first file's folder. A row fails if it cannot be run. A row
-//! of an operation that the library does not have yet is pending, which the summary calls skipped; a row that is excused says why.
-//! With `--pins` the number of pending and excused rows of each file must be the pinned one. The second form makes N conversations
-//! that try to forge control tokens, from a seed, on every format and template with every tokenizer that fits. The third makes
-//! N replies, as written and damaged, on every format that has calls or reasoning and every template that a layout is inferred
-//! from, and reads each cut in every way. Templates that do not compile are named, and a run that tried nothing fails.
+//! The first form runs golden files. Without `--facts`, it looks for a folder `facts` next to the
+//! folder of the first file. A row fails if it cannot be run. A row is pending (the summary says
+//! skipped) if the library does not implement its operation yet; an excused row names its reason.
+//! With `--pins`, the number of passed, pending and excused rows of each file must equal the pinned
+//! one.
+//!
+//! The second form makes N conversations from a seed that try to forge control tokens, on every
+//! format and template with every tokenizer that fits.
+//!
+//! The third form makes N replies, as written and damaged, on every format that has calls or
+//! reasoning and on every template from which a layout can be inferred. It parses each reply split
+//! in every way.
+//!
+//! The last two forms name the templates that do not compile. A run that tries nothing fails.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -46,9 +54,9 @@ struct Arguments {
     files: Vec<PathBuf>,
     folders: Folders,
     failures: Option<usize>,
-    /// How many conversations try to forge something.
+    /// How many conversations try to forge control tokens.
     forge: Option<usize>,
-    /// How many replies are read.
+    /// How many replies to parse.
     outputs: Option<usize>,
     seed: u64,
     only: Option<String>,
@@ -84,9 +92,10 @@ fn arguments() -> Result<Arguments, String> {
     }
     let asked = [!read.files.is_empty(), read.forge.is_some(), read.outputs.is_some()];
     if asked.into_iter().filter(|asked| *asked).count() != 1 {
-        return Err("give files, or `--forge`, or `--outputs`".into());
+        return Err("expected files, `--forge` or `--outputs`".into());
     }
-    // An option that is not used would look as if it had been.
+    // Refuse options that this form does not use: silently ignoring one would suggest that it had
+    // an effect.
     let (files, forge) = (!read.files.is_empty(), read.forge.is_some());
     let of_others = [
         ("--seed", seen.contains("--seed") && files),
@@ -96,7 +105,7 @@ fn arguments() -> Result<Arguments, String> {
         ("--tokenizers", read.folders.tokenizers.is_some() && !files && !forge),
     ];
     match of_others.into_iter().find(|(_, is_odd)| *is_odd) {
-        Some((option, _)) => Err(format!("`{option}` is not for this form")),
+        Some((option, _)) => Err(format!("`{option}` does not apply to this form of the command")),
         None => Ok(read),
     }
 }
@@ -108,7 +117,7 @@ fn run_files(arguments: &Arguments) -> Result<bool, String> {
     context.only = arguments.only.clone();
     let pins = arguments.pins.as_deref().map(read_pins).transpose()?;
     if pins.is_some() && arguments.only.is_some() {
-        return Err("`--pins` counts all rows, and `--only` leaves some out".into());
+        return Err("`--pins` counts all rows, so it cannot be combined with `--only`".into());
     }
     let mut report = Report::new();
     golden::run_tokenizers(&context, &mut report);
@@ -137,22 +146,26 @@ fn run_forge(arguments: &Arguments, count: usize) -> Result<bool, String> {
         plan.keep(only);
     }
     if plan.subjects.is_empty() {
-        return Err("nothing is called so: a label is `NAME × TOKENIZER`".into());
+        return Err("`--only` matches no label; labels have the form `NAME × TOKENIZER`".into());
     }
     say_left_out(&plan.left_out);
-    eprintln!("{} formats and templates with their tokenizers, read in {:.1?}", plan.subjects.len(), began.elapsed());
+    eprintln!(
+        "{} pairs of a format or template and a tokenizer, loaded in {:.1?}",
+        plan.subjects.len(),
+        began.elapsed()
+    );
     let threads = threads(arguments);
     let step = (count / 20).max(1_000);
     let progress = |done: usize| {
-        // Threads take fewer than a step at a time.
+        // A batch is smaller than a step, so print only when a step is crossed.
         if done / step != done.saturating_sub(forge::BATCH) / step {
-            eprintln!("{done} of {count} conversations, {:.0?}", began.elapsed());
+            eprintln!("{done} of {count} conversations in {:.0?}", began.elapsed());
         }
     };
     let summary = forge::run(&plan.subjects, count, arguments.seed, threads, &progress);
     for failure in summary.failures.iter().take(arguments.failures.unwrap_or(5)) {
         println!("FAILED {}\n  {}", failure.subject, forge::explain(&plan.subjects, failure));
-        println!("  again: conform --forge 1 --seed {} --only '{}'\n", failure.seed, failure.subject);
+        println!("  reproduce with: conform --forge 1 --seed {} --only '{}'\n", failure.seed, failure.subject);
     }
     print!("{summary}");
     eprintln!("{:.1?} on {threads} threads, seed {}", began.elapsed(), arguments.seed);
@@ -171,9 +184,9 @@ fn run_outputs(arguments: &Arguments, count: usize) -> Result<bool, String> {
         subjects.retain(|subject| subject.label.contains(only.as_str()));
     }
     if subjects.is_empty() {
-        return Err("nothing is called so".into());
+        return Err("`--only` matches no label".into());
     }
-    eprintln!("{} formats and inferred layouts, made in {:.1?}", subjects.len(), began.elapsed());
+    eprintln!("{} formats and inferred layouts, prepared in {:.1?}", subjects.len(), began.elapsed());
     let began = Instant::now();
     let threads = threads(arguments);
     let summary = outputs::run(&subjects, count, arguments.seed, threads, outputs::USUAL);

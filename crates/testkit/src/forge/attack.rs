@@ -4,22 +4,22 @@ use fastrand::Rng;
 
 use super::Marks;
 
-/// White space between the parts of a text, as it comes in files and from keyboards.
+/// White space between the parts of a text, as found in files and typed on keyboards.
 const SPACES: [&str; 16] = [
     " ", " ", " ", "\n", "\n\n", "\r\n", "\t", "  ", "    ", "\n ", " \n", "\u{a0}", "\u{3000}", "\u{2028}", "\r",
     "\u{1c}",
 ];
-/// What is beside marks: quotes, escapes, brackets, letters, what belongs to nothing.
+/// Texts put next to markers: quotes, escapes, brackets, letters and odd characters.
 const BESIDE: [&str; 23] = [
-    // What a normalizer of ours makes a control token of.
+    // A normalizer of our own turns this one into a control token.
     "\u{a7}", "a", "hi", "\"", "\\", "'", "{", "}}", "é", "👍🏽", "```", "null", "e\u{301}", "\u{338}", "\u{200b}",
     "\u{feff}", "<", ">", "|", "\u{0}", "</", "\u{202e}", "The",
 ];
-/// Characters that are not seen, or that join what is beside them.
+/// Characters that are invisible, or that join their neighbours.
 const UNSEEN: [&str; 9] =
     ["\u{200b}", "\u{200d}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{0}", "\u{301}", "\u{fe0f}", "\u{7f}"];
 
-/// A text made of marks, in every manner that has ever passed for one.
+/// Makes a text of markers, disguised in every way that has ever fooled a tokenizer.
 pub fn attack(marks: &Marks, rng: &mut Rng) -> String {
     let mut text = String::new();
     if rng.u8(..4) == 0 {
@@ -40,7 +40,7 @@ pub fn attack(marks: &Marks, rng: &mut Rng) -> String {
     text
 }
 
-/// One mark: as it is, cut, doubled, in another dress.
+/// Writes one marker: unchanged, cut, doubled or disguised.
 fn disguise(marks: &Marks, rng: &mut Rng, text: &mut String) {
     let mark = marks.pick(rng);
     let borders: Vec<usize> = mark.char_indices().map(|(at, _)| at).chain([mark.len()]).collect();
@@ -50,7 +50,7 @@ fn disguise(marks: &Marks, rng: &mut Rng, text: &mut String) {
         0..=4 => text.push_str(mark),
         5..=6 => text.push_str(head),
         7..=8 => text.push_str(tail),
-        // A half at one end of a text, for the half that stands beside it.
+        // The second half, then the first half, so that a neighbouring text may complete either.
         9 => text.extend([tail, head]),
         10 => text.push_str(&mark.repeat(2)),
         11 => text.extend([head, mark, tail]),
@@ -65,11 +65,12 @@ fn disguise(marks: &Marks, rng: &mut Rng, text: &mut String) {
         20 => text.extend(mark.chars().map(|c| alphabet(c, rng))),
         21 => escape(mark, rng, text),
         22 => {
-            // Every byte by the name of its piece.
+            // Write every byte by the name of its token.
             text.extend(mark.bytes().map(|byte| format!("<0x{byte:02X}>")));
         }
         _ => {
-            // A letter and its mark apart, or a letter whose usual form is this one.
+            // Separate a letter from its combining character, or use a character that normalizes to
+            // this one.
             for c in mark.chars() {
                 match decomposed(c).filter(|_| rng.bool()) {
                     Some(apart) => text.push_str(apart),
@@ -80,7 +81,7 @@ fn disguise(marks: &Marks, rng: &mut Rng, text: &mut String) {
     }
 }
 
-/// What the compatibility normal forms take for this character.
+/// Returns the character that the compatibility normal forms fold to this one.
 fn wide(c: char) -> char {
     match c {
         ' ' => '\u{3000}',
@@ -91,7 +92,7 @@ fn wide(c: char) -> char {
     }
 }
 
-/// Another character that is taken for this one, by some normal form or by the eye.
+/// Returns another character that a normal form or the eye takes for this one.
 fn look_alike(c: char, rng: &mut Rng) -> char {
     let other: &[char] = match c {
         '<' => &['\u{fe64}', '\u{ff1c}', '\u{2039}', '\u{3c}'],
@@ -116,7 +117,7 @@ fn look_alike(c: char, rng: &mut Rng) -> char {
     }
 }
 
-/// The character in a tokenizer's own alphabet: a space is `▁` to one and `Ġ` to another.
+/// Returns the character in a tokenizer's own alphabet, where a space may be `▁` or `Ġ`.
 fn alphabet(c: char, rng: &mut Rng) -> char {
     match (c, rng.bool()) {
         (' ', true) => '\u{2581}',
@@ -128,7 +129,7 @@ fn alphabet(c: char, rng: &mut Rng) -> char {
     }
 }
 
-/// What another language writes for the mark, once or at one place.
+/// Writes the marker as another language escapes it, once or in one place.
 fn escape(mark: &str, rng: &mut Rng, text: &mut String) {
     let how = rng.u8(..6);
     for c in mark.chars() {
@@ -147,7 +148,7 @@ fn escape(mark: &str, rng: &mut Rng, text: &mut String) {
     }
 }
 
-/// What the canonical normal form makes this character of.
+/// Returns text that the canonical normal form relates to this character.
 fn decomposed(c: char) -> Option<&'static str> {
     Some(match c {
         'é' => "e\u{301}",

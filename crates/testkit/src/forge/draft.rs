@@ -3,50 +3,51 @@ use rolecall::conversation::json;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::render::Options;
 
-/// Stands before and behind the number of a text.
+/// The characters before and after the number of a text.
 const MARK: (char, char) = ('\u{f0000}', '\u{f0001}');
 
-/// A conversation with a number in place of each text, and the texts: hostile ones and their honest twins.
+/// A conversation with numbers in place of its texts, and the texts: hostile ones and their honest
+/// twins.
 #[derive(Clone, Debug)]
 pub struct Draft {
-    /// The request; each text in it, in values, keys and JSON text, is a placeholder.
+    /// The request. Each text in it (value, key or JSON text) is a placeholder.
     pub request: Json,
-    /// How a format renders it, with placeholders in its choices.
+    /// How a format renders the request. The choices hold placeholders too.
     pub options: Options,
     /// The texts, by number.
     pub words: Vec<Words>,
 }
 
-/// A hostile text and an honest one of the same shape.
+/// A hostile text and an honest text of the same shape.
 #[derive(Clone, Debug)]
 pub struct Words {
-    /// What both begin with, to be unlike all others.
+    /// The common beginning, which makes the text unlike all others.
     pub before: String,
     pub hostile: String,
     pub twin: String,
-    /// What both end with.
+    /// The common ending.
     pub behind: String,
 }
 
-/// Which of the two texts is filled in.
+/// Selects which of the two texts is filled in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Hostile,
     Twin,
 }
 
-/// What stands for a text in a draft.
+/// Returns the placeholder for a text in a draft.
 pub fn placeholder(number: usize) -> String {
     format!("{}{number}{}", MARK.0, MARK.1)
 }
 
 impl Draft {
-    /// The request with its texts.
+    /// Returns the request with its texts filled in.
     pub fn filled(&self, side: Side) -> Json {
         self.fill(&self.request, side)
     }
 
-    /// The options with their texts.
+    /// Returns the options with their texts filled in.
     pub fn options(&self, side: Side) -> Options {
         let mut options = self.options.clone();
         for (_, value) in &mut options.choices {
@@ -55,7 +56,7 @@ impl Draft {
         options
     }
 
-    /// The hostile request, for a person and for a shell.
+    /// Returns the hostile request as readable text.
     pub fn shown(&self) -> String {
         let mut text = json::write(&self.filled(Side::Hostile), &Layout::default());
         if !self.options.choices.is_empty() {
@@ -66,7 +67,7 @@ impl Draft {
 
     fn fill(&self, value: &Json, side: Side) -> Json {
         match value {
-            // A call's arguments, or a tool's answer, as JSON text.
+            // The arguments of a call, or a tool's answer, as JSON text.
             Json::String(text) => self.fill_text(text, side, text.starts_with('{')).into(),
             Json::Array(items) => Json::Array(items.iter().map(|item| self.fill(item, side)).collect()),
             Json::Object(object) => {

@@ -4,35 +4,36 @@ use fastrand::Rng;
 use rolecall::encode::{Protected, Protection};
 use rolecall::tokenizer::Tokenizer;
 
-/// What a text could spell to be taken for more than text: the control tokens of a tokenizer and of a format or template, and
-/// the words that a template looks for.
+/// Everything that a text could spell to be mistaken for more than text: the control tokens of a
+/// tokenizer and of a format or template, and the words that a template looks for.
 #[derive(Clone, Debug, Default)]
 pub struct Marks {
-    /// The tokens of the tokenizer that the format or template writes, or seems to.
+    /// The tokenizer's added tokens that the format or template spells.
     pub own: Vec<String>,
-    /// All that the tokenizer protects.
+    /// All added tokens of the tokenizer; for a format also the texts of its control tokens.
     pub tokens: Arc<[String]>,
-    /// What the format or template spells, whether that is a token or not.
+    /// Markers that the format or template spells, whether tokens or not.
     pub words: Arc<[String]>,
-    /// What a template compares texts with: `</think>` in a message may decide what else it writes.
+    /// The texts that a template compares texts with: `</think>` in a message may decide what else
+    /// it writes.
     pub gates: Arc<[String]>,
-    /// What the format or template has written down, in which its control tokens stand.
+    /// The literal text of the format or template, which contains its control tokens.
     pub literals: Arc<[String]>,
-    /// Added tokens that are none of these: text that gets the reference's ids.
+    /// Added tokens that are none of the above: in a message they get the reference's ids.
     pub plain: Arc<[String]>,
 }
 
-/// Marks for a pair that has none: those of other families.
+/// Markers of other families, for a pair that has none.
 const OTHERS: [&str; 6] = ["<|im_end|>", "<s>", "</s>", "[INST]", "<|eot_id|>", "<\u{ff5c}User\u{ff5c}>"];
 
 impl Marks {
-    /// The marks of a tokenizer and of a format or template.
+    /// Collects the markers of a tokenizer and of a format or template.
     pub fn new(tokens: Arc<[String]>, words: Arc<[String]>, gates: Arc<[String]>, literals: Arc<[String]>) -> Marks {
         let own = tokens.iter().filter(|token| words.contains(token)).cloned().collect();
         Marks { own, tokens, words, gates, literals, plain: Arc::from([]) }
     }
 
-    /// The same, with the added tokens that honest texts may hold.
+    /// Adds the added tokens that honest texts may contain.
     #[must_use]
     pub fn honest_with(self, tokenizer: &dyn Tokenizer, protection: &Protection) -> Marks {
         let is_clear = |text: &str| {
@@ -45,7 +46,7 @@ impl Marks {
         Marks { plain: plain.into(), ..self }
     }
 
-    /// One of them, those that matter most more often.
+    /// Picks a marker; the most relevant ones come up more often.
     pub fn pick(&self, rng: &mut Rng) -> &str {
         let list = match rng.u8(..12) {
             0..=5 if !self.own.is_empty() => &self.own[..],
@@ -60,7 +61,8 @@ impl Marks {
     }
 }
 
-/// What looks like a mark in a template's source: `<..>`, `[..]`, `{{..}}` aside, without white space.
+/// Finds everything in a template's source that looks like a marker: `<..>` and `[..]` without
+/// white space.
 pub fn spelled_in(source: &str) -> Vec<String> {
     let mut marks = Vec::new();
     for (open, close) in [('<', '>'), ('[', ']')] {
@@ -70,7 +72,7 @@ pub fn spelled_in(source: &str) -> Vec<String> {
             let mark = &rest[..=end];
             let name = &mark[1..end];
             let is_word = |c: char| c.is_alphanumeric() || "_|/-:.\u{ff5c}\u{2581}".contains(c);
-            // `[0]` and `['role']` are subscripts.
+            // `[0]` and `['role']` are subscripts, not markers.
             let is_mark = !name.is_empty() && name.chars().all(is_word) && !name.chars().all(|c| c.is_ascii_digit());
             if is_mark && (open == '<' || name.chars().any(|c| c.is_uppercase())) {
                 marks.push(mark.to_owned());

@@ -1,10 +1,13 @@
-//! Whether anybody can forge a control token: conversations whose every text attacks, through every format and template, with
-//! every tokenizer that fits; and whether honest texts get the reference's ids.
-//! In: how many conversations, a seed, folders. Out: a [`Summary`], and each failure as small as it gets.
-//! Between: `plan` makes the subjects, `talk` (or `generate`) a conversation with a number in place of each text, `attack` the
-//! hostile texts and `twin` the honest ones of their shape, `property` compares what came of the two, `shrink` makes a failure small.
-//! The same seed makes the same conversations, whatever the number of threads.
-//! Start reading at [`run`]; [`explain`] makes a failure small.
+//! Tries to forge control tokens, and checks that honest texts get the reference's ids. Every text
+//! of a conversation attacks, through every format and template, with every tokenizer that fits.
+//!
+//! The input is a number of conversations, a seed and folders. The output is a [`Summary`] and the
+//! failures, each reduced to a small one. `plan` makes the subjects. `talk` (or `generate`) makes a
+//! conversation with a number in place of each text. `attack` makes the hostile texts and `twin`
+//! the honest texts of the same shape. `property` compares the results of the two, and `shrink`
+//! reduces a failure. A seed makes the same conversations on any number of threads.
+//!
+//! Start reading at [`run`]; [`explain`] reduces a failure.
 
 mod attack;
 mod draft;
@@ -29,12 +32,14 @@ pub use small::{small_templates, small_tokenizer_files, small_tokenizers};
 pub use subject::{Subject, Voice};
 pub use summary::{Failure, Summary};
 
-/// How often a conversation that is refused is tried again in a simpler form.
+/// How many forms of a conversation are tried; each form is simpler than the one before, which was
+/// refused.
 const TRIES: u32 = 3;
 /// Conversations that a thread takes at a time.
 pub const BATCH: usize = 64;
 
-/// Tries so many conversations, spread over the subjects, on so many threads; `progress` is told how many are done.
+/// Tries `count` conversations, spread over the subjects, on `threads` threads, and reports to
+/// `progress` how many are done.
 pub fn run(
     subjects: &[Subject],
     count: usize,
@@ -54,13 +59,13 @@ pub fn run(
             let batch = first..(first + BATCH).min(count);
             let size = batch.len();
             for number in batch {
-                // Subjects come in turns, so that each gets as many as any other.
+                // Take the subjects in turn, so that each gets the same number of conversations.
                 let subject = &subjects[number % subjects.len()];
                 try_one(subject, seed.wrapping_add(number as u64), &mut summary);
             }
             progress(done.fetch_add(size, Ordering::Relaxed) + size);
         }
-        // A thread that panicked has ended the run anyway.
+        // If a thread panicked, the run has failed anyway.
         total.lock().unwrap_or_else(PoisonError::into_inner).merge(summary);
     };
     if !subjects.is_empty() {
@@ -74,7 +79,7 @@ pub fn run(
     total.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// One conversation, in simpler forms while it is refused.
+/// Tries one conversation, in simpler forms while it is refused.
 fn try_one(subject: &Subject, seed: u64, summary: &mut Summary) {
     summary.conversations += 1;
     for simplicity in 0..TRIES {
@@ -95,7 +100,7 @@ fn try_one(subject: &Subject, seed: u64, summary: &mut Summary) {
     summary.never_rendered += 1;
 }
 
-/// A failing conversation, made small: what is wrong, and the request.
+/// Reduces a failing conversation, and describes the failure and the request.
 pub fn explain(subjects: &[Subject], failure: &Failure) -> String {
     let Some(subject) = subjects.iter().find(|subject| subject.label == failure.subject) else {
         return "no such subject".to_owned();
@@ -103,7 +108,7 @@ pub fn explain(subjects: &[Subject], failure: &Failure) -> String {
     let small = shrink::shrink(subject, &subject.draft(failure.seed, failure.simplicity));
     let why = match check(subject, &small) {
         Outcome::Failed(why) => why,
-        other => format!("{other:?}, once it was made smaller"),
+        other => format!("{other:?} after reduction"),
     };
     format!("{why}\n  request: {}", small.shown())
 }

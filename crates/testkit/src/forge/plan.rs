@@ -18,18 +18,19 @@ use crate::{FolderTemplates, Toy, generate};
 /// Templates with their names.
 pub type Templates = Vec<(String, ChatTemplate)>;
 
-/// The toy tokenizer in which a format's literal texts are tokens too.
+/// The name of the toy tokenizer in which a format's literal texts are tokens too.
 const MARKED: &str = "toy-marked";
 
 /// Tokenizers with their names.
 pub type Tokenizers = Vec<(String, Arc<dyn Tokenizer>)>;
 
-/// What conversations are tried on: each format with each tokenizer that has its control tokens, each template with each.
+/// The subjects of a run: each format with each tokenizer that has its control tokens, and each
+/// template with each tokenizer.
 #[derive(Default)]
 pub struct Plan {
-    /// In a fixed order.
+    /// The subjects, in a fixed order.
     pub subjects: Vec<Subject>,
-    /// Templates that nothing is tried on, each with the reason.
+    /// Templates that are not tried, each with the reason.
     pub left_out: Vec<String>,
 }
 
@@ -66,7 +67,7 @@ impl Plan {
         plan
     }
 
-    /// The same, with the templates and tokenizers of these folders.
+    /// [`Plan::builtin`] with the templates and tokenizers of these folders added.
     pub fn with_folders(templates: Option<&Path>, tokenizers: Option<&Path>) -> Result<Plan, String> {
         let mut plan = Plan::builtin();
         let tokenizers = tokenizers.map(read_tokenizers).transpose()?.unwrap_or_default();
@@ -79,13 +80,14 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Keeps the subjects with this text in their labels.
+    /// Keeps the subjects whose labels contain this text.
     pub fn keep(&mut self, only: &str) {
         self.subjects.retain(|subject| subject.label.contains(only));
     }
 
-    /// The toy tokenizer as the maker's file would be, one that also has the appended tokens, and one in which every piece of
-    /// the format's literal text is a token.
+    /// Adds each format with three toy tokenizers: one as the maker's file would be, one that also
+    /// has the appended tokens, and one in which every piece of the format's literal text is a
+    /// token.
     fn add_formats_with_toys(&mut self) {
         let registry = rolecall::format::registry();
         for format in generate::variants(&registry) {
@@ -105,7 +107,7 @@ impl Plan {
         }
     }
 
-    /// Adds a format with a tokenizer, if that has its control tokens.
+    /// Adds a format with a tokenizer that has its control tokens.
     fn add_format(&mut self, format: &Format, name: &str, tokenizer: &Arc<dyn Tokenizer>) {
         let protection = Arc::new(Protection::of_format(format));
         if Encoder::new(&protection, Arc::clone(tokenizer)).is_err() {
@@ -129,7 +131,7 @@ impl Plan {
         });
     }
 
-    /// Adds templates, each with each of these tokenizers and with a toy that has its marks.
+    /// Adds templates, each with each of these tokenizers and with a toy that has its markers.
     pub fn add_templates(&mut self, templates: &Templates, tokenizers: &Tokenizers) {
         let shared: Vec<Shared> = tokenizers.iter().map(|(name, tokenizer)| share(name, tokenizer)).collect();
         for (name, template) in templates {
@@ -143,7 +145,7 @@ impl Plan {
             for tokenizer in &shared {
                 self.add_template(&program, tokenizer);
             }
-            // Its own control tokens, which few of the tokenizers have.
+            // A toy with the template's own control tokens, which few of the tokenizers have.
             let none = Format::new("none");
             let toy =
                 program.words.iter().filter(|word| is_token(word)).fold(Toy::of(&none), |toy, word| toy.with(word));
@@ -172,7 +174,7 @@ fn share(name: &str, tokenizer: &Arc<dyn Tokenizer>) -> Shared {
 }
 
 impl Program {
-    /// Asks a template's analysis what it takes and what it compares texts with.
+    /// Takes from a template's analysis what it accepts and what it compares texts with.
     fn new(name: &str, template: &ChatTemplate) -> Result<Program, rolecall::Error> {
         let analysis = analyze_template(template, &TemplateOptions::default())?;
         let (source, tokens) = (template.source(), template.tokens());
@@ -192,7 +194,7 @@ impl Program {
             list.dedup();
         }
         let protection = Arc::new(Protection::of_template(name, template));
-        // All of its text: what is a literal of it stands there, unless it is put together.
+        // The whole source contains every literal, unless the template joins one from parts.
         let mut literals = vec![without_comments(source)];
         literals.extend(tokens.iter().map(|(_, text)| text.clone()));
         literals.extend(ROLES.map(|role| format!("<|{role}|>")).into_iter().filter(|_| joins_roles(source)));
@@ -209,7 +211,7 @@ impl Program {
     }
 }
 
-/// Whether a source writes a role between bars, however it puts the two together.
+/// Reports whether a source writes a role between bars, however it joins the two.
 fn joins_roles(source: &str) -> bool {
     let squeezed: String = source.chars().filter(|c| !c.is_whitespace() && !"'\"+~{}".contains(*c)).collect();
     let roles = ["m.role", "message.role", "m[role]", "message[role]", "role"];
@@ -231,7 +233,7 @@ fn is_token(word: &str) -> bool {
     closed && word.len() > 2
 }
 
-/// The tokenizers of a folder, a folder each, by name.
+/// Reads the tokenizers in a folder, one subfolder each, sorted by name.
 fn read_tokenizers(folder: &Path) -> Result<Tokenizers, String> {
     let failed = |error: &dyn std::fmt::Display| format!("{}: {error}", folder.display());
     let mut tokenizers = Vec::new();
@@ -245,7 +247,7 @@ fn read_tokenizers(folder: &Path) -> Result<Tokenizers, String> {
         tokenizers.push((name, Arc::from(tokenizer)));
     }
     if tokenizers.is_empty() {
-        return Err(failed(&"no folder of a tokenizer"));
+        return Err(failed(&"no subfolder with a tokenizer"));
     }
     tokenizers.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(tokenizers)

@@ -1,4 +1,4 @@
-//! What must hold of a hostile conversation and its honest twin.
+//! The properties of a hostile conversation and its honest twin.
 
 use rolecall::encode::EncodedToken;
 use rolecall::render::Run;
@@ -8,39 +8,41 @@ use rolecall::{Encoded, Origin, Prompt};
 use super::draft::{Draft, Side};
 use super::{Subject, Voice};
 
-/// The roles that everybody knows. A template may make a control token of one, and of no other word of a message.
+/// The standard roles. A template may make a control token of one of them, and of no other word in
+/// a message.
 pub(super) const ROLES: [&str; 9] =
     ["system", "developer", "user", "assistant", "tool", "environment", "observation", "function", "ipython"];
 
-/// What came of a conversation.
+/// The result of a conversation.
 #[derive(Clone, Debug)]
 pub enum Outcome {
-    /// It was refused, in both forms; the code of the refusal.
+    /// Refused in both forms, with the code of the refusal.
     Refused(String),
-    /// It was refused in one form and not in the other: its words decide. Nothing was encoded that could be compared.
+    /// Refused in only one form, because its words decide. There are no two encodings to compare.
     OneRefused(String),
-    /// It holds.
+    /// All properties hold.
     Compared(Compared),
-    /// It does not, and why.
+    /// A property does not hold, with the reason.
     Failed(String),
 }
 
-/// A conversation of which all holds.
+/// The counts for a conversation whose properties all hold.
 #[derive(Clone, Debug, Default)]
 pub struct Compared {
-    /// Control tokens of the hostile form, each looked at, and the same as those of the twin unless that is steered.
+    /// Control tokens of the hostile form, each checked, and equal to those of the twin unless the
+    /// conversation is steered.
     pub controls: usize,
-    /// Ids of the twin, if they are the reference's.
+    /// Ids of the twin, if they equal the reference's.
     pub honest: usize,
-    /// Whether the reference was asked for each run between control tokens, and not for the whole.
+    /// Whether the reference encoded each run between control tokens instead of the whole text.
     pub by_runs: bool,
-    /// Why the twin has other ids than the reference gives it, where it has.
+    /// Why the ids of the twin may differ from the reference's, where they do.
     pub excused: Option<&'static str>,
-    /// What a message said decided what else the template wrote.
+    /// Whether a message decided what else the template writes.
     pub steered: bool,
 }
 
-/// Whether a conversation forges anything, and whether its twin gets the reference's ids.
+/// Checks whether a conversation forges anything, and whether its twin gets the reference's ids.
 pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
     let run = |side: Side| -> Result<(Prompt, Encoded), String> {
         let prompt = subject.render(draft, side)?;
@@ -75,13 +77,15 @@ pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
         if wrote == would_write {
             return Outcome::Failed(format!("forged: {difference}"));
         }
-        // What a switch says is the caller's choice of what the template writes.
+        // A switch is the caller's choice of what the template writes.
         let switched = match &subject.voice {
             Voice::Template { habits, .. } => habits.is_switched_by(&draft.request),
             _ => false,
         };
         if !gated && !switched {
-            return Outcome::Failed(format!("forged: no branch on what is said was found, and yet {difference}"));
+            return Outcome::Failed(format!(
+                "forged: the template's analysis found no branch on message text, but {difference}"
+            ));
         }
         compared.steered = true;
     }
@@ -103,7 +107,7 @@ pub fn check(subject: &Subject, draft: &Draft) -> Outcome {
     Outcome::Compared(compared)
 }
 
-/// A control token that is not the format's or template's own, if there is one.
+/// Describes the first control token that is not the format's or template's own.
 fn forged(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Option<String> {
     let protected = &subject.bound().ok()?.protected;
     let text = prompt.text();
@@ -112,16 +116,17 @@ fn forged(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Option<Strin
         let spellings = protected.get(&token.id);
         let why = match (token.control, spellings) {
             (false, None) => continue,
-            // A byte that has no other piece, or text that is not known: never the token's own name.
+            // The token of a byte, or the unknown token: never a text that spells the token's own
+            // name.
             (false, Some(spellings))
                 if stands_in(subject, token.id) && !spellings.iter().any(|s| at(token).contains(s.as_str())) =>
             {
                 continue;
             }
-            (false, Some(_)) => "a protected id that is not called a control token",
-            (true, _) if !is_own(prompt, token) => "a control token out of text that is not the template's own",
+            (false, Some(_)) => "a protected id is not flagged as a control token",
+            (true, _) if !is_own(prompt, token) => "a control token comes from text that is not the template's own",
             (true, Some(spellings)) if !spellings.iter().any(|spelling| spelling == at(token)) => {
-                "a control token where another text stands"
+                "a control token covers other text"
             }
             (true, _) => continue,
         };
@@ -136,7 +141,7 @@ fn forged(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Option<Strin
     None
 }
 
-/// Whether an id stands for text that has no other: an unknown token, the piece of a byte.
+/// Reports whether an id replaces text that has no id: the unknown token, or the token of a byte.
 fn stands_in(subject: &Subject, id: u32) -> bool {
     let name = subject.tokenizer.token_text(id).unwrap_or_default();
     let byte = name.strip_prefix("<0x").and_then(|name| name.strip_suffix('>'));
@@ -144,7 +149,7 @@ fn stands_in(subject: &Subject, id: u32) -> bool {
         || ["<unk>", "[UNK]", "?"].contains(&name.as_str())
 }
 
-/// Whether a token stands on text of the template's own, or on the name of a role.
+/// Reports whether a token covers the template's own text or the name of a role.
 fn is_own(prompt: &Prompt, token: &EncodedToken) -> bool {
     let mut segments = prompt.segments_in(token.start..token.end).peekable();
     segments.peek().is_some()
@@ -156,7 +161,7 @@ fn is_own(prompt: &Prompt, token: &EncodedToken) -> bool {
         })
 }
 
-/// The role of which a byte is part: all of its neighbours with its origin.
+/// Returns the text of the segment that contains a byte, for the whole name of a role.
 fn whole_role(prompt: &Prompt, at: usize) -> &str {
     prompt
         .segments()
@@ -164,7 +169,7 @@ fn whole_role(prompt: &Prompt, at: usize) -> &str {
         .map_or("", |segment| segment.text)
 }
 
-/// What the format or template wrote of its own.
+/// Returns the text that the format or template itself wrote.
 fn own_text(prompt: &Prompt) -> String {
     prompt
         .segments()
@@ -173,19 +178,20 @@ fn own_text(prompt: &Prompt) -> String {
         .collect()
 }
 
-/// Why a prompt may have other ids than the reference's.
+/// Returns why a prompt may have other ids than the reference's.
 fn excuse(subject: &Subject, prompt: &Prompt) -> Option<&'static str> {
     let tokenizer = &subject.tokenizer;
     let is_foreign = |run: Run<'_>| matches!(run, Run::Control { text, .. } if tokenizer.token_id(text).is_none());
     match subject.is_real {
-        false => Some("no maker has a tokenizer in which a format's literal texts are tokens"),
+        false => Some("no maker's tokenizer has a format's literal texts as tokens"),
         true => {
-            prompt.runs().any(is_foreign).then_some("the tokenizer spells a control token otherwise than the format")
+            prompt.runs().any(is_foreign).then_some("the tokenizer spells a control token differently from the format")
         }
     }
 }
 
-/// The ids that the reference gives an honest prompt as one text; cut where the maker's own code calls its tokenizer anew.
+/// Returns the reference's ids for an honest prompt as one text, cut where the maker's own code
+/// calls its tokenizer again.
 fn whole(subject: &Subject, prompt: &Prompt) -> Result<Vec<u32>, String> {
     let runs: Vec<Run<'_>> = prompt.runs().collect();
     let is_text = |run: &Run<'_>| matches!(run, Run::Text { .. });
@@ -211,7 +217,8 @@ fn whole(subject: &Subject, prompt: &Prompt) -> Result<Vec<u32>, String> {
     Ok(ids)
 }
 
-/// The ids that the reference gives each text between control tokens, where these never come out of a text.
+/// Returns the reference's ids for each text between control tokens, for control tokens that no
+/// text can spell.
 fn by_runs(subject: &Subject, prompt: &Prompt, encoded: &Encoded) -> Result<Vec<u32>, String> {
     let mut ids = Vec::new();
     let mut from = 0;
@@ -240,7 +247,7 @@ fn told_difference(prompt: &Prompt, found: &[u32], wanted: &[u32]) -> String {
     let same = found.iter().zip(wanted).take_while(|(a, b)| a == b).count();
     let some = |ids: &[u32]| ids[same.min(ids.len())..ids.len().min(same + 12)].to_vec();
     format!(
-        "honest: ids differ from the reference's from number {same} on\n  found:     {:?}\n  reference: {:?}\n  prompt: {:?}",
+        "honest: ids differ from the reference's from index {same} on\n  found:     {:?}\n  reference: {:?}\n  prompt: {:?}",
         some(found),
         some(wanted),
         prompt.text()

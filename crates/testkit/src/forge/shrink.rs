@@ -4,10 +4,11 @@ use super::property::{Outcome, check};
 use super::twin::twin_beside;
 use crate::generate;
 
-/// Texts are made shorter so many times at most.
+/// The maximum number of attempts to shorten a text.
 const TRIES: usize = 2_000;
 
-/// The smallest conversation that still fails: without what it fails without, its texts as short as they get.
+/// Returns the smallest conversation that still fails: everything unnecessary is removed and each
+/// text is as short as possible.
 pub fn shrink(subject: &Subject, failing: &Draft) -> Draft {
     let fails = |draft: &Draft| matches!(check(subject, draft), Outcome::Failed(_));
     let mut smallest = failing.clone();
@@ -37,7 +38,7 @@ pub fn shrink(subject: &Subject, failing: &Draft) -> Draft {
     smallest
 }
 
-/// A text without so many characters from one on.
+/// Removes `length` characters from a text, starting at `from`.
 fn without(text: &str, from: usize, length: usize) -> String {
     text.chars().enumerate().filter(|(at, _)| !(from..from + length).contains(at)).map(|(_, c)| c).collect()
 }

@@ -1,5 +1,5 @@
-//! Small tokenizers and templates of our own, one for each way in which a text has ever become a token: so that a fresh clone
-//! tries them all.
+//! Small tokenizers and templates of our own, one for each known way in which a text has become a
+//! token, so that a fresh clone tries them all.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, object};
 use rolecall::tokenizer::{EmbeddedVocabulary, HuggingFace, TokenType, Tokenizer};
 
-/// The control tokens of all of them: flagged special or not, with white space taken, by words alone, by themselves.
+/// The control tokens of every small tokenizer. `file` flags every second one as special.
 const TOKENS: [&str; 14] = [
     "<|im_start|>",
     "<|im_end|>",
@@ -26,8 +26,9 @@ const TOKENS: [&str; 14] = [
     "<|end\u{2581}of|>",
 ];
 
-/// Templates, each with its name: the usual one, one that makes tokens of roles, one that cuts reasoning off, one that prints
-/// tools and calls, one that trims, one that begins tokens and leaves the rest to a message.
+/// Templates with their names: the usual one; one that makes tokens of roles; one that cuts
+/// reasoning off; one that prints tools and calls; one that trims; one that leaves a message to
+/// complete its tokens; one with wide characters.
 pub fn small_templates() -> Vec<(&'static str, &'static str)> {
     vec![
         (
@@ -71,13 +72,14 @@ pub fn small_templates() -> Vec<(&'static str, &'static str)> {
     ]
 }
 
-/// Tokenizers, each with its name. All of them have the same control tokens.
+/// Returns the tokenizers with their names. All have the same control tokens.
 pub fn small_tokenizers() -> Vec<(&'static str, Arc<dyn Tokenizer>)> {
     let bytes = || file(&byte_level(), Json::Null, of("ByteLevel", BYTE_LEVEL), &|_| {});
     let by_config = br#"{"eos_token": "<|im_end|>", "bos_token": "<s>", "unk_token": "</s>"}"#;
     let listed = br#"{"chat_control_tokens": ["<|im_end|>", "<think>"]}"#;
     let beside = [
-        // Its opening and closing tokens are words of the vocabulary that the config alone names.
+        // Its opening and closing tokens are ordinary vocabulary entries that only the config
+        // names.
         ("named", without(bytes(), &["<|im_end|>", "<s>", "</s>"]), Some(&by_config[..])),
         ("listed", bytes(), Some(&listed[..])),
         ("vocabulary", adding(bytes()), None),
@@ -92,7 +94,7 @@ pub fn small_tokenizers() -> Vec<(&'static str, Arc<dyn Tokenizer>)> {
     files.map(read).chain([("embedded", embedded())]).collect()
 }
 
-/// Those that need no more than one file, as files: a `tokenizer.json` for each name.
+/// Returns the tokenizers that need only one file, as the bytes of a `tokenizer.json` each.
 pub fn small_tokenizer_files() -> Vec<(&'static str, Vec<u8>)> {
     let taking = |token: &mut Object| {
         for side in ["lstrip", "rstrip"] {
@@ -117,7 +119,7 @@ fn written(file: &Json) -> Vec<u8> {
     json::write(file, &Layout::compact()).into_bytes()
 }
 
-/// A file without some of its added tokens, which stay words of its vocabulary.
+/// Removes added tokens from a file. They stay in its vocabulary.
 fn without(file: Json, tokens: &[&str]) -> Json {
     let Json::Object(mut file) = file else { return file };
     let added = file.get("added_tokens").and_then(Json::as_array).unwrap_or_default();
@@ -128,7 +130,8 @@ fn without(file: Json, tokens: &[&str]) -> Json {
     file.into()
 }
 
-/// A file with added tokens that are text: tags, a word, a run of one character, one that takes white space.
+/// Adds tokens that are ordinary text: tags, words, a run of one character, and one that takes
+/// white space.
 fn adding(file: Json) -> Json {
     let Json::Object(mut file) = file else { return file };
     let words = ["<b>", "</b>", "<table>", "the-one", "----", "<hr>", "word"];
@@ -149,12 +152,13 @@ fn adding(file: Json) -> Json {
     file.into()
 }
 
-/// A normalizer that makes a control token of a sign.
+/// A normalizer that turns a sign into a control token.
 fn replacing() -> Json {
     object! { "type" => "Replace", "pattern" => object! { "String" => "\u{a7}" }, "content" => "<|im_end|>" }.into()
 }
 
-/// A vocabulary as GGUF files have it, whose opening and closing tokens are ordinary words that are named by their numbers.
+/// A vocabulary as in a GGUF file, whose opening and closing tokens are ordinary entries named by
+/// id.
 fn embedded() -> Arc<dyn Tokenizer> {
     let (learned, _) = merges(&["<|im_end|>", "<|im_start|>", "</s>", "\u{2581}the", "hello"]);
     let letters = ('!'..='~').chain(['\u{2581}', '\n']).map(String::from);
@@ -206,7 +210,7 @@ fn metaspace(scheme: &str) -> Json {
     object! { "type" => "Metaspace", "replacement" => "\u{2581}", "prepend_scheme" => scheme, "split" => false }.into()
 }
 
-/// A file of a model, whose vocabulary holds the tokens already at its start.
+/// A file of a model whose vocabulary begins with the control tokens.
 fn file(model: &Object, normalizer: Json, pre_tokenizer: Json, change: &dyn Fn(&mut Object)) -> Json {
     let tokens = TOKENS.iter().enumerate().map(|(id, text)| {
         let mut token = object! { "id" => id as i64, "content" => *text, "special" => id % 2 == 0 };
@@ -222,7 +226,7 @@ fn file(model: &Object, normalizer: Json, pre_tokenizer: Json, change: &dyn Fn(&
     .into()
 }
 
-/// A file whose tokenizer puts `<s>` before every text.
+/// Makes the tokenizer of a file put `<s>` before every text.
 fn opening(file: Json) -> Json {
     let special = object! { "SpecialToken" => object! { "id" => "<s>", "type_id" => 0 } };
     let text = object! { "Sequence" => object! { "id" => "A", "type_id" => 0 } };
@@ -236,7 +240,7 @@ fn opening(file: Json) -> Json {
     file.into()
 }
 
-/// A vocabulary of the tokens, then of what follows, once each, in this order.
+/// Returns a vocabulary of the control tokens, then these pieces in order without duplicates.
 fn vocabulary(pieces: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut vocabulary: Vec<String> = TOKENS.map(str::to_owned).to_vec();
     for piece in pieces {
@@ -251,7 +255,7 @@ fn numbered(vocabulary: &[String]) -> Json {
     vocabulary.iter().enumerate().map(|(id, piece)| (piece.clone(), Json::from(id as i64))).collect::<Object>().into()
 }
 
-/// Merges that lead to each token, character by character, as if the model had learned it.
+/// Returns the merges that build each token character by character, as if the model had learned it.
 fn merges(tokens: &[&str]) -> (Vec<String>, Vec<Json>) {
     let (mut pieces, mut merges) = (Vec::new(), Vec::new());
     for token in tokens {
@@ -270,10 +274,10 @@ fn merges(tokens: &[&str]) -> (Vec<String>, Vec<Json>) {
     (pieces, merges)
 }
 
-/// Byte-level pairs that merge to line breaks, to words and to control tokens.
+/// Byte pairs that merge to line breaks, words and control tokens.
 fn byte_level() -> Object {
     let (learned, merges) = merges(&["<|im_start|>", "<|im_end|>", "<s>", "\u{10a}\u{10a}", "\u{120}the", "hello"]);
-    // The bytes that are seen stand for themselves, the others for letters behind the first 256.
+    // Printable bytes map to themselves, the others to the characters from U+0100 on.
     let mut hidden = 0x100;
     let bytes = (0u32..256).filter_map(|byte| {
         let is_seen = matches!(byte, 0x21..=0x7e | 0xa1..=0xac | 0xae..=0xff);
@@ -285,7 +289,7 @@ fn byte_level() -> Object {
     object! { "type" => "BPE", "vocab" => numbered(&vocabulary), "merges" => merges, "ignore_merges" => true }
 }
 
-/// Pairs of characters, with bytes for what no piece spells.
+/// Character pairs, with byte tokens for everything that no piece spells.
 fn fallback() -> Object {
     let (learned, merges) = merges(&["<|im_end|>", "</s>", "<think>", "\u{2581}the", "[inst]", "\n\n"]);
     let bytes = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>"));
@@ -297,7 +301,7 @@ fn fallback() -> Object {
     }
 }
 
-/// The most probable pieces; the tokens are the most probable of all.
+/// A unigram model in which the control tokens have the highest score.
 fn unigram() -> Object {
     let bytes = (0..=u8::MAX).map(|byte| format!("<0x{byte:02X}>"));
     let letters = ('!'..='~').chain(['\u{2581}', '\n']).map(String::from);
@@ -312,7 +316,7 @@ fn unigram() -> Object {
     object! { "type" => "Unigram", "unk_id" => TOKENS.len() as i64, "vocab" => pieces, "byte_fallback" => true }
 }
 
-/// The longest pieces of each word; marks are words of one character.
+/// Greedy longest pieces of each word. Punctuation characters are words of their own.
 fn word_pieces() -> Object {
     let letters = ('!'..='~').filter(|c| !c.is_uppercase()).flat_map(|c| [c.to_string(), format!("##{c}")]);
     let words = ["[UNK]", "the", "hello", "im", "end", "##s"].map(str::to_owned);

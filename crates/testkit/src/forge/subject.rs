@@ -16,37 +16,40 @@ use super::draft::{Draft, Side};
 use super::talk::{Habits, Texts, talk};
 use crate::generate;
 
-/// The day of every conversation, which some templates write.
+/// The date of every conversation, which some templates write.
 const DAY: DateTime = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
 
-/// A format or template with a tokenizer: what conversations are tried on.
+/// A format or template with a tokenizer, on which conversations are tried.
 pub struct Subject {
-    /// What it is called, and asked for by `--only`.
+    /// The name of the subject, by which `--only` selects it.
     pub label: String,
-    /// What writes its prompts.
+    /// The format or template that writes the prompts.
     pub voice: Voice,
-    /// What makes ids of them.
+    /// The tokenizer that encodes the prompts.
     pub tokenizer: Arc<dyn Tokenizer>,
-    /// What its encoder is made of.
+    /// The protection from which the encoder is built.
     pub protection: Arc<Protection>,
-    /// What its texts attack with, and what its honest ones hold.
+    /// The markers that hostile texts attack with and honest texts may contain.
     pub marks: Marks,
     pub(super) bound: OnceLock<Result<Bound, String>>,
-    /// Whether some maker could have this tokenizer, so that its ids for a whole text mean something.
+    /// Whether some maker could have this tokenizer, so that its ids for a whole text are
+    /// meaningful.
     pub is_real: bool,
 }
 
-/// An encoder, and what must hold of its ids. It is made when it is first needed: there are thousands.
+/// An encoder, and the facts to check its ids against. Built on first use, because there are
+/// thousands of subjects.
 pub struct Bound {
     /// The encoder.
     pub encoder: Encoder,
     /// The ids that text must never become, each with its spellings.
     pub protected: HashMap<u32, Vec<String>>,
-    /// Those of them that the reference finds in a text; sentencepiece finds none of its control pieces there.
+    /// The protected ids that the reference finds in text; sentencepiece finds none of its control
+    /// tokens there.
     pub spelled: HashSet<u32>,
 }
 
-/// What writes a prompt.
+/// The writer of a prompt.
 #[derive(Clone)]
 pub enum Voice {
     /// A format.
@@ -55,17 +58,18 @@ pub enum Voice {
     Template {
         /// The template.
         template: Arc<ChatTemplate>,
-        /// What it takes.
+        /// What the template accepts.
         habits: Arc<Habits>,
-        /// Whether its analysis finds a branch on what a message says.
+        /// Whether the template's analysis finds a branch on message text.
         gated: bool,
     },
 }
 
 impl Subject {
-    /// The conversation of a seed; the simpler, the less is in it that could be refused.
+    /// Makes the conversation of a seed. A higher `simplicity` leaves out more that could be
+    /// refused.
     pub fn draft(&self, seed: u64, simplicity: u32) -> Draft {
-        // Neighbouring seeds give unlike conversations.
+        // Scramble the seed, so that neighbouring seeds give unlike conversations.
         let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(simplicity));
         let mut texts = Texts::new(&self.marks, rng.fork());
         match &self.voice {
@@ -81,13 +85,14 @@ impl Subject {
         }
     }
 
-    /// The prompt of one side of a draft, or the code of the refusal.
+    /// Renders one side of a draft, or returns the code of the refusal.
     pub fn render(&self, draft: &Draft, side: Side) -> Result<Prompt, String> {
         let conversation = conversation(draft.filled(side))?;
         let prompt = match &self.voice {
             Voice::Format(format) => render(&conversation, format, &draft.options(side)),
             Voice::Template { template, .. } => {
-                // The same conversation one way or the other, by what it is itself.
+                // Choose by a property of the draft itself, so that a conversation is always
+                // rendered the same way.
                 let calls = if draft.words.len().is_multiple_of(4) { CallForm::AsGiven } else { CallForm::AsWanted };
                 let options = TemplateOptions { now: Some(DAY), calls, ..TemplateOptions::default() };
                 render_template(&conversation, template, &options)
@@ -99,7 +104,7 @@ impl Subject {
         })
     }
 
-    /// Its encoder, or the code of the refusal.
+    /// Returns the encoder, or the code of the refusal.
     pub fn bound(&self) -> Result<&Bound, String> {
         let bound = self.bound.get_or_init(|| {
             let encoder = Encoder::new(&self.protection, Arc::clone(&self.tokenizer));
@@ -114,7 +119,7 @@ impl Subject {
         bound.as_ref().map_err(String::clone)
     }
 
-    /// Its ids, or the code of the refusal.
+    /// Encodes a prompt, or returns the code of the refusal.
     pub fn encode(&self, prompt: &Prompt) -> Result<Encoded, String> {
         self.bound()?.encoder.encode(prompt).map_err(|error| error.code().to_owned())
     }
@@ -124,8 +129,9 @@ fn conversation(request: Json) -> Result<Conversation, String> {
     Conversation::from_json(request).map_err(|error| format!("conversation: {}", error.code()))
 }
 
-/// The ids that text must never become, found without the encoder's own set: what is flagged special, what a file names, what the
-/// words of a template or format spell, and what a format calls its own.
+/// Finds the ids that text must never become, independently of the encoder's own set: tokens
+/// flagged special, tokens named in a file, words of a template or format, and a format's control
+/// tokens.
 pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> HashMap<u32, Vec<String>> {
     let tokenizer = encoder.tokenizer();
     let mut protected: HashMap<u32, Vec<String>> = HashMap::new();
@@ -145,8 +151,9 @@ pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> H
             protected.entry(token.id).or_default().push(token.text.clone());
         }
     }
-    // What looks like a mark in a template and the tokenizer knows as one token, whether it says so or not. A format lists its
-    // marks; its other words (`user`, a comma) are words of the language.
+    // Words that look like markers in a template and that the tokenizer has as one token, whatever
+    // their flags. A format lists its control tokens; its other words (`user`, a comma) are words
+    // of the language.
     let is_spelled = |word: &&String| {
         format.is_none() && listed.is_none() && marks.literals.iter().any(|literal| literal.contains(*word))
     };
@@ -168,7 +175,7 @@ pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> H
     protected
 }
 
-/// The ids that the reference gives a text which spells them.
+/// Returns the protected ids that the reference gives to a text that spells them.
 pub fn spelled(encoder: &Encoder, protected: &HashMap<u32, Vec<String>>) -> HashSet<u32> {
     let mut tokens = Vec::new();
     let mut is_found = |id: u32, text: &str| {

@@ -3,32 +3,33 @@ use std::fmt;
 
 use super::property::Compared;
 
-/// What came of many conversations.
+/// The results of many conversations.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// All that were made.
+    /// All conversations.
     pub conversations: usize,
-    /// Those of which a prompt came, in the first form or in a simpler one.
+    /// Conversations that gave a prompt, in the first form or in a simpler one.
     pub rendered: usize,
-    /// Those that were refused in every form.
+    /// Conversations that were refused in every form.
     pub never_rendered: usize,
-    /// Forms of which the hostile side was refused and the other not, or the other way round.
+    /// Forms that were refused on only one side, hostile or honest.
     pub one_refused: usize,
-    /// Refusals of forms by their codes.
+    /// Refused forms by their codes.
     pub refusals: BTreeMap<String, usize>,
-    /// Control tokens that were looked at.
+    /// Control tokens that were checked.
     pub controls: usize,
-    /// Honest prompts that have the reference's ids, and how many ids these are.
+    /// Honest prompts that have the reference's ids, and the number of these ids.
     pub honest: (usize, usize),
-    /// Those of them that were compared run by run, since the tokenizer finds no control tokens in text.
+    /// Honest prompts that were compared run by run, because the tokenizer finds no control tokens
+    /// in text.
     pub by_runs: usize,
-    /// Honest prompts that have other ids, and why they may.
+    /// Honest prompts that may have other ids, by the reason.
     pub excused: BTreeMap<&'static str, usize>,
-    /// Conversations in which what a message said decided what else the template wrote, by subject.
+    /// Conversations in which a message decided what else the template writes, by subject.
     pub steered: BTreeMap<String, usize>,
-    /// How many failed, by subject.
+    /// Failures by subject.
     pub failed: BTreeMap<String, usize>,
-    /// The first of them, one of a subject.
+    /// The failures to show: for each subject the one with the smallest seed.
     pub failures: Vec<Failure>,
 }
 
@@ -39,12 +40,12 @@ pub struct Failure {
     pub subject: String,
     /// The conversation's seed.
     pub seed: u64,
-    /// How much of it was left out, since it was refused.
+    /// How many simplifications were applied because the conversation was refused.
     pub simplicity: u32,
 }
 
 impl Summary {
-    /// Counts a conversation of which all holds.
+    /// Counts a conversation whose properties all hold.
     pub fn add(&mut self, subject: &str, compared: &Compared) {
         self.rendered += 1;
         self.controls += compared.controls;
@@ -81,7 +82,7 @@ impl Summary {
         }
     }
 
-    /// Adds what another thread has counted.
+    /// Adds the counts of another thread.
     pub fn merge(&mut self, other: Summary) {
         fn add<K: Ord>(to: &mut BTreeMap<K, usize>, from: BTreeMap<K, usize>) {
             from.into_iter().for_each(|(key, count)| *to.entry(key).or_default() += count);
@@ -102,7 +103,7 @@ impl Summary {
         self.failures.sort_by_key(|failure| failure.seed);
     }
 
-    /// Whether something was compared and nothing failed.
+    /// Reports whether at least one conversation was rendered and none failed.
     pub fn is_clean(&self) -> bool {
         self.failed.is_empty() && self.rendered > 0
     }
@@ -112,16 +113,20 @@ impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = 100.0 * self.rendered as f64 / self.conversations.max(1) as f64;
         writeln!(f, "{:>10} conversations, {} rendered ({share:.1} %)", self.conversations, self.rendered)?;
-        writeln!(f, "{:>10} control ids compared, every one on the template's own text", self.controls)?;
+        writeln!(f, "{:>10} control ids compared, all on the template's own text", self.controls)?;
         writeln!(f, "{:>10} honest prompts with the reference's ids ({} ids)", self.honest.0, self.honest.1)?;
-        writeln!(f, "{:>14} of them run by run: their tokenizer finds no control tokens in text", self.by_runs)?;
+        writeln!(
+            f,
+            "{:>14} of them compared run by run: their tokenizer finds no control tokens in text",
+            self.by_runs
+        )?;
         for (why, count) in &self.excused {
             writeln!(f, "{count:>10} honest prompts with other ids: {why}")?;
         }
         let refusals: usize = self.refusals.values().sum();
         writeln!(
             f,
-            "{refusals:>10} refusals (a conversation is tried again in a simpler form), {} of one side alone:",
+            "{refusals:>10} refusals (refused conversations are retried in a simpler form), {} of only one side:",
             self.one_refused
         )?;
         for (why, count) in &self.refusals {
@@ -130,11 +135,11 @@ impl fmt::Display for Summary {
         let steered: usize = self.steered.values().sum();
         writeln!(
             f,
-            "{steered:>10} steered: a message's words, or a switch's, decided what else the template wrote, which its analysis says:"
+            "{steered:>10} steered: text in a message or a switch decided what else the template wrote, as its analysis predicts:"
         )?;
         by_name(f, &self.steered)?;
         if self.rendered == 0 {
-            writeln!(f, "{:>10} FAILED: nothing was rendered, so that nothing was compared", 1)?;
+            writeln!(f, "{:>10} FAILED: no conversation was rendered, so nothing was compared", 1)?;
         }
         if !self.failed.is_empty() {
             writeln!(f, "{:>10} FAILED:", self.failed.values().sum::<usize>())?;
@@ -144,7 +149,7 @@ impl fmt::Display for Summary {
     }
 }
 
-/// Counts by format or template: one of these is one, whatever its tokenizer.
+/// Writes the counts by format or template, added up over its tokenizers.
 fn by_name(f: &mut fmt::Formatter<'_>, counts: &BTreeMap<String, usize>) -> fmt::Result {
     let mut named: BTreeMap<&str, usize> = BTreeMap::new();
     for (label, count) in counts {

@@ -12,7 +12,7 @@ use super::draft::{Words, placeholder};
 use super::twin::{honest_beside, twin_beside};
 use crate::generate;
 
-/// What a template takes, so that most of what it is given comes through.
+/// What a template accepts, so that most of what it is given is rendered.
 #[derive(Clone, Debug)]
 pub struct Habits {
     takes: Vec<Capability>,
@@ -31,7 +31,7 @@ impl Habits {
     }
 }
 
-/// The texts of a conversation that is being made.
+/// The texts of a conversation under construction.
 pub struct Texts<'a> {
     marks: &'a Marks,
     rng: Rng,
@@ -43,12 +43,13 @@ impl<'a> Texts<'a> {
         Texts { marks, rng, words: Vec::new() }
     }
 
-    /// A text.
+    /// Adds a text.
     pub fn text(&mut self) -> String {
         self.add(String::new(), String::new())
     }
 
-    /// A text that is no other's: a key, an id, a name that is said twice. The number is no part of a mark.
+    /// Adds a unique text: a key, an id, or a name that is used twice. The number is not part of a
+    /// marker.
     pub fn name(&mut self) -> String {
         let number = self.words.len();
         match self.rng.bool() {
@@ -76,7 +77,7 @@ impl<'a> Texts<'a> {
 }
 
 impl Habits {
-    /// Whether a request gives one of the template's switches a text.
+    /// Reports whether a request sets one of the template's switches to a text.
     pub fn is_switched_by(&self, request: &Json) -> bool {
         let switches = request.as_object().and_then(|request| request.get("chat_template_kwargs"));
         let switches = switches.and_then(Json::as_object);
@@ -88,7 +89,8 @@ impl Habits {
     }
 }
 
-/// A request for a template; the simpler, the less is in it that a template could refuse.
+/// Makes a request for a template. A higher `simplicity` leaves out more that a template could
+/// refuse.
 pub fn talk(habits: &Habits, simplicity: u32, rng: &mut Rng, texts: &mut Texts<'_>) -> Json {
     let mut talk = Talk { habits, simplicity, rng, texts, messages: Vec::new() };
     let mut request = Object::new();
@@ -110,7 +112,7 @@ struct Talk<'a, 'b> {
 }
 
 impl Talk<'_, '_> {
-    /// Who speaks when.
+    /// Adds the turns.
     fn speak(&mut self) {
         let odd = self.simplicity == 0 && self.one_in(16);
         if self.takes(Capability::System) && self.rng.bool() {
@@ -137,11 +139,11 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// A turn that most templates do not expect: a role that nobody knows, or one out of its order.
+    /// Adds a turn that most templates do not expect: an unknown role, or a role out of order.
     fn odd_turn(&mut self) {
         match self.rng.u8(..6) {
             0..=2 => {
-                // Unlike the names of roles that the template itself asks for.
+                // An unknown role, unlike the role names that the template itself compares with.
                 let role = self.texts.name();
                 self.say(&role);
             }
@@ -160,7 +162,7 @@ impl Talk<'_, '_> {
             message.insert("name", self.texts.name().into());
         }
         if self.one_in(24) {
-            // What no template knows, or one.
+            // A field that no template knows, or only one does.
             let key = ["channel", "recipient", "author", "citations", "prefix"][self.rng.usize(..5)];
             message.insert(key, self.texts.text().into());
         }
@@ -180,7 +182,7 @@ impl Talk<'_, '_> {
         }
     }
 
-    /// Calls, and what came of them.
+    /// Adds calls and their results.
     fn call(&mut self) {
         let most = if self.takes(Capability::ParallelToolCalls) { 2 } else { 1 };
         let mut calls = Vec::new();
@@ -340,14 +342,15 @@ impl Talk<'_, '_> {
         object! { "type" => "function", "function" => function }.into()
     }
 
-    /// How the prompt ends, and the switches.
+    /// Sets the end of the prompt and the switches.
     fn close(&mut self, request: &mut Object, open: bool) {
         match self.rng.u8(..6) {
             0 => request.insert("add_generation_prompt", self.rng.bool().into()),
             1 if open => request.insert("continue_final_message", true.into()),
             _ => {}
         }
-        // Numbered, so that none is a word that the template compares its switches with.
+        // Names are numbered, so that none equals a word that the template compares its switches
+        // with.
         let mut switches = Object::new();
         let known = &self.habits.switches;
         if !known.is_empty() && self.one_in(3) {
@@ -360,7 +363,7 @@ impl Talk<'_, '_> {
             switches.insert(key, self.texts.name().into());
         }
         if self.one_in(24) {
-            // The caller's, and so no longer the template's.
+            // A value from the caller, so the token is no longer the template's own.
             switches.insert("bos_token", self.texts.name().into());
         }
         if !switches.is_empty() {

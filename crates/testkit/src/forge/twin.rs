@@ -1,8 +1,9 @@
-//! Honest texts, and the honest twin of a hostile one.
+//! Honest texts, and the honest twins of hostile texts.
 
 use fastrand::Rng;
 
-/// Words of many scripts, code, numbers, emoji, letters with marks. None holds a part of a mark, or what templates look for.
+/// Words of many scripts, code, numbers, emoji, letters with combining characters. None contains
+/// part of a marker or of a text that templates look for.
 const WORDS: [&str; 60] = [
     "the",
     "The",
@@ -66,7 +67,7 @@ const WORDS: [&str; 60] = [
     "...",
 ];
 
-/// A text that nobody could mind.
+/// Makes a harmless text.
 pub fn honest(plain: &[String], rng: &mut Rng) -> String {
     const GAPS: [&str; 12] = [" ", " ", " ", " ", " ", "\n", "\n\n", "  ", "\r\n", "\t", "", "   \n"];
     let mut text = String::new();
@@ -85,7 +86,7 @@ pub fn honest(plain: &[String], rng: &mut Rng) -> String {
     text
 }
 
-/// A word, or now and then an added token that is text.
+/// Picks a word, or sometimes an added token that is ordinary text.
 fn word<'a>(plain: &'a [String], rng: &mut Rng) -> &'a str {
     match plain {
         [] => WORDS[rng.usize(..WORDS.len())],
@@ -94,12 +95,13 @@ fn word<'a>(plain: &'a [String], rng: &mut Rng) -> &'a str {
     }
 }
 
-/// An honest text with white space where the other has white space, and a word where it has anything else.
+/// Makes an honest text with the same white space as another text and a word in place of everything
+/// else.
 pub fn twin(text: &str, plain: &[String], rng: &mut Rng) -> String {
     let mut twin = String::with_capacity(text.len());
     let mut in_word = false;
     for c in text.chars() {
-        // Python's `strip` takes these four too.
+        // Python's `strip` also removes these four characters.
         let is_space = c.is_whitespace() || ('\u{1c}'..='\u{1f}').contains(&c);
         if is_space {
             twin.push(c);
@@ -111,8 +113,9 @@ pub fn twin(text: &str, plain: &[String], rng: &mut Rng) -> String {
     twin
 }
 
-/// The twin of a text beside others, each with its own: templates compare texts, so that twins are equal where the texts are,
-/// and differ where they differ (as far as words of that shape can).
+/// Makes the twin of a text, given other texts with their twins. Templates compare texts, so twins
+/// are equal where the texts are equal and differ where they differ (as far as words of that shape
+/// allow).
 pub fn twin_beside<'a>(
     text: &str,
     others: impl Iterator<Item = (&'a str, &'a str)> + Clone,
@@ -132,8 +135,8 @@ pub fn twin_beside<'a>(
     found
 }
 
-/// An honest text beside others, each with its own twin. It is its own twin, so that it is neither the twin of another text nor
-/// a text with another twin (as far as the words go).
+/// Makes an honest text, given other texts with their twins. It is its own twin, so it must not be
+/// the twin of another text or a text with another twin (as far as the words allow).
 pub fn honest_beside<'a>(
     others: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     plain: &[String],

@@ -15,9 +15,9 @@ use super::{Context, chatglm3_reading, conversation, keys, labels, refusal, runs
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    let Some(format) = context.registry.get("chatglm3") else { return Verdict::cannot_run("the format is not there") };
+    let Some(format) = context.registry.get("chatglm3") else { return Verdict::cannot_run("no format `chatglm3`") };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` object");
     };
     let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     if let Some(failure) = keys::unread(&options, looked_at(op)) {
@@ -47,7 +47,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     }
 }
 
-/// The keys of the options that an operation looks at, or that only say where the vector is from.
+/// The option keys that an operation reads, or that only name the vector's origin.
 fn looked_at(op: &str) -> &'static [&'static str] {
     match op {
         "build_chat_input" => &["op", "note", "query", "role"],
@@ -60,8 +60,8 @@ fn looked_at(op: &str) -> &'static [&'static str] {
     }
 }
 
-/// The history with the query as its last message: one that the options name, or the last of the conversation. The call takes
-/// its text and its role, and nothing else of it.
+/// Appends the query to the history: the query in the options, or the last message of the
+/// conversation. The reference call takes only its text and its role.
 fn with_query(row: &Object, options: &Object) -> Object {
     let mut row = row.clone();
     let Some(Json::Array(messages)) = row.get_mut("conversation") else { return row };
@@ -75,12 +75,12 @@ fn with_query(row: &Object, options: &Object) -> Object {
     row
 }
 
-/// The template of the facts, which is the one of the maker's `tokenizer_config.json`.
+/// Renders with the template of the facts, which is the one in the maker's `tokenizer_config.json`.
 fn chat_template(row: &Object, expected: &Object, options: &Object, facts: Option<&Path>) -> Result<Verdict, Error> {
     let facts = facts.and_then(|folder| fs::read_to_string(folder.join("chatglm3_special_tokens.json")).ok());
     let facts = facts.and_then(|facts| json::parse(&facts).ok());
     let Some(source) = facts.as_ref().and_then(|facts| facts.as_object()?.get("chat_template")?.as_str()) else {
-        return Ok(Verdict::Failed { expected: "a template in the facts".into(), found: "there is none".into() });
+        return Ok(Verdict::Failed { expected: "a template in the facts".into(), found: "none".into() });
     };
     let opens = options.get("add_generation_prompt").and_then(Json::as_bool).unwrap_or(false);
     let conversation = conversation(row, object! { "add_generation_prompt" => opens })?;
@@ -89,7 +89,8 @@ fn chat_template(row: &Object, expected: &Object, options: &Object, facts: Optio
     Ok(Verdict::compare(text(expected, "text"), prompt.text()))
 }
 
-/// The text and the labels of the fine-tuning code. It writes no header lines, and no tools.
+/// Compares with the text and the labels of the fine-tuning code, which writes no header lines and
+/// no tools.
 fn finetune(row: &Object, expected: &Object, format: &Format) -> Verdict {
     let written = |row: &Object| -> Result<(Prompt, String), Error> {
         let mut more = object! { "add_generation_prompt" => false };
@@ -117,20 +118,20 @@ fn finetune(row: &Object, expected: &Object, format: &Format) -> Verdict {
     }
     let wanted = match without_ids(expected.get("segments"), format) {
         Ok(wanted) => json::write(&xtuner::merged(Some(&wanted)), &Layout::compact()),
-        Err(id) => return Verdict::Failed { expected: format!("the id {id}"), found: "another one".into() },
+        Err(id) => return Verdict::Failed { expected: format!("the id {id}"), found: "another id".into() },
     };
     let verdict = refusal(expected, found.map(|(_, found)| Verdict::compare(&wanted, &found)));
     let bare = without_headers(row);
     let leaves_out = bare != *row && written(&bare).is_ok_and(|(_, found)| found == wanted);
     match verdict {
         Verdict::Failed { .. } if leaves_out => {
-            Verdict::Excused("the maker's fine-tuning code leaves the header line out")
+            Verdict::Excused("the maker's fine-tuning code does not write the header line")
         }
         verdict => verdict,
     }
 }
 
-/// The segments without the ids of control tokens, which must be those of the format.
+/// Removes the ids of control tokens from segments, after checking that they are the format's ids.
 fn without_ids(segments: Option<&Json>, format: &Format) -> Result<Json, String> {
     let mut segments = segments.and_then(Json::as_array).unwrap_or_default().to_vec();
     for segment in &mut segments {
@@ -174,19 +175,20 @@ fn build_chat_input(
     }))
 }
 
-/// The messages that the server's code makes of a request: the maker's own call makes the same prompt of them.
+/// Checks that the messages which the server's code makes of a request give the same prompt in the
+/// maker's own call.
 fn made(row: &Object, expected: &Object, format: &Format) -> Verdict {
     if expected.get("error").is_some() {
         return Verdict::Passed;
     }
-    let Some(messages) = expected.get("messages") else { return Verdict::cannot_run("no messages") };
+    let Some(messages) = expected.get("messages") else { return Verdict::cannot_run("the row has no `messages`") };
     let mut row = row.clone();
     row.remove("tools");
     row.insert("conversation", messages.clone());
     refusal(expected, build_chat_input(&row, expected, format, Vec::new()))
 }
 
-/// One message alone; this call takes role, metadata and content, and no tools.
+/// Checks a single message. The reference call takes role, metadata and content, and no tools.
 fn build_single_message(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {
     let mut messages = row.get("conversation").cloned().unwrap_or(Json::Null);
     if let Json::Array(messages) = &mut messages {
@@ -202,7 +204,7 @@ fn build_single_message(row: &Object, expected: &Object, format: &Format) -> Res
     Ok(compare_runs(expected, &prompt))
 }
 
-/// The call that encodes a message's content: what stands behind its header.
+/// Checks the call that encodes a message's content: everything after the header.
 fn encode_content(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {
     let options = row.get("options").and_then(Json::as_object);
     let content = options.map_or("", |options| text(options, "text"));
@@ -216,7 +218,8 @@ fn encode_content(row: &Object, expected: &Object, format: &Format) -> Result<Ve
     Ok(Verdict::compare(&runs::written(&wanted), &runs::written(&Json::Array(runs))))
 }
 
-/// The unsafe calls: what they take for control tokens depends on how the tokenizer was made.
+/// Checks the unsafe calls: which texts become control tokens depends on how the tokenizer was
+/// constructed.
 fn tokenize(row: &Object, expected: &Object, format: &Format) -> Verdict {
     let Some(options) = row.get("options").and_then(Json::as_object) else { return Verdict::cannot_run("no options") };
     let made = text(options, "tokenizer");

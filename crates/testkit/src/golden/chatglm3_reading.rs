@@ -1,4 +1,5 @@
-//! Model output as ChatGLM3's own code reads it: parts of a header line and a text, each a reply or a call.
+//! Parses model output as ChatGLM3's own code does: parts of a header line and a text, each a reply
+//! or a call.
 
 use rolecall::Reading;
 use rolecall::conversation::json::Object;
@@ -30,12 +31,12 @@ pub(super) fn run(row: &Object, expected: &Object, format: &Format) -> Verdict {
     let history = expected.get("history").and_then(Json::as_array).unwrap_or_default();
     let parts: Vec<&Object> = history.iter().skip(said.len()).filter_map(Json::as_object).collect();
     let excuse = if expected.get("error").is_some() {
-        Some("the reference evaluates calls as Python and raises on what is no call of keyword arguments")
+        Some("the reference evaluates calls as Python and raises on anything but keyword arguments")
     } else if parts
         .iter()
         .any(|part| !is_blank(part) && call_of(text(part, "metadata"), text(part, "content")).is_none())
     {
-        Some("where no tools are offered, the reference gives unread text that is no call of literals")
+        Some("without tools, the reference returns text that is not a call of literals unparsed")
     } else {
         None
     };
@@ -61,15 +62,15 @@ pub(super) fn run(row: &Object, expected: &Object, format: &Format) -> Verdict {
     }
 }
 
-/// Whether a history goes on from the messages that were there, by messages of the assistant alone.
+/// Reports whether a history continues the given messages with messages of the assistant only.
 fn keeps(said: &[Json], history: &[Json]) -> bool {
     let added = history.get(said.len()..).unwrap_or_default();
     let is_the_assistants = |part: &Json| part.as_object().is_some_and(|part| text(part, "role") == "assistant");
     history.starts_with(said) && !added.is_empty() && added.iter().all(is_the_assistants)
 }
 
-/// Whether what the reference returns is the last part of the history, which is compared with what was read: a reply with the
-/// reference's own replacement, a call by its name with its arguments, or with its text where no tools are offered.
+/// Reports whether the reference returns the last part of the history: a reply with the reference's
+/// own replacement, or a call with its name and its arguments (its text if no tools are offered).
 fn returns(expected: &Object, parts: &[&Object]) -> bool {
     let Some(last) = parts.last() else { return false };
     let (metadata, content) = (text(last, "metadata"), text(last, "content"));
@@ -87,8 +88,9 @@ fn returns(expected: &Object, parts: &[&Object]) -> bool {
     }
 }
 
-/// Whether each part of an output is read as what it is: code and calls of literals as calls, whole if their fence is closed,
-/// any other fenced text as no whole call, and reported. The parts are taken from the output, not from the reading.
+/// Reports whether each part of an output is parsed correctly: code and calls of literals as calls,
+/// complete if their fence is closed; any other fenced text is reported and not a complete call.
+/// The parts are taken from the output, not from the reading.
 fn is_read_by_the_book(output: &str, reading: &Reading) -> bool {
     let mut calls = reading.calls.iter().peekable();
     let mut faults = 0;
@@ -116,7 +118,7 @@ fn is_read_by_the_book(output: &str, reading: &Reading) -> bool {
                 faults += 1;
                 calls.next_if(|call| !is_whole_call(call));
             }
-            // A header line that no fence follows is text.
+            // A header line without a fence after it is text.
             (None, None) => {}
         }
     }
@@ -144,7 +146,8 @@ fn is_blank(part: &Object) -> bool {
     text(part, "metadata").trim().is_empty()
 }
 
-/// Whether the parts are what was read: the replies' texts are the content, every other part is a call.
+/// Reports whether the reading equals the parts: the content joins the texts of the replies, and
+/// every other part is a call.
 fn means(expected: &Object, parts: &[&Object], read: &Read) -> bool {
     let replies: Vec<&str> =
         parts.iter().filter(|part| is_blank(part)).map(|part| text(part, "content").trim()).collect();
@@ -168,7 +171,8 @@ enum Call {
     Code(String),
 }
 
-/// The call of a part, if it is one: code of the interpreter, or literal keyword arguments between the first line and the last.
+/// Returns the call in a part, if there is one: code for the interpreter, or literal keyword
+/// arguments between the first line and the last.
 fn call_of(metadata: &str, content: &str) -> Option<Call> {
     let inner = content.trim().strip_prefix("```python\n")?.strip_suffix("\n```")?;
     match metadata {
@@ -177,12 +181,12 @@ fn call_of(metadata: &str, content: &str) -> Option<Call> {
     }
 }
 
-/// The arguments of a call of literals.
+/// Returns the arguments of a call of literals.
 fn arguments_of(code: &str) -> Option<Object> {
     codec::python::read(code.strip_prefix("tool_call(")?.strip_suffix(')')?).ok()
 }
 
-/// Whether each call that is said to be whole has an object of arguments.
+/// Reports whether each call flagged as complete has an object of arguments.
 fn has_whole_calls(reading: &Reading) -> bool {
     reading.calls.iter().all(|call| match call {
         ParsedCall::Function { arguments, whole: true, .. } => matches!(json::parse(arguments), Ok(Json::Object(_))),

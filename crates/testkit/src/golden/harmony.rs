@@ -1,4 +1,5 @@
-//! Rows of the harmony format. What of them is not pending is that a template gives harmony's ids where the row says so.
+//! Rows of the harmony format. The rows that are not pending check that a template gives harmony's
+//! ids where the row says so.
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, object};
@@ -7,9 +8,11 @@ use super::parity::same_ids;
 use super::{Context, text};
 use crate::Verdict;
 
-/// The ids of the prompt that is completed, by every template that the row says gives the same.
+/// Compares the ids of the completed prompt with those of every template that the row marks as
+/// equal.
 ///
-/// Nothing, where the row names none: not every harmony conversation can be said in the shape that templates take.
+/// Returns `None` if the row names no template: not every harmony conversation can be expressed in
+/// the shape that templates take.
 pub(super) fn template_ids(row: &Object, context: &mut Context) -> Option<Verdict> {
     let (Some(Json::Object(chat)), Some(Json::Object(templates))) = (row.get("chat"), row.get("templates")) else {
         return None;
@@ -22,13 +25,13 @@ pub(super) fn template_ids(row: &Object, context: &mut Context) -> Option<Verdic
         return None;
     }
     let Some(wanted) = row.get("expected").and_then(Json::as_object).and_then(completion_ids) else {
-        return Some(Verdict::cannot_run("a row without `completion_ids`"));
+        return Some(Verdict::cannot_run("the row has no `completion_ids`"));
     };
     let through = object! { "templates" => same, "tokenizer" => "gptoss" };
     Some(same_ids(&through, &request(chat), &wanted, |_| false, context))
 }
 
-/// Ids in full, or as `{"ids_then": [..]}`: those of `ids` with a tail.
+/// Returns the ids: given in full, or as `{"ids_then": [..]}`, which appends a tail to `ids`.
 fn completion_ids(expected: &Object) -> Option<Vec<Json>> {
     match expected.get("completion_ids")? {
         Json::Array(ids) => Some(ids.clone()),
@@ -40,7 +43,7 @@ fn completion_ids(expected: &Object) -> Option<Vec<Json>> {
     }
 }
 
-/// The chat's switches stand beside its messages.
+/// Makes a request in which the chat's other keys are template switches.
 fn request(chat: &Object) -> Object {
     let mut request = object! { "add_generation_prompt" => true };
     let mut switches = Object::new();

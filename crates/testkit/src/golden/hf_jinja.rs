@@ -1,4 +1,4 @@
-//! Real chat templates, as transformers renders them.
+//! Real chat templates, rendered as transformers does.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,49 +14,49 @@ use rolecall::{Error, Prompt};
 use super::{refusal, text};
 use crate::Verdict;
 
-const LOST: &str = "a generation block that nothing precedes is lost by the reference, and is not trained on";
+const LOST: &str = "the reference loses a generation block at the start of the text, so it carries no loss";
 
-/// What the vectors of one file share: the conversations, the clock, the templates.
+/// The state that the vectors of one file share: conversations, clock and templates.
 #[derive(Default)]
 pub(super) struct Shared {
     cases: HashMap<String, Object>,
     now: Option<DateTime>,
-    /// By file name: the compiled template, or why there is none.
+    /// By file name: the compiled template, or the reason why there is none.
     templates: HashMap<String, Result<ChatTemplate, NoTemplate>>,
     tokens: HashMap<String, Vec<(String, String)>>,
-    /// The same by file name and the special tokens that a row names.
+    /// The compiled templates by file name and special tokens of a row.
     with_tokens: HashMap<TemplateKey, Result<Arc<ChatTemplate>, String>>,
 }
 
-/// Why there is no template.
+/// The reason why there is no template.
 enum NoTemplate {
-    /// Its file cannot be read: nothing can be compared.
+    /// The file cannot be read, so nothing can be compared.
     Missing(String),
-    /// It does not compile, as the reference may find too.
+    /// The template does not compile, possibly in the reference too.
     Broken(String),
 }
 
 type TemplateKey = (String, Vec<(String, String)>);
 
 impl Shared {
-    /// Takes the clock of a meta line.
+    /// Stores the clock of a meta line.
     pub fn take_clock(&mut self, meta: &Object) {
         if let Some(now) = meta.get("strftime_now").and_then(Json::as_str) {
             self.now = now.parse().ok();
         }
     }
 
-    /// Takes a conversation that later rows name.
+    /// Stores a conversation that later rows name.
     pub fn take_case(&mut self, row: &Object) {
         self.cases.insert(text(row, "id").to_owned(), row.clone());
     }
 
-    /// The clock of the last meta line.
+    /// Returns the clock of the last meta line.
     pub fn now(&self) -> Option<DateTime> {
         self.now
     }
 
-    /// A template of the folder with the special tokens that a row names.
+    /// Returns a template of the folder, compiled with the special tokens of a row.
     pub fn template_with(
         &mut self,
         folder: &Path,
@@ -84,7 +84,8 @@ impl Shared {
     }
 }
 
-/// What the reference appends to the last message's text to find where to cut a prompt that goes on with it.
+/// The tag that the reference appends to the last message's text to find where to cut a prompt that
+/// continues this message.
 const CONTINUED: &str = "CONTINUE_FINAL_MESSAGE_TAG ";
 
 pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> Verdict {
@@ -100,7 +101,8 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
                 let wanted = row.get("generation_spans");
                 match uncut {
                     None => compare(&prompt, text(row, "output"), wanted),
-                    // The reference takes the spans of a continued message before it cuts; ours end with the prompt.
+                    // The reference computes the spans of a continued message before it cuts the
+                    // text; ours end with the prompt.
                     Some(uncut) => compare_spans(&uncut, wanted).and(|| {
                         let length = prompt.text().chars().count() as i64;
                         compare(&prompt, text(row, "output"), wanted.map(|spans| up_to(spans, length)).as_ref())
@@ -111,21 +113,22 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
     }
 }
 
-/// A row's prompt.
+/// The prompt of a row.
 pub(super) struct Rendered {
     pub template: ChatTemplate,
     pub prompt: Prompt,
-    /// Of a prompt that goes on with its last message, the rendering that the reference cuts.
+    /// For a prompt that continues its last message, the rendering that the reference cuts.
     pub uncut: Option<Prompt>,
 }
 
 impl Shared {
-    /// The prompt of a row's conversation by its template, or the verdict on a row that has none.
+    /// Renders a row's conversation with its template, or returns the verdict on a row that has no
+    /// prompt.
     pub(super) fn render(&mut self, row: &Object, folder: Option<&Path>) -> Result<Result<Rendered, Error>, Verdict> {
-        let folder = folder.ok_or_else(|| Verdict::cannot_run("no templates were given (--templates)"))?;
+        let folder = folder.ok_or_else(|| Verdict::cannot_run("no folder of templates given (--templates DIR)"))?;
         let now = self.now;
         let case = self.cases.get(text(row, "case")).cloned();
-        let case = case.ok_or_else(|| Verdict::cannot_run("a row of an unknown case"))?;
+        let case = case.ok_or_else(|| Verdict::cannot_run("the row names an unknown case"))?;
         let template = match self.template(folder, text(row, "template")) {
             Ok(template) => template,
             Err(NoTemplate::Broken(_)) if row.get("error").is_some() => return Err(Verdict::Passed),
@@ -144,7 +147,8 @@ impl Shared {
     }
 }
 
-/// A case that goes on with its last message, as the reference renders it: closed, with a tag behind the message's text.
+/// Returns a case that continues its last message as the reference renders it: closed, with a tag
+/// after the message's text.
 fn tagged(case: &Object) -> Option<Object> {
     let continued = case.get("continue_final_message").and_then(Json::as_bool) == Some(true);
     let mut case = case.clone();
@@ -156,12 +160,13 @@ fn tagged(case: &Object) -> Option<Object> {
     Some(case)
 }
 
-/// Whether a prompt is the wanted text, with the wanted generation spans (in characters), if any are given.
+/// Checks that a prompt has the expected text and the expected generation spans (in characters), if
+/// any are given.
 pub(super) fn compare(prompt: &Prompt, wanted: &str, spans: Option<&Json>) -> Verdict {
     Verdict::compare(wanted, prompt.text()).and(|| compare_spans(prompt, spans))
 }
 
-/// Whether a prompt has the wanted generation spans, if any are given.
+/// Checks that a prompt has the expected generation spans, if any are given.
 fn compare_spans(prompt: &Prompt, wanted: Option<&Json>) -> Verdict {
     let Some(wanted) = wanted else { return Verdict::Passed };
     let points = |at: usize| prompt.text()[..at].chars().count() as i64;
@@ -175,7 +180,7 @@ fn compare_spans(prompt: &Prompt, wanted: Option<&Json>) -> Verdict {
     Verdict::compare(&wanted, &spans_of(&prompt.generated))
 }
 
-/// Spans within a text of so many characters.
+/// Limits spans to a text of `length` characters.
 fn up_to(spans: &Json, length: i64) -> Json {
     match spans {
         Json::Array(items) => Json::Array(items.iter().map(|item| up_to(item, length)).collect()),

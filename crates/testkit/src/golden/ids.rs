@@ -16,21 +16,21 @@ use rolecall::tokenizer::Tokenizer;
 use super::{Context, text};
 use crate::Verdict;
 
-/// The day on which the vectors were made, which some templates write.
+/// The date of the vectors, which some templates write.
 const MADE: DateTime = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
 
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let Some(tokenizer) = context.tokenizer(text(row, "tokenizer")) else {
-        return Verdict::cannot_run("the tokenizer is not there (--tokenizers DIR)");
+        return Verdict::cannot_run("tokenizer not found (--tokenizers DIR)");
     };
     let Some(segments) = row.get("segments").and_then(Json::as_array) else {
         return through_template(row, context, tokenizer);
     };
     let Some(format) = context.registry.get(text(row, "format")) else {
-        return Verdict::cannot_run("the format is not there");
+        return Verdict::cannot_run("format not found");
     };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` object");
     };
     let encoder = match Encoder::new(&Protection::of_format(format), tokenizer) {
         Ok(encoder) => encoder,
@@ -60,20 +60,21 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     }
 }
 
-/// A conversation through a template: all ids of an honest one, the control ids of one that tries to forge some, and what the
-/// reference makes of that.
+/// Checks a conversation rendered by a template: all ids of an honest one, the control ids of a
+/// hostile one, and the reference's ids for the hostile one.
 fn through_template(row: &Object, context: &mut Context, tokenizer: Arc<dyn Tokenizer>) -> Verdict {
     let Some(folder) = context.folders.templates.as_deref() else {
-        return Verdict::cannot_run("no templates were given (--templates)");
+        return Verdict::cannot_run("no folder of templates given (--templates DIR)");
     };
     let (template, prompt) = match render_through(row, folder) {
         Ok(both) => both,
         Err(error) => return Verdict::Failed { expected: "a prompt".into(), found: error },
     };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` object");
     };
-    // A row lists the added tokens that may come out: the template's own, and those that are neither flagged special nor written by it.
+    // A row lists the added tokens that may occur: the template's own, and those that are neither
+    // flagged special nor written by it.
     let added: HashSet<u32> =
         tokenizer.added_tokens().iter().chain(&tokenizer.text_tokens()).map(|token| token.id).collect();
     let encoder = match Encoder::new(&Protection::of_template("template", &template), tokenizer) {

@@ -9,9 +9,9 @@ use super::{Context, conversation, keys, lagent, lagent_reading, refusal, runs, 
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    let Some(format) = context.registry.get("internlm2") else { return Verdict::cannot_run("the format is not there") };
+    let Some(format) = context.registry.get("internlm2") else { return Verdict::cannot_run("no format `internlm2`") };
     let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` object");
     };
     let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     if let Some(failure) = keys::unread(&options, looked_at(op)) {
@@ -28,7 +28,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     }
 }
 
-/// The keys of the options that an operation looks at, or that only say where the vector is from.
+/// The option keys that an operation reads, or that only name the vector's origin.
 fn looked_at(op: &str) -> &'static [&'static str] {
     match op {
         "build_inputs" => &["op", "note", "spelling", "tokenizer.add_bos_token", "meta_instruction", "query"],
@@ -40,12 +40,12 @@ fn looked_at(op: &str) -> &'static [&'static str] {
     }
 }
 
-/// The history between the system text and the query, where the options name these.
+/// Adds the system text before the history and the query after it, if the options name them.
 fn with_query(row: &Object, options: &Object) -> Object {
     let mut row = row.clone();
     let Some(Json::Array(messages)) = row.get_mut("conversation") else { return row };
     let message = |role: &str, content: &str| Json::Object(object! { "role" => role, "content" => content });
-    // The reference takes an empty text for none.
+    // The reference treats an empty text as absent.
     if let Some(system) = options.get("meta_instruction").and_then(Json::as_str).filter(|text| !text.is_empty()) {
         messages.insert(0, message("system", system));
     }
@@ -69,7 +69,7 @@ fn build_inputs(row: &Object, expected: &Object, format: &Format) -> Result<Verd
         .and(|| compare_reference(expected, "segments", prompt.text(), format, spelling)))
 }
 
-/// The document prints messages joined by newlines, with nothing behind the last end token.
+/// The document prints messages joined by newlines, with nothing after the last end token.
 fn printed_example(row: &Object, expected: &Object, format: &Format) -> Result<Verdict, Error> {
     let mut verdict = Verdict::Passed;
     for (spelling, prompt_key, segments_key) in [
@@ -77,7 +77,8 @@ fn printed_example(row: &Object, expected: &Object, format: &Format) -> Result<V
         (None, "im_start_spelling", "segments_im_start"),
     ] {
         let more = object! { "add_generation_prompt" => false };
-        // The printed messages spell their calls in one spelling; only its example can be rendered from them.
+        // The printed messages use one spelling in their calls, so only the example of that
+        // spelling can be rendered from them.
         let wanted = text(expected, prompt_key);
         let prompt = render_with(row, more, format, Bos::LeaveToTokenizer, spelling)?;
         let printed = prompt.text().strip_suffix('\n').unwrap_or(prompt.text()).to_owned();
@@ -89,7 +90,7 @@ fn printed_example(row: &Object, expected: &Object, format: &Format) -> Result<V
     Ok(verdict)
 }
 
-/// A text whose control tokens are spelled the usual way, whichever way they were spelled in it.
+/// Rewrites control tokens in a text in their usual spelling.
 fn respelled(text: &str, format: &Format) -> String {
     format.controls.iter().fold(text.to_owned(), |text, control| {
         control.texts().skip(1).fold(text, |text, other| text.replace(other, &control.text))
@@ -112,7 +113,8 @@ fn split_message(row: &Object, expected: &Object, format: &Format) -> Verdict {
     verdict
 }
 
-/// The vectors' segments are what the unsafe tokenizer sees, forged tokens included.
+/// Compares segments. The vectors' segments are those of the unsafe tokenizer, forged tokens
+/// included.
 fn compare_reference(expected: &Object, key: &str, text: &str, format: &Format, spelling: Option<&str>) -> Verdict {
     let found = runs::of_reference(text, &format.controls, spelling, Split::Published);
     let wanted = expected.get(key).cloned().unwrap_or(Json::Null);
@@ -125,10 +127,10 @@ fn render_with(row: &Object, more: Object, format: &Format, bos: Bos, spelling: 
     Ok(render(&conversation(row, more)?, format, &options)?)
 }
 
-/// LMDeploy's InternLM2 with tools.
+/// Checks LMDeploy's InternLM2 with tools.
 fn with_tools(row: &Object, expected: &Object, context: &Context) -> Verdict {
     let Some(format) = context.registry.get("lmdeploy:internlm2-tools") else {
-        return Verdict::Failed { expected: "a format".into(), found: "there is none".into() };
+        return Verdict::Failed { expected: "a format".into(), found: "none".into() };
     };
     let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     let starts = options.get("sequence_start").and_then(Json::as_bool) != Some(false);
@@ -138,7 +140,7 @@ fn with_tools(row: &Object, expected: &Object, context: &Context) -> Verdict {
     let more = row.get("tools").map(|tools| object! { "tools" => tools.clone() }).unwrap_or_default();
     let rendered = |row: &Object| Ok::<Prompt, Error>(render(&conversation(row, more.clone())?, format, &options)?);
     let prompt = rendered(row);
-    // Without a message there is no first one to put the tools behind.
+    // Without a message, there is no first message to put the tools after.
     if text(expected, "error") == "IndexError" {
         return match prompt {
             Ok(_) => Verdict::Excused("an empty conversation with tools runs past the end of a list"),
@@ -148,7 +150,7 @@ fn with_tools(row: &Object, expected: &Object, context: &Context) -> Verdict {
     let verdict = refusal(expected, prompt.map(|prompt| compare(expected, prompt.text(), format)));
     let first = rendered(&first_parts(row)).map(|prompt| compare(expected, prompt.text(), format));
     match (verdict, first) {
-        (Verdict::Failed { .. }, Ok(Verdict::Passed)) => Verdict::Excused("of a list of parts only the first is read"),
+        (Verdict::Failed { .. }, Ok(Verdict::Passed)) => Verdict::Excused("only the first of a list of parts is read"),
         (verdict, _) => verdict,
     }
 }
@@ -158,7 +160,7 @@ fn compare(expected: &Object, prompt: &str, format: &Format) -> Verdict {
         .and(|| compare_reference(expected, "segments", prompt, format, None))
 }
 
-/// The row with the first part of every content alone.
+/// Returns the row with only the first part of every content.
 fn first_parts(row: &Object) -> Object {
     let mut row = row.clone();
     if let Some(Json::Array(messages)) = row.get_mut("conversation") {

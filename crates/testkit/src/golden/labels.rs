@@ -1,4 +1,5 @@
-//! A prompt with its loss in the vectors' own notation: `{"special": .., "loss": ..}` and `{"text": .., "loss": ..}`.
+//! A prompt with its loss in the vectors' own notation: `{"special": .., "loss": ..}` and
+//! `{"text": .., "loss": ..}`.
 
 use std::ops::Range;
 
@@ -6,10 +7,11 @@ use rolecall::conversation::{Json, object};
 use rolecall::format::Control;
 use rolecall::{Origin, Prompt};
 
-/// What a control token is called, the text, and whether it is learned.
+/// The name of a control token (if any), the text, and whether it carries loss.
 type Labelled = (Option<(&'static str, String)>, String, bool);
 
-/// The runs between control tokens and borders of loss; `name` says what a control token is called.
+/// Splits a prompt into runs at control tokens and at the borders of loss; `name` returns the name
+/// of a control token.
 pub(super) fn of_prompt(
     prompt: &Prompt,
     loss: &[Range<usize>],

@@ -1,4 +1,5 @@
-//! lagent's own messages: an agent's steps of language and tools, which together are one assistant message.
+//! lagent's own messages: the language and tool steps of an agent, which together make one
+//! assistant message.
 
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
@@ -10,11 +11,11 @@ use rolecall::{Error, Origin, Prompt, Segment};
 use super::{Context, refusal, runs, text};
 use crate::Verdict;
 
-const NO_SHAPE: &str = "a step of a tool that the protocol does not know has no shape in which it could be sent";
+const NO_SHAPE: &str = "a step of a tool that the protocol does not know cannot be expressed as a message";
 
 pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict {
     let Some(format) = context.registry.get("lagent:internlm2") else {
-        return Verdict::Failed { expected: "a format".into(), found: "there is none".into() };
+        return Verdict::Failed { expected: "a format".into(), found: "none".into() };
     };
     let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     let mut choices = Vec::new();
@@ -27,7 +28,7 @@ pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict
     let Some(messages) = steps_as_messages(row) else {
         return match expected.get("error") {
             Some(_) => Verdict::Excused(NO_SHAPE),
-            None => Verdict::cannot_run("a step of a tool that is neither a plugin nor the interpreter"),
+            None => Verdict::cannot_run("the row has a step of a tool that is neither a plugin nor the interpreter"),
         };
     };
     let mut tools = row.get("tools").and_then(Json::as_array).unwrap_or_default().to_vec();
@@ -56,7 +57,8 @@ pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict
     )
 }
 
-/// Messages as OpenAI has them; none, if a step names a tool that is neither a plugin nor the interpreter.
+/// Returns the messages in OpenAI's shape, or `None` if a step names a tool that is neither a
+/// plugin nor the interpreter.
 fn steps_as_messages(row: &Object) -> Option<Vec<Json>> {
     let mut messages: Vec<Json> = Vec::new();
     let mut step: Option<Object> = None;
@@ -89,7 +91,7 @@ fn steps_as_messages(row: &Object) -> Option<Vec<Json>> {
     Some(messages)
 }
 
-/// Messages with their keys in one order.
+/// Writes messages with their keys sorted.
 fn named(messages: &Json) -> String {
     let messages = messages.as_array().unwrap_or_default().iter().map(|message| {
         let mut keys: Vec<(String, Json)> = message
@@ -102,7 +104,8 @@ fn named(messages: &Json) -> String {
     runs::written(&Json::Array(messages.collect()))
 }
 
-/// The turns of a prompt as messages, as the protocol has them before its meta template writes them.
+/// Returns the turns of a prompt as the messages that the protocol has before its meta template
+/// writes them.
 fn dialog(prompt: &Prompt) -> Json {
     let mut messages = Vec::new();
     for (at, turn) in prompt.turns().iter().enumerate() {
@@ -118,7 +121,7 @@ fn dialog(prompt: &Prompt) -> Json {
         let (role, name) = header.split_once(" name=").unwrap_or((header, ""));
         let mut message = object! { "role" => role };
         if !name.is_empty() {
-            // A name that is a control token is written between its marks.
+            // A name that is a control token is written without its brackets.
             let bare = name.strip_prefix("<|").and_then(|name| name.strip_suffix("|>")).unwrap_or(name);
             message.insert("name", Json::from(bare));
         }

@@ -1,4 +1,5 @@
-//! Model output as lagent's protocol reads it: the language before the first call, and that call.
+//! Parses model output as lagent's protocol does: the language before the first call, and that
+//! call.
 
 use rolecall::Reading;
 use rolecall::conversation::json::Object;
@@ -12,7 +13,7 @@ use crate::Verdict;
 
 pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict {
     let Some(format) = context.registry.get("lagent:internlm2") else {
-        return Verdict::Failed { expected: "a format".into(), found: "there is none".into() };
+        return Verdict::Failed { expected: "a format".into(), found: "none".into() };
     };
     let output = row.get("options").and_then(Json::as_object).map_or("", |options| text(options, "output"));
     let read = match read_every_way(format, Default::default(), output) {
@@ -34,7 +35,8 @@ pub(super) fn run(row: &Object, expected: &Object, context: &Context) -> Verdict
     }
 }
 
-/// Whether a step is what was read. The protocol strips the white space of commands, and of some texts.
+/// Reports whether the reading equals an expected step. The protocol strips white space from
+/// commands and some texts.
 fn means(expected: &Object, read: &Read) -> bool {
     let action = expected.get("action").unwrap_or(&Json::Null);
     let call = read.reading.calls.first();
@@ -46,7 +48,7 @@ fn means(expected: &Object, read: &Read) -> bool {
         }
         ("interpreter", Some(ParsedCall::Code { code, .. })) => {
             let parameters = action.as_object().and_then(|action| action.get("parameters")?.as_object());
-            // The protocol gives every piece of code to the tool of this name.
+            // The protocol sends every piece of code to the tool with this name.
             let is_its = action.as_object().is_some_and(|action| text(action, "name") == "IPythonInterpreter");
             is_its && parameters.is_some_and(|parameters| text(parameters, "command") == code.trim())
         }
@@ -56,33 +58,34 @@ fn means(expected: &Object, read: &Read) -> bool {
     same_call && text(expected, "language").trim() == read.before.trim()
 }
 
-/// Where the protocol's own code crashes or takes for a call what is none.
+/// Returns an excuse where the protocol's own code crashes, or mistakes other text for a call.
 fn excuse(expected: &Object, output: &str, reading: &Reading) -> Option<&'static str> {
     let opens = |count: usize| output.matches("<|action_start|>").count() == count;
     if expected.get("error").is_some() {
-        // Two calls, or one without its opening mark.
+        // Two calls, or a call without its opening marker.
         if opens(1) {
             return None;
         }
-        return Some("the protocol crashes on two calls, and on a call without its opening mark");
+        return Some("the protocol crashes on two calls, and on a call without its opening marker");
     }
     match (text(expected, "name"), reading.calls.first()) {
         ("plugin", Some(ParsedCall::Code { .. })) => {
-            Some("the protocol takes a plugin's call before one of the interpreter")
+            Some("the protocol prefers a plugin's call over an earlier call of the interpreter")
         }
         ("plugin", None) if !reading.malformed.is_empty() => {
-            Some("the protocol gives a plugin's text unread; ours is a call or text")
+            Some("the protocol returns a plugin's text unparsed; ours is a call or text")
         }
         ("", None) if opens(1) && output.trim_end().ends_with("<|action_start|>") => {
-            Some("the protocol drops an opening mark that nothing follows")
+            Some("the protocol drops an opening marker at the end of the text")
         }
         _ => None,
     }
 }
 
-/// Whether each call of an output is read as what it is, and in its order: code as code, an object of a name and parameters as a
-/// function, any other text behind a plugin's mark as no call, and reported. The calls are taken from the output, not from the
-/// reading; without one, all of the output is the content.
+/// Reports whether each call of an output is parsed correctly and in order: code as code, an object
+/// with a name and parameters as a function; any other text after a plugin marker is reported and
+/// not a call. The calls are taken from the output, not from the reading. In an output without
+/// calls, everything is content.
 fn is_read_by_the_book(output: &str, reading: &Reading) -> bool {
     const MARKS: [&str; 2] = ["<|plugin|>", "<|interpreter|>"];
     let mut calls = reading.calls.iter();

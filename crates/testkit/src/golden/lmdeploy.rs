@@ -9,17 +9,16 @@ use rolecall::{Error, Prompt};
 use super::{Context, conversation, keys, refusal, text};
 use crate::Verdict;
 
-const CRASH: &str = "messages2prompt gives nothing for a list";
-const DOCUMENT: &str =
-    "the document makes session length and sampling part of a template; the released file refuses them";
+const CRASH: &str = "messages2prompt returns nothing for a list";
+const DOCUMENT: &str = "the document has session length and sampling in a template; the released code refuses them";
 const NO_STOP: &str =
-    "the unreleased module has no stop word for a template, where the release stops at the answer's own end";
+    "the unreleased module has no stop word for a template; the release stops at the end of the answer";
 
-/// The fields of a template's file that the released framework refuses.
+/// The fields of a template's file that only the document has and the released framework refuses.
 const OF_THE_DOCUMENT: [&str; 6] =
     ["session_len", "top_p", "top_k", "temperature", "repetition_penalty", "suffix_first"];
 
-/// The keys of the options that an operation looks at, or that only say where the vector is from.
+/// The option keys that an operation reads, or that only name the vector's origin.
 fn looked_at(op: &str) -> &'static [&'static str] {
     match op {
         "messages2prompt" | "document printed example" => &["op", "version", "sequence_start"],
@@ -36,14 +35,14 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
     else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` or no `options` object");
     };
     if let Some(failure) = keys::unread(options, looked_at(op)) {
         return failure;
     }
     match op {
         "best_match_model" => {
-            // Where no rule fits, the reference looks into the model, which is not there.
+            // If no rule fits, the reference inspects the model, which is not available here.
             let found = lmdeploy::match_path(text(options, "model_path")).map_or(Json::Null, Json::from);
             return compare(expected.get("template"), &found);
         }
@@ -63,7 +62,7 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     }
     let name = format!("lmdeploy:{}", text(row, "template"));
     let Some(format) = context.registry.get(&name) else {
-        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `{name}`") };
+        return Verdict::Failed { expected: "a format".into(), found: format!("no format `{name}`") };
     };
     match op {
         "messages2prompt" if row.get("conversation").and_then(Json::as_str).is_some() => {
@@ -93,7 +92,8 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     }
 }
 
-/// The texts of the messages one after the other are what the model has to see, in order.
+/// Checks a list for which the reference returns nothing: the prompt must be the messages' texts in
+/// order, or a refusal of an unknown role.
 fn excused(row: &Object, prompt: Result<Prompt, Error>) -> Verdict {
     let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
     let known = |message: &&Json| {
@@ -118,12 +118,12 @@ fn reference(choices: Vec<(String, String)>) -> Options {
 }
 
 fn messages2prompt(row: &Object, format: &Format) -> Result<Prompt, Error> {
-    // A list of messages is a conversation, whatever the template is for.
+    // A list of messages is always a conversation, whatever the template's capability.
     let chat = vec![("capability".to_owned(), "chat".to_owned())];
     Ok(render(&conversation(row, Object::new())?, format, &reference(chat))?)
 }
 
-/// The prompt of each user message as it comes in; what was said before is in the engine's cache.
+/// Returns the prompt of each user message as it arrives; earlier turns are in the engine's cache.
 fn turns(row: &Object, format: &Format) -> Result<Vec<Json>, Error> {
     let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
     let users = messages.iter().filter_map(Json::as_object).filter(|message| text(message, "role") == "user");
@@ -167,10 +167,11 @@ fn get_prompt(row: &Object, expected: &Object, options: &Object, format: &Format
     }))
 }
 
-/// A user's text at the start of a session, or as its next turn.
+/// Renders a user's text at the start of a session, or as its next turn.
 fn one_text(content: &str, start: bool, format: &Format, choices: Vec<(String, String)>) -> Result<Prompt, Error> {
     let mut messages = vec![Message::user(content)];
-    // Where turns are numbered, the reference counts for itself and a first text is always the first.
+    // If turns are numbered, the reference counts from the start of this call, so a first text is
+    // always the first.
     let start = start || numbers(format);
     if !start {
         messages.splice(0..0, [Message::user(""), Message::assistant("")]);
@@ -185,7 +186,7 @@ fn numbers(format: &Format) -> bool {
 
 fn params(expected: &Object, name: &str, version: &str) -> Verdict {
     let Some(template) = lmdeploy::builtin(name) else {
-        return Verdict::Failed { expected: "a template".into(), found: format!("there is no `{name}`") };
+        return Verdict::Failed { expected: "a template".into(), found: format!("no template `{name}`") };
     };
     let mut known = attributes(&template);
     let generation = &template.builtin.generation;
@@ -200,7 +201,8 @@ fn params(expected: &Object, name: &str, version: &str) -> Verdict {
         Json::Object(each.collect())
     };
     let verdict = compare(Some(&Json::Object(expected.clone())), &found(expected));
-    // Where only the release stops, it stops at what ends an answer, and all else is the same.
+    // If only the release has stop words, they must be the end of an answer, and all else must be
+    // equal.
     let ending = Json::Array(vec![Json::from(template.eoa.as_str())]);
     let only_released = version != "v0.2.6"
         && expected.get("stop_words") == Some(&Json::Null)
@@ -214,7 +216,7 @@ fn params(expected: &Object, name: &str, version: &str) -> Verdict {
     verdict
 }
 
-/// A template's properties under the names that the reference gives them.
+/// Returns a template's properties under the reference's names.
 fn attributes(template: &Template) -> Object {
     let length = template.builtin.generation.session_len.and_then(|length| i64::try_from(length).ok());
     let meta = template.meta_instruction.as_deref().map_or(Json::Null, Json::from);
@@ -233,8 +235,8 @@ fn config(options: &Object) -> String {
     json::write(options.get("config").unwrap_or(&Json::Null), &Layout::default())
 }
 
-/// Whether a template's file is refused by the release for nothing but a field that the document has: without these
-/// fields it is the same template, and with them it has what they say.
+/// Reports whether the release refuses a template's file only because of fields that the document
+/// has: without these fields the template is the same, and with them it has their values.
 fn is_of_the_document(expected: &Object, options: &Object, is_taken: bool) -> bool {
     let Some(Json::Object(all)) = options.get("config") else { return false };
     let message = text(expected, "message");
@@ -289,7 +291,7 @@ fn from_json(row: &Object, expected: &Object, options: &Object) -> Result<Verdic
     }
     let excuse = matches!(verdict, Verdict::Excused(_));
     let rest = match (expected.get("get_prompt"), infills) {
-        // A gap is asked for and the text has none.
+        // The row asks for a gap, but the text has none.
         (Some(Json::Object(wanted)), true) if wanted.get("error").is_some() => refusal(wanted, gap(row, &format)),
         (Some(wanted), _) => compare(Some(wanted), &Json::Array(turns(row, &format)?)),
         (None, _) => Verdict::Passed,

@@ -8,16 +8,16 @@ use rolecall::{Error, Prompt};
 use super::{Context, keys, labels, refusal, text};
 use crate::Verdict;
 
-const OPEN: &str = "the reference takes messages in pairs by index and runs past the end";
+const OPEN: &str = "the reference reads messages in pairs by index and runs past the end";
 const TUPLES: &str = "adding a starter or stopper cuts a turn with calls to its first two parts";
-const IGNORED: &str = "a tool preset passes over a role it does not know";
+const IGNORED: &str = "a tool preset skips a role that it does not know";
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let name = format!("lmflow:{}", text(row, "template"));
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
     else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` or no `options` object");
     };
     let looked_at: &[&str] = match op {
         "document printed example" => &["op", "bos_token", "eos_token"],
@@ -31,19 +31,20 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
         return printed(row, expected, options, context);
     }
     let Some(format) = context.registry.get(&name) else {
-        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `{name}`") };
+        return Verdict::Failed { expected: "a format".into(), found: format!("no format `{name}`") };
     };
     let result = match op {
         "encode_conversation" => encode(row, expected, options, format),
         "conversation_tokenize_function" => label(row, expected, options, format.for_training()),
         _ => Ok(Verdict::Failed { expected: "a known operation".into(), found: format!("`{op}`") }),
     };
-    // An index that runs over, or a tuple of other length, is an accident: what we do instead must work.
+    // An index out of range or a tuple of the wrong length is an accident of the reference. Our own
+    // behaviour must work.
     let error = text(expected, "error");
     let accident = error == "IndexError" || text(expected, "message").contains("to unpack");
     match (result, accident) {
         (Ok(_), true) if !says_everything(row, op, options, format) => {
-            Verdict::Failed { expected: "every message in the prompt".into(), found: "one is not there".into() }
+            Verdict::Failed { expected: "every message in the prompt".into(), found: "one is missing".into() }
         }
         (Ok(_), true) => Verdict::Excused(if text(expected, "message").contains("list index") { OPEN } else { TUPLES }),
         (Err(Error::Render(rolecall::render::Error::UnknownRole { .. })), false)
@@ -59,7 +60,8 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     }
 }
 
-/// Whether each message's text stands in the prompt as its own, or the message is noted as left out.
+/// Reports whether each message's text is in the prompt as its own, or the message is noted as left
+/// out.
 fn says_everything(row: &Object, op: &str, options: &Object, format: &Format) -> bool {
     let format = if op == "conversation_tokenize_function" { format.for_training() } else { format };
     let Ok(conversation) = read(row, options, false) else { return false };
@@ -114,8 +116,9 @@ fn encode(row: &Object, expected: &Object, options: &Object, format: &Format) ->
     Ok(Verdict::Failed { expected: wanted, found })
 }
 
-/// What a tool preset of the reference writes: without the messages that it passes over, without a system text that no
-/// user's message follows, and without what is lost where a starter or stopper is put in.
+/// Renders as a tool preset of the reference does: without the messages that it skips, without a
+/// system text that is not followed by a user message, and without the parts that are lost when a
+/// starter or stopper is added.
 fn heard(conversation: &Conversation, format: &Format) -> Result<Vec<Vec<Vec<Piece>>>, Error> {
     let mut conversation = conversation.clone();
     let leading = usize::from(conversation.messages.first().is_some_and(|first| first.role_as_spelled() == "system"));
@@ -135,14 +138,14 @@ fn written(json: &Json) -> String {
     json::write(json, &Layout::compact())
 }
 
-/// Whether the preset is one with calls, which passes over roles that it does not know.
+/// Reports whether the preset has calls; such presets skip roles that they do not know.
 fn cuts_roles(format: &Format) -> bool {
     format.layout(Slot::AssistantWithCalls).is_some()
 }
 
 type Piece = (Option<&'static str>, String);
 
-/// The pieces of each message's turn; what the format adds before it belongs to it.
+/// Returns the pieces of each message's turn, including what the format adds before it.
 fn parts(prompt: &Prompt, keeps: impl Fn(&Turn) -> bool) -> Vec<(Option<usize>, Vec<Piece>)> {
     let mut parts: Vec<(Option<usize>, Vec<Piece>)> = Vec::new();
     let mut opening: Vec<Piece> = Vec::new();
@@ -186,7 +189,7 @@ fn name(control: &Control) -> (&'static str, String) {
     ("token", name.to_owned())
 }
 
-/// Parts as turns: two by two, or up to each answer where there are calls.
+/// Groups parts into turns: two by two, or up to each answer in a preset with calls.
 fn grouped(conversation: &Conversation, parts: Vec<(Option<usize>, Vec<Piece>)>, tools: bool) -> Vec<Vec<Vec<Piece>>> {
     let mut turns: Vec<Vec<Vec<Piece>>> = Vec::new();
     let mut open: Vec<Vec<Piece>> = Vec::new();
@@ -204,7 +207,8 @@ fn grouped(conversation: &Conversation, parts: Vec<(Option<usize>, Vec<Piece>)>,
     turns
 }
 
-/// A starter rebuilds the first turn from two parts, a stopper the last one.
+/// Drops what the reference loses: a starter rebuilds the first turn from two parts, a stopper the
+/// last one.
 fn lossy(mut turns: Vec<Vec<Vec<Piece>>>, format: &Format) -> Vec<Vec<Vec<Piece>>> {
     let starts = format.layout(Slot::Begin).is_some_and(|layout| !layout.ops().is_empty());
     if let (true, Some(first)) = (starts, turns.first_mut()) {
@@ -239,7 +243,7 @@ fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
     let found = render(&conversation, format, &reference()).map_err(Error::from).and_then(|prompt| {
         match loss_spans(&prompt, &conversation, format, policy) {
             Ok(loss) => Ok(written(&Json::Array(labels::of_prompt(&prompt, &loss, name)))),
-            // The reference drops a conversation that teaches nothing.
+            // The reference drops a conversation in which nothing carries loss.
             Err(rolecall::render::Error::NoLoss) => Ok("[]".to_owned()),
             Err(error) => Err(error.into()),
         }
@@ -259,14 +263,15 @@ fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
     Ok(Verdict::Failed { expected: wanted, found: found? })
 }
 
-/// The same preset without what training leaves out of it.
+/// Returns the preset without the omissions of training.
 fn format_of_chat(format: &Format) -> Format {
     let mut format = format.clone();
     format.rules.turns = rolecall::format::TurnsRule::Any;
     format
 }
 
-/// The first part of each turn is given, the others are learned; all of it, if the prompt is.
+/// Labels the turns: the first part of each carries no loss, the others do; everything does if the
+/// prompt carries loss.
 fn as_labels(turns: &[Vec<Vec<Piece>>], all: bool) -> Json {
     let mut runs: Vec<(Piece, bool)> = Vec::new();
     for part in turns.iter().flat_map(|turn| turn.iter().enumerate()) {
@@ -286,13 +291,13 @@ fn as_labels(turns: &[Vec<Vec<Piece>>], all: bool) -> Json {
     Json::Array(each.collect())
 }
 
-/// A prompt that the document prints. Where the released code differs from the print, the code wins; where both live on
-/// as data, the print's own is taken.
+/// Checks a prompt that the document prints. Where the released code differs from the print, the
+/// code wins. Where both exist as data, the print's own template is used.
 fn printed(row: &Object, expected: &Object, options: &Object, context: &Context) -> Verdict {
     let template = text(row, "template");
     let names = [format!("lmflow:{template}_document"), format!("lmflow:{template}")];
     let Some(format) = names.iter().find_map(|name| context.registry.get(name)) else {
-        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `lmflow:{template}`") };
+        return Verdict::Failed { expected: "a format".into(), found: format!("no format `lmflow:{template}`") };
     };
     let bos = Some(text(options, "bos_token")).filter(|bos| !bos.is_empty());
     let format = format.with_own_tokens(bos.as_slice(), Some(text(options, "eos_token")));

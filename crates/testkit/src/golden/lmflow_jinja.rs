@@ -1,4 +1,4 @@
-//! The framework's templates that are Jinja: its presets, and those that its document prints.
+//! The framework's Jinja templates: its presets, and those printed in its document.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,7 +14,7 @@ use crate::Verdict;
 
 const NO_MESSAGE: &str = "a message without a role, or whose content is a number, is refused";
 
-/// The templates of the facts file, once read: by name as the vectors name them.
+/// The templates of the facts file by the vectors' names for them, read on first use.
 #[derive(Default)]
 pub(super) struct Templates {
     sources: Option<HashMap<String, String>>,
@@ -29,12 +29,12 @@ impl Templates {
 pub(super) fn run(row: &Object, templates: &mut Templates, folder: Option<&Path>) -> Verdict {
     let name = text(row, "template");
     let Some(source) = folder.and_then(|folder| templates.source(folder, name)) else {
-        return Verdict::cannot_run("its template is not there (--facts DIR)");
+        return Verdict::cannot_run("template not found (--facts DIR)");
     };
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
     else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` or no `options` object");
     };
     match prompt(row, options, source) {
         Err(Error::Request(_)) if expected.get("error").is_none() && has_no_message(row) => {
@@ -49,7 +49,7 @@ pub(super) fn run(row: &Object, templates: &mut Templates, folder: Option<&Path>
     }
 }
 
-/// Whether one of the messages has no role, or a number for its content.
+/// Reports whether a message has no role, or a number as its content.
 fn has_no_message(row: &Object) -> bool {
     let messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default();
     messages.iter().filter_map(Json::as_object).any(|message| {
@@ -62,7 +62,8 @@ fn prompt(row: &Object, options: &Object, source: &str) -> Result<rolecall::Prom
     if let Some(tools) = row.get("tools").filter(|tools| !tools.is_null()) {
         request.insert("tools", tools.clone());
     }
-    // Some vectors leave it undefined, which transformers never does: it passes false.
+    // Some vectors leave `add_generation_prompt` undefined. transformers never does: it passes
+    // false.
     let opens = options.get("add_generation_prompt").and_then(Json::as_bool).unwrap_or(false);
     request.insert("add_generation_prompt", Json::from(opens));
     let conversation = super::read(request)?;

@@ -1,4 +1,5 @@
-//! Rows of a maker whose own code writes prompts. What of them is not pending is that their ids decode to their text.
+//! Rows of a maker whose own code writes prompts. The rows that are not pending check that their
+//! ids decode to their text.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
@@ -7,9 +8,9 @@ use rolecall::encode::Decoder;
 use super::{Context, text, tokenizers};
 use crate::Verdict;
 
-/// Whether a row's ids stand for its text, where the text is not one of pieces.
+/// Checks that a row's ids decode to its text, unless the text consists of pieces.
 pub(super) fn decoded(row: &Object, context: &mut Context) -> Option<Verdict> {
-    // A prompt with a gap is shown in pieces, too, without saying so.
+    // A prompt with a gap consists of pieces too, without a field that says so.
     if text(row, "op") != "mistral_encode" {
         return None;
     }
@@ -30,7 +31,7 @@ pub(super) fn decoded(row: &Object, context: &mut Context) -> Option<Verdict> {
             _ => None,
         })
         .collect();
-    let Some(ids) = ids else { return Some(Verdict::cannot_run("ids that are no numbers")) };
+    let Some(ids) = ids else { return Some(Verdict::cannot_run("the row has ids that are not numbers")) };
     Some(match Decoder::new(tokenizer).decode(&ids) {
         Ok(bytes) => Verdict::compare(wanted, &String::from_utf8_lossy(&bytes)),
         Err(error) => Verdict::Failed { expected: wanted.to_owned(), found: error.to_string() },

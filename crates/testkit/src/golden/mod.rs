@@ -1,4 +1,5 @@
-//! Runs vectors of reference systems through the public library. It knows operations, never particular vectors.
+//! Runs vectors of reference systems through the public library. It implements operations and knows
+//! no particular vector.
 
 mod chatglm3;
 mod chatglm3_reading;
@@ -38,24 +39,24 @@ use rolecall::{Error, tokenizer};
 
 use crate::{Report, Verdict};
 
-/// Folders that vectors refer to. A vector that needs one that was not given fails.
+/// The folders that vectors refer to. A vector that needs a missing folder fails.
 #[derive(Clone, Debug, Default)]
 pub struct Folders {
-    /// Tokenizers, a folder each.
+    /// Tokenizers, one folder each.
     pub tokenizers: Option<PathBuf>,
-    /// Chat templates, with their `index.json`.
+    /// Chat templates and their `index.json`.
     pub templates: Option<PathBuf>,
     /// Tables of the frameworks' own templates.
     pub facts: Option<PathBuf>,
 }
 
-/// What vectors are run with.
+/// The context in which vectors run.
 pub struct Context {
     /// The formats.
     pub registry: Registry,
-    /// Where to find what the vectors name.
+    /// The folders that vectors refer to.
     pub folders: Folders,
-    /// Only vectors whose id holds this text are run.
+    /// Runs only vectors whose id contains this text.
     pub only: Option<String>,
     loaded: HashMap<String, Option<Arc<dyn Tokenizer>>>,
     jinja: hf_jinja::Shared,
@@ -66,7 +67,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// The built-in formats, and folders.
+    /// Creates a context of the built-in formats and these folders.
     pub fn new(folders: Folders) -> Context {
         Context {
             registry: rolecall::format::registry(),
@@ -81,7 +82,7 @@ impl Context {
         }
     }
 
-    /// A tokenizer of the folder, loaded once.
+    /// Returns a tokenizer of the folder, loaded once.
     fn tokenizer(&mut self, name: &str) -> Option<Arc<dyn Tokenizer>> {
         let folder = self.folders.tokenizers.as_ref()?.join(name);
         let load = || tokenizer::load(&folder).ok().map(Arc::from);
@@ -89,7 +90,7 @@ impl Context {
     }
 }
 
-/// Loads every file of the tokenizer folder, whether a vector names it or not.
+/// Loads every file of the tokenizer folder, even if no vector names it.
 pub fn run_tokenizers(context: &Context, report: &mut Report) {
     if let Some(folder) = &context.folders.tokenizers {
         report.begin_file("tokenizers");
@@ -97,7 +98,8 @@ pub fn run_tokenizers(context: &Context, report: &mut Report) {
     }
 }
 
-/// Runs every vector of a golden file and counts the verdicts. A line that is not a vector is a failure.
+/// Runs every vector of a golden file and counts the verdicts. A line that is not a vector counts
+/// as a failure.
 pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut Report) {
     report.begin_file(name);
     let mut vectors = 0;
@@ -107,11 +109,11 @@ pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut R
         match json::parse(line) {
             Ok(Json::Object(row)) if !seen.insert(identity(&row)) => {
                 let id = text(&row, "id").to_owned();
-                let verdict = Verdict::cannot_run("a row that was there before");
+                let verdict = Verdict::cannot_run("a duplicate row");
                 report.add("unreadable", "", "row", &format!("{name}, line {}: {id}", number + 1), verdict);
             }
             Ok(Json::Object(row)) if is_stray(&row) => {
-                let verdict = Verdict::cannot_run("a row with an expectation, of a kind that has none");
+                let verdict = Verdict::cannot_run("a row with an expectation, but of a kind that has none");
                 report.add("unreadable", "", "row", &format!("{name}, line {}", number + 1), verdict);
             }
             Ok(Json::Object(row)) if text(&row, "kind") == "meta" => {
@@ -130,7 +132,7 @@ pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut R
         }
     }
     if vectors == 0 {
-        report.add("unreadable", "", "file", name, Verdict::cannot_run("a file without a vector"));
+        report.add("unreadable", "", "file", name, Verdict::cannot_run("a file without vectors"));
     }
     if let Some(Json::Number(rows)) = promised {
         let verdict = Verdict::compare(rows.spelling(), &vectors.to_string());
@@ -138,7 +140,7 @@ pub fn run_file(name: &str, content: &str, context: &mut Context, report: &mut R
     }
 }
 
-/// What tells a row from the others of its file.
+/// Returns the text that identifies a row within its file.
 fn identity(row: &Object) -> String {
     match text(row, "id") {
         "" => json::write(&Json::Object(row.clone()), &json::Layout::compact()),
@@ -146,14 +148,15 @@ fn identity(row: &Object) -> String {
     }
 }
 
-/// Whether a row is of a kind that is never compared, and yet says what should come out.
+/// Reports whether a row has an expectation although its kind is never compared.
 fn is_stray(row: &Object) -> bool {
     let expects = matches!(row.get("expected"), Some(Json::Object(_)));
     matches!(text(row, "kind"), "meta" | "case")
         && (expects || ["system", "output", "error", "prompt_ids"].iter().any(|key| row.get(key).is_some()))
 }
 
-/// A meta line holds what the rows of its file share: the clock, and how tokenizers are made of others.
+/// Stores the contents of a meta line, which the rows of its file share: the clock, and recipes for
+/// tokenizers.
 fn take_meta(row: &Object, context: &mut Context) {
     context.jinja.take_clock(row);
     if let Some(Json::Object(recipes)) = row.get("tokenizer_recipes") {
@@ -224,7 +227,7 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
     add(op, verdict);
 }
 
-/// The system and the operation of a row. Rows that go on from a setup leave the system to it.
+/// Returns the system and the operation of a row. Rows that continue a setup omit the system.
 fn operation<'a>(row: &'a Object, kind: &'a str) -> (&'a str, &'a str) {
     let system = match (kind, text(row, "system")) {
         ("golden", _) => "hf_jinja",
@@ -247,7 +250,7 @@ fn text<'a>(row: &'a Object, key: &str) -> &'a str {
     row.get(key).and_then(Json::as_str).unwrap_or_default()
 }
 
-/// The row's conversation, with more keys beside the messages.
+/// Returns the row's conversation with more keys in the request.
 fn conversation(row: &Object, more: Object) -> Result<Conversation, Error> {
     let mut request = object! { "messages" => row.get("conversation").cloned().unwrap_or(Json::Null) };
     for (key, value) in more.iter() {
@@ -256,7 +259,7 @@ fn conversation(row: &Object, more: Object) -> Result<Conversation, Error> {
     read(request)
 }
 
-/// A conversation; one without messages is refused as a request and may be rendered all the same.
+/// Parses a conversation. One without messages is refused as a request, but can still be rendered.
 fn read(mut request: Object) -> Result<Conversation, Error> {
     let empty = request.get("messages").and_then(Json::as_array).is_some_and(<[Json]>::is_empty);
     if empty {
@@ -270,7 +273,7 @@ fn read(mut request: Object) -> Result<Conversation, Error> {
     Ok(conversation)
 }
 
-/// Whether the reference refuses what we refuse.
+/// Compares our refusal with the reference's.
 fn refusal(expected: &Object, result: Result<Verdict, Error>) -> Verdict {
     let refused = expected.get("error").is_some();
     match result {

@@ -1,5 +1,5 @@
-//! What models write, read by layouts that are inferred from their templates alone: whole, character by character, and in
-//! random chunks.
+//! Model output, parsed with layouts that are inferred from the model's template alone: whole,
+//! character by character, and in random chunks.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,13 +19,13 @@ use super::text;
 use crate::Verdict;
 
 const ALIKE: &str =
-    "the template writes what was said and what was read alike, to the byte: no reading tells them apart";
+    "the template writes the expected and the parsed message with the same bytes, so no parser can tell them apart";
 
-/// What can be read of a template's output, by the template's file and its special tokens; or why there is none.
+/// The inferred replies by the template's file and special tokens, or the reason why there is none.
 #[derive(Default)]
 pub(super) struct Replies(HashMap<(String, String, String), Result<Arc<Known>, String>>);
 
-/// A template and what can be read of its output.
+/// A template and the inferred reply.
 struct Known {
     template: ChatTemplate,
     reply: Arc<Reply>,
@@ -46,13 +46,13 @@ impl Replies {
 }
 
 pub(super) fn run(row: &Object, replies: &mut Replies, folder: Option<&Path>) -> Verdict {
-    let Some(folder) = folder else { return Verdict::cannot_run("no templates were given (--templates)") };
+    let Some(folder) = folder else { return Verdict::cannot_run("no folder of templates (--templates)") };
     let known = match replies.of(row, folder) {
         Ok(known) => known,
         Err(why) => return Verdict::Failed { expected: "a template".into(), found: why },
     };
     let Some(Json::Object(expected)) = row.get("expected") else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` object");
     };
     let asked = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     let tools = row.get("tools").and_then(Json::as_array).unwrap_or_default();
@@ -65,8 +65,8 @@ pub(super) fn run(row: &Object, replies: &mut Replies, folder: Option<&Path>) ->
     judge(&known.reply, &options, text(&asked, "output"), expected, alike)
 }
 
-/// Whether an output is read as the message that it means, and alike however it is cut. `alike` says whether the template writes
-/// another message as it writes the one that is meant.
+/// Checks that an output is parsed as the expected message, and equally however it is split.
+/// `alike` reports whether the template writes another message exactly as the expected one.
 fn judge(
     reply: &Arc<Reply>,
     options: &ParseOptions,
@@ -89,20 +89,21 @@ fn judge(
     }
     match read.reading.malformed.is_empty() {
         true => Verdict::Passed,
-        false => misread("nothing malformed".into(), read.transcript.to_string()),
+        false => misread("no malformed spans".into(), read.transcript.to_string()),
     }
 }
 
-/// Whether the calls that were read are all the expected ones. What differs then is content and reasoning alone: a reader that
-/// leaves a call in the content renders to the same bytes, and must not be excused by that.
+/// Reports whether the parsed calls are all the expected ones, so that only content and reasoning
+/// differ. A parser that leaves a call in the content renders to the same bytes and must not be
+/// excused for it.
 fn has_the_calls(expected: &Object, found: &Object) -> bool {
     let calls = |message: &Object| message.get("tool_calls").filter(|calls| !calls.is_null()).cloned();
     let none = Json::Array(Vec::new());
     same_json(&calls(expected).unwrap_or_else(|| none.clone()), &calls(found).unwrap_or(none))
 }
 
-/// Whether the template writes two messages behind a row's conversation as one and the same text: the proof that a reading cannot
-/// tell them apart.
+/// Reports whether the template writes two messages after a row's conversation as the same text,
+/// which proves that no parser can tell them apart.
 fn are_written_alike(template: &ChatTemplate, row: &Object, one: &Object, other: &Object) -> bool {
     let written = |message: &Object| {
         let mut messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default().to_vec();
@@ -117,7 +118,7 @@ fn are_written_alike(template: &ChatTemplate, row: &Object, one: &Object, other:
     one.is_some() && one == written(other)
 }
 
-/// A vector's message as a template is given it; templates have several names for reasoning.
+/// Returns a vector's message as templates take it. Templates have several names for reasoning.
 fn as_message(vector: &Object) -> Object {
     let mut message = object! { "role" => "assistant", "content" => text(vector, "content") };
     let reasoning = text(vector, "reasoning_content");
@@ -134,11 +135,11 @@ fn as_message(vector: &Object) -> Object {
     message
 }
 
-/// The message in the shape of the vectors.
+/// Returns the message in the shape of the vectors.
 fn of_reading(reading: &Reading) -> Object {
     let call = |call: &ParsedCall| match call {
         ParsedCall::Function { name, arguments, .. } => {
-            // What is no JSON equals nothing.
+            // Arguments that are not JSON equal nothing.
             let arguments = json::parse(arguments).unwrap_or_else(|_| Json::from(format!("not JSON: {arguments}")));
             Json::Object(object! { "name" => name.as_str(), "arguments" => arguments })
         }
@@ -151,7 +152,8 @@ fn of_reading(reading: &Reading) -> Object {
     }
 }
 
-/// Whether a message is what a vector says: texts without the white space at their ends, calls as they are; null says nothing.
+/// Reports whether a message equals a vector's. White space at the ends of texts does not count,
+/// and null matches everything.
 fn means(expected: &Object, found: &Object) -> bool {
     let strip = |value: &Json| {
         value.as_str().map(|text| text.trim_matches(rolecall::format::codec::is_python_space).to_owned())
@@ -195,7 +197,7 @@ mod tests {
         let called = message(r#"{"content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 1}}]}"#);
         let has = |found: &str| has_the_calls(&called, &message(found));
         assert!(has(r#"{"reasoning_content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 1}}]}"#));
-        // Everything left in the content, an argument of another value, a second call.
+        // Everything left in the content, an argument with another value, a second call.
         assert!(!has(r#"{"content": "a<call>f</call>", "tool_calls": []}"#));
         assert!(!has(r#"{"content": "a", "tool_calls": [{"name": "f", "arguments": {"x": 2}}]}"#));
         assert!(!has(

@@ -1,4 +1,5 @@
-//! What a template writes of a conversation, in ids: the prompt that the reference encodes whole.
+//! The ids of a conversation rendered by a template, where the reference encodes the prompt as a
+//! whole.
 
 use std::sync::Arc;
 
@@ -12,8 +13,8 @@ use rolecall::tokenizer::Tokenizer;
 use super::{Context, text};
 use crate::Verdict;
 
-/// The ids of a row's conversation through each of its templates, which must all be the wanted ones. A wanted tail that `exempt`
-/// accepts may stand behind them.
+/// Checks that a row's conversation gives the expected ids with each of its templates. An expected
+/// tail that `exempt` accepts may follow.
 pub(super) fn same_ids(
     row: &Object,
     conversation: &Object,
@@ -31,12 +32,12 @@ pub(super) fn same_ids(
         .filter_map(|name| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned())))
         .collect::<Vec<_>>();
     if templates.is_empty() {
-        return Verdict::cannot_run("a row that names no template");
+        return Verdict::cannot_run("the row names no template");
     }
     for template in templates.iter().filter_map(Json::as_str) {
         let (template, prompt) = match render(template, &tokens, conversation, context) {
             Ok(both) => both,
-            Err(why) => return Verdict::Failed { expected: "a prompt by every template".into(), found: why },
+            Err(why) => return Verdict::Failed { expected: "a prompt from every template".into(), found: why },
         };
         let found = match ids_of(&prompt, &template, &tokenizer) {
             Ok(found) => found,
@@ -55,14 +56,14 @@ pub(super) fn same_ids(
     Verdict::Passed
 }
 
-/// The prompt of a conversation by a template of the folder.
+/// Renders a conversation with a template of the folder.
 fn render(
     template: &str,
     tokens: &[(String, String)],
     conversation: &Object,
     context: &mut Context,
 ) -> Result<(Arc<ChatTemplate>, Prompt), String> {
-    let folder = context.folders.templates.clone().ok_or("no templates were given (--templates)")?;
+    let folder = context.folders.templates.clone().ok_or("no folder of templates (--templates)")?;
     let now = context.jinja.now();
     let template = context.jinja.template_with(&folder, template, tokens)?;
     let conversation = super::read(conversation.clone()).map_err(|error| error.to_string())?;
@@ -71,7 +72,7 @@ fn render(
     Ok((template, prompt))
 }
 
-/// The ids of a prompt as the reference encodes it.
+/// Returns the ids of a prompt as the reference encodes it.
 fn ids_of(prompt: &Prompt, template: &ChatTemplate, tokenizer: &Arc<dyn Tokenizer>) -> Result<Vec<Json>, String> {
     let protection = Protection::of_template("template", template);
     let encoder = Encoder::new(&protection, Arc::clone(tokenizer)).map_err(|error| error.to_string())?;
@@ -79,7 +80,7 @@ fn ids_of(prompt: &Prompt, template: &ChatTemplate, tokenizer: &Arc<dyn Tokenize
     Ok(reference.ids().into_iter().map(|id| Json::from(i64::from(id))).collect())
 }
 
-/// A request for a row's conversation, tools and switches.
+/// Returns a request for a row's conversation, tools and switches.
 pub(super) fn request(row: &Object, add_generation_prompt: bool) -> Object {
     let mut request = object! {
         "messages" => row.get("conversation").cloned().unwrap_or(Json::Null),

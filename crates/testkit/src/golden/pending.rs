@@ -1,19 +1,20 @@
-//! Operations that the library does not have yet. Their rows are counted, and the pins bound the counts.
+//! Operations that the library does not implement yet. Their rows are counted, and the pins fix the
+//! counts.
 
 use rolecall::conversation::json::Object;
 
 use crate::Verdict;
 
-/// What waits, by system and operation, and what it waits for.
+/// Pending operations by system, each with the reason.
 const WAITING: &[(&str, &str, &str)] = &[
     ("stability", "stability", "the library does not compare the renderings of a growing conversation yet"),
     ("trl", "prefix_preserving", "the library does not compare the renderings of a growing conversation yet"),
     ("renderers", "train_mask", "templates have no loss masks yet"),
-    ("renderers", "bridge", "there are no sessions yet"),
-    ("renderers", "parse_ids", "replies are not held against this peer yet"),
-    ("peer_outputs", "peer_outputs", "replies are not held against these peers yet"),
-    ("harmony", "harmony_render", "harmony's own JSON is not read yet"),
-    ("harmony", "harmony_parse", "harmony's own JSON is not written yet"),
+    ("renderers", "bridge", "the library has no sessions yet"),
+    ("renderers", "parse_ids", "replies are not compared with this peer yet"),
+    ("peer_outputs", "peer_outputs", "replies are not compared with these peers yet"),
+    ("harmony", "harmony_render", "the library does not parse harmony's own JSON yet"),
+    ("harmony", "harmony_parse", "the library does not write harmony's own JSON yet"),
     ("mistral", "mistral_encode", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_fim", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_parse", "there is no format for this maker's own code yet"),
@@ -21,19 +22,20 @@ const WAITING: &[(&str, &str, &str)] = &[
     ("native", "native_parse", "there is no format for these makers' own code yet"),
 ];
 
-/// Where a row says what the reference makes of it; several references may each have an opinion.
+/// The keys that hold a row's expectation. A row may have the opinions of several references.
 const EXPECTATIONS: [&str; 3] = ["expected", "error", "opinions"];
 
-/// A row of a known operation is pending if it expects something; every other row fails.
+/// Returns pending for a row of a known operation that has an expectation, and a failure for any
+/// other row.
 pub(super) fn run(row: &Object, system: &str, op: &str) -> Verdict {
     let known = WAITING.iter().find(|(waiting, operation, _)| *waiting == system && *operation == op);
     let Some((_, _, reason)) = known else {
         return Verdict::cannot_run(format!(
-            "the operation `{op}` of the system `{system}`, which conform does not know"
+            "the operation `{op}` of the system `{system}`, which is unknown to conform"
         ));
     };
     match EXPECTATIONS.iter().any(|key| row.get(key).is_some()) {
         true => Verdict::Pending(reason),
-        false => Verdict::cannot_run("a row that expects nothing"),
+        false => Verdict::cannot_run("the row has no expectation"),
     }
 }

@@ -1,4 +1,4 @@
-//! Model output, read by a format in every way of cutting it.
+//! Model output, parsed with a format in every way of splitting it.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rolecall::{Event, Reading, Stop};
 use crate::Verdict;
 use crate::transcript::{Transcript, characters, random_chunks, read_texts};
 
-/// How many random ways of cutting each output is read in.
+/// How many random splits of each output are parsed.
 const SEEDS: u64 = 6;
 
-/// What was read of an output.
+/// The result of parsing an output.
 pub(super) struct Read {
     pub transcript: Transcript,
     pub reading: Reading,
@@ -20,16 +20,17 @@ pub(super) struct Read {
     pub before: String,
 }
 
-/// Reads an output that a format's model wrote.
+/// Parses an output of a format's model.
 pub(super) fn read_every_way(format: &Format, options: ParseOptions, output: &str) -> Result<Read, Verdict> {
     read_by(&Arc::new(Reply::new(format)), &options, output)
 }
 
-/// Reads an output whole, character by character and in random chunks; where the events are not the same it is a failure.
+/// Parses an output whole, character by character and in random chunks. Different events are a
+/// failure.
 pub(super) fn read_by(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> Result<Read, Verdict> {
     let (transcript, reading) = read_texts(reply, options, [output], Stop::End);
     let other = |how: String, found: Transcript| Verdict::Misread {
-        expected: format!("as in one piece:\n{transcript}"),
+        expected: format!("as when parsed whole:\n{transcript}"),
         found: format!("{how}:\n{found}"),
         output: output.to_owned(),
     };
@@ -62,8 +63,9 @@ fn before_calls(reply: &Arc<Reply>, options: &ParseOptions, output: &str) -> Str
     before
 }
 
-/// Whether nothing of an output is lost: what is neither a mark nor white space is in a text or a call. Without calls all of it is
-/// the content, but for the texts that the format stops at.
+/// Reports whether nothing of an output is lost: everything except markers and white space is in
+/// the content or a call. Without calls, the content is the whole output without the format's stop
+/// texts.
 pub(super) fn is_all_there(output: &str, reading: &Reading, format: &Format) -> bool {
     let stops = format.stops();
     let squeeze = |text: &str| {

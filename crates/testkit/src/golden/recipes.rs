@@ -1,4 +1,5 @@
-//! Tokenizers that vectors make out of another one: the files of a folder with tokens added or renamed.
+//! Tokenizers that vectors derive from other ones: the files of a folder with tokens added or
+//! renamed.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,7 +14,7 @@ use rolecall::tokenizer::Tokenizer;
 
 use super::text;
 
-/// Recipes by the name that rows call them by, and the tokenizers once made.
+/// The recipes by name, and the tokenizers made from them.
 #[derive(Default)]
 pub(super) struct Recipes {
     recipes: HashMap<String, Object>,
@@ -21,16 +22,16 @@ pub(super) struct Recipes {
 }
 
 impl Recipes {
-    /// Takes the recipes of a meta line.
+    /// Stores the recipes of a meta line.
     pub fn take(&mut self, recipes: &Object) {
         self.made.clear();
         self.recipes =
             recipes.iter().filter_map(|(name, recipe)| Some((name.to_owned(), recipe.as_object()?.clone()))).collect();
     }
 
-    /// The tokenizer of a name: made by a recipe, or the folder of that name as it is.
+    /// Returns a tokenizer by name: made from a recipe, or loaded from the folder of that name.
     pub fn tokenizer(&mut self, name: &str, folder: Option<&Path>) -> Result<Arc<dyn Tokenizer>, String> {
-        let folder = folder.ok_or("no tokenizers were given (--tokenizers)")?;
+        let folder = folder.ok_or("no folder of tokenizers given (--tokenizers)")?;
         let recipe = self.recipes.get(name);
         let make = || match recipe {
             Some(recipe) => make(recipe, folder),
@@ -40,7 +41,8 @@ impl Recipes {
     }
 }
 
-/// A `tokenizer.json` with `added` appended to its added tokens and those of `renamed` under their new names.
+/// Makes a tokenizer from a `tokenizer.json` with the tokens in `added` appended and those in
+/// `renamed` renamed.
 fn make(recipe: &Object, folder: &Path) -> Result<Arc<dyn Tokenizer>, String> {
     let file = folder.join(text(recipe, "base")).join("tokenizer.json");
     let source = fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
@@ -51,7 +53,7 @@ fn make(recipe: &Object, folder: &Path) -> Result<Arc<dyn Tokenizer>, String> {
         return Err(format!("{}: no `added_tokens`", file.display()));
     };
     for entry in recipe.get("renamed").and_then(Json::as_array).unwrap_or_default() {
-        let Some([id, name]) = entry.as_array() else { return Err("a renamed token is [id, text]".into()) };
+        let Some([id, name]) = entry.as_array() else { return Err("expected [id, text] in `renamed`".into()) };
         let token = tokens.iter_mut().filter_map(|token| match token {
             Json::Object(token) => Some(token),
             _ => None,
@@ -59,12 +61,12 @@ fn make(recipe: &Object, folder: &Path) -> Result<Arc<dyn Tokenizer>, String> {
         let renamed =
             token.filter(|token| token.get("id") == Some(id)).map(|token| token.insert("content", name.clone()));
         if renamed.count() != 1 {
-            return Err(format!("{}: not one token to rename", file.display()));
+            return Err(format!("{}: expected one token to rename", file.display()));
         }
     }
     for entry in recipe.get("added").and_then(Json::as_array).unwrap_or_default() {
         let Some([id, content, special]) = entry.as_array() else {
-            return Err("an added token is [id, text, special]".into());
+            return Err("expected [id, text, special] in `added`".into());
         };
         tokens.push(Json::Object(object! {
             "id" => id.clone(), "content" => content.clone(), "single_word" => false, "lstrip" => false,

@@ -1,4 +1,5 @@
-//! The runs of a prompt in the vectors' own notation: `{"special": .., "id": ..}` and `{"text": ..}`.
+//! The runs of a prompt in the vectors' own notation: `{"special": .., "id": ..}` and
+//! `{"text": ..}`.
 
 use rolecall::Prompt;
 use rolecall::conversation::json;
@@ -8,7 +9,7 @@ use rolecall::encode::{Split, SplitRun, split_text};
 use rolecall::format::Control;
 use rolecall::render::Run;
 
-/// What the tokenizer sees, by the library.
+/// Returns the runs of a prompt as the library passes them to the tokenizer.
 pub(super) fn of_prompt(prompt: &Prompt) -> Json {
     let runs = prompt.runs().map(|run| match run {
         Run::Control { text, id, .. } => special(text, &prompt.controls()[id.0]),
@@ -17,7 +18,7 @@ pub(super) fn of_prompt(prompt: &Prompt) -> Json {
     Json::Array(runs.collect())
 }
 
-/// What the unsafe reference's tokenizer sees in a text.
+/// Returns the runs of a text as the tokenizer of the unsafe reference sees them.
 pub(super) fn of_reference(text: &str, controls: &[Control], spelling: Option<&str>, split: Split) -> Json {
     let runs = split_text(text, controls, spelling, split).into_iter().map(|run| match run {
         SplitRun::Control { id, span } => special(&text[span], &controls[id.0]),
@@ -26,7 +27,7 @@ pub(super) fn of_reference(text: &str, controls: &[Control], spelling: Option<&s
     Json::Array(runs.collect())
 }
 
-/// As text, to be compared and shown.
+/// Writes runs as text, for comparing and showing.
 pub(super) fn written(runs: &Json) -> String {
     json::write(runs, &Layout::compact())
 }

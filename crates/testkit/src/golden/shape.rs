@@ -1,18 +1,19 @@
-//! What a row of each operation must hold: one whose expectation is not there, or has a key that nothing compares, fails.
+//! The required keys of a row of each operation. A row fails if its expectation is missing, or has
+//! a key that nothing compares.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
 
 use crate::Verdict;
 
-/// An operation of a system.
+/// The shape of an operation's rows.
 struct Shape {
     system: &'static str,
-    /// The operation; one that ends in `*` is any that begins so.
+    /// The operation; a trailing `*` matches every operation with this prefix.
     op: &'static str,
-    /// Sets of keys; the expectation has all of one of them.
+    /// Sets of keys. The expectation must have all keys of one set.
     wanted: &'static [&'static [&'static str]],
-    /// Keys that it may have besides.
+    /// More keys that the expectation may have.
     more: &'static [&'static str],
 }
 
@@ -27,7 +28,7 @@ const fn shape(
 
 const SEGMENTS: &[&[&str]] = &[&["segments"], REFUSED];
 const REFUSED: &[&str] = &["error", "message"];
-/// What the row itself holds beside its expectation.
+/// The keys of a row in addition to its expectation's.
 const ROW: &[&str] =
     &["id", "system", "op", "kind", "template", "format", "conversation", "tools", "options", "expected", "case"];
 
@@ -96,7 +97,7 @@ const PARAMETERS: &[&str] = &[
     "user",
 ];
 
-/// A row of the templates has its expectation beside its other keys.
+/// The shape of a row of the templates, which has its expectation next to its other keys.
 const RENDERED: Shape = shape(
     "hf_jinja",
     "render",
@@ -104,7 +105,8 @@ const RENDERED: Shape = shape(
     &["kind", "template", "case", "generation_spans", "qwen3_tokens", "qwen3_mask_runs", "qwen3_mask_error"],
 );
 
-/// A failure, if a row does not have the shape of its operation. Operations that are not compared here have none.
+/// Returns a failure for a row that does not have the shape of its operation. Operations that are
+/// not compared here have no shape.
 pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
     if system == RENDERED.system {
         return RENDERED.check(row);
@@ -119,7 +121,7 @@ pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
     let Some(shape) = SHAPES.iter().find(is_its) else {
         let is_known = SHAPES.iter().any(|shape| shape.system == system);
         return is_known.then(|| {
-            Verdict::cannot_run(format!("the operation `{op}` of the system `{system}`, which conform does not know"))
+            Verdict::cannot_run(format!("the operation `{op}` of the system `{system}`, which is unknown to conform"))
         });
     };
     let of_system: &[&str] = match system {
@@ -130,11 +132,11 @@ pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
     let unread: Vec<&str> =
         row.iter().map(|(key, _)| key).filter(|key| !ROW.contains(key) && !of_system.contains(key)).collect();
     if !unread.is_empty() {
-        return Some(Verdict::cannot_run(format!("a row with `{}`, which nothing reads", unread.join("`, `"))));
+        return Some(Verdict::cannot_run(format!("a row with `{}`, which no check reads", unread.join("`, `"))));
     }
     match row.get("expected") {
         Some(Json::Object(expected)) => shape.check(expected),
-        _ => Some(Verdict::cannot_run("a row that expects nothing")),
+        _ => Some(Verdict::cannot_run("the row has no `expected` object")),
     }
 }
 
@@ -147,7 +149,7 @@ impl Shape {
         }
         let is_known = |key: &str| self.more.contains(&key) || self.wanted.iter().any(|keys| keys.contains(&key));
         let unread: Vec<&str> = expected.iter().map(|(key, _)| key).filter(|key| !is_known(key)).collect();
-        let failure = || format!("an expectation of `{}`, which nothing compares", unread.join("`, `"));
+        let failure = || format!("an expectation with `{}`, which no check compares", unread.join("`, `"));
         (!unread.is_empty()).then(|| Verdict::cannot_run(failure()))
     }
 }
@@ -182,7 +184,7 @@ mod tests {
         ] {
             assert!(!is_right(text, system, op), "{text}");
         }
-        // What waits for its operation, or is of no known system, is told elsewhere.
+        // Pending operations and unknown systems are reported elsewhere.
         assert!(is_right(r#"{"id": "a"}"#, "native", "native_parse"));
     }
 }

@@ -1,4 +1,5 @@
-//! The ids of a rendered template, and which of them the reference's mask of generation blocks covers.
+//! The ids of a rendered template, and which of them the reference's mask of generation blocks
+//! covers.
 
 use std::ops::Range;
 
@@ -17,19 +18,19 @@ const RUNS: &str = "qwen3_mask_runs";
 const ERROR: &str = "qwen3_mask_error";
 const NO_MASK: &str = "templates have no loss masks yet";
 
-/// Whether a row says something of ids.
+/// Reports whether a row has expectations about ids.
 pub(super) fn concerns(row: &Object) -> bool {
     [COUNT, RUNS, ERROR].iter().any(|key| row.get(key).is_some())
 }
 
-/// Compares the number of ids, and the runs that stand for the prompt's generation blocks. A refused mask is pending: the library
-/// has no call that could refuse it.
+/// Compares the number of ids, and the runs of ids that cover the prompt's generation blocks. A row
+/// with a refused mask is pending: the library has no call that could refuse it.
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     if row.get(ERROR).is_some() {
         return Verdict::Pending(NO_MASK);
     }
     let Some(tokenizer) = context.tokenizer(TOKENIZER) else {
-        return Verdict::cannot_run("its tokenizer is not there (--tokenizers DIR)");
+        return Verdict::cannot_run("tokenizer not found (--tokenizers DIR)");
     };
     let (template, prompt) = match context.jinja.render(row, context.folders.templates.as_deref()) {
         Ok(Ok(rendered)) => (rendered.template, rendered.prompt),
@@ -48,14 +49,15 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     }
 }
 
-/// Runs of ids from the one that holds a block's first character to the one that holds its last.
+/// Returns the runs of ids from the id with a block's first character to the id with its last.
 fn runs(prompt: &Prompt, tokens: &[EncodedToken]) -> Vec<Json> {
     let holds = |at: usize| tokens.iter().position(|token| token.start <= at && at < token.end);
     let mut runs: Vec<Range<usize>> = Vec::new();
     for block in &prompt.generated {
         let last = prompt.text()[..block.end].char_indices().next_back().map_or(0, |(at, _)| at);
-        // transformers: of a last character that is several ids, `char_to_token` gives the first; the last character of an empty
-        // block is the one before it, which may lie in the same id.
+        // transformers: if the last character has several ids, `char_to_token` returns the first
+        // one. The last character of an empty block is the one before it, which may belong to the
+        // same id.
         let (Some(first), Some(last)) = (holds(block.start), holds(last)) else { continue };
         match runs.last_mut() {
             _ if last < first => {}

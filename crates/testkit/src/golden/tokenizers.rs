@@ -1,4 +1,4 @@
-//! Every tokenizer file of a folder loads, and those that another file re-tags.
+//! Checks that every tokenizer file of a folder loads, including those that another file re-tags.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use rolecall::tokenizer::Tokenizer;
 use super::{Context, text};
 use crate::{Report, Verdict};
 
-/// What stands beside a tokenizer's file and is none.
+/// Files next to a tokenizer's file that are not tokenizers themselves.
 const BESIDE: [&str; 11] = [
     "tekken_retag.json",
     "tokenizer_config.json",
@@ -29,7 +29,7 @@ const BESIDE: [&str; 11] = [
     "README.md",
 ];
 
-/// Loads each file below each folder. A folder without one is a failure.
+/// Loads each file in each subfolder. A subfolder without a tokenizer file is a failure.
 pub(super) fn run(folder: &Path, report: &mut Report) {
     let names = listed(folder);
     if names.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn run(folder: &Path, report: &mut Report) {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let files: Vec<PathBuf> = listed(&path).into_iter().filter(|file| !is_beside(file)).collect();
         if files.is_empty() {
-            report.add("tokenizers", name, "load", name, Verdict::cannot_run("a folder without a tokenizer's file"));
+            report.add("tokenizers", name, "load", name, Verdict::cannot_run("a folder without a tokenizer file"));
         }
         for file in files {
             let verdict = match tokenizer::load(&file) {
@@ -60,10 +60,11 @@ fn listed(folder: &Path) -> BTreeSet<PathBuf> {
     fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
 }
 
-/// The tokenizer of a file's name, wherever below the folder it stands: the file itself, or, for `tekken_VERSION.json`, the
-/// tekken file beside `tekken_retag.json` with that version's tokens.
+/// Returns a tokenizer by its file name, anywhere in the subfolders: the file itself, or, for
+/// `tekken_VERSION.json`, the tekken file next to `tekken_retag.json` with the tokens of that
+/// version.
 pub(super) fn retagged(name: &str, context: &mut Context) -> Result<Arc<dyn Tokenizer>, String> {
-    let folder = context.folders.tokenizers.clone().ok_or("no tokenizers were given (--tokenizers)")?;
+    let folder = context.folders.tokenizers.clone().ok_or("no folder of tokenizers given (--tokenizers)")?;
     let load = || {
         let files: Vec<PathBuf> = listed(&folder).iter().flat_map(|path| listed(path)).collect();
         if let Some(file) = files.iter().find(|file| file.file_name().is_some_and(|found| found == name)) {
@@ -76,7 +77,7 @@ pub(super) fn retagged(name: &str, context: &mut Context) -> Result<Arc<dyn Toke
     made.ok_or_else(|| format!("no tokenizer `{name}`"))
 }
 
-/// A tekken file under another version, with that version's control tokens.
+/// Returns a tekken file under another version, with that version's control tokens.
 fn retag(recipe: &Path, version: &str) -> Option<Arc<dyn Tokenizer>> {
     let read = |path: &Path| match json::parse(&fs::read_to_string(path).ok()?).ok()? {
         Json::Object(object) => Some(object),

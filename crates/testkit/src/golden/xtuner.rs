@@ -19,12 +19,12 @@ pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
     let template = text(row, "template");
     let name = if template == "(none)" { "xtuner:none".to_owned() } else { format!("xtuner:{template}") };
     let Some(format) = context.registry.get(&name) else {
-        return Verdict::Failed { expected: "a format".into(), found: format!("there is no `{name}`") };
+        return Verdict::Failed { expected: "a format".into(), found: format!("no format `{name}`") };
     };
     let (Some(expected), Some(options)) =
         (row.get("expected").and_then(Json::as_object), row.get("options").and_then(Json::as_object))
     else {
-        return Verdict::cannot_run("the vector expects nothing");
+        return Verdict::cannot_run("the row has no `expected` or no `options` object");
     };
     let format = with_tokens(format, options);
     match op {
@@ -56,7 +56,8 @@ fn chat(row: &Object, expected: &Object, options: &Object, format: &Format) -> R
     });
     let remembers = |prompt: &Prompt| limit.is_none_or(|limit| (units(prompt) as i64) < limit);
     let inputs = xtuner::chat_inputs(&conversation, format, &asked, remembers)?;
-    // The opening token is the tokenizer's at first and stands in the decoded text afterwards.
+    // The tokenizer adds the opening token to the first input; later inputs contain it in the
+    // decoded text.
     let opening: String =
         format.controls.iter().filter(|control| control.bos).map(|control| control.text.as_str()).collect();
     let mut fresh = true;
@@ -71,14 +72,15 @@ fn chat(row: &Object, expected: &Object, options: &Object, format: &Format) -> R
     let stop = Json::Array(format.generation.stop.iter().map(|word| Json::from(word.as_str())).collect());
     if !format.stops().contains(&text(options, "eos")) {
         return Ok(Verdict::Failed {
-            expected: "the closing token among the stops".into(),
+            expected: "the closing token among the stop texts".into(),
             found: json::write(&stop, &json::Layout::compact()),
         });
     }
     Ok(compare(expected.get("model_inputs"), &Json::Array(found)).and(|| compare(expected.get("stop_words"), &stop)))
 }
 
-/// The length of a prompt for the vectors' tokenizer: one for each character, and for each opening or closing token.
+/// Returns the length of a prompt for the vectors' tokenizer: one per character and one per opening
+/// or closing token.
 fn units(prompt: &Prompt) -> usize {
     let each = prompt.segments().map(|segment| match segment.origin {
         rolecall::Origin::Control(_) => 1,
@@ -120,7 +122,7 @@ fn train(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
     Ok(verdict)
 }
 
-/// The training prompt up to the one answer.
+/// Returns the training prompt up to the answer, which carries no loss.
 fn asked_alone(
     conversation: &Conversation,
     format: &Format,
@@ -139,7 +141,7 @@ fn written(pair: &Pair) -> Json {
     })
 }
 
-/// The conversation, its answers with the loss that the vector says.
+/// Returns the conversation, with the loss of each answer from the vector.
 fn learned(row: &Object, options: &Object) -> Result<Conversation, Error> {
     let mut messages = row.get("conversation").and_then(Json::as_array).unwrap_or_default().to_vec();
     let mut loss = options.get("output_with_loss").and_then(Json::as_array).unwrap_or_default().iter();
@@ -159,7 +161,7 @@ fn special(control: &Control) -> (&'static str, String) {
     ("special", control.text.clone())
 }
 
-/// The vectors leave neighbouring texts apart where the code encodes them apart.
+/// Joins neighbouring texts, which the vectors keep separate if the code encodes them separately.
 pub(super) fn merged(segments: Option<&Json>) -> Json {
     let mut out: Vec<Json> = Vec::new();
     for segment in segments.and_then(Json::as_array).unwrap_or_default() {
@@ -176,7 +178,7 @@ pub(super) fn merged(segments: Option<&Json>) -> Json {
     Json::Array(out)
 }
 
-/// Cuts at so many units from the left: one for each character and each special token.
+/// Truncates to `limit` units: one per character and one per special token.
 fn cut(runs: &mut Vec<Json>, mut limit: usize) {
     for run in runs.iter_mut() {
         let Json::Object(run) = run else { continue };

@@ -15,30 +15,30 @@ use super::subject::Subject;
 /// A law that an output breaks.
 #[derive(Clone, Debug)]
 pub struct Broken {
-    /// Which, in a few words.
+    /// The law, in a few words.
     pub law: &'static str,
     /// The output.
     pub output: String,
-    /// What was seen, and what not.
+    /// The events that were found, and the expected ones.
     pub what: String,
 }
 
-/// How much of the work is done for each output.
+/// The amount of work for each output.
 #[derive(Clone, Copy, Debug)]
 pub struct Effort {
-    /// Every cut in two, where the output has no more characters than this.
+    /// Try every split in two if the output has no more characters than this.
     pub all_pairs: usize,
-    /// Cuts in two otherwise.
+    /// The number of splits in two otherwise.
     pub some_pairs: usize,
 }
 
-/// What is done for each of a million.
+/// The effort for each of a million outputs.
 pub const USUAL: Effort = Effort { all_pairs: 60, some_pairs: 6 };
 
-/// An output of a seed, and every law on it: a message as it is written, the same with hostile texts, or damaged.
-/// How many outputs were read; an error where one breaks a law.
+/// Makes the output of a seed (a message as written, one with hostile texts, or a damaged one) and
+/// checks every law on it. Returns an error for an output that breaks a law.
 pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Broken> {
-    // Neighbouring seeds give unlike outputs.
+    // Scramble the seed, so that neighbouring seeds give unlike outputs.
     let mut rng = Rng::with_seed(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let kind = rng.u8(..5);
     if kind == 4 {
@@ -76,7 +76,7 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
             for (how, log) in [("text", &log), ("ids", &ids)] {
                 if let Some(what) = difference(&said, &log.reading(), subject) {
                     return Err(Broken {
-                        law: "what was written is read",
+                        law: "a written message is parsed back",
                         output: text,
                         what: format!("as {how}: {what}\n  {}", shown(&said)),
                     });
@@ -87,7 +87,8 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
     }
 }
 
-/// An output at the reader's limits: what is a call there is nobody's promise, and every other law holds.
+/// Checks an output at the parser's limits. Nothing promises that its calls are parsed, but every
+/// other law holds.
 fn check_limits(subject: &Subject, rng: &mut Rng, effort: Effort) -> Result<Checked, Broken> {
     let limits = match limits(subject, rng) {
         Ok(limits) => limits,
@@ -107,37 +108,37 @@ fn check_limits(subject: &Subject, rng: &mut Rng, effort: Effort) -> Result<Chec
     }
 }
 
-/// What became of an output.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Checked {
-    /// It was read as the message it was written for.
+    /// The output was parsed as the message that it was written from.
     ReadBack,
-    /// It has hostile texts, and keeps all other laws.
+    /// The output has hostile texts and obeys all other laws.
     Hostile,
-    /// It was damaged, and keeps all other laws.
+    /// The output was damaged and obeys all other laws.
     Damaged,
-    /// Its format does not promise to read such a message, and it keeps all other laws.
+    /// The format does not promise to parse such a message; the output obeys all other laws.
     NotPromised,
-    /// It was read with small caps and other policies, and keeps all other laws.
+    /// The output was parsed with small caps and other policies and obeys all other laws.
     Limited,
-    /// The format does not write such a message, and says why.
+    /// The format does not write such a message, with its reason.
     NotWritten(String),
 }
 
-/// Reads outputs of one format with one request.
+/// Parses outputs of one format with one set of options.
 pub struct Reader<'a> {
     /// The format.
     pub subject: &'a Subject,
-    /// How it is read.
+    /// The options of the parser.
     pub options: ParseOptions,
-    /// Why the output ends.
+    /// The reason why the output ends.
     pub stop: Stop,
-    /// How much is tried.
+    /// The amount of work.
     pub effort: Effort,
 }
 
 impl Reader<'_> {
-    /// The events of a text in pieces.
+    /// Returns the events of a text in pieces.
     pub fn read<'t>(&self, pieces: impl IntoIterator<Item = &'t str>, stop: Stop) -> Log {
         let mut log = Log::default();
         let mut parser = OutputParser::new(&self.subject.reply, self.options.clone());
@@ -149,7 +150,7 @@ impl Reader<'_> {
         log
     }
 
-    /// The events of bytes in pieces, with what is a control token.
+    /// Returns the events of bytes in pieces, each flagged if it is a control token.
     pub fn read_bytes<'t>(&self, pieces: impl IntoIterator<Item = (&'t [u8], bool)>, stop: Stop) -> Log {
         let mut log = Log::default();
         let mut parser = OutputParser::new(&self.subject.reply, self.options.clone());
@@ -161,7 +162,7 @@ impl Reader<'_> {
         log
     }
 
-    /// However a text is cut, its events are the same; and they are in order.
+    /// Checks that a text has the same events however it is split, and that they are in order.
     pub fn splits(&self, text: &str, rng: &mut Rng) -> Result<Log, Broken> {
         let whole = self.read([text], self.stop);
         let broken = |how: String, log: &Log| Broken {
@@ -195,7 +196,7 @@ impl Reader<'_> {
         Ok(whole)
     }
 
-    /// However the bytes between two control tokens are cut, the events are the same.
+    /// Checks that the events are the same however the bytes between two control tokens are split.
     pub fn ids(&self, written: &[(&str, bool)], rng: &mut Rng) -> Result<Log, Broken> {
         let whole = self.read_bytes(written.iter().map(|(text, is_control)| (text.as_bytes(), *is_control)), self.stop);
         let text: String = written.iter().map(|(text, _)| *text).collect();
@@ -222,7 +223,8 @@ impl Reader<'_> {
         Ok(whole)
     }
 
-    /// Cut off anywhere, a text gives what the whole text gives up to there, and closes what is open.
+    /// Checks a text that is cut off at a random place: its events are in order and account for all
+    /// of it.
     pub fn cut(&self, text: &str, rng: &mut Rng) -> Result<(), Broken> {
         let borders: Vec<usize> = text.char_indices().map(|(at, _)| at).collect();
         if borders.is_empty() {
@@ -234,8 +236,9 @@ impl Reader<'_> {
         self.accounts(cut, &log)
     }
 
-    /// Calls are counted from 0, begin before they go on, end once; whole arguments are JSON; there is one stop, and what follows it is
-    /// reported first.
+    /// Checks that calls are numbered from 0, start before they continue and end once; that
+    /// complete arguments are JSON; and that there is one stop, with the text after it reported
+    /// first.
     fn in_order(&self, text: &str, log: &Log) -> Result<(), Broken> {
         let broken = |what: String| {
             Err(Broken {
@@ -244,17 +247,17 @@ impl Reader<'_> {
                 what: format!("{what}\n  {:?}", log.seen),
             })
         };
-        // The call that is open, and whether it is code.
+        // The open call, and whether it is code.
         let mut open: Option<(usize, bool)> = None;
         let (mut next, mut stops, mut is_late, mut arguments) = (0, 0, false, String::new());
         for seen in &log.seen {
             if stops > 0 && !is_late && !matches!(seen, Seen::Malformed(_)) {
-                return broken("something follows the stop and was not reported".to_owned());
+                return broken("an event follows the stop without a report".to_owned());
             }
             match seen {
                 Seen::Started { index, .. } | Seen::CodeStarted { index, .. } => {
                     if *index != next || open.is_some() {
-                        return broken(format!("call {index} begins"));
+                        return broken(format!("call {index} starts out of order"));
                     }
                     (open, next) = (Some((next, matches!(seen, Seen::CodeStarted { .. }))), next + 1);
                     arguments.clear();
@@ -263,37 +266,37 @@ impl Reader<'_> {
                 Seen::Code { index, .. } if open == Some((*index, true)) => {}
                 Seen::Finished { index, whole, .. } if open.is_some_and(|(at, _)| at == *index) => {
                     let is_code = open.take().is_some_and(|(_, is_code)| is_code);
-                    // Half of a surrogate pair is JSON by its grammar, and no text.
+                    // Half of a surrogate pair is valid JSON but not valid text.
                     let is_json = || json::parse(&arguments).is_ok() || arguments.contains("\\ud");
                     if *whole && !is_code && !is_json() {
-                        return broken(format!("the arguments of call {index} are whole and no JSON: {arguments:?}"));
+                        return broken(format!("the complete arguments of call {index} are not JSON: {arguments:?}"));
                     }
                 }
                 Seen::Arguments { index, .. } | Seen::Code { index, .. } | Seen::Finished { index, .. } => {
-                    return broken(format!("call {index} goes on and is not open"));
+                    return broken(format!("call {index} continues but is not open"));
                 }
                 Seen::Stop(_) => stops += 1,
                 Seen::Malformed(malformed) => {
                     let span = &malformed.span;
                     if span.start > span.end || span.end > text.len() as u64 {
-                        return broken(format!("{span:?} is not in a text of {} bytes", text.len()));
+                        return broken(format!("{span:?} is outside a text of {} bytes", text.len()));
                     }
                     is_late |= malformed.why == Why::AfterEnd;
                 }
                 Seen::Content(_) | Seen::Reasoning(_) if open.is_some() => {
-                    return broken("text inside a call".to_owned());
+                    return broken("text occurs inside a call".to_owned());
                 }
                 Seen::Content(_) | Seen::Reasoning(_) => {}
             }
         }
         match (open, stops) {
             (None, 1) => Ok(()),
-            _ => broken(format!("{stops} stops, and this call is open: {open:?}")),
+            _ => broken(format!("expected one stop and no open call, found {stops} stops and {open:?}")),
         }
     }
 
-    /// What comes out as it was written stands in the text, in order, nothing twice; and where there is no call at all, what
-    /// does not come out is marks and white space.
+    /// Checks that the raw text of the events occurs in the output in order and only once, and that
+    /// without calls only markers and white space are missing from it.
     fn accounts(&self, text: &str, log: &Log) -> Result<(), Broken> {
         let mut rest = text;
         for character in log.raw_texts().flat_map(str::chars) {
@@ -301,10 +304,10 @@ impl Reader<'_> {
                 Some(at) => rest = &rest[at + character.len_utf8()..],
                 None => {
                     return Err(Broken {
-                        law: "nothing is said twice",
+                        law: "nothing is emitted twice",
                         output: text.to_owned(),
                         what: format!(
-                            "{character:?} comes out, and is not in the text behind what came before\n  {:?}",
+                            "{character:?} is emitted, but the text does not have it after the previous character\n  {:?}",
                             log.seen
                         ),
                     });
@@ -319,18 +322,18 @@ impl Reader<'_> {
                 return Err(Broken {
                     law: "nothing is lost",
                     output: text.to_owned(),
-                    what: format!("more than marks is missing\n  {:?}", log.seen),
+                    what: format!("more than markers is missing\n  {:?}", log.seen),
                 });
             }
         }
         Ok(())
     }
 
-    /// Whether a text is what came out with marks and white space put in.
+    /// Reports whether a text is the emitted text with markers and white space added.
     fn is_left_out(&self, text: &str, out: &str, is_over: bool) -> bool {
         let marks: Vec<&str> =
             self.subject.marks.iter().map(String::as_str).filter(|mark| text.contains(mark)).collect();
-        // Places in the text and in what came out that can be reached, least first.
+        // Reachable pairs of positions in the text and in the emitted text, smallest first.
         let mut reached = std::collections::BTreeSet::from([(0usize, 0usize)]);
         let mut steps = 0;
         while let Some((at, out_at)) = reached.pop_first() {
@@ -340,13 +343,13 @@ impl Reader<'_> {
             }
             let Some(character) = text[at..].chars().next() else { continue };
             if at == 0 {
-                // The prompt has the beginning of the mark that the turn opens with.
+                // The prompt contains the beginning of the marker that opens the turn.
                 let opened =
                     self.subject.marks.iter().flat_map(|mark| ends_of(mark).filter(|end| text.starts_with(end)));
                 reached.extend(opened.map(|end| (end.len(), 0)));
             }
             if is_over && out_at == out.len() && self.subject.marks.iter().any(|mark| mark.contains(&text[at..])) {
-                // Behind the end, a mark that is cut off is one all the same.
+                // After the end, a cut-off marker still counts as a marker.
                 return true;
             }
             if out[out_at..].starts_with(character) {
@@ -364,12 +367,12 @@ impl Reader<'_> {
         false
     }
 
-    /// Each word that was put into a text comes out once.
+    /// Checks that each word that was inserted into a text is emitted once.
     fn keeps_words(&self, mutated: &Mutated, log: &Log) -> Result<(), Broken> {
         let everything = log.everything();
         for word in &mutated.words {
             let count = everything.matches(word.as_str()).count();
-            // An id is the model's own word too.
+            // An id is the model's own text too.
             let in_id = |seen: &Seen| match seen {
                 Seen::Started { id, .. } | Seen::Finished { id: Some(id), .. } => id.contains(word.as_str()),
                 _ => false,
@@ -379,16 +382,17 @@ impl Reader<'_> {
             }
             if count != 1 && !self.may_lose(word, &mutated.text, log, count) {
                 return Err(Broken {
-                    law: "each word comes out once",
+                    law: "each word is emitted once",
                     output: mutated.text.clone(),
-                    what: format!("{word:?} comes out {count} times\n  {:?}", log.seen),
+                    what: format!("{word:?} is emitted {count} times\n  {:?}", log.seen),
                 });
             }
         }
         Ok(())
     }
 
-    /// Whether a word stands where the syntax has room for what means nothing: in another key of an object that is a call, or its value.
+    /// Reports whether a word is in a place without meaning: in an unknown key, or its value, of an
+    /// object that is a call.
     fn may_lose(&self, word: &str, text: &str, log: &Log, count: usize) -> bool {
         let before = text.split(word).next().unwrap_or_default();
         let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. }));
@@ -396,29 +400,29 @@ impl Reader<'_> {
     }
 }
 
-/// What a mark ends with, from each of its characters on.
+/// Returns the suffixes of a marker.
 fn ends_of(mark: &str) -> impl Iterator<Item = &str> {
     mark.char_indices().map(|(at, _)| &mark[at..])
 }
 
-/// Where a reading is not what was said.
+/// Describes the first difference between a reading and the message, if there is one.
 pub fn difference(said: &Said, reading: &Reading, subject: &Subject) -> Option<String> {
     let text = |key: &str| said.message.get(key).and_then(Json::as_str).unwrap_or_default();
-    // What is said has no white space at its ends.
+    // The message's texts have no white space at their ends.
     let trim = |text| if subject.promise.white_space { text } else { str::trim(text) };
     if trim(&reading.content) != text("content") {
-        return Some(format!("content {:?}, not {:?}", reading.content, text("content")));
+        return Some(format!("content {:?}, expected {:?}", reading.content, text("content")));
     }
     let reasoning = reading.reasoning.as_deref().unwrap_or_default();
     if trim(reasoning) != text("reasoning_content") {
-        return Some(format!("reasoning {reasoning:?}, not {:?}", text("reasoning_content")));
+        return Some(format!("reasoning {reasoning:?}, expected {:?}", text("reasoning_content")));
     }
     if let Some(malformed) = reading.malformed.first() {
         return Some(format!("{malformed:?}"));
     }
     let message = Message::from_object(said.message.clone()).ok()?;
     if message.calls().len() != reading.calls.len() {
-        return Some(format!("{} calls, not {}", reading.calls.len(), message.calls().len()));
+        return Some(format!("{} calls, expected {}", reading.calls.len(), message.calls().len()));
     }
     message.calls().zip(&reading.calls).find_map(|(call, read)| difference_of_calls(&call, read, subject.places.ids))
 }
@@ -426,17 +430,17 @@ pub fn difference(said: &Said, reading: &Reading, subject: &Subject) -> Option<S
 fn difference_of_calls(call: &Call<'_>, read: &ParsedCall, with_ids: bool) -> Option<String> {
     match (call, read) {
         (Call::CodeInterpreter { code, .. }, ParsedCall::Code { code: read, whole, .. }) => {
-            (code != read || !whole).then(|| format!("code {read:?}, not {code:?}"))
+            (code != read || !whole).then(|| format!("code {read:?}, expected {code:?}"))
         }
         (
             Call::Function { id, name, arguments },
             ParsedCall::Function { id: read_id, name: read_name, arguments: read, whole },
         ) => {
             if name != read_name || !whole {
-                return Some(format!("call of {read_name:?} (whole: {whole}), not {name:?}"));
+                return Some(format!("call of {read_name:?} (complete: {whole}), expected {name:?}"));
             }
             if with_ids && *id != Some(read_id.as_str()) {
-                return Some(format!("id {read_id:?}, not {id:?}"));
+                return Some(format!("id {read_id:?}, expected {id:?}"));
             }
             let wanted = match arguments {
                 Arguments::Value(object) => Json::Object((*object).clone()),
@@ -451,7 +455,7 @@ fn difference_of_calls(call: &Call<'_>, read: &ParsedCall, with_ids: bool) -> Op
     }
 }
 
-/// Whether two values are the same, whatever the order of keys and the spelling of numbers.
+/// Reports whether two values are equal, ignoring the order of keys and the spelling of numbers.
 pub fn same_value(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(one), Json::Number(other)) => {

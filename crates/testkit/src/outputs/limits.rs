@@ -7,24 +7,25 @@ use super::message::{Taste, said};
 use super::mutation::mutate;
 use super::subject::Subject;
 
-/// An output and a way of reading it that reach the reader's limits: calls in reasoning, small caps, every policy.
+/// An output and parser options that reach the parser's limits: calls in reasoning, small caps,
+/// every policy.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// The output.
     pub text: String,
-    /// How it is read.
+    /// The options of the parser.
     pub options: ParseOptions,
-    /// Why it ends.
+    /// The reason why the output ends.
     pub stop: Stop,
 }
 
-/// One of a seed; an error says why its format does not write the message.
+/// Makes the output and options of a seed, or returns why the format does not write the message.
 pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
     let outer = said(&subject.places, &subject.marks, Taste::Honest, rng);
     let inner = said(&subject.places, &subject.marks, Taste::Honest, rng);
     let written = subject.write(&outer)?;
     let call = subject.write(&inner)?.text();
-    // A call inside the reasoning, if there is any: whole, cut off, or several times.
+    // A call inside the reasoning, if there is any: complete, cut off or repeated.
     let call = match rng.u8(..4) {
         0 => call[..border(&call, rng)].to_owned(),
         1 => call.repeat(rng.usize(2..5)),
@@ -64,7 +65,7 @@ pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
     Ok(Limits { text, options, stop })
 }
 
-/// A cap: small, or around a length of which a whole number of caps makes one of these.
+/// Chooses a cap: small, or close to a whole fraction of one of these lengths.
 fn cap(lengths: &[usize], rng: &mut Rng) -> Option<usize> {
     match rng.u8(..8) {
         0 => None,
@@ -76,7 +77,7 @@ fn cap(lengths: &[usize], rng: &mut Rng) -> Option<usize> {
     }
 }
 
-/// A text in pieces, and which of them are control tokens of a format.
+/// Splits a text at the control tokens of a format and flags these pieces.
 pub fn tokens_of<'t>(text: &'t str, format: &Format) -> Vec<(&'t str, bool)> {
     let mut pieces = Vec::new();
     let (mut from, mut at) = (0, 0);
@@ -96,7 +97,7 @@ pub fn tokens_of<'t>(text: &'t str, format: &Format) -> Vec<(&'t str, bool)> {
     pieces
 }
 
-/// A place between two characters.
+/// Returns a random position between two characters.
 fn border(text: &str, rng: &mut Rng) -> usize {
     let mut at = rng.usize(..=text.len());
     while !text.is_char_boundary(at) {

@@ -1,14 +1,14 @@
 use rolecall::parse::Malformed;
 use rolecall::{Event, Reading, Stop};
 
-/// The events of a reply, deltas merged: what two readings of the same text must have in common.
+/// The events of a reply with their deltas joined, equal for every split of the same text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
-    /// In order.
+    /// The events, in order.
     pub seen: Vec<Seen>,
 }
 
-/// An event that owns what it says.
+/// An event that owns its text.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "as in the parser's own events")]
 pub enum Seen {
@@ -24,7 +24,7 @@ pub enum Seen {
 }
 
 impl Log {
-    /// Takes the next event.
+    /// Adds the next event.
     pub fn add(&mut self, event: &Event<'_>) {
         let new = match *event {
             Event::Content(text) => Seen::Content(text.to_owned()),
@@ -36,7 +36,7 @@ impl Log {
             Event::Code { index, text } => Seen::Code { index, text: text.to_owned() },
             Event::Stop(stop) => Seen::Stop(stop),
             Event::Malformed(ref malformed) => Seen::Malformed(malformed.clone()),
-            _ => panic!("an event that this log does not know: {event:?}"),
+            _ => panic!("unknown event: {event:?}"),
         };
         match (self.seen.last_mut(), new) {
             (
@@ -55,7 +55,7 @@ impl Log {
         }
     }
 
-    /// What the events add up to.
+    /// Returns the reading that the events add up to.
     pub fn reading(&self) -> Reading {
         let mut reading = Reading::default();
         for seen in &self.seen {
@@ -77,7 +77,7 @@ impl Log {
         reading
     }
 
-    /// The text that comes out as it was written, in order: answer, reasoning and code.
+    /// Returns the text that is emitted as written, in order: content, reasoning and code.
     pub fn raw_texts(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().filter_map(|seen| match seen {
             Seen::Content(text) | Seen::Reasoning(text) | Seen::Code { text, .. } => Some(text.as_str()),
@@ -85,7 +85,7 @@ impl Log {
         })
     }
 
-    /// All that comes out: texts, names, ids, arguments.
+    /// Returns everything that is emitted: texts, names, ids and arguments.
     pub fn everything(&self) -> String {
         let mut all = String::new();
         for seen in &self.seen {
@@ -96,7 +96,7 @@ impl Log {
                 | Seen::Arguments { text, .. } => {
                     all.push_str(text);
                 }
-                // An id made of the name would say it twice.
+                // An id that contains the name would repeat it.
                 Seen::Started { name, id, .. } => {
                     let is_made = id.contains(&format!(".{name}:"));
                     let id = if is_made { id.replacen(name.as_str(), "", 1) } else { id.clone() };
@@ -105,7 +105,7 @@ impl Log {
                 Seen::Finished { id: Some(id), .. } => all.push_str(id),
                 _ => {}
             }
-            // Texts of two kinds do not make one word.
+            // Keep texts of different kinds apart, so that they do not join to one word.
             if !matches!(seen, Seen::Malformed(_)) {
                 all.push('\u{1}');
             }

@@ -5,25 +5,25 @@ use rolecall::format::{CallIds, Field, Format, Slot, codec};
 
 use crate::generate;
 
-/// What an assistant says, and the tools that it was offered.
+/// An assistant's message and the tools offered to it.
 #[derive(Clone, Debug)]
 pub struct Said {
-    /// The message, in the shape of OpenAI's API: all of it can be written by its format.
+    /// The message, in the shape of OpenAI's API. Its format can write all of it.
     pub message: Object,
     /// The tools, whose schemas fit the calls.
     pub tools: Vec<Json>,
 }
 
-/// What texts are made of.
+/// The kind of texts in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taste {
-    /// Words, lines, quotes, brackets, other scripts; nothing that the format writes itself.
+    /// Words, lines, quotes, brackets and other scripts, but nothing that the format itself writes.
     Honest,
-    /// The format's own marks, whole and cut, beside quotes and braces.
+    /// The format's own markers, whole and cut, next to quotes and braces.
     Hostile,
 }
 
-/// What a format has a place for in an assistant's turn.
+/// The parts of an assistant's turn for which a format has a place.
 #[derive(Clone, Debug)]
 pub struct Places {
     /// Text in a turn without calls.
@@ -34,7 +34,7 @@ pub struct Places {
     pub reasoning: bool,
     /// Reasoning in a turn with calls.
     pub reasoning_with_calls: bool,
-    /// How many calls there may be.
+    /// The maximum number of calls.
     pub calls: usize,
     /// Calls of functions.
     pub functions: bool,
@@ -42,18 +42,18 @@ pub struct Places {
     pub code: bool,
     /// The ids of calls.
     pub ids: bool,
-    /// How its calls are named.
+    /// The ids of the format's calls.
     pub call_ids: CallIds,
-    /// Whether only the id says which function is called.
+    /// Whether only the id names the called function.
     pub names_in_ids: bool,
     /// Whether each call is one JSON object.
     pub calls_are_objects: bool,
-    /// Keys and names that are no words of a programming language.
+    /// Keys and names that are not identifiers of a programming language.
     pub free_names: bool,
 }
 
 impl Places {
-    /// What this format has.
+    /// Returns the places of a format.
     pub fn of(format: &Format) -> Places {
         let plain = format.layout(Slot::Assistant);
         let calling = format.layout(Slot::AssistantWithCalls).or(plain);
@@ -82,7 +82,7 @@ impl Places {
     }
 }
 
-/// Whether a layout writes arguments as JSON.
+/// Reports whether a layout writes arguments as JSON.
 fn is_json(layout: &rolecall::format::Layout) -> bool {
     use rolecall::format::{Codec, Op};
     fn among(ops: &[Op]) -> bool {
@@ -95,7 +95,7 @@ fn is_json(layout: &rolecall::format::Layout) -> bool {
     among(layout.ops())
 }
 
-/// Whether a layout writes a call as one JSON object.
+/// Reports whether a layout writes a call as one JSON object.
 fn is_object(layout: &rolecall::format::Layout) -> bool {
     use rolecall::format::{Codec, Op};
     layout.ops().iter().any(|op| match op {
@@ -105,7 +105,7 @@ fn is_object(layout: &rolecall::format::Layout) -> bool {
     })
 }
 
-/// A message of a seed for a format whose marks are these.
+/// Makes a message for a format with these markers.
 pub fn said(places: &Places, marks: &[String], taste: Taste, rng: &mut Rng) -> Said {
     let mut maker = Maker { places, marks, taste, rng };
     let calls = if places.calls > 0 && maker.rng.u8(..4) > 0 { maker.rng.usize(1..=places.calls) } else { 0 };
@@ -114,7 +114,7 @@ pub fn said(places: &Places, marks: &[String], taste: Taste, rng: &mut Rng) -> S
         0 => (places.content, places.reasoning),
         _ => (places.content_with_calls, places.reasoning_with_calls),
     };
-    // A turn without calls says something; one with calls need not.
+    // A turn without calls has content; a turn with calls may have none.
     let content = match content && (calls == 0 || maker.rng.bool()) {
         true => maker.text(),
         false => String::new(),
@@ -133,7 +133,7 @@ pub fn said(places: &Places, marks: &[String], taste: Taste, rng: &mut Rng) -> S
 }
 
 impl Said {
-    /// The tools as the parser takes them.
+    /// Returns the tools as the parser takes them.
     pub fn tools(&self) -> Vec<Tool> {
         self.tools.iter().filter_map(|tool| Tool::from_json(tool.clone()).ok()).collect()
     }
@@ -171,7 +171,7 @@ impl Maker<'_> {
         object! { "id" => id, "type" => "function", "function" => function }.into()
     }
 
-    /// An id as the family writes it.
+    /// Makes an id as the family writes it.
     fn id(&mut self, name: &str, at: usize) -> String {
         if let Some(id) = self.places.call_ids.id_of(name, at) {
             return id;
@@ -182,7 +182,7 @@ impl Maker<'_> {
         (0..9).map(|_| self.rng.alphanumeric()).collect()
     }
 
-    /// A function's name; no two calls have the same, since their tools differ.
+    /// Makes a function's name. Calls have different names because their tools differ.
     fn name(&mut self, at: usize) -> String {
         let words = ["get_weather", "f", "search", "saveNote", "run_2", "ping", "Add", "look_up_everything_there_is"];
         let mut name = words[self.rng.usize(..words.len())].to_owned();
@@ -218,7 +218,7 @@ impl Maker<'_> {
         }
     }
 
-    /// A text without white space at its ends, which several families take off.
+    /// Makes a text without white space at its ends, which several families remove.
     fn text(&mut self) -> String {
         for _ in 0..20 {
             let text = match self.taste {
@@ -282,7 +282,7 @@ impl Maker<'_> {
         let mut text = String::new();
         for at in 0..self.rng.usize(1..7) {
             let word = words[self.rng.usize(..words.len())];
-            // At the start, a bracket could open a call where calls have no mark of their own.
+            // At the start, a bracket could open a call if calls have no opening marker.
             if at == 0 && !word.starts_with(char::is_alphabetic) {
                 text.push('w');
             }
@@ -297,12 +297,12 @@ impl Maker<'_> {
     }
 }
 
-/// Whether a mark is more than brackets, quotes and commas that any text has.
+/// Reports whether a marker is more than brackets, quotes and commas, which any text may contain.
 fn is_telling(mark: &str) -> bool {
     mark.len() > 2 && !mark.chars().all(|c| "{}[]()\"':,= \n".contains(c))
 }
 
-/// The type that a schema gives a value.
+/// Returns the schema type of a value.
 fn type_of(value: &Json) -> &'static str {
     match value {
         Json::Null => "null",

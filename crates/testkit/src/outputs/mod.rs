@@ -1,6 +1,9 @@
-//! Replies that formats write, and whether they are read as what they are.
-//! In: formats and seeds. Out: a [`Summary`], with each law that an output breaks.
-//! Between: `message` makes what is said, `subject` writes it, `mutation` damages it, `limits` reaches the reader's limits, `laws` reads it in many ways and compares.
+//! Generated replies, and checks that they are parsed correctly.
+//!
+//! The input is formats and seeds. The output is a [`Summary`] with each law that an output breaks.
+//! `message` makes a message, `subject` writes it, `mutation` damages it, `limits` reaches the
+//! parser's limits, and `laws` parses it in many ways and compares.
+//!
 //! Start reading at [`check`].
 
 mod laws;

@@ -1,15 +1,15 @@
 use fastrand::Rng;
 
-/// An output that was damaged, with words that are in it once and nowhere else.
+/// A damaged output with inserted words that occur only once.
 #[derive(Clone, Debug)]
 pub struct Mutated {
     /// The text.
     pub text: String,
-    /// The words: whatever becomes of the text, each must come out once.
+    /// The words, each of which must be emitted once.
     pub words: Vec<String>,
 }
 
-/// Damages an output in one to four ways, then puts words into it.
+/// Damages an output in one to four ways, then inserts words.
 pub fn mutate(output: &str, marks: &[String], rng: &mut Rng) -> Mutated {
     let mut text = output.to_owned();
     for _ in 0..rng.usize(1..5) {
@@ -23,7 +23,7 @@ pub fn mutate(output: &str, marks: &[String], rng: &mut Rng) -> Mutated {
         let at = border(&text, rng);
         text.insert_str(at, word);
     }
-    // A word put into another one is no longer there.
+    // A word into which another one was inserted is gone.
     let words = words.into_iter().filter(|word| text.contains(word.as_str())).collect();
     Mutated { text, words }
 }
@@ -54,7 +54,7 @@ fn damage(text: &str, marks: &[String], rng: &mut Rng) -> String {
             [&text[..from], odd[rng.usize(..odd.len())], &text[from..]].concat()
         }
         _ => {
-            // One character is another one.
+            // Replace one character.
             let mut characters: Vec<char> = text.chars().collect();
             if !characters.is_empty() {
                 let at = rng.usize(..characters.len());
@@ -65,7 +65,7 @@ fn damage(text: &str, marks: &[String], rng: &mut Rng) -> String {
     }
 }
 
-/// A place between two characters.
+/// Returns a random position between two characters.
 fn border(text: &str, rng: &mut Rng) -> usize {
     let mut at = rng.usize(..=text.len());
     while !text.is_char_boundary(at) {

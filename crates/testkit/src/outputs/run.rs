@@ -10,38 +10,38 @@ use super::watch::Watch;
 
 /// Outputs that a thread takes at a time.
 const BATCH: usize = 64;
-/// Failures that are kept.
+/// The maximum number of stored failures.
 const KEPT: usize = 200;
 
-/// What came of many outputs.
+/// The results of many outputs.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// Those that were read as the messages they were written for.
+    /// Outputs that were parsed as the messages they were written from.
     pub read_back: usize,
-    /// Those with hostile texts.
+    /// Outputs with hostile texts.
     pub hostile: usize,
-    /// Those that were damaged.
+    /// Damaged outputs.
     pub damaged: usize,
-    /// Those that were read with small caps and other policies.
+    /// Outputs that were parsed with small caps and other policies.
     pub limited: usize,
-    /// Those that nobody promised to read back.
+    /// Outputs that no format promises to parse.
     pub not_promised: usize,
-    /// Messages that their format refused, by its reason.
+    /// Messages that their format refused to write, by reason.
     pub not_written: BTreeMap<String, usize>,
     /// Outputs that break a law, by law and format.
     pub broken: BTreeMap<(&'static str, String), usize>,
-    /// The first of them.
+    /// The stored failures.
     pub failures: Vec<Failure>,
 }
 
 /// An output that breaks a law.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Of which format.
+    /// The label of the format.
     pub subject: String,
-    /// From which seed.
+    /// The seed.
     pub seed: u64,
-    /// What was seen.
+    /// The broken law.
     pub broken: Broken,
 }
 
@@ -49,25 +49,25 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Failure { subject, seed, broken } = self;
         writeln!(out, "BROKEN {}: {subject}\n  {:?}\n  {}", broken.law, broken.output, broken.what)?;
-        write!(out, "  again: {}", again(subject, *seed))
+        write!(out, "  reproduce with: {}", again(subject, *seed))
     }
 }
 
-/// What checks an output once more.
+/// Returns the command that checks an output again.
 fn again(subject: &str, seed: u64) -> String {
     format!("conform --outputs 1 --seed {seed} --only '{subject}'")
 }
 
-/// A reader that panics breaks a law, too.
+/// Turns a panic of the parser into a broken law.
 fn panicked(panic: Box<dyn std::any::Any + Send>) -> Broken {
     let what = panic.downcast::<String>().map_or_else(
-        |other| other.downcast::<&str>().map_or_else(|_| "it panics".to_owned(), |what| (*what).to_owned()),
+        |other| other.downcast::<&str>().map_or_else(|_| "the parser panics".to_owned(), |what| (*what).to_owned()),
         |what| *what,
     );
     Broken { law: "nothing panics", output: String::new(), what }
 }
 
-/// Checks so many outputs, the subjects in turns, on so many threads.
+/// Checks `count` outputs on `threads` threads, taking the subjects in turn.
 pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort: Effort) -> Summary {
     let next = AtomicUsize::new(0);
     let total = Mutex::new(Summary::default());
@@ -87,7 +87,7 @@ pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort
                 summary.add(subject, seed, checked.unwrap_or_else(|panic| Err(panicked(panic))));
             }
         }
-        // A thread that panicked has ended the run anyway.
+        // If a thread panicked, the run has failed anyway.
         total.lock().unwrap_or_else(PoisonError::into_inner).merge(summary);
     };
     if !subjects.is_empty() {
@@ -107,7 +107,7 @@ pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort
 }
 
 impl Summary {
-    /// How many outputs were read.
+    /// Returns the number of outputs that were checked.
     pub fn outputs(&self) -> usize {
         self.read_back
             + self.hostile
@@ -117,7 +117,7 @@ impl Summary {
             + self.broken.values().sum::<usize>()
     }
 
-    /// Whether something was read and no law was broken.
+    /// Reports whether at least one output was checked and no law was broken.
     pub fn is_clean(&self) -> bool {
         self.broken.is_empty() && self.outputs() > 0
     }
@@ -170,7 +170,7 @@ impl fmt::Display for Summary {
             self.limited
         )?;
         if self.outputs() == 0 {
-            writeln!(out, "  FAILED: nothing was read")?;
+            writeln!(out, "  FAILED: no output was parsed, so nothing was compared")?;
         }
         for (why, count) in &self.not_written {
             writeln!(out, "  {count} not written: {why}")?;

@@ -1,11 +1,11 @@
 use fastrand::Rng;
 
-/// A text in one piece for each character.
+/// Splits a text into its characters.
 pub fn characters(text: &str) -> Vec<&str> {
     text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect()
 }
 
-/// A text in pieces of one to `most` characters.
+/// Splits a text into pieces of one to `most` characters.
 pub fn pieces<'t>(text: &'t str, most: usize, rng: &mut Rng) -> Vec<&'t str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -19,7 +19,7 @@ pub fn pieces<'t>(text: &'t str, most: usize, rng: &mut Rng) -> Vec<&'t str> {
     pieces
 }
 
-/// Bytes in pieces of one to `most` bytes, characters cut apart.
+/// Splits bytes into pieces of one to `most` bytes, even inside characters.
 pub fn byte_pieces<'t>(bytes: &'t [u8], most: usize, rng: &mut Rng) -> Vec<&'t [u8]> {
     let mut pieces = Vec::new();
     let mut rest = bytes;

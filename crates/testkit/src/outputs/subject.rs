@@ -13,26 +13,26 @@ use rolecall::render::{Options, RuleMode, render};
 use super::message::{Places, Said};
 use crate::{FolderTemplates, generate};
 
-/// A format whose replies are written and read.
+/// A format whose replies are written and parsed.
 pub struct Subject {
-    /// What it is called in a failure.
+    /// The name of the format in failures.
     pub label: String,
-    /// What writes.
+    /// The format that writes the replies.
     pub format: Arc<Format>,
-    /// What reads.
+    /// The compiled reply that parses them.
     pub reply: Arc<Reply>,
-    /// What it has a place for.
+    /// The parts of a turn for which the format has a place.
     pub places: Places,
-    /// What a text could spell to look like the format's own.
+    /// The texts that could pass for the format's own.
     pub marks: Vec<String>,
-    /// What must be read as it was written.
+    /// The messages that must be parsed as they were written.
     pub promise: Promise,
 }
 
-/// What a format promises to read as it was written.
+/// The parts of a message that a format promises to parse as they were written.
 #[derive(Clone, Copy, Debug)]
 pub struct Promise {
-    /// White space at the ends of texts too.
+    /// White space at the ends of texts.
     pub white_space: bool,
     /// Reasoning.
     pub reasoning: bool,
@@ -43,10 +43,10 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// Everything, which is what a format here promises.
+    /// A promise of everything, as built-in formats make.
     pub const ALL: Promise = Promise { white_space: true, reasoning: true, calls: true, parallel_calls: true };
 
-    /// Whether this message is promised.
+    /// Reports whether the promise covers this message.
     pub fn has(&self, said: &Said) -> bool {
         let calls = said.message.get("tool_calls").and_then(Json::as_array).map_or(0, <[Json]>::len);
         let reasoning = said.message.get("reasoning_content").is_some();
@@ -54,29 +54,29 @@ impl Promise {
     }
 }
 
-/// A reply as a format writes it.
+/// A reply as written by a format.
 #[derive(Clone, Debug)]
 pub struct Written {
-    /// How the prompt ended.
+    /// The end of the prompt.
     pub prompt_tail: String,
-    /// What the model writes, in pieces, and which of them are control tokens.
+    /// The text of the model in pieces, each flagged if it is a control token.
     pub pieces: Vec<(String, bool)>,
 }
 
 impl Written {
-    /// What the model writes.
+    /// Returns the text of the model.
     pub fn text(&self) -> String {
         self.pieces.iter().map(|(text, _)| text.as_str()).collect()
     }
 
-    /// Its pieces, and which of them are control tokens.
+    /// Returns the pieces, each flagged if it is a control token.
     pub fn tokens(&self) -> Vec<(&str, bool)> {
         self.pieces.iter().map(|(text, is_control)| (text.as_str(), *is_control)).collect()
     }
 }
 
 impl Subject {
-    /// A format, if it has calls or reasoning.
+    /// Creates a subject for a format, if it has calls or reasoning.
     pub fn new(label: String, format: Format) -> Option<Subject> {
         let places = Places::of(&format);
         if places.calls == 0 && !places.reasoning {
@@ -99,7 +99,7 @@ impl Subject {
         Some(Subject { label, reply, places, marks, format: Arc::new(format), promise: Promise::ALL })
     }
 
-    /// Writes what was said as a model of this format would.
+    /// Writes a message as a model of this format would.
     pub fn write(&self, said: &Said) -> Result<Written, String> {
         let user = object! { "role" => "user", "content" => "Please." };
         let has_user = [Slot::User, Slot::UserFirst].into_iter().any(|slot| self.format.layout(slot).is_some());
@@ -115,7 +115,7 @@ impl Subject {
         let spans =
             loss_spans(&prompt, &conversation, &self.format, LossPolicy::Last).map_err(|error| error.to_string())?;
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
-            return Err("nothing is written".to_owned());
+            return Err("the format writes nothing for this message".to_owned());
         };
         let opening: String = self.opening();
         let first = match prompt.text()[..first.start].ends_with(&opening) {
@@ -127,7 +127,7 @@ impl Subject {
         Ok(Written { prompt_tail: prompt.text()[..first.start].to_owned(), pieces: pieces.collect() })
     }
 
-    /// The generation prompt's fixed text.
+    /// Returns the fixed text of the generation prompt.
     fn opening(&self) -> String {
         let ops = self.format.layout(Slot::Generate).map_or(&[][..], |layout| layout.ops());
         let each = ops.iter().map(|op| match op {
@@ -138,20 +138,21 @@ impl Subject {
         each.collect()
     }
 
-    /// How a reply is read.
+    /// Returns the options for parsing a reply.
     pub fn options(&self, said: &Said, prompt_tail: &str) -> ParseOptions {
         ParseOptions { tools: said.tools(), prompt_tail: prompt_tail.to_owned(), ..ParseOptions::default() }
     }
 }
 
-/// Where the model's text begins, when it is to begin at that place: a prompt ends behind a whole token, and a turn that opens otherwise
-/// than the generation prompt may part from it inside one.
+/// Returns where the model's text begins, at or before this position. A prompt ends after a whole
+/// token, but a turn that opens differently from the generation prompt may diverge from it inside a
+/// token.
 fn whole_tokens(prompt: &str, at: usize) -> usize {
     let is_end = |c: char| c.is_whitespace() || matches!(c, '>' | ']' | ':');
     prompt[..at].char_indices().rev().find(|(_, c)| is_end(*c)).map_or(0, |(end, c)| end + c.len_utf8())
 }
 
-/// The literal texts of a layout.
+/// Returns the literal texts of a layout.
 fn literals(ops: &[Op]) -> Vec<String> {
     let each = ops.iter().flat_map(|op| match op {
         Op::Literal(text) => vec![text.clone()],
@@ -161,7 +162,8 @@ fn literals(ops: &[Op]) -> Vec<String> {
     each.collect()
 }
 
-/// What a reader may take for a mark of its own: every part of a mark that begins and ends where a tag or a line does.
+/// Returns everything that a parser may take for a marker: every part of a literal text that begins
+/// and ends at the border of a tag or a line.
 fn parts(mark: &str) -> impl Iterator<Item = &str> {
     let starts = mark.match_indices(['<', '[', '\n']).map(|(at, _)| at);
     let ends = mark.match_indices(['>', ']', '\n']).map(|(at, _)| at + 1);
@@ -176,7 +178,7 @@ fn parts(mark: &str) -> impl Iterator<Item = &str> {
     all.into_iter().filter(|part| part.len() > 1 && !part.trim().is_empty())
 }
 
-/// Every format here that has calls or reasoning, and every call layout that formats share.
+/// Returns every built-in format that has calls or reasoning, and every shared call layout.
 pub fn built_in() -> Vec<Subject> {
     let registry = rolecall::format::registry();
     let formats = registry.iter().map(|format| (format.name.clone(), format.clone()));
@@ -184,8 +186,8 @@ pub fn built_in() -> Vec<Subject> {
     formats.chain(shared).filter_map(|(label, format)| Subject::new(label, format)).collect()
 }
 
-/// Every template of a folder, by the layout that is inferred from it, if that has calls or reasoning. What the inference is not sure
-/// of is not promised.
+/// Returns the layouts inferred from the templates of a folder that have calls or reasoning. The
+/// promise covers only what the inference verified.
 pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for (label, template) in &templates.compiled {
@@ -202,7 +204,8 @@ pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
     subjects
 }
 
-/// Whether a string among the arguments ends in something of the format: where it does not, `x=true` may be either.
+/// Reports whether a string among the arguments ends in a marker. Without one, `x=true` may be a
+/// string or a boolean.
 fn has_marked_strings(format: &Format) -> bool {
     let layout = format.layout(Slot::ArgumentString);
     layout.is_none_or(|layout| !matches!(layout.ops().last(), Some(Op::Hole { .. })))

@@ -4,13 +4,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-/// What one output may take; they take milliseconds.
+/// The time limit for one output; most take milliseconds.
 const MOST: Duration = Duration::from_secs(120);
 
-/// How often one looks.
+/// The interval between two checks.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Watches over work that must end: what does not ends the process, and says what it was.
+/// Watches over work that must end: work that exceeds the limit ends the process with a message
+/// that names it.
 #[derive(Default)]
 pub(super) struct Watch {
     now: Mutex<Now>,
@@ -18,13 +19,13 @@ pub(super) struct Watch {
 
 #[derive(Default)]
 struct Now {
-    /// What each thread works at, and since when.
+    /// The work of each thread and when it started.
     works: Vec<(ThreadId, Instant, String)>,
     is_over: bool,
 }
 
 impl Watch {
-    /// Does a piece of work; an error is what it panicked with.
+    /// Runs a piece of work. Returns the panic payload as an error.
     pub fn during<T>(&self, name: impl Fn() -> String, work: impl FnOnce() -> T) -> Result<T, Box<dyn Any + Send>> {
         let own = thread::current().id();
         self.now().works.push((own, Instant::now(), name()));
@@ -33,7 +34,8 @@ impl Watch {
         done
     }
 
-    /// Looks until the end. A thread cannot be stopped from outside, so that a process with one that hangs can only end.
+    /// Watches until the end. A thread cannot be stopped from outside, so a hanging thread ends the
+    /// process.
     pub fn run(&self) {
         loop {
             thread::sleep(TICK);
@@ -42,7 +44,10 @@ impl Watch {
                 return;
             }
             if let Some((_, since, name)) = now.works.iter().find(|(_, since, _)| since.elapsed() > MOST) {
-                eprintln!("BROKEN every output is read to its end: not after {:?}\n  again: {name}", since.elapsed());
+                eprintln!(
+                    "BROKEN every output is parsed to its end: not done after {:?}\n  reproduce with: {name}",
+                    since.elapsed()
+                );
                 std::process::exit(1);
             }
         }

@@ -13,11 +13,11 @@ use super::trial::{Test, trace};
 pub struct Workspace {
     pub plan: Plan,
     pub tree: PathBuf,
-    /// All tests that pass when no mutation is on, the quickest first.
+    /// All tests that pass without a mutation, quickest first.
     pub tests: Vec<Test>,
 }
 
-/// What every mutated crate gets as a module: it asks the environment once which mutation is on.
+/// The module added to every mutated crate. It asks the environment once which mutation is on.
 const SWITCH: &str = r#"
 #[allow(missing_docs, dead_code)]
 mod mutant_switch {
@@ -56,7 +56,7 @@ mod mutant_switch {
 }
 "#;
 
-/// Makes or keeps the copy, compiles it and runs all tests once.
+/// Creates or reuses the copy, compiles it and runs all tests once.
 pub fn prepare(options: &Options) -> Result<Workspace, String> {
     let (root, folder) = (crate::root(), options.folder());
     let tree = folder.join("tree");
@@ -64,10 +64,10 @@ pub fn prepare(options: &Options) -> Result<Workspace, String> {
     let may_resume = folder.join("ready").exists() && !options.keep_plan;
     if let Some(plan) = kept {
         if may_resume && let Ok(tests) = Test::read_all(&folder) {
-            eprintln!("going on with {} ({} tests)", folder.display(), tests.len());
+            eprintln!("resuming {} ({} tests)", folder.display(), tests.len());
             return Ok(Workspace { plan, tree, tests });
         }
-        eprintln!("the bugs stay; the tests are compiled anew");
+        eprintln!("keeping the bugs and recompiling the tests");
         copy_workspace(&root, &tree, options)?;
         let numbered: Vec<(u32, &Site)> = plan.sites.iter().enumerate().map(|(id, site)| (id as u32, site)).collect();
         write_sources(&root, &tree, options, &plan.sources, &numbered)?;
@@ -97,14 +97,14 @@ fn compiled(options: &Options, tree: &Path) -> Result<Vec<Test>, String> {
     Ok(tests)
 }
 
-/// Copies what git knows and what it would add.
-/// The sources of the mutated crates are written later, so that what did not change is not compiled again.
+/// Copies the files that git tracks or would add. The sources of the mutated crates are written
+/// later, so that unchanged files are not compiled again.
 fn copy_workspace(root: &Path, tree: &Path, options: &Options) -> Result<(), String> {
     let output = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
         .output()
-        .map_err(|error| format!("git does not start: {error}"))?;
+        .map_err(|error| format!("cannot start git: {error}"))?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into_owned());
     }
@@ -139,7 +139,7 @@ fn copy_workspace(root: &Path, tree: &Path, options: &Options) -> Result<(), Str
     remove_others(tree, &files)
 }
 
-/// Removes files of an earlier copy that are no longer there.
+/// Removes files of an earlier copy that no longer exist.
 fn remove_others(folder: &Path, files: &BTreeSet<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
@@ -152,7 +152,8 @@ fn remove_others(folder: &Path, files: &BTreeSet<PathBuf>) -> Result<(), String>
     Ok(())
 }
 
-/// Draws until every mutation compiles: what does not is left out, and the next of the same crate takes its place.
+/// Draws until every mutation compiles. A mutation that does not compile is replaced with the next
+/// one of the same crate.
 fn those_that_compile(options: &Options, tree: &Path, drawn: &Drawn) -> Result<Vec<Site>, String> {
     let mut refused: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); drawn.by_crate.len()];
     for round in 1..=40 {
@@ -161,7 +162,7 @@ fn those_that_compile(options: &Options, tree: &Path, drawn: &Drawn) -> Result<V
             let good = (0..sites.len()).filter(|number| !refused[crate_number].contains(number));
             chosen.extend(good.take(*wanted).map(|number| (crate_number, number)));
         }
-        // The numbers mix the crates, so that a part of a run is a sample of all.
+        // Shuffling mixes the crates, so that a part of a run is a sample of all.
         Random(options.seed).shuffle(&mut chosen);
         let sites: Vec<&Site> = chosen.iter().map(|(of, number)| &drawn.by_crate[*of].1[*number]).collect();
         let numbered: Vec<(u32, &Site)> = sites.iter().enumerate().map(|(id, site)| (id as u32, *site)).collect();
@@ -174,22 +175,22 @@ fn those_that_compile(options: &Options, tree: &Path, drawn: &Drawn) -> Result<V
         }
         for (file, line, column) in &errors {
             let Some(instrumented) = written.get(file) else {
-                return Err(format!("{file}:{line}: an error outside the mutated sources"));
+                return Err(format!("{file}:{line}: error outside the mutated sources"));
             };
             let at = offset(&instrumented.text, *line, *column);
             let covers = instrumented.written.iter().filter(|(_, range)| range.contains(&at));
             let nearest = || instrumented.written.iter().min_by_key(|(_, range)| range.start.abs_diff(at));
             let Some((id, _)) = covers.min_by_key(|(_, range)| range.len()).or_else(nearest) else {
-                return Err(format!("{file}:{line}: an error in a file without a mutation"));
+                return Err(format!("{file}:{line}: error in a file without mutations"));
             };
             let (of, number) = chosen[*id as usize];
             refused[of].insert(number);
         }
     }
-    Err("no choice of mutations compiles".to_owned())
+    Err("found no set of mutations that compiles".to_owned())
 }
 
-/// Writes the sources of the crates with their mutations. Returns what was written for each file.
+/// Writes the sources of the crates with their mutations. Returns the instrumented files.
 fn write_sources(
     root: &Path,
     tree: &Path,
@@ -209,7 +210,7 @@ fn write_sources(
         write_file(&tree.join(file), &instrumented.text)?;
         written.insert(file.clone(), instrumented);
     }
-    // A kept plan has only the files with mutations in them.
+    // A reused plan only has the files with mutations.
     let mut others = BTreeSet::new();
     for name in &options.crates {
         rust_files(&root.join("crates").join(name).join("src"), &mut others)?;
@@ -225,14 +226,14 @@ fn write_sources(
     Ok(written)
 }
 
-/// Bytes before a line and column, both from 1.
+/// Returns the byte offset of a line and column, both counted from 1.
 fn offset(text: &str, line: usize, column: usize) -> usize {
     let before: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
     let inner = text[before..].char_indices().nth(column - 1).map_or(0, |(at, _)| at);
     before + inner
 }
 
-/// Cargo for the copy, with what is compiled kept from run to run.
+/// Returns cargo for the copy, with build output kept from run to run.
 fn cargo(tree: &Path) -> Command {
     let mut cargo = crate::cargo();
     cargo
@@ -245,14 +246,14 @@ fn cargo(tree: &Path) -> Command {
     cargo
 }
 
-/// Places of errors in the sources of the crates.
+/// Returns the positions of errors in the sources of the crates.
 fn check(options: &Options, tree: &Path) -> Result<Vec<(String, usize, usize)>, String> {
     let mut cargo = cargo(tree);
     cargo.args(["check", "--keep-going", "--message-format=short", "--color=never"]);
     for name in &options.crates {
         cargo.arg("--package").arg(format!("rolecall-{name}"));
     }
-    let output = cargo.output().map_err(|error| format!("cargo does not start: {error}"))?;
+    let output = cargo.output().map_err(|error| format!("cannot start cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     let mut errors = Vec::new();
     for line in text.lines() {
@@ -291,7 +292,7 @@ fn compile_tests(tree: &Path) -> Result<Vec<PathBuf>, String> {
         ])
         .stderr(Stdio::piped())
         .output()
-        .map_err(|error| format!("cargo does not start: {error}"))?;
+        .map_err(|error| format!("cannot start cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
         let errors: Vec<&str> = text.lines().filter(|line| line.contains("error")).collect();
@@ -309,7 +310,7 @@ fn compile_tests(tree: &Path) -> Result<Vec<PathBuf>, String> {
         binaries.push(path);
     }
     if binaries.is_empty() {
-        return Err(format!("cargo names no test:\n{text}"));
+        return Err(format!("cargo reports no tests:\n{text}"));
     }
     Ok(binaries)
 }

@@ -2,17 +2,17 @@ use std::ops::Range;
 
 use super::site::{Change, Site};
 
-/// A file with its mutations in it, all asleep, and where each was written.
+/// A file with its mutations, all switched off, and where each was written.
 pub struct Instrumented {
     pub text: String,
-    /// Mutation and bytes of the new text; one may be written more than once.
+    /// The mutations with their byte ranges in the new text. A mutation may occur more than once.
     pub written: Vec<(u32, Range<usize>)>,
 }
 
-/// Writes a source file in which each site asks whether its mutation is on.
+/// Writes a source file in which each site checks whether its mutation is on.
 pub fn instrument(source: &str, mut sites: Vec<(u32, &Site)>) -> Instrumented {
     sites.sort_by_key(|(id, site)| (site.range.start, usize::MAX - site.range.end, *id));
-    // What is put in comes before what begins at the same place.
+    // Insertions come before sites that begin at the same position.
     sites.sort_by_key(|(_, site)| (site.range.start, !site.range.is_empty()));
     let mut writer = Writer { source, out: Instrumented { text: String::new(), written: Vec::new() } };
     writer.copy(0..source.len(), &sites);
@@ -29,7 +29,7 @@ impl Writer<'_> {
         self.out.text.push_str(text);
     }
 
-    /// Copies a part of the source with the sites that lie in it.
+    /// Copies a range of the source with the sites in it.
     fn copy(&mut self, range: Range<usize>, sites: &[(u32, &Site)]) {
         let mut at = range.start;
         let mut rest = sites;
@@ -44,7 +44,7 @@ impl Writer<'_> {
         self.put(&self.source[at..range.end]);
     }
 
-    /// Copies a part of a site, in parentheses, with those of the sites in the site that lie in this part.
+    /// Copies a part of a site in parentheses, with the inner sites that lie in this part.
     fn part(&mut self, range: &Range<usize>, inner: &[(u32, &Site)]) {
         self.put("(");
         self.bare(range, inner);
@@ -64,7 +64,7 @@ impl Writer<'_> {
             Change::Operator { left, right, old, new } => {
                 self.put(&format!("(if {on} {{ "));
                 for (operator, next) in [(*new, " } else { "), (old.as_str(), " })")] {
-                    // A place that is assigned to stands without parentheses.
+                    // The target of an assignment must not be in parentheses.
                     match operator.ends_with('=') && !matches!(operator, "==" | "!=" | "<=" | ">=") {
                         true => self.bare(left, inner),
                         false => self.part(left, inner),

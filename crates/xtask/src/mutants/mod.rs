@@ -1,8 +1,9 @@
 //! Plants small bugs and looks for a test that fails.
 //!
-//! Compiling once for each bug would take days. Instead a copy of the workspace gets all bugs at once, each behind a
-//! switch that the environment turns on, and is compiled once. Then every test runs alone with no bug on and writes down
-//! which switches it asked; a bug is tried with the tests that asked its switch, the quickest first, until one fails.
+//! Compiling once per bug would take days. Instead, a copy of the workspace contains all bugs at
+//! once, each with a switch in the environment, and is compiled once. Every test then runs alone
+//! without a bug and records which switches it reads. A bug is tried with the tests that read its
+//! switch, quickest first, until one fails.
 
 mod build;
 mod instrument;
@@ -25,24 +26,25 @@ Plants bugs in a copy of the workspace and checks that a test catches each.
     cargo xtask mutants [OPTION ..]
 
     --seed N        picks the bugs; the same seed and source give the same bugs  [20261122]
-    --count N       how many bugs, shared among the crates by their lines        [300]
+    --count N       the number of bugs, spread over the crates by their lines    [300]
     --crates A,B    the crates that get bugs                [render,encode,parse,infer,format]
-    --jobs N        how many bugs are tried at a time                            [2]
-    --only A,B      tries only the bugs of these numbers, even if they were tried before
-    --limit N       tries at most so many bugs and stops; a later run goes on
-    --survivors     tries those again that survived (after a test was added: with --keep-plan)
-    --keep-plan     keeps the bugs of the last run where the source of the crates is unchanged and compiles the tests anew
-    --then COMMAND  runs this in the copy for each survivor; if it fails, the bug counts as caught by it alone
-    --list          prints the bugs of the last run and what became of them
+    --jobs N        the number of bugs tried at a time                           [2]
+    --only A,B      tries only the bugs with these numbers, even if already tried
+    --limit N       stops after this many bugs; a later run continues
+    --survivors     retries the bugs that survived (with --keep-plan after adding a test)
+    --keep-plan     keeps the bugs of the last run if the source of the crates is unchanged, and recompiles the tests
+    --then COMMAND  runs this in the copy for each survivor; if it fails, the bug counts as caught by the command alone
+    --list          prints the bugs of the last run and their results
 
-Everything is kept in target/mutants/SEED-COUNT: the copy (tree), the bugs (plan), how each ended (results). A run that was
-interrupted goes on where it stopped, if the source is what it was; remove the folder to begin anew. ../shared is out of reach of the copy: only what is in
-this repository can catch a bug. Documentation tests are not run. The bugs are tried in the order of their numbers, which
-is random, so that a part of a run is a fair sample. The environment variable CARGO names another cargo. The exit code is
-0 if every bug was tried and caught, 1 if one survived or was not tried, and 2 if a test could not be run.
+Everything is stored in target/mutants/SEED-COUNT: the copy (tree), the bugs (plan), the results (results). An
+interrupted run continues where it stopped, if the source is unchanged; remove the folder to start over. The copy
+cannot reach ../shared: only the contents of this repository can catch a bug. Documentation tests are not run. The
+bugs are tried in the order of their numbers, which is random, so that a part of a run is a fair sample. The
+environment variable CARGO selects another cargo. The exit code is 0 if every bug was tried and caught, 1 if one
+survived or was not tried, and 2 if a test could not be run.
 ";
 
-/// What the caller asks for.
+/// The caller's options.
 #[derive(Clone, Debug)]
 pub struct Options {
     seed: u64,
@@ -91,7 +93,7 @@ impl Options {
         Ok(options)
     }
 
-    /// Where everything of this run is kept.
+    /// Returns the folder for everything of this run.
     fn folder(&self) -> PathBuf {
         crate::root().join(format!("target/mutants/{}-{}", self.seed, self.count))
     }
@@ -116,7 +118,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     report(&workspace.plan, &verdicts)
 }
 
-/// Tries every mutation that has no verdict yet.
+/// Tries every mutation without a verdict.
 fn try_all(options: &Options, workspace: &build::Workspace) -> Result<Verdicts, String> {
     let folder = options.folder();
     let known = Verdicts::read(&folder)?;
@@ -198,7 +200,7 @@ fn report(plan: &plan::Plan, verdicts: &Verdicts) -> Result<ExitCode, String> {
     Ok(if is_whole && rest + by_command == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How each mutation ended.
+/// The verdict on each mutation.
 struct Verdicts(BTreeMap<u32, Verdict>);
 
 impl Verdicts {
@@ -206,7 +208,7 @@ impl Verdicts {
         let Ok(text) = fs::read_to_string(folder.join("results")) else { return Ok(Verdicts(BTreeMap::new())) };
         let mut verdicts = BTreeMap::new();
         for line in text.lines() {
-            let (id, verdict) = line.split_once('\t').ok_or_else(|| format!("a line without a tab: {line:?}"))?;
+            let (id, verdict) = line.split_once('\t').ok_or_else(|| format!("expected a tab in {line:?}"))?;
             verdicts.insert(number(id)?, Verdict::read(verdict)?);
         }
         Ok(Verdicts(verdicts))

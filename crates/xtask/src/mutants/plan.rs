@@ -8,7 +8,7 @@ use super::site::{Site, sites};
 /// The mutations of a run, in the order in which they are tried.
 pub struct Plan {
     pub sites: Vec<Site>,
-    /// The files that they are in, as they were.
+    /// The original text of the files with mutations.
     pub sources: BTreeMap<String, String>,
 }
 
@@ -18,7 +18,7 @@ impl Plan {
         (site, self.sources.get(&site.file).map_or("", String::as_str))
     }
 
-    /// Writes which mutations of `drawn` were chosen. The plan can be read as long as the source is what it was.
+    /// Writes the chosen mutations and the sources that they apply to.
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let mut text = format!("digest\t{:016x}\n", digest(&self.sources));
         for (id, site) in self.sites.iter().enumerate() {
@@ -34,7 +34,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Reads a plan with the sources that it was made for.
+    /// Reads a plan and the sources for which it was made.
     pub fn read(folder: &Path) -> Result<Plan, String> {
         let path = folder.join("plan");
         let text = fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -54,25 +54,26 @@ impl Plan {
             let site = of_file
                 .iter()
                 .find(|site| (site.line.to_string(), site.column.to_string(), site.told(&sources[file])) == place)
-                .ok_or_else(|| format!("{file}:{line}: the source is not what the plan was made for"))?;
+                .ok_or_else(|| format!("{file}:{line}: the source differs from the one that the plan was made for"))?;
             chosen.push(site.clone());
         }
         Ok(Plan { sites: chosen, sources })
     }
 
-    /// Whether the files of this plan are unchanged in the workspace.
+    /// Reports whether the files of this plan are unchanged in the workspace.
     pub fn is_fresh(&self, root: &Path) -> bool {
         self.sources.iter().all(|(file, source)| fs::read_to_string(root.join(file)).is_ok_and(|now| now == *source))
     }
 }
 
-/// All mutations of the crates in random order, with how many of each crate are wanted.
+/// All mutations of the crates in random order, with the number wanted from each crate.
 pub struct Drawn {
     pub by_crate: Vec<(usize, Vec<Site>)>,
     pub sources: BTreeMap<String, String>,
 }
 
-/// Finds every site and shuffles them by the seed. Each crate gets its share by the lines of its source.
+/// Finds every site and shuffles them with the seed. The share of each crate is proportional to its
+/// lines.
 pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
     let (mut by_crate, mut sources) = (Vec::new(), BTreeMap::new());
     let mut lines = Vec::new();
@@ -94,7 +95,7 @@ pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
         lines.push(count);
     }
     let total: usize = lines.iter().sum();
-    // The shares before each crate are rounded, so that they add up.
+    // Round the cumulative shares, so that they add up.
     let (mut before, mut given, mut wanted) = (0, 0, Vec::new());
     for count in lines {
         before += count;
@@ -105,7 +106,7 @@ pub fn draw(root: &Path, options: &Options) -> Result<Drawn, String> {
     Ok(Drawn { by_crate: wanted.into_iter().zip(by_crate).collect(), sources })
 }
 
-/// All Rust files below a folder.
+/// Collects all Rust files below a folder.
 pub fn rust_files(folder: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), String> {
     let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     for path in entries.filter_map(Result::ok).map(|entry| entry.path()) {
@@ -120,7 +121,7 @@ pub fn rust_files(folder: &Path, paths: &mut BTreeSet<PathBuf>) -> Result<(), St
     Ok(())
 }
 
-/// `tests.rs`, and what is in a folder `tests`.
+/// Reports whether a path is `tests.rs` or in a folder `tests`.
 fn is_for_tests(path: &Path) -> bool {
     path.with_extension("").components().any(|part| part.as_os_str() == "tests")
 }
@@ -135,7 +136,7 @@ pub fn write_file(path: &Path, text: &str) -> Result<(), String> {
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// FNV-1a over names and texts.
+/// Returns the FNV-1a hash of names and texts.
 fn digest(sources: &BTreeMap<String, String>) -> u64 {
     let bytes = sources.iter().flat_map(|(file, source)| file.bytes().chain(source.bytes()));
     bytes.fold(0xcbf2_9ce4_8422_2325, |digest, byte| (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

@@ -5,39 +5,39 @@ use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 use syn::{BinOp, Expr, ExprBinary, Lit, ReturnType, Stmt, Type, UnOp};
 
-/// A place in a source file where one small bug can be planted.
+/// A place in a source file where a small bug can be planted.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// Path below the workspace.
+    /// The path in the workspace.
     pub file: String,
-    /// Bytes of the file that are replaced; empty for what is put in.
+    /// The bytes of the file to replace; empty for an insertion.
     pub range: Range<usize>,
     pub line: usize,
     pub column: usize,
     pub change: Change,
 }
 
-/// What a mutation does to its place.
+/// The effect of a mutation.
 #[derive(Clone, Debug)]
 pub enum Change {
     /// Another operator between the same operands.
     Operator { left: Range<usize>, right: Range<usize>, old: String, new: &'static str },
     /// A condition that always has one value.
     Condition(bool),
-    /// `!` is left out; the range is the operand.
+    /// `!` is removed; the range is the operand.
     Not(Range<usize>),
     /// Another number.
     Number { new: String },
     /// The end of a range is moved by one.
     End(&'static str),
-    /// A statement is left out.
+    /// A statement is removed.
     Drop,
-    /// A function returns at once.
+    /// A function returns immediately.
     Return(&'static str),
 }
 
 impl Site {
-    /// What happens here, for people.
+    /// Describes the mutation.
     pub fn told(&self, source: &str) -> String {
         let cut = |range: &Range<usize>| shortened(source.get(range.clone()).unwrap_or_default());
         match &self.change {
@@ -63,8 +63,9 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// All places of a file where a bug can be planted, in the order of the text. Tests, constants, patterns and the insides
-/// of macros are left alone, and so are the sizes that `with_capacity` and `reserve` are told, which change no result.
+/// Finds all sites of a file, in the order of the text. Tests, constants, patterns and the contents
+/// of macros are skipped, and so are the sizes passed to `with_capacity` and `reserve`, which
+/// change no result.
 pub fn sites(file: &str, source: &str) -> Result<Vec<Site>, String> {
     let tree = syn::parse_file(source).map_err(|error| format!("{file}: {error}"))?;
     let mut finder = Finder { file, found: Vec::new() };
@@ -139,7 +140,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         }
     }
 
-    // What the compiler computes cannot ask which mutation is on.
+    // Compile-time code cannot check which mutation is on.
     fn visit_item_const(&mut self, _: &'ast syn::ItemConst) {}
     fn visit_item_static(&mut self, _: &'ast syn::ItemStatic) {}
     fn visit_impl_item_const(&mut self, _: &'ast syn::ImplItemConst) {}
@@ -244,7 +245,7 @@ fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
-/// Whether a condition takes something apart, so that it cannot stand in parentheses.
+/// Reports whether a condition contains `let` and so must not be in parentheses.
 fn has_let(expression: &Expr) -> bool {
     match expression {
         Expr::Let(_) => true,
@@ -294,7 +295,8 @@ fn exchanged(operator: &BinOp) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// Values that a function of this type may return at once. What does not compile is dropped later.
+/// Returns values that a function of this type may return immediately. Values that do not compile
+/// are dropped later.
 fn returned(output: &ReturnType) -> Vec<&'static str> {
     let ReturnType::Type(_, of) = output else { return vec![""] };
     match &**of {

@@ -11,29 +11,29 @@ use std::time::{Duration, Instant};
 
 use super::build::Workspace;
 
-/// A test that can be run alone.
+/// A test that can run alone.
 #[derive(Clone, Debug)]
 pub struct Test {
     pub binary: PathBuf,
     pub name: String,
-    /// How long it took without a mutation.
+    /// The running time without a mutation.
     pub took: Duration,
-    /// The mutations whose place it passes.
+    /// The mutations whose sites the test reaches.
     pub reached: BTreeSet<u32>,
 }
 
-/// How a mutation ended.
+/// The result of a mutation.
 #[derive(Clone, Debug)]
 pub enum Verdict {
     /// This test failed.
     Killed(String),
     /// This test did not end.
     TimedOut(String),
-    /// No test failed, but the command did that was given for survivors.
+    /// No test failed, but the command for survivors did.
     ByCommand,
     /// Every test passed.
     Survived,
-    /// No test passes the place.
+    /// No test reaches the site.
     Unreached,
 }
 
@@ -58,7 +58,7 @@ impl Verdict {
             _ => match (text.strip_prefix("killed by "), text.strip_prefix("hangs in ")) {
                 (Some(by), _) => Verdict::Killed(by.to_owned()),
                 (_, Some(by)) => Verdict::TimedOut(by.to_owned()),
-                _ => return Err(format!("not a verdict: {text:?}")),
+                _ => return Err(format!("expected a verdict, found {text:?}")),
             },
         })
     }
@@ -99,7 +99,7 @@ impl Test {
     }
 
     fn command(&self, tree: &Path) -> Command {
-        // No test needs more memory than this, and a mutation may ask for all there is.
+        // No test needs more memory than this, but a mutation may request all there is.
         let script = "ulimit -v 8000000; exec nice -n 10 \"$0\" \"$@\"";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(&self.binary).args(["--exact", &self.name, "--test-threads=1"]);
@@ -107,13 +107,15 @@ impl Test {
         command
     }
 
-    /// Where cargo would run it. Tests find their files by absolute paths, so any folder of the copy will do.
+    /// Returns the working directory. Tests find their files by absolute paths, so any folder of
+    /// the copy works.
     fn folder(&self, tree: &Path) -> PathBuf {
         tree.join("crates/testkit")
     }
 }
 
-/// Runs every test alone with no mutation on. Those that fail are named and left out; the rest come back, quickest first.
+/// Runs every test alone without a mutation. Failing tests are named and left out; the others are
+/// returned, quickest first.
 pub fn trace(folder: &Path, tree: &Path, binaries: &[PathBuf], jobs: usize) -> Result<Vec<Test>, String> {
     let mut names = Vec::new();
     for binary in binaries {
@@ -171,13 +173,14 @@ pub fn trace(folder: &Path, tree: &Path, binaries: &[PathBuf], jobs: usize) -> R
     let all: Duration = tests.iter().map(|test| test.took).sum();
     eprintln!("{} tests pass in {} s", tests.len(), all.as_secs());
     for name in &failed {
-        eprintln!("left out, since it fails in the copy: {name}");
+        eprintln!("left out because it fails in the copy: {name}");
     }
     Ok(tests)
 }
 
 impl Workspace {
-    /// Runs the tests that pass the place of a mutation until one fails. A test that cannot be run is an error: it caught nothing.
+    /// Runs the tests that reach a mutation's site until one fails. A test that cannot be run is an
+    /// error, because it proves nothing.
     pub fn try_one(&self, id: u32, then: Option<&str>) -> Result<Verdict, String> {
         let mut is_reached = false;
         for test in self.tests.iter().filter(|test| test.reached.contains(&id)) {
@@ -190,7 +193,8 @@ impl Workspace {
             match run() {
                 Ended::Passed => {}
                 Ended::TooLong => return Ok(Verdict::TimedOut(test.told())),
-                // A test of time or memory may fail on a busy machine: what fails once and passes then proves nothing.
+                // A test with a time or memory limit may fail on a busy machine: a failure that
+                // does not repeat proves nothing.
                 Ended::Failed if matches!(run(), Ended::Passed) => {}
                 Ended::Failed => return Ok(Verdict::Killed(test.told())),
                 Ended::NotRun(why) => return Err(format!("{}: {why}", test.told())),
@@ -214,14 +218,14 @@ enum Ended {
     Passed,
     Failed,
     TooLong,
-    /// It did not start, for this reason.
+    /// The command could not be run, for this reason.
     NotRun(String),
 }
 
-/// What a shell exits with if what it is to run cannot be run, and if that is not there.
+/// The exit codes of a shell for a command that cannot be run, and for one that does not exist.
 const NOT_RUN: [i32; 2] = [126, 127];
 
-/// Runs a command in a group of its own and ends the whole group when the time is over.
+/// Runs a command in its own process group and kills the whole group when the time is over.
 fn run_for(mut command: Command, most: Duration) -> Ended {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
     let mut child = match command.spawn() {
@@ -234,7 +238,7 @@ fn run_for(mut command: Command, most: Duration) -> Ended {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ended::Passed,
             Ok(Some(status)) if status.code().is_some_and(|code| NOT_RUN.contains(&code)) => {
-                return Ended::NotRun(format!("it cannot be run ({status})"));
+                return Ended::NotRun(format!("cannot be run ({status})"));
             }
             Ok(Some(_)) => return Ended::Failed,
             Err(error) => return Ended::NotRun(error.to_string()),
