@@ -18,7 +18,10 @@ pub(crate) fn parse_json<'a>(spelling: &str) -> Res<Value<'a>> {
     }
     let is_integer = spelling.bytes().enumerate().all(|(at, byte)| byte.is_ascii_digit() || (at == 0 && byte == b'-'));
     if !is_integer {
-        return spelling.parse().map(Value::Float).map_err(|_| Fault::value(format!("{spelling:?} is not a JSON number")));
+        return spelling
+            .parse()
+            .map(Value::Float)
+            .map_err(|_| Fault::value(format!("{spelling:?} is not a JSON number")));
     }
     parse_digits(spelling)
 }

@@ -120,7 +120,9 @@ impl<'a> LoopState<'a> {
     /// Returns the next item of a loop without a test. With a test, only the machine can find it.
     fn next_of_all(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         if self.test.is_some() {
-            return Err(Fault::unsupported("looking ahead in a loop with a test from inside a function is not supported"));
+            return Err(Fault::unsupported(
+                "looking ahead in a loop with a test from inside a function is not supported",
+            ));
         }
         self.iter.next(world)
     }
@@ -186,7 +188,9 @@ impl<'a> LoopState<'a> {
             return Ok(length);
         }
         if self.test.is_some() {
-            return Err(Fault::unsupported("taking the length of a loop with a test from inside a function is not supported"));
+            return Err(Fault::unsupported(
+                "taking the length of a loop with a test from inside a function is not supported",
+            ));
         }
         let done = (self.index0 + 1) as usize;
         let iter = std::mem::replace(&mut self.iter, Iter::Empty);
