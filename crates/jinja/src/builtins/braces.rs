@@ -194,9 +194,8 @@ fn find<'a>(world: &World<'a>, name: &str, fields: &mut Fields<'_, 'a>) -> Res<V
         Some(number) => fields.positional.get(number).cloned().ok_or_else(|| {
             Fault::value(format!("Replacement index {number} out of range for positional args tuple"))
         })?,
-        None => (fields.keywords)(first)?.ok_or_else(|| {
-            Fault::value(format!("the format string refers to the field '{first}', which is missing"))
-        })?,
+        None => (fields.keywords)(first)?
+            .ok_or_else(|| Fault::value(format!("the format refers to field '{first}', which is missing")))?,
     };
     while !rest.is_empty() {
         world.work(64)?;

@@ -51,7 +51,7 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
             let (end, name) = key_name(plain, at)?;
             let name = format.slice(world, name)?;
             key = Some(dict.dict_get(world, &Value::Str(name.clone()))?.ok_or_else(|| {
-                Fault::value(format!("the format string refers to the key '{}', which is missing", name.plain()))
+                Fault::value(format!("the format refers to key '{}', which is missing", name.plain()))
             })?);
             at = end;
         }
