@@ -22,7 +22,7 @@ pub enum Origin {
         /// The caller's tag for the string or the key.
         tag: Tag,
         /// The byte offset of the piece in the string; unknown unless the piece is a verbatim part
-        /// of it (a case change, an escape or JSON is not).
+        /// of it (unlike the result of a case change, an escape or JSON).
         offset: Offset,
     },
     /// Text that the engine generated: digits, `True`, braces and commas of a printed list. Keyword

@@ -32,7 +32,8 @@ pub struct Template {
 pub struct Environment<'e> {
     /// The resource limits.
     pub limits: Limits,
-    /// The clock that `strftime_now` reads; without one, a template that asks for the time fails.
+    /// The clock that `strftime_now` reads. Without one, a template that reads the current time
+    /// fails.
     pub clock: Option<&'e dyn Clock>,
     /// A callback that is polled during rendering; when it returns true, rendering stops with an
     /// error. Use it for deadlines.

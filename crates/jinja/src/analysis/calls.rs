@@ -6,7 +6,7 @@ use crate::builtins::functions::Function;
 use crate::parser::ast::{Args, Expr, ExprKind, NameId};
 use crate::parser::known as names;
 
-/// String methods that act as predicates.
+/// String methods that test or search a string.
 const QUESTIONS: [&str; 16] = [
     "startswith",
     "endswith",
@@ -39,7 +39,7 @@ impl Given {
 }
 
 impl<'t> Walk<'t> {
-    /// Reports whether a callee is a predicate method.
+    /// Reports whether a callee is a method that tests or searches a string.
     pub(super) fn asks(&self, callee: &Expr) -> bool {
         matches!(&callee.kind, ExprKind::Attribute(_, name) if QUESTIONS.contains(&self.name(*name)))
     }

@@ -94,7 +94,8 @@ impl Known {
         Known::new(Facts { is: vec![path], ..Facts::default() })
     }
 
-    /// A value that may be any of these paths, after some filters and methods.
+    /// Returns the facts about a value that may be any of these paths, after some filters and
+    /// methods.
     pub fn same_as(paths: Vec<PathId>, through: &[WordId]) -> Known {
         Known::new(Facts { is: paths, through: through.to_vec(), ..Facts::default() })
     }
@@ -114,17 +115,17 @@ impl Known {
         }
     }
 
-    /// A macro or a call block.
+    /// Returns the facts about a macro or a call block.
     pub fn routine(at: u32) -> Known {
         Known::new(Facts { macros: vec![at], ..Facts::default() })
     }
 
-    /// A namespace.
+    /// Returns the facts about a namespace.
     pub fn space(at: u32) -> Known {
         Known::new(Facts { spaces: vec![at], ..Facts::default() })
     }
 
-    /// A list whose items are at unknown indexes.
+    /// Returns the facts about a list whose items are at unknown indexes.
     pub fn list_of(item: Known) -> Known {
         Known::new(Facts { items: Some(item), ..Facts::default() }).bounded()
     }

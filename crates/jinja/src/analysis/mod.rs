@@ -114,7 +114,7 @@ pub enum Test {
     /// An operator with the value on its left: `==`, `in`; `contains` if the value is on the right
     /// of `in`.
     Operator(&'static str),
-    /// A predicate method, such as `startswith`.
+    /// A method that tests or searches a string, such as `startswith`.
     Method(String),
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn analyze(source: &str, limits: &Limits) -> Result<Analysis, Error> 
     // Each pass only adds knowledge, and is charged.
     while walk.has_learned {
         walk.has_learned = false;
-        // Only the last pass, which knows the most, is recorded.
+        // Only the findings of the last pass count, which knows the most.
         walk.record = Record::default();
         if let Err(failure) = walk.pass() {
             return Err(in_source(failure).after(walk.work));
@@ -344,8 +344,8 @@ impl<'t> Walk<'t> {
         result
     }
 
-    /// Walks alternatives of which one runs. A variable may afterwards be what any of them
-    /// assigned.
+    /// Walks alternatives, one of which runs. Afterwards, a variable may have the value that any of
+    /// them assigned.
     fn one_of(&mut self, at: u32, parts: impl Iterator<Item = &'t [Stmt]>) -> Parsed<()> {
         let is_outermost = self.frames.last().is_some_and(|frame| frame.is_outermost);
         // The assignments of each alternative, relative to the facts known before.

@@ -363,7 +363,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Returns the text that a variable may be, over all its assignments.
+    /// Returns the text that a variable may hold, over all its assignments.
     fn variable(&mut self, name: Name) -> Part {
         let Some(values) = self.values.get(&name).cloned() else {
             return match name {
@@ -418,7 +418,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Returns the text that an item of a list or a value of a dict may be.
+    /// Returns the text that an item of a list or a value of a dict may hold.
     fn items(&mut self, expr: &'t Expr) -> Part {
         let ExprKind::Name(name) = &expr.kind else { return self.items_of(vec![Value::Of(expr)]) };
         let name = Name::Variable(*name);

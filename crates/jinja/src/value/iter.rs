@@ -40,7 +40,7 @@ pub(crate) enum Iter<'a> {
 }
 
 /// A value that yields its items once, such as the result of `map` or `select`. All items are
-/// computed when the first one is requested; an error is raised in the position of its item.
+/// computed when the first one is requested; an error is raised where its item would be.
 pub(crate) struct Generator<'a> {
     pub(crate) state: RefCell<GeneratorState<'a>>,
     pub(crate) depth: u32,

@@ -47,7 +47,7 @@ pub(crate) fn of_big<'a>(value: BigInt) -> Value<'a> {
 
 /// Returns the decimal digits of an integer.
 pub(crate) fn big_digits(value: &BigInt) -> Res<String> {
-    // A digit takes 3.33 bits.
+    // Each digit takes 3.33 bits.
     if value.bits() > INTEGER_DIGITS as u64 * 3322 / 1000 + 4 {
         return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
     }
@@ -263,7 +263,7 @@ fn bigs<'a>(world: &World<'a>, op: BinaryOp, left: BigInt, right: BigInt) -> Res
     };
     check(left.bits())?;
     check(right.bits())?;
-    // Temporary results are not counted as memory, so fuel must bound them.
+    // The memory of the result is not counted, so fuel must bound it.
     world.work((left.bits().max(right.bits()) + left.bits() / 8 * (right.bits() / 64 + 1)) as usize)?;
     let value = match op {
         BinaryOp::Add => left + right,

@@ -170,7 +170,7 @@ impl<'a> LoopState<'a> {
         self.after = Some(next);
     }
 
-    /// Sets all remaining items that pass the test.
+    /// Sets all remaining items that pass the test, after the known next one.
     pub(super) fn set_rest(&mut self, rest: VecDeque<Value<'a>>) {
         self.test = None;
         self.iter = Iter::Ready(rest);
