@@ -1,8 +1,8 @@
-//! What each hostile template of the tests costs: time of the processor, and memory above the start.
+//! Measures the CPU time, and the memory above the start, of each hostile template in the tests.
 //!
 //!     cargo run --release -p rolecall-jinja --example hostile [MILLISECONDS]
 //!
-//! Lists the attacks that take so long or longer (all without it). Each runs in a process of its own.
+//! Lists the attacks that take at least this long (by default, all). Each runs in its own process.
 
 use common::attacks::{attacks, measure, shown};
 
@@ -35,5 +35,5 @@ fn main() {
             println!("{milliseconds:7.1} ms {megabytes:5.1} MB  {end}{wrong}  {}", shown(source));
         }
     }
-    println!("{} attacks; at most {slowest:.1} ms and {largest:.1} MB above the start", attacks.len());
+    println!("{} attacks; maximum {slowest:.1} ms and {largest:.1} MB above the start", attacks.len());
 }

@@ -1,5 +1,6 @@
-//! Renders lines of JSON from standard input, `{"template": "..", "context": {..}}`, and prints a line for each:
-//! `{"text": ".."}` or `{"error": "kind", "message": ".."}`. The differential fuzzer drives it.
+//! Renders lines of JSON from standard input, `{"template": "..", "context": {..}}`, and prints one
+//! line for each: `{"text": ".."}` or `{"error": "kind", "message": ".."}`. The differential fuzzer
+//! runs it.
 
 use std::io::{BufRead, Write};
 
@@ -29,7 +30,7 @@ fn main() {
         match rendered {
             Ok(output) => {
                 let joined: String = output.pieces().map(|piece| piece.text).collect();
-                assert_eq!(joined, output.text(), "pieces join to the text");
+                assert_eq!(joined, output.text(), "the pieces must join to the text");
                 shown.push_str(&format!("{{\"text\": {}}}", quote(output.text())));
             }
             Err(error) => {

@@ -1,9 +1,9 @@
-"""Random templates and contexts, rendered by this crate and by Python's jinja2; prints what differs.
+"""Renders random templates and contexts with this crate and with Python's jinja2, and prints the differences.
 
     cargo build --release -p rolecall-jinja --example render_lines
     python crates/jinja/fuzz/differential.py PATH/TO/render_lines [seconds] [seed]
 
-The seed of a difference shows it again: `differential.py PATH 0.01 SEED`. A finding becomes a case in fixtures/jinja/.
+To reproduce a difference, pass its seed: `differential.py PATH 0.01 SEED`. Add each finding as a case in fixtures/jinja/.
 """
 import collections
 import json
@@ -19,10 +19,10 @@ import oracle
 from typed import Typed
 from wild import Wild
 
-# How many contexts each template meets.
+# The number of contexts for each template.
 CONTEXTS = 3
 
-# What Python prints with an address in it, or by the name of a class that only it has.
+# Python output that contains an address, or the name of a class that exists only there.
 UNSTABLE = re.compile(r" at 0x[0-9a-f]+|0x[0-9a-z]{10,}|<(generator|list_reverse|built-in|function|bound|list_reverse|Undefined|reversed|range_iter|dict_\w*iter|Template|jinja2|__main__|oracle|namespace)|object at|<Namespace|<Macro|<method|complex|\dj\)", re.I)
 
 
@@ -33,13 +33,13 @@ def same(ours, theirs):
         return True
     if re.match("TimeoutError|MemoryError", theirs.get("message", "")):
         return True
-    # jinja2 computes constants when it compiles: their errors come early, and what `and` skips is never looked up.
+    # jinja2 evaluates constants at compile time: their errors are raised early, and operands skipped by `and` are never looked up.
     messages = ours.get("message", "") + theirs.get("message", "")
-    if re.search(r"subscriptable|unhashable|named `\w+\.|to be written", messages):
+    if re.search(r"subscriptable|unhashable|named `\w+\.|str to write", messages):
         return True
     if "error" in ours and "error" in theirs:
         return ours["error"] == theirs["error"]
-    # Python cannot compile a constant that is not finite, and some nests of brackets.
+    # Python cannot compile constants that are not finite, nor some nested brackets.
     return bool(re.search(r"NameError|too many nested parentheses|RecursionError|complex|too many statically|exceeds the limit|invalid decimal", theirs.get("message", "")))
 
 
@@ -60,7 +60,7 @@ def main():
     seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 60
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     engine = subprocess.Popen([binary], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    # What doubles a text in each pass of a loop ends here in a limit, there nowhere.
+    # A text that doubles in each loop pass hits a limit of this engine, but not of Python.
     resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
     signal.signal(signal.SIGALRM, give_up)
     start = time.time()

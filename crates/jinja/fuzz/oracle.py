@@ -1,4 +1,4 @@
-"""Python's jinja2 in transformers' settings, for the differential fuzzer. Needs jinja2 3.1.6."""
+"""Python's jinja2 with transformers' settings, for the differential fuzzer. Requires jinja2 3.1.6."""
 import json
 from datetime import datetime
 
@@ -93,7 +93,7 @@ def failed(error):
 
 
 def compiled(source):
-    """A template, or what its compilation failed with."""
+    """Returns the compiled template, or the error of its compilation."""
     try:
         return ENV.from_string(source)
     except Exception as error:  # noqa: BLE001

@@ -1,6 +1,6 @@
-"""Templates whose expressions have the types that their places want, so that most of them render.
+"""Generates templates whose expressions have the expected types, so that most of them render.
 
-Each name has one type for good (`s0` is a string wherever it is set), so that scopes need no bookkeeping here.
+Each name has a fixed type (`s0` is always a string), so scopes need not be tracked.
 """
 
 NAMES = {
@@ -42,7 +42,7 @@ class Typed:
     def name(self, kind):
         return self.pick(NAMES[kind])
 
-    # Expressions: those of each kind, each of which says what it needs.
+    # Expressions: the generators for each type.
 
     def of(self, kind, depth=0):
         if depth > 3 or self.chance(0.16 + 0.08 * depth):
@@ -82,7 +82,7 @@ class Typed:
         }[kind]()
 
     def post(self, kind, depth):
-        """An expression that a dot, a bracket or a filter may follow."""
+        """Returns an expression that a dot, a bracket or a filter may follow."""
         e = self.of(kind, depth)
         return e if e.isidentifier() or (e[0] in "('[" and self.chance(0.0)) else f"({e})"
 

@@ -1,4 +1,4 @@
-"""Templates without regard for types: most of them fail in Python too, and must fail here in the same way."""
+"""Generates templates without regard for types. Most of them fail in Python, and must fail here in the same way."""
 import re
 
 NAMES = ["a", "b", "s", "l", "d", "m", "n", "i", "fl", "missing", "ns", "x", "y", "msgs", "t"]

@@ -1,13 +1,13 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Says what time it is, for `strftime_now`.
+/// A source of the current time for `strftime_now`.
 pub trait Clock {
-    /// The local time.
+    /// Returns the local time.
     fn now(&self) -> DateTime;
 }
 
-/// A local time without a zone, as Python's `datetime.now()` gives it.
+/// A local time without a time zone, as Python's `datetime.now()` returns it.
 ///
 /// ```
 /// use rolecall_jinja::{Context, DateTime, Environment, Limits, Template};
@@ -57,7 +57,7 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// `2026-11-21`, `2026-11-21T12:34` or `2026-11-21T12:34:56`.
+/// Parses `2026-11-21`, `2026-11-21T12:34` or `2026-11-21T12:34:56`.
 ///
 /// ```
 /// use rolecall_jinja::DateTime;
@@ -99,7 +99,7 @@ impl FromStr for DateTime {
     }
 }
 
-/// A text that is no time.
+/// The error for text that is not a valid time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotATime;
 
@@ -112,8 +112,8 @@ impl fmt::Display for NotATime {
 impl std::error::Error for NotATime {}
 
 impl DateTime {
-    /// The time, in UTC, of so many seconds after the beginning of 1970; none beyond the years 1 to 9999, which are
-    /// Python's.
+    /// Returns the UTC time this many seconds after the start of 1970, or `None` outside Python's
+    /// range of years 1 to 9999.
     ///
     /// ```
     /// use rolecall_jinja::DateTime;
@@ -123,7 +123,7 @@ impl DateTime {
     /// ```
     pub fn from_unix(seconds: i64) -> Option<DateTime> {
         let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        // Years from March on, so that the leap day is a year's last one.
+        // Years start in March, so that the leap day is the last day of a year.
         let days = days.checked_add(719_468)?;
         let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
         let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -155,18 +155,18 @@ impl DateTime {
         self.days_before_month() + i64::from(self.day)
     }
 
-    /// Days since 1 January of the year 1, which was a Monday.
+    /// Returns the number of days since 1 January of year 1, a Monday.
     fn ordinal(self) -> i64 {
         let before = i64::from(self.year) - 1;
         before * 365 + before.div_euclid(4) - before.div_euclid(100) + before.div_euclid(400) + self.day_of_year() - 1
     }
 
-    /// 0 is Sunday.
+    /// Returns the day of the week, where 0 is Sunday.
     fn weekday(self) -> i64 {
         (self.ordinal() + 1).rem_euclid(7)
     }
 
-    /// The ISO year and week.
+    /// Returns the ISO year and week.
     fn iso_week(self) -> (i64, i64) {
         let monday_based = (self.weekday() + 6) % 7;
         let week = (self.day_of_year() - 1 - monday_based + 10) / 7;
@@ -183,7 +183,8 @@ impl DateTime {
         }
     }
 
-    /// The time in a format of C's `strftime`, in the C locale. A directive that it does not know stays as it is.
+    /// Formats the time as C's `strftime` does in the C locale. Unknown directives are kept as
+    /// written.
     pub(crate) fn format(self, format: &str) -> String {
         use std::fmt::Write;
         let mut out = String::with_capacity(format.len() + 16);

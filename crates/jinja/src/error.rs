@@ -2,60 +2,62 @@ use std::fmt;
 
 use crate::input::Tag;
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The template itself refused its input with `raise_exception`; the message is the template's, word for word.
+    /// The template rejected its input with `raise_exception`; the message is the template's,
+    /// verbatim.
     Rejected,
-    /// The template is not Jinja.
+    /// The template is not valid Jinja.
     Syntax,
-    /// A value of the wrong type, or a wrong number of arguments.
+    /// A value has the wrong type, or a call has the wrong number of arguments.
     Type,
-    /// A value of the right type that cannot be used: a division by zero, text that is no number, an index out of range.
+    /// A value has the right type but cannot be used: division by zero, text that is not a number,
+    /// an index out of range.
     Value,
-    /// Something undefined was used where a value is needed.
+    /// An undefined value was used where a value is required.
     Undefined,
-    /// Something the sandbox does not allow.
+    /// The sandbox forbids the operation.
     Security,
-    /// A limit was hit.
+    /// A limit was exceeded.
     Limit(LimitKind),
-    /// Something that this engine does not do, or has not been given.
+    /// The engine does not support a feature, or was not given what it needs.
     Unsupported,
 }
 
-/// Which limit was hit.
+/// The limit that was exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LimitKind {
-    /// Steps of the program, and bytes that it walked over.
+    /// Steps of the program, plus the bytes it processed.
     Instructions,
     /// Bytes of output.
     Output,
-    /// Bytes of values alive at one time.
+    /// Bytes of values alive at the same time.
     Memory,
-    /// Macros, call blocks and recursive loops inside each other.
+    /// Nested macros, call blocks and recursive loops.
     Recursion,
-    /// Values inside values.
+    /// Nested values.
     Depth,
-    /// Expressions and blocks inside each other in the source.
+    /// Nested expressions and blocks in the source.
     Nesting,
     /// Bytes of source.
     Source,
     /// Items of one loop.
     Loop,
-    /// Items of one range, which the reference limits too.
+    /// Items of one range, which the reference also limits.
     Range,
     /// Bits of one integer.
     Integer,
-    /// Digits of one integer that is read or printed, which the reference limits too.
+    /// Digits of one integer that is parsed or printed, which the reference also limits.
     Digits,
     /// The caller's deadline.
     Deadline,
 }
 
 impl ErrorKind {
-    /// A stable name for programs.
+    /// Returns a stable identifier for programs.
     pub fn code(self) -> &'static str {
         match self {
             ErrorKind::Rejected => "rejected",
@@ -71,7 +73,8 @@ impl ErrorKind {
 }
 
 impl LimitKind {
-    /// The kinds that may be raised as far as time and memory reach. What nests is bound by the stack.
+    /// The kinds that can be raised as far as time and memory allow. Nesting limits cannot, because
+    /// the stack bounds them.
     pub const RAISED: [LimitKind; 6] = [
         LimitKind::Instructions,
         LimitKind::Output,
@@ -81,12 +84,12 @@ impl LimitKind {
         LimitKind::Integer,
     ];
 
-    /// What it is called: its code without `limit-`.
+    /// Returns the name of the limit: its code without `limit-`.
     pub fn name(self) -> &'static str {
         self.code().trim_start_matches("limit-")
     }
 
-    /// A stable name for programs.
+    /// Returns a stable identifier for programs.
     pub fn code(self) -> &'static str {
         match self {
             LimitKind::Instructions => "limit-instructions",
@@ -105,25 +108,25 @@ impl LimitKind {
     }
 }
 
-/// A place in a template.
+/// A location in a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: u32,
-    /// The bytes of the source from which it begins (line breaks counted as one byte each).
+    /// The byte offset in the normalized source, where each line break is one byte.
     pub offset: usize,
-    /// The whole line.
+    /// The full text of the line.
     pub source_line: String,
 }
 
-/// A call that had not returned when the error came.
+/// A call that was active when the error occurred.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// What was called: a macro's name, `caller`, `loop`.
+    /// The name of the callee: a macro's name, `caller` or `loop`.
     pub name: String,
-    /// Where it was called.
+    /// The location of the call.
     pub place: Place,
 }
 
@@ -155,45 +158,47 @@ impl Error {
         Error(Box::new(Inner { kind, message, place, calls, passes: Vec::new(), steps: 0 }))
     }
 
-    /// What kind of error this is.
+    /// Returns the kind of this error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What was expected and what was found; for [`ErrorKind::Rejected`] the template's own words.
+    /// Returns the message, which says what was expected and what was found; for
+    /// [`ErrorKind::Rejected`], the template's own message.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Where in the template.
+    /// Returns the location in the template.
     pub fn place(&self) -> &Place {
         &self.0.place
     }
 
-    /// With the items that loops were at.
+    /// Adds the items of the active loops.
     pub(crate) fn during(mut self, passes: Vec<Tag>) -> Error {
         self.0.passes = passes;
         self
     }
 
-    /// With the steps that were taken before it.
+    /// Adds the number of steps taken before the error.
     pub(crate) fn after(mut self, steps: u64) -> Error {
         self.0.steps = steps;
         self
     }
 
-    /// The steps that a rendering or an analysis took before it failed, as [`crate::Limits::instructions`] counts them; none
-    /// where the template did not compile.
+    /// Returns the number of steps taken before the rendering or analysis failed, as
+    /// [`crate::Limits::instructions`] counts them; zero if the template did not compile.
     pub fn steps(&self) -> u64 {
         self.0.steps
     }
 
-    /// What the caller calls the items of its own that loops were at, the innermost first: which message it was about.
+    /// Returns the tags of the input values that the active loops were at, innermost first. They
+    /// tell which message caused the error.
     pub fn passes(&self) -> &[Tag] {
         &self.0.passes
     }
 
-    /// The calls that led there, the outermost first.
+    /// Returns the active calls, outermost first.
     pub fn calls(&self) -> &[Call] {
         &self.0.calls
     }
@@ -214,7 +219,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// An error that does not know its place yet.
+/// An error without a location.
 #[derive(Debug)]
 pub(crate) struct Fault(Box<Reason>);
 
@@ -258,8 +263,8 @@ impl Fault {
             LimitKind::Instructions => "instructions",
             LimitKind::Output => "bytes of output",
             LimitKind::Memory => "bytes of live values",
-            LimitKind::Recursion => "calls inside each other",
-            LimitKind::Depth => "values inside each other",
+            LimitKind::Recursion => "nested calls",
+            LimitKind::Depth => "levels of nested values",
             LimitKind::Nesting => "nested expressions or blocks",
             LimitKind::Source => "bytes of source",
             LimitKind::Loop => "items of one loop",
@@ -276,7 +281,7 @@ impl Fault {
     }
 }
 
-/// The place of a byte of the source.
+/// Returns the location of a byte offset in the source.
 pub(crate) fn place_of(source: &str, offset: usize) -> Place {
     let mut offset = offset.min(source.len());
     while !source.is_char_boundary(offset) {

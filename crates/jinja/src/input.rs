@@ -1,20 +1,22 @@
 use std::any::Any;
 use std::collections::HashMap;
 
-/// What a caller calls one of its values. It means nothing to the engine, which hands it back with every piece of output.
+/// The caller's identifier for a value. The engine does not interpret it and returns it with every
+/// piece of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tag(pub u64);
 
 impl Tag {
-    /// The address at which a value lives: it tells values apart as long as they are borrowed.
+    /// Returns the address of a value, which is unique as long as the value is borrowed.
     pub fn of<T: ?Sized>(value: &T) -> Tag {
         Tag(std::ptr::from_ref(value).cast::<()>() as usize as u64)
     }
 }
 
-/// Reads the caller's own values, which are lent and never converted.
+/// Gives the engine access to the caller's own values, which are borrowed and never converted.
 ///
-/// A value is a `&dyn Any`, so that a caller can lend values of types that are not its own; this trait says what each is.
+/// A value is a `&dyn Any`, so that a caller can lend values of types defined elsewhere; this trait
+/// tells what each one is.
 ///
 /// ```
 /// use rolecall_jinja::{Context, Environment, InputValue, Inputs, Limits, Tag, Template};
@@ -43,97 +45,99 @@ impl Tag {
 /// # Ok::<(), rolecall_jinja::Error>(())
 /// ```
 pub trait Inputs {
-    /// What a value is.
+    /// Returns the type of a value, with its content if it is a scalar.
     fn value<'a>(&'a self, node: &'a dyn Any) -> InputValue<'a>;
 
-    /// What the caller calls it: by default the address at which it lives.
+    /// Returns the caller's tag for a value: by default, its address.
     fn tag(&self, node: &dyn Any) -> Tag {
         Tag::of(node)
     }
 
-    /// How many items a list has, or entries a dict.
+    /// Returns the number of items in a list, or of entries in a dict.
     fn len(&self, _node: &dyn Any) -> usize {
         0
     }
 
-    /// The item of a list at an index.
+    /// Returns the item of a list at an index.
     fn item<'a>(&'a self, _list: &'a dyn Any, _index: usize) -> Option<&'a dyn Any> {
         None
     }
 
-    /// The value of a key of a dict.
+    /// Returns the value of a key in a dict.
     fn get<'a>(&'a self, _dict: &'a dyn Any, _key: &str) -> Option<&'a dyn Any> {
         None
     }
 
-    /// The entry of a dict at an index.
+    /// Returns the entry of a dict at an index.
     fn entry<'a>(&'a self, _dict: &'a dyn Any, _index: usize) -> Option<InputEntry<'a>> {
         None
     }
 
-    /// How the keys, strings, numbers and words in a list or dict are spelled in the JSON text that it was read from, in
-    /// their order there: `tojson` then writes them so. None: it writes them as Python does.
+    /// Returns how the keys, strings, numbers and words in a list or dict are spelled in the JSON
+    /// text they were read from, in source order. `tojson` then writes them with the same spelling.
+    /// With `None`, it writes them as Python does.
     fn spellings<'a>(&'a self, _node: &'a dyn Any) -> Option<&'a [String]> {
         None
     }
 
-    /// All that is asked about a value. There is no need to write this or the next two: they are here, with the reader's
-    /// own type, so that the several questions of a look-up are one call.
+    /// Returns all the engine needs to know about a value. Implementors can keep the default of
+    /// this and the next two methods; they exist so that a lookup is one call on the concrete type.
     fn look<'a>(&'a self, node: &'a dyn Any) -> InputNode<'a> {
         InputNode { node, value: self.value(node), tag: self.tag(node) }
     }
 
-    /// The same of the item of a list at an index.
+    /// Returns the same for the item of a list at an index.
     fn look_at<'a>(&'a self, list: &'a dyn Any, index: usize) -> Option<InputNode<'a>> {
         self.item(list, index).map(|node| self.look(node))
     }
 
-    /// The same of the value of a key of a dict.
+    /// Returns the same for the value of a key in a dict.
     fn look_up<'a>(&'a self, dict: &'a dyn Any, key: &str) -> Option<InputNode<'a>> {
         self.get(dict, key).map(|node| self.look(node))
     }
 }
 
-/// A value of the caller's and what its reader says of it.
+/// A value of the caller, with the answers of its [`Inputs`].
 #[derive(Clone, Copy)]
 pub struct InputNode<'a> {
-    /// Where it lies.
+    /// The value.
     pub node: &'a dyn Any,
-    /// What it is.
+    /// Its type and scalar content.
     pub value: InputValue<'a>,
-    /// What the caller calls it.
+    /// The caller's tag.
     pub tag: Tag,
 }
 
-/// What a value of the caller's is, in JSON's terms.
+/// The type of a caller's value, in JSON terms.
 #[derive(Clone, Copy, Debug)]
 pub enum InputValue<'a> {
     /// `None`
     Null,
     /// `True` or `False`
     Bool(bool),
-    /// A JSON number as it is spelled: an `int` of any size, or a `float` where it has a fraction or an exponent.
+    /// A JSON number in its original spelling: an `int` of any size, or a `float` if it has a
+    /// fraction or an exponent.
     Number(&'a str),
     /// A string.
     Str(&'a str),
     /// A list.
     List,
-    /// A dict with string keys in their order.
+    /// A dict with string keys, in order.
     Dict,
 }
 
-/// An entry of a dict of the caller's.
+/// An entry of a caller's dict.
 #[derive(Clone, Copy)]
 pub struct InputEntry<'a> {
     /// The key.
     pub key: &'a str,
-    /// What the caller calls the key, which is text like any other.
+    /// The caller's tag for the key; keys are text like any other.
     pub key_tag: Tag,
     /// The value.
     pub value: &'a dyn Any,
 }
 
-/// A value for callers that have none of their own.
+/// A value type for callers without one of their own.
 ///
 /// ```
 /// use rolecall_jinja::Input;
@@ -146,7 +150,7 @@ pub enum Input {
     Null,
     /// `True` or `False`
     Bool(bool),
-    /// A number as JSON spells it.
+    /// A number in JSON spelling.
     Number(String),
     /// A string.
     Str(String),
@@ -157,12 +161,12 @@ pub enum Input {
 }
 
 impl Input {
-    /// A list.
+    /// Creates a list.
     pub fn list(items: impl IntoIterator<Item = Input>) -> Input {
         Input::List(items.into_iter().collect())
     }
 
-    /// A dict.
+    /// Creates a dict.
     pub fn dict<K: Into<String>>(entries: impl IntoIterator<Item = (K, Input)>) -> Input {
         Input::Dict(entries.into_iter().map(|(key, value)| (key.into(), value)).collect())
     }
@@ -186,7 +190,7 @@ impl From<i64> for Input {
     }
 }
 
-/// Reads [`Input`]s; a key's tag is the address of its characters.
+/// Reads [`Input`]s; the tag of a key is the address of its characters.
 struct OwnInputs;
 
 impl Inputs for OwnInputs {
@@ -234,16 +238,16 @@ impl Inputs for OwnInputs {
     }
 }
 
-/// The variables that a template is rendered with.
+/// The variables for a rendering.
 #[derive(Clone)]
 pub struct Context<'a> {
     pub(crate) inputs: &'a dyn Inputs,
     entries: Vec<(&'a str, &'a dyn Any)>,
-    /// Where the variables stand, if there are more than a few.
+    /// The index of each variable by name, filled only when there are more than [`FEW`].
     places: HashMap<&'a str, usize>,
 }
 
-/// Up to so many variables are searched one by one.
+/// The most variables that are searched linearly.
 const FEW: usize = 16;
 
 impl Default for Context<'_> {
@@ -253,17 +257,17 @@ impl Default for Context<'_> {
 }
 
 impl<'a> Context<'a> {
-    /// No variables yet; they are going to be [`Input`]s.
+    /// Creates a context without variables, for values of type [`Input`].
     pub fn new() -> Context<'a> {
         Context::default()
     }
 
-    /// No variables yet; they are going to be whatever this reads.
+    /// Creates a context without variables, for values that `inputs` can read.
     pub fn reading(inputs: &'a dyn Inputs) -> Context<'a> {
         Context { inputs, entries: Vec::new(), places: HashMap::new() }
     }
 
-    /// Sets a variable; an earlier one of the name is replaced.
+    /// Sets a variable, replacing an earlier one of the same name.
     pub fn set(&mut self, name: &'a str, value: &'a dyn Any) -> &mut Context<'a> {
         match self.place(name) {
             Some(place) => self.entries[place].1 = value,
@@ -288,7 +292,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Notes where the last variable stands, if there are more than a few.
+    /// Records the index of the last variable if there are more than [`FEW`].
     fn number(&mut self) {
         let known = match self.entries.len() {
             0..=FEW => return,

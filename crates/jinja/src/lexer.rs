@@ -1,4 +1,4 @@
-//! Source into tokens, as jinja2's lexer cuts it with `trim_blocks` and `lstrip_blocks` on.
+//! Splits source into tokens as jinja2's lexer does with `trim_blocks` and `lstrip_blocks` enabled.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use num_bigint::BigInt;
 use crate::error::Fault;
 use crate::parser::ast::{BinaryOp, CompareOp};
 
-/// A token and where it begins.
+/// A token with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Token<'s> {
     pub(crate) kind: Kind<'s>,
@@ -33,7 +33,7 @@ pub(crate) enum Kind<'s> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
     Binary(BinaryOp),
-    /// Not `in` and `not in`, which are names.
+    /// `in` and `not in` are names, not operators.
     Compare(CompareOp),
     Tilde,
     Assign,
@@ -50,7 +50,7 @@ pub(crate) enum Op {
     CloseBrace,
 }
 
-/// How operators are written.
+/// The spelling of each operator.
 const OPERATORS: [(&str, Op); 26] = [
     ("//", Op::Binary(BinaryOp::FloorDiv)),
     ("**", Op::Binary(BinaryOp::Pow)),
@@ -80,7 +80,7 @@ const OPERATORS: [(&str, Op); 26] = [
     (";", Op::Semicolon),
 ];
 
-/// The operator with which a text begins, and its length.
+/// Returns the operator at the start of the text, with its length.
 fn operator_of(bytes: &[u8]) -> Option<(usize, Op)> {
     let next = bytes.get(1).copied();
     Some(match (bytes.first()?, next) {
@@ -114,7 +114,7 @@ fn operator_of(bytes: &[u8]) -> Option<(usize, Op)> {
     })
 }
 
-/// How a token is named in a message.
+/// Describes a token for error messages.
 pub(crate) fn describe(kind: &Kind<'_>) -> String {
     match kind {
         Kind::Data(_) => "template text".to_owned(),
@@ -135,7 +135,7 @@ pub(crate) fn describe_op(op: Op) -> String {
     format!("`{spelling}`")
 }
 
-/// What Python's `str.isspace` and `\s` call white space.
+/// Reports whether Python's `str.isspace` and `\s` treat a character as white space.
 pub(crate) fn is_space(c: char) -> bool {
     c.is_whitespace() || ('\x1c'..='\x1f').contains(&c)
 }
@@ -144,9 +144,9 @@ fn trim_start(text: &str) -> &str {
     text.trim_start_matches(is_space)
 }
 
-/// Line breaks become `\n`, and the last one goes: the source as jinja2 reads it.
+/// Converts line breaks to `\n` and removes the last one, as jinja2 does with its source.
 pub(crate) fn normalize(source: &str) -> String {
-    // Without an early end this is a few bytes at a time.
+    // Folding without an early exit processes several bytes at a time.
     let has_return = source.bytes().fold(false, |found, byte| found | (byte == b'\r'));
     let mut source = match has_return {
         true => source.replace("\r\n", "\n").replace('\r', "\n"),
@@ -158,7 +158,7 @@ pub(crate) fn normalize(source: &str) -> String {
     source
 }
 
-/// All tokens of a normalised source, or what is wrong and where.
+/// Returns all tokens of a normalized source, or the error and its position.
 pub(crate) fn tokenize(source: &str) -> Result<Vec<Token<'_>>, (Fault, usize)> {
     let mut lexer = Lexer {
         source,
@@ -178,9 +178,9 @@ struct Lexer<'s> {
     source: &'s str,
     position: usize,
     tokens: Vec<Token<'s>>,
-    /// Whether what was read last ended with a line break.
+    /// Whether the last text consumed ended with a line break.
     line_starting: bool,
-    /// The closing brackets that are still to come inside a tag.
+    /// The closing brackets still expected inside the tag.
     open: Vec<Op>,
 }
 
@@ -200,7 +200,7 @@ impl<'s> Lexer<'s> {
         self.position = to;
     }
 
-    /// Text up to the next tag, and the tag.
+    /// Reads text up to the next tag, and then the tag.
     fn text(&mut self) -> Step {
         let start = self.position;
         let Some((tag_at, opener)) = find_tag(self.source, start) else {
@@ -248,7 +248,8 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// Where a tag's content ends that may close with a sign; `after` is the place of the closing two characters.
+    /// Returns where the text after a tag starts; `after` is the position of the two closing
+    /// characters, and `sign` the sign before them.
     fn after_close(&self, after: usize, sign: Option<u8>, trim_newline: bool) -> usize {
         let behind = after + 2;
         match sign {
@@ -260,7 +261,7 @@ impl<'s> Lexer<'s> {
 
     fn comment(&mut self, tag_at: usize) -> Step {
         if self.rest().is_empty() {
-            // jinja2 misses the end only where something follows.
+            // jinja2 reports a missing end only if something follows the opening.
             return Ok(());
         }
         let Some(close) = self.rest().find("#}").map(|at| self.position + at) else {
@@ -279,12 +280,12 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// Behind `{%`: where the text of a raw block begins, if this opens one.
+    /// Returns where the text of a raw block begins if the `{%` just read opens one.
     fn raw_begin(&self) -> Option<usize> {
         let name = self.rest();
         let name = name.strip_prefix(' ').unwrap_or(name);
         if name.as_bytes().first().is_some_and(|first| first.is_ascii_alphabetic() && *first != b'r') {
-            // The usual case in short.
+            // Fast path: another tag name.
             return None;
         }
         let rest = trim_start(trim_start(name).strip_prefix("raw")?);
@@ -322,7 +323,7 @@ impl<'s> Lexer<'s> {
         Err((Fault::syntax("expected `{% endraw %}`, found the end of the template"), tag_at))
     }
 
-    /// The tokens of a tag, up to and with its end.
+    /// Reads the tokens of a tag, including its end.
     fn tag(&mut self, is_block: bool) -> Step {
         loop {
             self.skip_space();
@@ -418,7 +419,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// A string.
+    /// Reads a string literal.
     fn string(&mut self) -> Step {
         let start = self.position;
         let rest = self.rest();
@@ -477,7 +478,7 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// The next `{{`, `{%` or `{#`, and its second character.
+/// Returns the position of the next `{{`, `{%` or `{#`, with its second character.
 fn find_tag(source: &str, from: usize) -> Option<(usize, u8)> {
     let bytes = source.as_bytes();
     let mut at = from;
@@ -491,7 +492,7 @@ fn find_tag(source: &str, from: usize) -> Option<(usize, u8)> {
     }
 }
 
-/// The bytes of plain names.
+/// Whether each byte belongs to an ASCII name.
 const IS_NAME: [bool; 256] = {
     let mut is_name = [false; 256];
     let mut byte = 0;
@@ -502,12 +503,12 @@ const IS_NAME: [bool; 256] = {
     is_name
 };
 
-/// Combining marks and joiners that may stand inside a Python identifier.
+/// Reports whether a character is a combining mark or joiner allowed inside a Python identifier.
 fn is_name_mark(c: char) -> bool {
     matches!(c, '\u{b7}' | '\u{300}'..='\u{36f}' | '\u{387}' | '\u{203f}' | '\u{2040}' | '\u{fe00}'..='\u{fe0f}')
 }
 
-/// Digits with single underscores between them.
+/// Returns the length of a digit sequence, in which single underscores may separate digits.
 fn digits(text: &str, allowed: impl Fn(u8) -> bool) -> usize {
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -559,14 +560,14 @@ fn integer_length(text: &str) -> (usize, u32) {
     }
 }
 
-/// Python's escapes; one that it does not know stays as it is written.
+/// Resolves Python's escapes and keeps unknown ones as written.
 fn unescape(text: &str) -> Result<String, String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find('\\') {
         out.push_str(&rest[..at]);
         rest = &rest[at + 1..];
-        let Some(c) = rest.chars().next() else { return Err("expected an escaped character behind `\\`".to_owned()) };
+        let Some(c) = rest.chars().next() else { return Err("expected an escaped character after `\\`".to_owned()) };
         rest = &rest[c.len_utf8()..];
         let simple = match c {
             '\n' => continue,
@@ -605,6 +606,6 @@ fn hex_escape(rest: &mut &str, digits: usize) -> Result<char, String> {
         return Err(format!("expected {digits} hexadecimal digits in the escape"));
     };
     *rest = &rest[digits..];
-    // Python would make a lone surrogate, which no prompt can hold.
-    char::from_u32(value).ok_or_else(|| format!("the escape {value:#x} is no character"))
+    // Python would produce a lone surrogate, which a prompt cannot contain.
+    char::from_u32(value).ok_or_else(|| format!("the escape {value:#x} is not a character"))
 }

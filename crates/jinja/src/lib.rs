@@ -1,8 +1,12 @@
-//! In: a template in Python's Jinja as chat templates use it, and values that a caller lends. Out: text, in pieces that
-//! say which literal of the template or which input wrote them.
-//! Between: `lexer`, `parser` (a tree), `compile` (a compact program), `vm` (runs it, within firm limits); `analysis` reads the
-//! tree and runs nothing.
-//! Start reading at [`Template`]; a filter, test, function or method is a function and its row in `builtins/<family>.rs`.
+//! Renders chat templates written in Python's Jinja. The input is a template and values borrowed
+//! from the caller. The output is text in pieces, each with the template literal or input value it
+//! came from.
+//!
+//! Source passes through `lexer`, `parser` (a syntax tree), `compile` (a compact program) and `vm`,
+//! which runs the program within strict limits. `analysis` inspects the tree without running it.
+//!
+//! Start reading at [`Template`]. Each filter, test, function or method is a function with a row in
+//! `builtins/<family>.rs`.
 #![doc = include_str!("../README.md")]
 
 mod analysis;

@@ -4,7 +4,8 @@ use std::rc::Rc;
 use crate::error::{Fault, LimitKind, Res};
 use crate::output::Run;
 
-/// What a template may use. Every limit is always on; a limit that is hit is an error of its own kind.
+/// The resource limits of a template. Every limit is always active, and each has its own error
+/// kind.
 ///
 /// ```
 /// use rolecall_jinja::{Context, Environment, ErrorKind, LimitKind, Limits, Template};
@@ -18,17 +19,17 @@ use crate::output::Run;
 pub struct Limits {
     /// Bytes of template source.
     pub source_bytes: usize,
-    /// Expressions and blocks inside each other in the source.
+    /// Nested expressions and blocks in the source.
     pub nesting: usize,
-    /// Steps of the compiled program; every 16 bytes that an operation walks over count as one more.
+    /// Steps of the compiled program; every 16 bytes that an operation processes count as one more.
     pub instructions: u64,
     /// Bytes of output.
     pub output_bytes: usize,
-    /// Bytes of strings, lists and dicts alive at one time, not counting the inputs.
+    /// Bytes of strings, lists and dicts alive at the same time, without the inputs.
     pub live_bytes: usize,
-    /// Macros, call blocks and recursive loops inside each other.
+    /// Nested macros, call blocks and recursive loops.
     pub recursion: usize,
-    /// Lists and dicts inside each other.
+    /// Nested lists and dicts.
     pub depth: usize,
     /// Items of one loop.
     pub loop_length: usize,
@@ -37,7 +38,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The limit of a kind that may be raised ([`LimitKind::RAISED`]); none for the others.
+    /// Returns the limit of a kind that can be raised ([`LimitKind::RAISED`]), or `None` for the
+    /// other kinds.
     ///
     /// ```
     /// use rolecall_jinja::{LimitKind, Limits};
@@ -58,7 +60,8 @@ impl Limits {
         })
     }
 
-    /// Sets the limit of a kind that may be raised, higher or lower. False for another kind.
+    /// Sets the limit of a kind that can be raised, to a higher or lower value. Returns false for
+    /// the other kinds.
     pub fn set(&mut self, kind: LimitKind, most: u64) -> bool {
         let count = usize::try_from(most).unwrap_or(usize::MAX);
         match kind {
@@ -90,26 +93,26 @@ impl Default for Limits {
     }
 }
 
-/// Digits of an integer that Python prints or reads.
+/// The most digits of an integer that Python prints or parses.
 pub(crate) const INTEGER_DIGITS: usize = 4300;
 
-/// Items of one `range`, as the sandbox has it.
+/// The most items of one `range` in the sandbox.
 pub(crate) const MAX_RANGE: usize = 100_000;
 
-/// Counts the bytes of values that are alive, and holds the fuel that is left.
+/// Counts the bytes of live values and holds the remaining fuel.
 #[derive(Debug)]
 pub(crate) struct Meter {
     live: Cell<usize>,
     most: usize,
-    /// Fuel, but for what the running machine has taken in advance.
+    /// The remaining fuel, without the fuel that the running machine took in advance.
     fuel: Cell<u64>,
-    /// What there was of it, in steps, for messages.
+    /// The initial fuel in steps, for error messages.
     instructions: u64,
-    /// Buffers in which strings were put together, to be used again.
+    /// String-building buffers, kept for reuse.
     buffers: RefCell<Vec<(String, Vec<Run>)>>,
 }
 
-/// Buffers that are larger are not kept.
+/// The largest buffer that is kept.
 pub(crate) const KEPT_BYTES: usize = 64 << 10;
 
 impl Meter {
@@ -117,7 +120,7 @@ impl Meter {
         Meter { live: Cell::new(0), most, fuel: Cell::new(fuel), instructions, buffers: RefCell::default() }
     }
 
-    /// Uses fuel.
+    /// Consumes fuel.
     pub(crate) fn burn(&self, fuel: u64) -> Res<()> {
         match self.fuel.get().checked_sub(fuel) {
             Some(left) => {
@@ -131,14 +134,14 @@ impl Meter {
         }
     }
 
-    /// Takes fuel, or what is left of it.
+    /// Takes this much fuel, or all that remains.
     pub(crate) fn take_fuel(&self, most: u64) -> u64 {
         let taken = self.fuel.get().min(most);
         self.fuel.set(self.fuel.get() - taken);
         taken
     }
 
-    /// The fuel that nobody has taken.
+    /// Returns the fuel that has not been taken.
     pub(crate) fn fuel_left(&self) -> u64 {
         self.fuel.get()
     }
@@ -156,7 +159,7 @@ impl Meter {
         }
     }
 
-    /// Whether so many bytes more may live; asked before they are allocated.
+    /// Checks that this many more bytes fit the limit; called before they are allocated.
     pub(crate) fn check(&self, bytes: usize) -> Res<()> {
         if self.live.get().saturating_add(bytes) > self.most {
             return Err(Fault::limit(LimitKind::Memory, self.most));
@@ -165,7 +168,7 @@ impl Meter {
     }
 }
 
-/// Bytes that count as alive until this is dropped.
+/// Bytes that count as alive until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Charge {
     meter: Rc<Meter>,
@@ -183,18 +186,18 @@ impl Charge {
         &self.meter
     }
 
-    /// Nothing yet, to be resized.
+    /// Creates an empty charge, to be resized.
     pub(crate) fn none(meter: &Rc<Meter>) -> Charge {
         Charge { meter: Rc::clone(meter), bytes: 0 }
     }
 
-    /// The charge itself, leaving nothing.
+    /// Takes the bytes of the charge and leaves it empty.
     pub(crate) fn take(&mut self) -> Charge {
         let bytes = std::mem::take(&mut self.bytes);
         Charge { meter: Rc::clone(&self.meter), bytes }
     }
 
-    /// Counts more bytes, or fewer.
+    /// Changes the number of bytes counted.
     pub(crate) fn resize(&mut self, bytes: usize) -> Res<()> {
         if bytes > self.bytes {
             self.meter.check(bytes - self.bytes)?;

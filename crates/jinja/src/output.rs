@@ -6,30 +6,31 @@ use rolecall_text::{Source, Text};
 use crate::error::Place;
 use crate::input::Tag;
 
-/// Where a piece of text came from.
+/// The origin of a piece of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Written in the template.
+    /// Literal text of the template.
     Literal {
-        /// Which literal: a number that [`Output::literal`] and [`crate::Template::literal`] know.
+        /// The number of the literal, for [`Output::literal`] and [`crate::Template::literal`].
         id: u32,
-        /// Where in the literal the piece begins, in bytes; none where the piece is not a verbatim part of it.
+        /// The byte offset of the piece in the literal; unknown unless the piece is a verbatim part
+        /// of it.
         offset: Offset,
     },
-    /// From the caller's input.
+    /// Text from the caller's input.
     Input {
-        /// What the caller calls the string, or the key.
+        /// The caller's tag for the string or the key.
         tag: Tag,
-        /// Where in the string the piece begins, in bytes; none where the piece is not a verbatim part of it (a case
-        /// change, an escape, JSON).
+        /// The byte offset of the piece in the string; unknown unless the piece is a verbatim part
+        /// of it (unlike the result of a case change, an escape or JSON).
         offset: Offset,
     },
-    /// Made by the engine without text of either: digits, `True`, braces and commas of a printed list. Names that a
-    /// template gives as keywords (`dict(a=1)`) count as the engine's too.
+    /// Text that the engine generated: digits, `True`, braces and commas of a printed list. Keyword
+    /// names in a template (`dict(a=1)`) also count as the engine's.
     Engine,
 }
 
-/// A place in a string that may be unknown.
+/// A byte offset in a string, which may be unknown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Offset(u32);
 
@@ -37,11 +38,11 @@ impl Offset {
     pub(crate) const UNKNOWN: Offset = Offset(u32::MAX);
 
     pub(crate) fn new(at: usize) -> Offset {
-        // Strings beyond 4 GiB have known pieces only up to there.
+        // In strings longer than 4 GiB, offsets are known only up to that size.
         Offset(u32::try_from(at).unwrap_or(u32::MAX))
     }
 
-    /// The bytes before it, if known.
+    /// Returns the byte offset, if it is known.
     pub fn get(self) -> Option<usize> {
         (self.0 != u32::MAX).then_some(self.0 as usize)
     }
@@ -64,7 +65,7 @@ impl std::fmt::Debug for Offset {
 }
 
 impl Origin {
-    /// The origin of what comes so many bytes later in the same source.
+    /// Returns the origin of the text that follows after this many bytes of the same source.
     #[inline]
     pub(crate) fn forward(self, bytes: usize) -> Origin {
         match self {
@@ -74,7 +75,8 @@ impl Origin {
         }
     }
 
-    /// The origin of text that was made from text of this origin and is not a verbatim part of it.
+    /// Returns the origin of text that was derived from text of this origin and is not a verbatim
+    /// part of it.
     #[inline]
     pub(crate) fn changed(self) -> Origin {
         match self {
@@ -84,51 +86,52 @@ impl Origin {
         }
     }
 
-    /// Whether text of the other origin, right behind `bytes` of this, continues it.
+    /// Reports whether text of the other origin, directly after `bytes` of this one, continues it.
     #[inline]
     pub(crate) fn continues_as(self, bytes: usize, other: Origin) -> bool {
         self.forward(bytes) == other
     }
 }
 
-/// The number of a [`Mark`]; 0 is no mark.
+/// The number of a [`Mark`], or 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MarkId(pub(crate) u32);
 
 impl MarkId {
-    /// Whether there is a mark.
+    /// Reports whether there is a mark.
     pub fn is_some(self) -> bool {
         self.0 != 0
     }
 }
 
-/// One pass through the body of a loop over input values.
+/// A pass through the body of a loop over input values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
-    /// The pass of an outer loop inside which this one ran.
+    /// The pass of the enclosing loop, if any.
     pub outer: MarkId,
-    /// Which loop: the bytes of the source before its tag.
+    /// The loop, identified by the byte offset of its tag in the source.
     pub loop_at: u32,
-    /// What the caller calls the item; for a pair of a key and a value, what it calls the value.
+    /// The caller's tag for the item; for a key-value pair, the tag of the value.
     pub item: Tag,
-    /// Which pass, from 0.
+    /// The index of the pass, counted from 0.
     pub index: u32,
 }
 
-/// A run of output that one thing wrote.
+/// A run of output text with a single origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece<'o> {
-    /// The characters.
+    /// The text.
     pub text: &'o str,
-    /// Where they begin in the output, in bytes.
+    /// The byte offset of the text in the output.
     pub start: usize,
-    /// What wrote them.
+    /// The origin of the text.
     pub origin: Origin,
-    /// The innermost pass of a loop over input values that emitted them (where none did: that put them together).
+    /// The innermost pass of a loop over input values that wrote the text to the output; if no loop
+    /// did, the pass that built it.
     pub mark: MarkId,
 }
 
-/// What the engine keeps of a [`Piece`].
+/// The engine's record of a [`Piece`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Run {
     pub(crate) origin: Origin,
@@ -136,15 +139,15 @@ pub(crate) struct Run {
     pub(crate) mark: MarkId,
 }
 
-/// What a `{% generation %}` block wrote. As in transformers, the start of a block inside a macro or a captured block is
-/// where the output stood when that began.
+/// The output of a `{% generation %}` block. As in transformers, a block inside a macro or a
+/// captured block starts at the position of the output when that macro or captured block began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// Where the output stood, in bytes.
+    /// The position in the output where the block starts, in bytes.
     pub start: usize,
-    /// How many bytes the block wrote.
+    /// The number of bytes in the block.
     pub bytes: usize,
-    /// How many characters these are.
+    /// The number of characters in the block.
     pub characters: usize,
 }
 
@@ -160,22 +163,23 @@ pub struct Output {
 }
 
 impl Output {
-    /// The steps that the rendering took, as [`crate::Limits::instructions`] counts them.
+    /// Returns the number of steps that the rendering took, as [`crate::Limits::instructions`]
+    /// counts them.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// The text alone.
+    /// Returns the rendered text.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The text alone, without a copy.
+    /// Converts the output into its text without copying it.
     pub fn into_string(self) -> String {
         self.text
     }
 
-    /// The pieces in order; they join to the text.
+    /// Returns the pieces in order; together they form the text.
     pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
         let mut start = 0;
         self.runs.iter().map(move |run| {
@@ -184,12 +188,12 @@ impl Output {
         })
     }
 
-    /// A pass of a loop, by its number.
+    /// Returns the loop pass with the given number.
     pub fn mark(&self, id: MarkId) -> Option<&Mark> {
         self.marks.get((id.0 as usize).checked_sub(1)?)
     }
 
-    /// A mark and those around it, the innermost first.
+    /// Returns a loop pass and the passes that enclose it, innermost first.
     pub fn marks(&self, id: MarkId) -> impl Iterator<Item = &Mark> {
         let mut next = id;
         std::iter::from_fn(move || {
@@ -199,17 +203,18 @@ impl Output {
         })
     }
 
-    /// What stood inside `{% generation %}` blocks, in the order in which they ended.
+    /// Returns the `{% generation %}` blocks, in the order in which they ended.
     pub fn generations(&self) -> &[Generation] {
         &self.generations
     }
 
-    /// The same as transformers gives them: in characters of the output.
+    /// Returns the `{% generation %}` blocks as transformers reports them: as ranges of characters
+    /// of the output.
     pub fn generation_spans(&self) -> Vec<Range<usize>> {
         let mut starts: Vec<usize> = self.generations.iter().map(|generation| generation.start).collect();
         starts.sort_unstable();
         starts.dedup();
-        // One walk over the text gives the characters before each start.
+        // One pass over the text counts the characters before each start.
         let mut characters = Vec::with_capacity(starts.len());
         let (mut from, mut before) = (0, 0);
         for start in &starts {
@@ -224,12 +229,12 @@ impl Output {
         self.generations.iter().map(span).collect()
     }
 
-    /// A literal of the template.
+    /// Returns the literal with the given number.
     pub fn literal(&self, id: u32) -> Option<Literal<'_>> {
         self.literals.get(id)
     }
 
-    /// The output as a [`Text`], with the sources that the caller gives the pieces.
+    /// Converts the output to a [`Text`], where the caller chooses the source of each piece.
     pub fn to_text(&self, mut source: impl FnMut(&Piece<'_>) -> Source) -> Text {
         let mut text = Text::with_capacity(self.text.len(), self.runs.len());
         for piece in self.pieces() {
@@ -239,20 +244,21 @@ impl Output {
     }
 }
 
-/// Text that is written in a template: between its tags, or as a string in an expression.
+/// Literal text in a template: text between tags, or a string in an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Literal<'t> {
-    /// The characters, without escapes.
+    /// The text, with escapes resolved.
     pub text: &'t str,
-    /// Whether it stands between tags (and not in quotes).
+    /// Whether the text is between tags rather than in quotes.
     pub is_data: bool,
-    /// The bytes of the source before it.
+    /// The byte offset in the source.
     pub offset: usize,
     source: &'t str,
 }
 
 impl Literal<'_> {
-    /// Where it begins. This reads the source up to there: ask for the places that are shown, not for those of all pieces.
+    /// Returns the location of the literal. This scans the source up to there, so call it only for
+    /// locations that are shown, not for every piece.
     pub fn place(&self) -> Place {
         crate::error::place_of(self.source, self.offset)
     }
@@ -262,21 +268,21 @@ impl Literal<'_> {
 #[derive(Debug, Default)]
 pub(crate) struct Literals {
     pub(crate) source: String,
-    /// Their characters, one behind the other.
+    /// The concatenated texts.
     texts: String,
     entries: Vec<LiteralEntry>,
 }
 
 #[derive(Debug)]
 struct LiteralEntry {
-    /// Where its characters end; they begin where those before it end.
+    /// The end of the text, which starts where the previous one ends.
     end: u32,
     offset: u32,
     is_data: bool,
 }
 
 impl Literals {
-    /// None yet, with room for those of a source of so many bytes.
+    /// Creates an empty table with room for the literals of a source of this many bytes.
     pub(crate) fn with_room(bytes: usize) -> Literals {
         Literals {
             source: String::new(),
@@ -285,14 +291,14 @@ impl Literals {
         }
     }
 
-    /// Adds one, and gives its number.
+    /// Adds a literal and returns its number.
     pub(crate) fn push(&mut self, text: &str, offset: u32, is_data: bool) -> u32 {
         self.texts.push_str(text);
         self.entries.push(LiteralEntry { end: self.texts.len() as u32, offset, is_data });
         self.entries.len() as u32 - 1
     }
 
-    /// The characters of each.
+    /// Returns the text of each literal.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         let mut start = 0;
         self.entries.iter().map(move |entry| {

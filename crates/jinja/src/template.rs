@@ -12,7 +12,7 @@ use crate::output::{Literal, Output};
 use crate::parser;
 use crate::vm;
 
-/// A compiled template: shared between threads, rendered as often as wanted.
+/// A compiled template, which threads can share and render any number of times.
 ///
 /// ```
 /// use rolecall_jinja::{Context, Environment, Limits, Template};
@@ -22,18 +22,21 @@ use crate::vm;
 /// ```
 pub struct Template {
     program: Program,
-    /// How long the last rendering was, and in how many runs: what the next one makes room for.
+    /// The text length and number of runs of the last rendering, used to reserve space for the
+    /// next.
     usual: vm::Usual,
 }
 
-/// What a rendering may use beside its variables.
+/// Settings and resources for a rendering, apart from its variables.
 #[derive(Clone, Default)]
 pub struct Environment<'e> {
-    /// How much of everything.
+    /// The resource limits.
     pub limits: Limits,
-    /// What `strftime_now` reads; without one, a template that asks for the time fails.
+    /// The clock that `strftime_now` reads. Without one, a template that reads the current time
+    /// fails.
     pub clock: Option<&'e dyn Clock>,
-    /// Asked now and then: once it says true, the rendering ends with an error. This is where a deadline goes.
+    /// A callback that is polled during rendering; when it returns true, rendering stops with an
+    /// error. Use it for deadlines.
     pub interrupted: Option<&'e dyn Fn() -> bool>,
 }
 
@@ -53,34 +56,35 @@ impl Template {
         Ok(Template { program, usual: vm::Usual::default() })
     }
 
-    /// Renders it.
+    /// Renders the template.
     pub fn render(&self, context: &Context<'_>, environment: &Environment<'_>) -> Result<Output, Error> {
         vm::render(&self.program, context, environment, &self.usual)
     }
 
-    /// What it reads, on what it decides and what it calls, without running it.
+    /// Reports what the template reads, compares and calls, without running it.
     pub fn analyze(&self, limits: &Limits) -> Result<Analysis, Error> {
         analysis::analyze(self.source(), limits)
     }
 
-    /// Its literals, and which of them may stand beside each other in an output, without running it.
+    /// Returns the template's literals and which of them can be adjacent in an output, without
+    /// running it.
     pub fn writes(&self, limits: &Limits) -> Result<analysis::Writes, Error> {
         let source = self.source();
         analysis::writes(source, limits).map_err(|(fault, at)| Error::new(fault, place_of(source, at), Vec::new()))
     }
 
-    /// The text that it was compiled from, with `\n` at the end of each line and none at the end of the last.
+    /// Returns the source with line endings normalized to `\n` and without the final line break.
     pub fn source(&self) -> &str {
         &self.program.literals.source
     }
 
-    /// A place of [`Template::source`], by the bytes before it.
+    /// Returns the line and column of a byte offset in [`Template::source`].
     pub fn spot(&self, offset: usize) -> Spot {
         let place = place_of(self.source(), offset);
         Spot { line: place.line, column: place.column, offset: u32::try_from(place.offset).unwrap_or(u32::MAX) }
     }
 
-    /// A literal by its number.
+    /// Returns the literal with the given number.
     pub fn literal(&self, id: u32) -> Option<Literal<'_>> {
         self.program.literals.get(id)
     }

@@ -1,4 +1,4 @@
-//! The analysis of a hostile template ends too, within the limits.
+//! Checks that the analysis of hostile templates stays within the limits.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -11,7 +11,7 @@ fn end_of(source: &str, limits: &Limits) -> Option<ErrorKind> {
 
 #[test]
 fn hostile_templates_are_analyzed_or_refused() {
-    // As little room as threads have.
+    // The default stack size of a thread.
     let thread = std::thread::Builder::new().stack_size(2 << 20).spawn(analyze_hostile_templates).unwrap();
     thread.join().unwrap();
 }
@@ -50,14 +50,15 @@ fn analyze_hostile_templates() {
     for source in &small {
         assert_eq!(end_of(source, &Limits::default()), None, "{}", &source[..source.len().min(100)]);
     }
-    // Many variables and many branches cost what they are long, and what makes ever more of itself ends at the limit.
+    // For many variables and branches, the work is proportional to their number. Exponential growth
+    // ends at the limit.
     let large = names(&|n| format!("{{% set a{n} = [x, y] %}}"), 4000) + &"{% if a %}{% endif %}".repeat(4000);
     assert_eq!(end_of(&large, &Limits::default()), None);
     let growing = "{% set x = [x, x] %}".repeat(12_000);
     assert_eq!(end_of(&growing, &Limits::default()), Some(ErrorKind::Limit(LimitKind::Instructions)));
 }
 
-/// The values that an analysis looks at, by how often a piece of a template is there.
+/// Returns the number of values examined for a template that repeats a piece.
 fn steps_of(piece: &dyn Fn(usize) -> String, count: usize) -> u64 {
     let source: String = (0..count).map(piece).collect();
     let analysis = Template::compile(&source, &Limits::default()).unwrap().analyze(&Limits::default());
@@ -97,7 +98,8 @@ fn a_branch_sees_what_was_set_before_it_and_not_what_the_other_set() {
         ["a", "y", "z"]
     );
     assert_eq!(reads("{% set a = x %}{% if t %}{% if u %}{% set a = y %}{% endif %}{{ a }}{% endif %}"), ["x", "y"]);
-    // A macro sees the outermost names as they come to be, those that a branch sets too, and no other part's.
+    // A macro sees the outermost names as they come to be, those that a branch sets too, and no
+    // other part's.
     assert_eq!(reads("{% macro m() %}{{ a }}{% endmacro %}{% if t %}{% set a = x %}{% endif %}{{ m() }}"), ["a", "x"]);
     assert_eq!(
         reads(

@@ -1,5 +1,6 @@
-//! Every case of `fixtures/jinja`: a template and its context, and what comes out: the text or the error, and where it is
-//! asked for, the pieces with their origins. A case with a section `analysis` is not rendered but analyzed.
+//! Runs every case of `fixtures/jinja`: a template and its context, with the expected text or error
+//! and, in some cases, the pieces with their origins. Cases with a section `analysis` are analyzed
+//! instead of rendered.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -24,7 +25,8 @@ fn every_case_comes_out_as_it_is_written() {
 fn check(mut case: Fixture) {
     let context = json::parse(case.section("context").unwrap_or("{}")).unwrap();
     let paths = paths("", &context);
-    // A template that must end with a line break, or hold characters that no editor shows, is written as a JSON string.
+    // A template that ends with a line break or contains invisible characters is given as a JSON
+    // string.
     let source = match case.section("template as JSON") {
         Some(quoted) => json::parse(quoted).unwrap().as_str().unwrap().to_owned(),
         None => case.section("template").unwrap().to_owned(),
@@ -64,7 +66,7 @@ fn render(source: &str, context: &Json) -> Result<Output, Error> {
     Template::compile(source, &Limits::default())?.render(&variables, &environment)
 }
 
-/// A line for each thing that an analysis says.
+/// Returns one line for each finding of an analysis.
 fn described(analysis: &Analysis) -> String {
     let at = |spot: &Spot| format!("{}:{}", spot.line, spot.column);
     let reads = analysis.reads.iter().map(|read| {
@@ -72,7 +74,7 @@ fn described(analysis: &Analysis) -> String {
             read.uses.iter().map(|(how, spot)| format!("{how:?} {}", at(spot)).to_lowercase()).collect();
         format!("reads {}: {}", read.path, uses.join(", "))
     });
-    let asks = analysis.comparisons.iter().map(|asked| format!("{} asks {asked}", at(&asked.spot)));
+    let asks = analysis.comparisons.iter().map(|asked| format!("{} tests {asked}", at(&asked.spot)));
     let calls = analysis.calls.iter().map(|call| {
         let argument: Vec<String> = call.argument.iter().map(Constant::to_string).collect();
         format!("{} calls {}({})", at(&call.spot), call.name, argument.join(" or "))
@@ -91,7 +93,7 @@ fn told(error: &Error) -> String {
     text
 }
 
-/// A line for each piece: its text, its origin, and the passes of loops that wrote it.
+/// Returns one line for each piece, with its text, its origin and the loop passes that wrote it.
 fn shown(output: &Output, paths: &HashMap<Tag, String>) -> String {
     let path = |tag: Tag| paths.get(&tag).map_or("?", |path| path.as_str());
     let lines: Vec<String> = output

@@ -1,4 +1,5 @@
-//! Every real template with every conversation, beside what transformers gave for it.
+//! Renders every real template with every conversation and compares the results with those of
+//! transformers.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -11,7 +12,7 @@ use common::{JsonInputs, reference};
 use rolecall_conversation::json::{self, Json, Object};
 use rolecall_jinja::{Context, DateTime, Environment, ErrorKind, Limits, Origin, Output, Tag, Template};
 
-/// A conversation as the reference holds it.
+/// A conversation in the reference file.
 struct Case {
     variables: Vec<(String, Json)>,
     is_continued: bool,
@@ -19,7 +20,7 @@ struct Case {
 
 #[test]
 fn every_template_renders_as_in_transformers() {
-    let what = "no template was rendered by the engine alone";
+    let what = "no template was rendered with the engine alone";
     let (Some(golden), Some(templates)) = (reference("golden/hf_jinja.jsonl", what), reference("templates", what))
     else {
         return;
@@ -104,21 +105,22 @@ fn every_template_renders_as_in_transformers() {
         }
     }
     println!(
-        "{rows} rows: {same} texts the same ({spans} with their generation spans), {refused} refused alike, {skipped} skipped (continue_final_message)"
+        "{rows} rows: {same} texts identical ({spans} with their generation spans), {refused} failed alike, {skipped} skipped (continue_final_message)"
     );
     for failure in failures.iter().take(60) {
         println!("{failure}");
     }
     assert!(failures.is_empty(), "{} of {rows} rows differ", failures.len());
-    assert!(same > refused && spans > 0, "most rows are texts, some of them with generation spans");
-    assert!(rows > 20 * skipped, "{skipped} skipped beside {rows}");
+    assert!(same > refused && spans > 0, "expected most rows to be texts, and some to have generation spans");
+    assert!(rows > 20 * skipped, "{skipped} of {rows} rows skipped");
 }
 
-/// Over all templates and conversations, with a mark of its own in every text: what stands in the output as a part of an
-/// input or a literal is that part, and a mark comes out only as its own input's.
+/// Renders all templates with all conversations, where each text contains a unique marker. Checks
+/// that each piece attributed to an input or literal is a part of it, and that each marker appears
+/// only in pieces of its own input.
 #[test]
 fn every_piece_is_what_it_says() {
-    let what = "no piece of a real template's output was looked up";
+    let what = "no piece of a real template's output was checked";
     let (Some(golden), Some(folder)) = (reference("golden/hf_jinja.jsonl", what), reference("templates", what)) else {
         return;
     };
@@ -155,7 +157,7 @@ fn every_piece_is_what_it_says() {
                     Origin::Literal { id, offset } => (output.literal(id).map(|literal| literal.text), offset),
                     Origin::Engine => continue,
                 };
-                let whole = whole.unwrap_or_else(|| panic!("{path:?}: {piece:?} comes from nowhere"));
+                let whole = whole.unwrap_or_else(|| panic!("{path:?}: {piece:?} has an unknown origin"));
                 if let Some(start) = offset.get() {
                     assert_eq!(whole.get(start..start + piece.text.len()), Some(piece.text), "{path:?}: {piece:?}");
                 }
@@ -169,17 +171,17 @@ fn every_piece_is_what_it_says() {
                     };
                     for piece in output.pieces().filter(overlaps) {
                         let is_own = matches!(piece.origin, Origin::Input { tag: found, .. } if found == *tag);
-                        assert!(is_own, "{path:?}: {mark} came out as {piece:?}");
+                        assert!(is_own, "{path:?}: {mark} was attributed to {piece:?}");
                     }
                 }
             }
         }
     }
-    println!("{pieces} pieces and {marks} marks of {} templates are what they say", paths.len());
-    assert!(!paths.is_empty() && pieces > marks && marks > 20 * paths.len(), "too little was looked at");
+    println!("{pieces} pieces and {marks} marks of {} templates checked", paths.len());
+    assert!(!paths.is_empty() && pieces > marks && marks > 20 * paths.len(), "too few pieces or markers were checked");
 }
 
-/// Puts a mark into every text but those that templates decide by.
+/// Adds a marker to every text, except those that templates make decisions on.
 fn mark_texts(value: &mut Json, key: &str, count: &mut usize) {
     match value {
         Json::String(text) if !matches!(key, "role" | "type" | "name" | "required" | "enum") => {
@@ -203,7 +205,7 @@ fn mark_in(text: &str) -> Option<&str> {
     text.find('ꙮ').map(|at| &text[at..])
 }
 
-/// Every text below a value, by what the caller calls it.
+/// Collects every text below a value by its tag.
 fn texts_of<'v>(value: &'v Json, texts: &mut BTreeMap<Tag, &'v str>) {
     match value {
         Json::String(text) => {
@@ -220,7 +222,7 @@ fn texts_of<'v>(value: &'v Json, texts: &mut BTreeMap<Tag, &'v str>) {
     }
 }
 
-/// The variables of a case, as transformers hands them to a template.
+/// Returns the variables of a case as transformers passes them to a template.
 fn prepare(row: &Object) -> Case {
     let mut variables = Vec::new();
     let mut messages = row.get("messages").cloned().unwrap();
@@ -266,7 +268,7 @@ fn kind_of(class: &str, message: &str) -> ErrorKind {
 
 fn difference(expected: &str, output: &Output) -> Option<String> {
     let joined: String = output.pieces().map(|piece| piece.text).collect();
-    assert_eq!(joined, output.text(), "pieces join to the text");
+    assert_eq!(joined, output.text(), "the pieces must join to the text");
     if expected == output.text() {
         return None;
     }

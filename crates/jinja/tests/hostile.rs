@@ -1,5 +1,5 @@
-//! What a hostile template may try: each ends in an error of a kind of its own, in little memory. This file is a process of
-//! its own, so that its memory can be measured.
+//! Renders hostile templates and checks that each ends as expected, in little time and memory. Each
+//! attack runs in its own process, so that its memory can be measured.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -10,12 +10,12 @@ use std::process::Command;
 use common::attacks::{attacks, measure, shown};
 use rolecall_jinja::{Context, Environment, ErrorKind, Input, LimitKind, Limits, Template};
 
-/// What one attack may take, in milliseconds of the processor and in megabytes: what is promised of a release build, and far
-/// more time where the build checks everything.
+/// The most time and memory an attack may take, in milliseconds of CPU time and in megabytes. The
+/// time is the guarantee for a release build; a debug build checks far more and gets much more.
 const MOST_TIME: f64 = if cfg!(debug_assertions) { 5_000.0 } else { 100.0 };
 const MOST_MEMORY: f64 = 64.0;
 
-/// Set for a process that is to run one attack, to its number.
+/// The environment variable with the number of the attack that a child process runs.
 const NUMBER: &str = "ROLECALL_ATTACK";
 
 #[test]
@@ -39,7 +39,7 @@ fn every_attack_ends_in_a_typed_error_in_little_time_and_memory() {
                 .unwrap_or_else(|| panic!("{shown}: the process died\n{}", String::from_utf8_lossy(&process.stderr)))
         };
         let milliseconds_of = |measured: &str| measured.split(' ').next().and_then(|text| text.parse::<f64>().ok());
-        // A busy machine makes any run slow: what it takes is what the quickest of five takes.
+        // Any run is slow on a busy machine, so the fastest of up to five counts.
         let mut measured = run();
         for _ in 0..4 {
             if milliseconds_of(&measured).is_some_and(|milliseconds| milliseconds > MOST_TIME) {

@@ -1,4 +1,5 @@
-//! Pieces of long texts: what is said to be a part of an input or a literal is that part, byte for byte.
+//! Checks that each piece of a long text is, byte for byte, the part of an input or literal that
+//! its origin states.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -10,7 +11,7 @@ use common::JsonInputs;
 use rolecall_conversation::json::{Json, Object};
 use rolecall_jinja::{Context, Environment, Limits, Origin, Output, Tag, Template};
 
-/// What is done with a long text `a`, and with one that the template writes itself, `{{ l }}`.
+/// The operations applied to a long text `a`, and to one in the template, `{{ l }}`.
 const TEMPLATES: [&str; 26] = [
     "{{ a }}",
     "{{ a[45:] }}{{ a[:-45] }}{{ a[200:260] }}{{ a[-41:-1] }}",
@@ -74,12 +75,12 @@ fn every_known_offset_of_a_long_text_is_right() {
         far += known;
         unknown += not;
     }
-    // Enough of them lie far behind the start, and what is known is not given up.
-    assert!(far > 3000, "only {far} pieces lie behind byte 40");
-    assert!(unknown < far, "{unknown} pieces have lost their place, {far} know it");
+    // Most offsets are far from the start, and known offsets are not lost.
+    assert!(far > 3000, "only {far} pieces start after byte 40");
+    assert!(unknown < far, "{unknown} pieces have an unknown offset, {far} a known one");
 }
 
-/// How many pieces begin behind byte 40 of their text, and how many do not know where they begin.
+/// Returns how many pieces start after byte 40 of their text, and how many have an unknown offset.
 fn check(output: &Output, texts: &HashMap<Tag, &str>, source: &str) -> (usize, usize) {
     let (mut far, mut unknown) = (0, 0);
     for piece in output.pieces() {
@@ -88,7 +89,7 @@ fn check(output: &Output, texts: &HashMap<Tag, &str>, source: &str) -> (usize, u
             Origin::Literal { id, offset } => (output.literal(id).map(|literal| literal.text), offset),
             Origin::Engine => continue,
         };
-        let whole = whole.unwrap_or_else(|| panic!("{source}: {piece:?} comes from nowhere"));
+        let whole = whole.unwrap_or_else(|| panic!("{source}: {piece:?} has an unknown origin"));
         match offset.get() {
             Some(at) => {
                 assert_eq!(whole.get(at..at + piece.text.len()), Some(piece.text), "{source}: {piece:?}");
@@ -111,7 +112,7 @@ fn pieces_that_go_on_where_the_last_one_ends_are_one() {
         assert_eq!(output.text(), a.as_str().unwrap(), "{source}");
         output.pieces().count()
     };
-    // However the text was cut, its pieces join to one again, far behind byte 40 too.
+    // However the text was cut, its pieces are merged into one again, even far after byte 40.
     assert_eq!(pieces("{{ a[:50] }}{{ a[50:300] }}{{ a[300:] }}"), 1);
     assert_eq!(pieces("{% set x = a[:41] ~ a[41:] %}{{ x }}"), 1);
 }
@@ -151,14 +152,14 @@ fn steps_are_told_of_what_ends_well_and_of_what_does_not() {
     let three = steps("{% for i in range(300) %}x{% endfor %}", 1_000_000).unwrap();
     assert!(one > 100 && two > one, "{one} {two}");
     assert_eq!(three - two, two - one);
-    // What was taken is not more than what there was, and all of it where the limit was hit.
+    // The steps taken do not exceed the limit, and equal it if the limit was hit.
     assert_eq!(steps("{% for i in range(300) %}x{% endfor %}", two), Err(two));
     assert_eq!(steps("{% for i in range(200) %}x{% endfor %}", two), Ok(two));
     assert_eq!(
         steps("{% for i in range(200) %}x{% endfor %}{{ raise_exception('x') }}", 1_000_000).map_err(|s| s > two),
         Err(true)
     );
-    // Bytes count, too.
+    // Processed bytes count, too.
     assert!(steps("{{ 'x' * 160000 }}", 1_000_000).unwrap() > 10_000);
 }
 

@@ -6,7 +6,7 @@ use crate::builtins::functions::Function;
 use crate::parser::ast::{Args, Expr, ExprKind, NameId};
 use crate::parser::known as names;
 
-/// Methods of strings that answer a question.
+/// String methods that test or search a string.
 const QUESTIONS: [&str; 16] = [
     "startswith",
     "endswith",
@@ -26,7 +26,7 @@ const QUESTIONS: [&str; 16] = [
     "isnumeric",
 ];
 
-/// What is known of the arguments of a call.
+/// The facts about the arguments of a call.
 struct Given {
     positional: Vec<Known>,
     keywords: Vec<(NameId, Known)>,
@@ -39,7 +39,7 @@ impl Given {
 }
 
 impl<'t> Walk<'t> {
-    /// Whether a callee is a method that answers a question.
+    /// Reports whether a callee is a method that tests or searches a string.
     pub(super) fn asks(&self, callee: &Expr) -> bool {
         matches!(&callee.kind, ExprKind::Attribute(_, name) if QUESTIONS.contains(&self.name(*name)))
     }
@@ -55,7 +55,7 @@ impl<'t> Walk<'t> {
         Ok(given)
     }
 
-    /// A call; a call block gives its body as the caller.
+    /// Evaluates a call; a call block passes its body as `caller`.
     pub(super) fn call_expression(&mut self, expr: &'t Expr, caller: Option<Known>) -> Parsed<Known> {
         let ExprKind::Call(callee, args) = &expr.kind else { return self.value(expr) };
         let given = self.given(args)?;
@@ -82,7 +82,7 @@ impl<'t> Walk<'t> {
             _ => {
                 let known = self.value(callee)?;
                 if known.macros.is_empty() {
-                    // A function of the caller's.
+                    // A caller's function.
                     self.record.read(&known.is, Use::Changed, callee.at);
                 }
                 Ok(self.call_known(&known, &given, caller))
@@ -180,7 +180,7 @@ impl<'t> Walk<'t> {
         Ok(self.made_by(subject, word, &given, at))
     }
 
-    /// What a filter or a method makes of a value and its arguments.
+    /// Returns the facts about the result of a filter or a method.
     fn made_by(&mut self, subject: &Known, word: WordId, given: &Given, at: u32) -> Known {
         self.record.read(&subject.all_paths(), Use::Changed, at);
         let mut made = subject.made(Some(word));
@@ -191,7 +191,7 @@ impl<'t> Walk<'t> {
         made
     }
 
-    /// A filter, or a chain of them on the body of a block.
+    /// Evaluates a filter, or a chain of them on the body of a block.
     pub(super) fn filtered(&mut self, expr: &'t Expr, body: Known) -> Parsed<Known> {
         let ExprKind::Filter(subject, name, args) = &expr.kind else { return self.value(expr) };
         let known = match subject {
@@ -255,7 +255,7 @@ impl<'t> Walk<'t> {
         })
     }
 
-    /// What `select` asks of each item: a test by its name, with its arguments.
+    /// Records the test that `select` applies to each item, given by name with its argument.
     fn selected(&mut self, known: &Known, args: &[Known], at: u32) {
         let tests = args.first().map(|name| self.keys(name)).unwrap_or_default();
         let with = args.get(1).cloned().unwrap_or_default();
@@ -265,7 +265,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The words that a value may be; of `a.b` the last.
+    /// Returns the strings that a value may be; of `a.b`, the last name.
     pub(super) fn keys(&mut self, known: &Known) -> Vec<WordId> {
         let tree = self.tree;
         let texts = known.constants.iter().filter_map(|constant| match constant {
@@ -277,7 +277,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// Whether a chain of filters begins with the body of a block.
+/// Reports whether a chain of filters starts with the body of a block.
 fn has_no_subject(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Filter(None, ..) => true,

@@ -5,7 +5,7 @@ use super::{Parsed, Use, Walk};
 use crate::parser::ast::{CompareOp, Expr, ExprKind};
 
 impl<'t> Walk<'t> {
-    /// What an expression may be.
+    /// Evaluates an expression to the facts about its value.
     pub(super) fn value(&mut self, expr: &'t Expr) -> Parsed<Known> {
         self.charge(expr.at, 1)?;
         let known = match &expr.kind {
@@ -155,7 +155,7 @@ impl<'t> Walk<'t> {
         items.iter().map(|item| self.value(item)).collect()
     }
 
-    /// An expression that decides something by being true or not.
+    /// Evaluates an expression whose truth decides something.
     pub(super) fn decide(&mut self, expr: &'t Expr) -> Parsed<Known> {
         self.charge(expr.at, 1)?;
         match &expr.kind {
@@ -167,7 +167,7 @@ impl<'t> Walk<'t> {
                 }
                 Ok(all)
             }
-            // These say themselves what they ask.
+            // These record their own tests.
             ExprKind::Compare(..) | ExprKind::Test(..) => self.value(expr),
             ExprKind::Call(callee, _) if self.asks(callee) => self.value(expr),
             _ => {
@@ -178,7 +178,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// What an attribute of a value may be: of a namespace too.
+    /// Returns the facts about an attribute of a value, which may be a namespace.
     fn key_of(&mut self, known: &Known, word: WordId) -> Known {
         let mut found = known.key(word, &mut self.paths);
         for space in &known.spaces {
@@ -200,7 +200,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// Text of several values.
+    /// Evaluates a concatenation of several values.
     fn put_together(&mut self, values: &[Known], at: u32) -> Known {
         let mut all = Known::default();
         for known in values {
@@ -210,7 +210,7 @@ impl<'t> Walk<'t> {
         all
     }
 
-    /// A sum is a text, a number, or a list of what the lists hold.
+    /// Evaluates a sum: a string, a number, or a list with the items of all lists.
     fn added(&mut self, values: Vec<Known>, at: u32) -> Known {
         if !values.iter().any(Known::is_container) {
             return self.put_together(&values, at);
@@ -223,7 +223,7 @@ impl<'t> Walk<'t> {
     }
 }
 
-/// The constants of a value, and of the list that it may be.
+/// Returns the constants of a value, and of its items if it is a list.
 fn flat_constants(known: &Known) -> Known {
     let mut flat = Known::constants(&known.constants);
     for part in &known.parts {
@@ -232,7 +232,7 @@ fn flat_constants(known: &Known) -> Known {
     flat
 }
 
-/// The operator as it is asked of the value on its right.
+/// Returns the operator as seen from the right operand.
 fn turned(operator: CompareOp) -> &'static str {
     match operator {
         CompareOp::Eq | CompareOp::Ne => spelling(operator),

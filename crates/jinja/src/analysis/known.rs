@@ -2,31 +2,31 @@ use std::ops::{Deref, DerefMut};
 
 use super::path::{PathId, Paths, WordId};
 
-/// What is known of a value. Everything is a "may be": more knowledge only adds.
+/// The facts known about a value. All are possibilities: more knowledge only adds to them.
 ///
-/// Behind a box: trees are walked by recursion, and each level holds several.
+/// The facts are boxed because trees are walked recursively, and each level holds several.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Known(Option<Box<Facts>>);
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Facts {
-    /// Values of the caller's that it may be.
+    /// The caller's values that it may be.
     pub is: Vec<PathId>,
-    /// Values of the caller's of which it may be made.
+    /// The caller's values that it may be derived from.
     pub of: Vec<PathId>,
-    /// Filters and methods that made it of them, in order.
+    /// The filters and methods it was derived with, in order.
     pub through: Vec<WordId>,
     pub constants: Vec<Fixed>,
-    /// The entries of a dict of the template's own.
+    /// The entries, if it is a dict created by the template.
     pub fields: Vec<(WordId, Known)>,
-    /// The items of a list of the template's own by their places, where these are known.
+    /// The items by index, if it is a list created by the template with known indexes.
     pub parts: Vec<Known>,
-    /// What other items of it may be.
+    /// The facts about other items.
     pub items: Option<Known>,
-    /// Macros and namespaces by the places that make them.
+    /// Macros and namespaces, by the position of their definition.
     pub macros: Vec<u32>,
     pub spaces: Vec<u32>,
-    /// Whether it became too large for what is inside it to be kept apart: it stays so.
+    /// Whether it grew too large to track its contents separately; this is permanent.
     pub is_flat: bool,
 }
 
@@ -37,11 +37,11 @@ pub(super) enum Fixed {
     Bool(bool),
     Int(i64),
     Float(f64),
-    /// A literal by its number.
+    /// The number of a literal.
     Text(u32),
 }
 
-/// What is known where nothing is.
+/// The facts about a value of which nothing is known.
 static NOTHING: Facts = Facts {
     is: Vec::new(),
     of: Vec::new(),
@@ -69,12 +69,12 @@ impl DerefMut for Known {
     }
 }
 
-/// More than so many ways to be one value are not told apart.
+/// The most alternatives that are tracked for one value.
 const MOST: usize = 24;
-/// A value with more inside it than this is known by what it is made of alone.
+/// The most values tracked inside one value. Beyond that, only what it is derived from is known.
 const LARGEST: usize = 256;
 
-/// Adds what is not there; says whether there was anything.
+/// Adds missing items, and reports whether there were any.
 fn add<T: PartialEq + Copy>(to: &mut Vec<T>, from: &[T]) -> bool {
     let before = to.len();
     for item in from {
@@ -94,7 +94,8 @@ impl Known {
         Known::new(Facts { is: vec![path], ..Facts::default() })
     }
 
-    /// Any of these, after they went through something.
+    /// Returns the facts about a value that may be any of these paths, after some filters and
+    /// methods.
     pub fn same_as(paths: Vec<PathId>, through: &[WordId]) -> Known {
         Known::new(Facts { is: paths, through: through.to_vec(), ..Facts::default() })
     }
@@ -114,17 +115,17 @@ impl Known {
         }
     }
 
-    /// A macro or a call block.
+    /// Returns the facts about a macro or a call block.
     pub fn routine(at: u32) -> Known {
         Known::new(Facts { macros: vec![at], ..Facts::default() })
     }
 
-    /// A namespace.
+    /// Returns the facts about a namespace.
     pub fn space(at: u32) -> Known {
         Known::new(Facts { spaces: vec![at], ..Facts::default() })
     }
 
-    /// A list of items whose places are not known.
+    /// Returns the facts about a list whose items are at unknown indexes.
     pub fn list_of(item: Known) -> Known {
         Known::new(Facts { items: Some(item), ..Facts::default() }).bounded()
     }
@@ -140,7 +141,7 @@ impl Known {
         Known::new(Facts { fields, items: others, ..Facts::default() }).bounded()
     }
 
-    /// How many values are in it.
+    /// Returns the number of values in it.
     pub fn size(&self) -> usize {
         let inner = self.fields.iter().map(|(_, known)| known).chain(&self.parts).chain(&self.items);
         1 + self.is.len() + self.of.len() + inner.map(Known::size).sum::<usize>()
@@ -153,7 +154,7 @@ impl Known {
         }
     }
 
-    /// The same without its inside.
+    /// Discards the facts about its contents.
     fn flat(self) -> Known {
         let mut flat = self.made(None);
         flat.is = self.is.clone();
@@ -164,12 +165,12 @@ impl Known {
         flat
     }
 
-    /// Whether it is a list or a dict of the template's own.
+    /// Reports whether it is a list or a dict created by the template.
     pub fn is_container(&self) -> bool {
         !self.parts.is_empty() || self.items.is_some() || !self.fields.is_empty()
     }
 
-    /// Every value of the caller's in it.
+    /// Returns all caller's values in it.
     pub fn all_paths(&self) -> Vec<PathId> {
         let mut paths = self.is.clone();
         add(&mut paths, &self.of);
@@ -180,7 +181,7 @@ impl Known {
         paths
     }
 
-    /// What is made of it by a filter, a method or an operator.
+    /// Returns the facts about a value derived from it by a filter, a method or an operator.
     pub fn made(&self, through: Option<WordId>) -> Known {
         let mut made = Known::made_of(self.all_paths(), &self.through);
         if let Some(word) = through
@@ -191,7 +192,7 @@ impl Known {
         made
     }
 
-    /// Adds what another may be; says whether that was new.
+    /// Adds the facts of another value, and reports whether any were new.
     pub fn join(&mut self, other: Known) -> bool {
         let other = if self.is_flat && !other.is_flat { other.flat() } else { other };
         let Some(mut other) = other.0.filter(|facts| **facts != NOTHING) else { return false };
@@ -242,7 +243,8 @@ impl Known {
         has_grown
     }
 
-    /// What is known of anything inside it: a part of what was made is made of the same.
+    /// Returns the facts about anything inside it: a part of a derived value is derived from the
+    /// same values.
     fn inner(&self) -> Known {
         match self.of.is_empty() {
             true => Known::default(),
@@ -250,9 +252,9 @@ impl Known {
         }
     }
 
-    /// What an attribute, or the item of a constant key, may be.
+    /// Returns the facts about an attribute or an item with a constant key.
     pub fn key(&self, word: WordId, paths: &mut Paths) -> Known {
-        // Text has no keys: where it may be a dict too, the dict is meant.
+        // Strings have no keys: if the value may also be a dict, it is treated as a dict.
         let may_be_dict = !self.is.is_empty() || !self.fields.is_empty() || !self.spaces.is_empty();
         let mut found = if may_be_dict { Known::default() } else { self.inner() };
         found.is = self.is.iter().map(|path| paths.key(*path, word)).collect();
@@ -268,7 +270,7 @@ impl Known {
         found
     }
 
-    /// What any item of it may be.
+    /// Returns the facts about any of its items.
     pub fn item(&self, paths: &mut Paths) -> Known {
         let mut found = self.inner();
         found.is = self.is.iter().map(|path| paths.item(*path)).collect();
@@ -278,7 +280,7 @@ impl Known {
         found
     }
 
-    /// What the item at a place may be.
+    /// Returns the facts about the item at an index.
     pub fn part(&self, index: usize, paths: &mut Paths) -> Known {
         match self.parts.get(index) {
             Some(known) if self.is.is_empty() && self.items.is_none() => known.clone(),
@@ -286,7 +288,7 @@ impl Known {
         }
     }
 
-    /// What the values of a dict may be.
+    /// Returns the facts about the values of a dict.
     pub fn value(&self, paths: &mut Paths) -> Known {
         let mut found = self.item(paths);
         for (_, known) in &self.fields {
@@ -295,13 +297,13 @@ impl Known {
         found
     }
 
-    /// What the pairs of a dict may be.
+    /// Returns the facts about the key-value pairs of a dict.
     pub fn pairs(&self, paths: &mut Paths) -> Known {
         let pair = Known::list(vec![self.made(None), self.value(paths)]);
         Known::list_of(pair)
     }
 
-    /// A part of it that was cut out: a list keeps its items, though not their places.
+    /// Returns the facts about a slice of it. A list keeps its items, but not their indexes.
     pub fn cut(mut self, slice: WordId) -> Known {
         let parts = std::mem::take(&mut self.parts);
         if !parts.is_empty() {

@@ -1,7 +1,8 @@
-//! What a template does with the values that it is given, read from its tree: nothing is run.
+//! Static analysis of how a template uses the values it is given. Nothing is run.
 //!
-//! The walk goes through the tree as a rendering would, with what is *known* of a value in place of the value: which of the
-//! caller's values it may be, of which it may be made, which constants it may be. Start at [`analyze`].
+//! The analysis walks the tree in the order of a rendering. In place of each value it tracks the
+//! facts *known* about it: which of the caller's values it may be, which of them it may be derived
+//! from, and which constants it may be. Start at [`analyze`].
 
 mod calls;
 mod expression;
@@ -28,7 +29,7 @@ pub use path::{Path, Step};
 pub(crate) use writes::writes;
 pub use writes::{Writes, WritesNode, Written};
 
-/// What a template reads, on what it decides, and what it calls.
+/// The values a template reads, the decisions it makes and the functions it calls.
 ///
 /// ```
 /// use rolecall_jinja::{Limits, Template};
@@ -43,76 +44,77 @@ pub use writes::{Writes, WritesNode, Written};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Analysis {
-    /// Values of the caller's that are read, each once, by their paths.
+    /// The caller's values that are read, each once, sorted by path.
     pub reads: Vec<Read>,
-    /// Where a value of the caller's decides something, in the order of the source.
+    /// The places where a caller's value decides something, in source order.
     pub comparisons: Vec<Comparison>,
-    /// Calls of the engine's own functions, in the order of the source.
+    /// Calls of the engine's own functions, in source order.
     pub calls: Vec<FunctionCall>,
-    /// Names that the template gives a value itself, each where it does so first, in the order of the source.
+    /// The names that the template assigns, each at its first assignment, in source order.
     pub assigned: Vec<(String, Spot)>,
-    /// The values that were looked at, which [`crate::Limits::instructions`] bounds.
+    /// The number of values examined, which [`crate::Limits::instructions`] bounds.
     pub steps: u64,
 }
 
-/// A place in a template, without its line's text.
+/// A location in a template, without the text of its line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Spot {
-    /// The line, from 1.
+    /// The line, counted from 1.
     pub line: u32,
-    /// The column in characters, from 1.
+    /// The column in characters, counted from 1.
     pub column: u32,
-    /// The bytes of the source before it.
+    /// The byte offset in the source.
     pub offset: u32,
 }
 
-/// A value of the caller's that a template reads.
+/// A caller's value that a template reads.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// Which.
+    /// The path of the value.
     pub path: Path,
-    /// What is done with it and where, in the order of the source.
+    /// The uses of the value and their locations, in source order.
     pub uses: Vec<(Use, Spot)>,
 }
 
-/// What a template does with a value.
+/// A use of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
-    /// It, or text made of it, is written to the output.
+    /// The value, or text derived from it, is written to the output.
     Printed,
-    /// It decides something.
+    /// The value decides something.
     Compared,
-    /// A loop goes through it.
+    /// A loop iterates over the value.
     Iterated,
-    /// Something is made of it.
+    /// Another value is derived from it.
     Changed,
 }
 
-/// A value of the caller's that decides something.
+/// A decision that depends on a caller's value.
 #[derive(Clone, Debug)]
 pub struct Comparison {
-    /// Where.
+    /// The location.
     pub spot: Spot,
-    /// Which values; several where the template may have any of them there.
+    /// The values; there are several if the expression may be any of them.
     pub paths: Vec<Path>,
-    /// Filters and methods that it went through before.
+    /// The filters and methods applied to the value before.
     pub through: Vec<String>,
-    /// What is asked of it.
+    /// The test applied to the value.
     pub test: Test,
-    /// The constants that it is compared with.
+    /// The constants that the value is compared with.
     pub with: Vec<Constant>,
 }
 
-/// What is asked of a value.
+/// A test applied to a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Test {
-    /// Whether it is true.
+    /// Whether the value is true.
     True,
-    /// `is` and the name of a test.
+    /// `is` with the name of a test.
     Is(String),
-    /// An operator that the value is on the left of: `==`, `in`; `contains` where it is on the right of `in`.
+    /// An operator with the value on its left: `==`, `in`; `contains` if the value is on the right
+    /// of `in`.
     Operator(&'static str),
-    /// A method that answers a question: `startswith`.
+    /// A method that tests or searches a string, such as `startswith`.
     Method(String),
 }
 
@@ -125,22 +127,22 @@ pub enum Constant {
     Bool(bool),
     /// A number, as Python prints it.
     Number(String),
-    /// A text; the first characters of a very long one.
+    /// A string, truncated if it is very long.
     Text(String),
 }
 
 /// A call of one of the engine's own functions.
 #[derive(Clone, Debug)]
 pub struct FunctionCall {
-    /// Where.
+    /// The location.
     pub spot: Spot,
-    /// Which: `raise_exception`, `strftime_now`.
+    /// The name of the function, such as `raise_exception` or `strftime_now`.
     pub name: &'static str,
-    /// The constants that may be its first argument.
+    /// The constants that the first argument may be.
     pub argument: Vec<Constant>,
 }
 
-/// As one would write it in a template.
+/// Formats the constant as template source.
 impl fmt::Display for Constant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -185,16 +187,16 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// The analysis of a normalised source.
+/// Analyzes a normalized source.
 pub(crate) fn analyze(source: &str, limits: &Limits) -> Result<Analysis, Error> {
     let in_source = |(fault, at): (Fault, usize)| Error::new(fault, place_of(source, at), Vec::new());
     let tree = parse(source, limits).map_err(in_source)?;
     let mut walk = Walk::new(&tree, limits);
-    // What a macro is called with, and what a namespace comes to hold, may be found behind the place where it is read. Each
-    // pass may only learn more, and is charged.
+    // Macro arguments and namespace contents may be discovered after the place where they are read.
+    // Each pass only adds knowledge, and is charged.
     while walk.has_learned {
         walk.has_learned = false;
-        // The last pass, which knows most, is what counts.
+        // Only the findings of the last pass count, which knows the most.
         walk.record = Record::default();
         if let Err(failure) = walk.pass() {
             return Err(in_source(failure).after(walk.work));
@@ -204,24 +206,24 @@ pub(crate) fn analyze(source: &str, limits: &Limits) -> Result<Analysis, Error> 
     Ok(Analysis { steps: work, ..record.finish(&paths, source, &tree.literals) })
 }
 
-/// What is known of a macro, over all its calls.
+/// The facts known about a macro, over all its calls.
 #[derive(Default)]
 struct Macro {
     params: Vec<Known>,
-    /// What call blocks give it.
+    /// The facts known about the bodies that call blocks pass to it.
     caller: Known,
     output: Known,
 }
 
-/// The names of a part that has its own.
+/// The variables of a scope.
 #[derive(Default)]
 struct Frame {
     names: Names,
-    /// Whether it is the template itself, or a branch of it that stands in no other part.
+    /// Whether this is the top level of the template, or a branch directly in it.
     is_outermost: bool,
 }
 
-/// Variables and what is known of them.
+/// Variables and the facts known about them.
 type Names = HashMap<NameId, Known>;
 
 struct Walk<'t> {
@@ -229,17 +231,17 @@ struct Walk<'t> {
     paths: Paths,
     record: Record,
     frames: Vec<Frame>,
-    /// What is being written: set blocks, macros, call blocks.
+    /// The output being captured by set blocks, macros and call blocks.
     captures: Vec<Known>,
-    /// The loops around, by their places.
+    /// The enclosing loops, by position.
     loops: Vec<u32>,
-    /// Macros and namespaces by the places that make them.
+    /// Macros and namespaces, by the position of their definition.
     macros: HashMap<u32, Macro>,
     signatures: HashMap<u32, &'t [NameId]>,
     spaces: HashMap<u32, Vec<(WordId, Known)>>,
-    /// What recursive loops are called with, by their places.
+    /// The arguments of recursive loop calls, by the position of the loop.
     recursions: HashMap<u32, Known>,
-    /// What the outermost names came to be: macros see them so.
+    /// The final facts about top-level names, as macros see them.
     late: HashMap<NameId, Known>,
     in_macro: usize,
     has_learned: bool,
@@ -279,7 +281,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// Counts work in values looked at.
+    /// Charges for the number of values examined.
     fn charge(&mut self, at: u32, amount: usize) -> Parsed<()> {
         self.work = self.work.saturating_add(amount as u64);
         if self.work > self.most {
@@ -297,7 +299,8 @@ impl<'t> Walk<'t> {
         self.paths.word(name)
     }
 
-    /// What is known of a variable: of this frame or one outside, else a value of the caller's.
+    /// Returns the facts about a variable, looked up from the innermost frame outwards; otherwise
+    /// it is a caller's value.
     fn lookup(&mut self, name: NameId, at: u32) -> Parsed<Known> {
         let frames = self.frames.iter().rev();
         let found = frames.clone().find_map(|frame| Some((frame.is_outermost, frame.names.get(&name)?)));
@@ -333,7 +336,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// Walks a part that has names of its own.
+    /// Walks a part with its own scope.
     fn inside<T>(&mut self, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         self.frames.push(Frame::default());
         let result = part(self);
@@ -341,10 +344,11 @@ impl<'t> Walk<'t> {
         result
     }
 
-    /// Walks parts of which one runs; a variable may then be what any of them made it.
+    /// Walks alternatives, one of which runs. Afterwards, a variable may have the value that any of
+    /// them assigned.
     fn one_of(&mut self, at: u32, parts: impl Iterator<Item = &'t [Stmt]>) -> Parsed<()> {
         let is_outermost = self.frames.last().is_some_and(|frame| frame.is_outermost);
-        // What each part sets, over what was known before.
+        // The assignments of each alternative, relative to the facts known before.
         let mut set: BTreeMap<NameId, Vec<(usize, Known)>> = BTreeMap::new();
         let mut count = 0;
         for (number, part) in parts.enumerate() {
@@ -375,7 +379,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// Walks a part and gives what it writes.
+    /// Walks a part and returns the facts about its output.
     fn captured(&mut self, part: impl FnOnce(&mut Self) -> Parsed<()>) -> Parsed<Known> {
         self.captures.push(Known::default());
         let result = part(self);

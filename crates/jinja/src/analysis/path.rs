@@ -1,25 +1,25 @@
 use std::collections::HashMap;
 use std::fmt;
 
-/// The way to a value of the caller's: a variable, then keys and items.
+/// The path to a caller's value: a variable, followed by keys and items.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Path {
     /// The variable.
     pub variable: String,
-    /// The way from there.
+    /// The steps from the variable to the value.
     pub steps: Vec<Step>,
 }
 
-/// One step into a value.
+/// A step into a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Step {
-    /// Any item of a list, or the value of a key that is not known.
+    /// Any item of a list, or the value of an unknown key.
     Item,
     /// A key or an attribute.
     Key(String),
 }
 
-/// `messages[].tool_calls[].function.name`
+/// Formats the path like `messages[].tool_calls[].function.name`.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.variable)?;
@@ -43,7 +43,7 @@ enum Link {
     Item(PathId),
 }
 
-/// All words and paths that came up, by numbers.
+/// All words and paths in use, by number.
 #[derive(Default)]
 pub(super) struct Paths {
     words: Vec<Box<str>>,
@@ -52,9 +52,9 @@ pub(super) struct Paths {
     link_ids: HashMap<Link, PathId>,
 }
 
-/// No path is longer.
+/// The most steps in a path.
 const DEEPEST: u32 = 12;
-/// A template may go down a tree of any depth: so often a key comes in one path.
+/// How often the same key may occur in a path, since a template may walk down a tree of any depth.
 const MOST_ALIKE: usize = 2;
 
 impl Paths {

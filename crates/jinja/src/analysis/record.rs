@@ -7,7 +7,8 @@ use crate::builtins::functions::Function;
 use crate::output::Literals;
 use crate::value::float;
 
-/// What was seen so far, by the bytes of the source before it. A place is walked over several times, with more known.
+/// The findings so far, by byte offset in the source. The same place is visited several times, with
+/// more facts each time.
 #[derive(Default)]
 pub(super) struct Record {
     reads: BTreeMap<PathId, BTreeSet<(u32, Use)>>,
@@ -16,7 +17,7 @@ pub(super) struct Record {
     assigned: BTreeMap<WordId, u32>,
 }
 
-/// A [`Test`], by numbers.
+/// A [`Test`] with words as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Asked {
     True,
@@ -25,7 +26,7 @@ pub(super) enum Asked {
     Method(WordId),
 }
 
-/// Bytes of a constant that are shown.
+/// The most bytes of a constant that are shown.
 const SHOWN: usize = 200;
 
 impl Record {
@@ -110,7 +111,7 @@ impl Record {
     }
 }
 
-/// Lines and columns of many places, in one walk over the source.
+/// Returns the lines and columns of many offsets in one pass over the source.
 fn spots(source: &str, offsets: BTreeSet<u32>) -> BTreeMap<u32, Spot> {
     let mut offsets = offsets.into_iter().peekable();
     let mut spots = BTreeMap::new();

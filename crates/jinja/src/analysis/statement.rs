@@ -72,7 +72,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// What is written goes into what is being put together, if anything is.
+    /// Adds a written value to the innermost capture, if there is one.
     fn write(&mut self, known: Known) {
         if let Some(capture) = self.captures.last_mut() {
             let mut made = known.made(None);
@@ -135,7 +135,7 @@ impl<'t> Walk<'t> {
         }
     }
 
-    /// The body of a macro or of a call block, with what its calls are known to give.
+    /// Walks the body of a macro or call block, with the facts known about its arguments.
     fn routine(&mut self, at: u32, signature: &'t Signature, body: &'t [Stmt]) -> Parsed<()> {
         let defaults = signature.defaults.iter().map(|value| self.value(value)).collect::<Parsed<Vec<_>>>()?;
         self.signatures.insert(at, &signature.params);
@@ -166,7 +166,7 @@ impl<'t> Walk<'t> {
         Ok(())
     }
 
-    /// Calls a macro with what is known of the arguments; gives what it writes.
+    /// Calls a macro with the facts about its arguments, and returns the facts about its output.
     pub(super) fn call_macro(
         &mut self,
         at: u32,

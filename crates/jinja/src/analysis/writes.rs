@@ -1,7 +1,9 @@
-//! What a template may write of its own, as a graph of its literals: which of them may stand beside each other in an output.
+//! Computes the text a template may write, as a graph of its literals that tells which may be
+//! adjacent in an output.
 //!
-//! Every literal is in it, printed or only compared. A value that is not the template's own may be anything, nothing too, so that
-//! it is an empty node; what stands before it and behind it may then meet.
+//! Every literal is in the graph, even one that is only compared. A value that is not the
+//! template's own may be anything, including empty, so it becomes an empty node: the text before
+//! and after it may be adjacent.
 
 use std::collections::{HashMap, HashSet};
 
@@ -9,14 +11,14 @@ use crate::limits::Limits;
 use crate::parser::ast::{Args, BinaryOp, Expr, ExprKind, NameId, Stmt, StmtKind, Target, Tree};
 use crate::parser::{Parsed, parse};
 
-/// Nodes of one graph; the largest known template has a twentieth.
+/// The most nodes in a graph; the largest known template has a twentieth of that.
 const MOST_NODES: usize = 1 << 17;
-/// Format strings that one expression may be.
+/// The most format strings that one expression may be.
 const MOST_STRINGS: usize = 64;
-/// Variables that are put in for each other.
+/// The most nested substitutions of variables.
 const DEEPEST: usize = 24;
 
-/// A template's literals, and which may follow which in its output.
+/// The literals of a template, and which of them may follow each other in its output.
 ///
 /// ```
 /// use rolecall_jinja::{Limits, Template, Written};
@@ -28,35 +30,35 @@ const DEEPEST: usize = 24;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Writes {
-    /// The nodes; each may begin a text.
+    /// The nodes; each may start a text.
     pub nodes: Vec<WritesNode>,
-    /// Whether all that may stand side by side is known; a template may be too large for that.
+    /// Whether all possible adjacencies are included; a template may be too large for that.
     pub is_complete: bool,
 }
 
-/// A part of what a template may write.
+/// A part of the text that a template may write.
 #[derive(Clone, Debug)]
 pub struct WritesNode {
-    /// What it writes.
+    /// The content of the node.
     pub written: Written,
-    /// What may come next.
+    /// The nodes that may follow.
     pub next: Vec<u32>,
 }
 
-/// What a part of a template writes.
+/// The content of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// Nothing of its own.
+    /// Nothing of the template's own.
     Nothing,
-    /// A text of its own.
+    /// Text of the template.
     Text(Box<str>),
     /// The role of a message.
     Role,
-    /// A variable of the caller's.
+    /// A caller's variable.
     Variable(Box<str>),
 }
 
-/// The graph of a normalised source.
+/// Computes the graph of a normalized source.
 pub(crate) fn writes(source: &str, limits: &Limits) -> Parsed<Writes> {
     let tree = parse(source, limits)?;
     let mut builder = Builder::new(&tree);
@@ -72,16 +74,16 @@ pub(crate) fn writes(source: &str, limits: &Limits) -> Parsed<Writes> {
     Ok(Writes { is_complete: builder.nodes.len() < MOST_NODES, nodes: builder.nodes })
 }
 
-/// Where a part of the graph is entered and left.
+/// The entry and exit nodes of a part of the graph.
 type Part = (u32, u32);
 
-/// What a variable may be.
+/// A possible value of a variable.
 #[derive(Clone, Copy)]
 enum Value<'t> {
     Of(&'t Expr),
-    /// An item of a list or a value of a dict.
+    /// An item of a list, or a value of a dict.
     In(&'t Expr),
-    /// Any text in it, however deep.
+    /// Any string nested in the expression, at any depth.
     Within(&'t Expr),
     Block(&'t [Stmt]),
 }
@@ -98,9 +100,9 @@ struct Builder<'t> {
     nodes: Vec<WritesNode>,
     values: HashMap<Name, Vec<Value<'t>>>,
     macros: HashMap<NameId, (&'t [NameId], &'t [Stmt])>,
-    /// Texts that are put together somewhere.
+    /// Expressions that concatenate or transform text.
     chains: Vec<&'t Expr>,
-    /// What is being put in, whole or an item of it, and where.
+    /// The names being substituted, whether whole or as an item, and the part of each.
     open: Vec<(Name, Use, Part)>,
     /// The bodies of `call` blocks, which `caller()` writes.
     bodies: Vec<&'t [Stmt]>,
@@ -130,7 +132,7 @@ impl<'t> Builder<'t> {
     }
 
     fn add(&mut self, written: Written) -> u32 {
-        // A full graph is not complete, and stays small.
+        // A full graph is incomplete and stops growing.
         if self.nodes.len() < MOST_NODES {
             self.nodes.push(WritesNode { written, next: Vec::new() });
         }
@@ -186,7 +188,7 @@ impl<'t> Builder<'t> {
         (first, last)
     }
 
-    /// The parts again and again, or none.
+    /// Repeats a part any number of times, including zero.
     fn repeated(&mut self, part: Part) -> Part {
         let (first, last) = (self.add(Written::Nothing), self.add(Written::Nothing));
         self.link(first, part.0);
@@ -245,7 +247,7 @@ impl<'t> Builder<'t> {
         })
     }
 
-    /// What an expression may write.
+    /// Returns the text that an expression may write.
     fn value(&mut self, expr: &'t Expr) -> Part {
         if self.nodes.len() >= MOST_NODES {
             return self.nothing();
@@ -280,7 +282,7 @@ impl<'t> Builder<'t> {
             ExprKind::Item(node, index) => match index.kind {
                 ExprKind::Str(id) if self.tree.literals.text(id) == Some("role") => self.one(Written::Role),
                 _ if matches!(index.kind, ExprKind::Str(_) | ExprKind::Int(_)) || self.is_own(node) => self.items(node),
-                // Of a message, a key that is put together may be any key.
+                // In a message, a computed key may be any key.
                 _ => {
                     let parts = vec![self.items(node), self.one(Written::Role)];
                     self.either(parts)
@@ -361,7 +363,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// What a variable may be, wherever it is set.
+    /// Returns the text that a variable may hold, over all its assignments.
     fn variable(&mut self, name: Name) -> Part {
         let Some(values) = self.values.get(&name).cloned() else {
             return match name {
@@ -383,7 +385,8 @@ impl<'t> Builder<'t> {
         })
     }
 
-    /// Puts something in, which may hold itself: a variable that a text is added to again and again.
+    /// Substitutes a name, which may refer to itself, as with a variable that text is appended to
+    /// repeatedly.
     fn inside(&mut self, name: Name, way: Use, part: impl FnOnce(&mut Self) -> Part) -> Part {
         if let Some((.., whole)) = self.open.iter().find(|(open, same, _)| *open == name && *same == way) {
             return *whole;
@@ -400,7 +403,7 @@ impl<'t> Builder<'t> {
         (first, last)
     }
 
-    /// Whether it is a list or a dict that the template writes.
+    /// Reports whether an expression is a list or dict written in the template.
     fn is_own(&self, expr: &Expr) -> bool {
         match &expr.kind {
             ExprKind::List(_) | ExprKind::Tuple(_) | ExprKind::Dict(_) => true,
@@ -415,7 +418,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// What an item of a list, or a value of a dict, may be.
+    /// Returns the text that an item of a list or a value of a dict may hold.
     fn items(&mut self, expr: &'t Expr) -> Part {
         let ExprKind::Name(name) = &expr.kind else { return self.items_of(vec![Value::Of(expr)]) };
         let name = Name::Variable(*name);
@@ -442,7 +445,7 @@ impl<'t> Builder<'t> {
         self.either(parts)
     }
 
-    /// Any text in a list, a dict or what makes one, however deep.
+    /// Returns any string inside a list, a dict or an expression that creates one, at any depth.
     fn within(&mut self, expr: &'t Expr) -> Part {
         let (mut texts, mut seen) = (Vec::new(), HashSet::new());
         let mut open = vec![expr];
@@ -523,7 +526,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A format string with values put into its holes, wherever the string is set.
+    /// Fills the placeholders of a format string with values, for all strings the expression may
+    /// be.
     fn filled_all(&mut self, string: &'t Expr, sign: char, values: &[&'t Expr]) -> Part {
         let mut strings = Vec::new();
         self.strings_of(string, 0, &mut strings);
@@ -541,7 +545,7 @@ impl<'t> Builder<'t> {
                     }
                 }
             }
-            // What a format string is made of is taken as it is.
+            // The parts of a computed format string are used individually.
             _ if depth < DEEPEST && found.len() < MOST_STRINGS => {
                 expr.kind.for_each_child(&mut |child| self.strings_of(child, depth + 1, found));
             }
@@ -549,7 +553,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// A literal with values put into its holes, which `%s` or `{}` are.
+    /// Fills the placeholders (`%s` or `{}`) of a literal with values.
     fn filled(&mut self, id: u32, sign: char, values: &[&'t Expr]) -> Part {
         let text = self.tree.literals.text(id).unwrap_or_default();
         let mut row = Vec::new();
@@ -573,7 +577,7 @@ impl<'t> Builder<'t> {
         self.row(row)
     }
 
-    /// Reads which macros there are: one may be called above the place where it is written.
+    /// Collects all macros, since one may be called before its definition.
     fn find_macros(&mut self, body: &'t [Stmt]) {
         for stmt in body {
             match &stmt.kind {
@@ -604,7 +608,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Reads what variables are, all over the template.
+    /// Collects the possible values of all variables in the template.
     fn learn(&mut self, body: &'t [Stmt]) {
         for stmt in body {
             match &stmt.kind {
@@ -684,7 +688,7 @@ impl<'t> Builder<'t> {
         match target {
             Target::Name(name, _) => {
                 self.values.entry(Name::Variable(*name)).or_default().push(value);
-                // What a namespace begins with.
+                // The initial attributes of a namespace.
                 if let Value::Of(Expr { kind: ExprKind::Call(_, args), .. }) = value {
                     for (attribute, value) in &args.keywords {
                         let attribute = Name::Attribute(*name, *attribute);

@@ -1,4 +1,4 @@
-//! `'{} {name!r:>8}'.format(..)`: Python's formatter, looking fields up as the sandbox does.
+//! `'{} {name!r:>8}'.format(..)`: Python's formatter, with the sandbox's field lookup.
 
 use num_bigint::Sign;
 
@@ -33,7 +33,7 @@ type Lookup<'l, 'a> = &'l dyn Fn(&str) -> Res<Option<Value<'a>>>;
 struct Fields<'f, 'a> {
     positional: &'f [Value<'a>],
     keywords: Lookup<'f, 'a>,
-    /// The number of the next field without a name; none once one had a number.
+    /// The number of the next unnamed field; `None` once a field had an explicit number.
     automatic: Option<usize>,
     was_automatic: bool,
 }
@@ -82,7 +82,8 @@ fn write<'a>(
     out.push_range(text, from..plain.len())
 }
 
-/// Where the brace is that closes a field; those inside it are counted, those in brackets are not.
+/// Returns the position of the brace that closes a field. Nested braces are counted, except inside
+/// brackets.
 fn field_end(plain: &str, open: usize) -> Res<usize> {
     let mut depth = 0usize;
     let mut in_brackets = false;
@@ -148,7 +149,7 @@ fn write_field<'a>(
         Some('a') => Value::Str(value.to_repr(world)?.map(world, ascii_escapes)?),
         Some(other) => return Err(Fault::value(format!("Unknown conversion specifier {other}"))),
     };
-    // A format may itself have fields.
+    // A format specification may itself contain fields.
     let spec = if spec.contains(['{', '}']) {
         let range = text.range_of(spec);
         let mut inner = Builder::new(world);
@@ -194,7 +195,7 @@ fn find<'a>(world: &World<'a>, name: &str, fields: &mut Fields<'_, 'a>) -> Res<V
             Fault::value(format!("Replacement index {number} out of range for positional args tuple"))
         })?,
         None => (fields.keywords)(first)?
-            .ok_or_else(|| Fault::value(format!("the format names the field '{first}', which is not there")))?,
+            .ok_or_else(|| Fault::value(format!("the format refers to field '{first}', which is missing")))?,
     };
     while !rest.is_empty() {
         world.work(64)?;
@@ -393,10 +394,10 @@ fn number_aligned<'a>(
     let fill = spec.fill.unwrap_or(if spec.has_zeros { '0' } else { ' ' });
     let fixed = sign.len() + prefix.len() + rest.len();
     let mut digits = digits.to_owned();
-    // Infinity and NaN have no digits that could be grouped.
+    // Infinity and NaN have no digits to group.
     if let Some(separator) = spec.grouping.filter(|_| !digits.is_empty()) {
         if align == '=' && fill == '0' {
-            // Zeros are grouped too.
+            // Padding zeros are grouped too.
             world.work(spec.width)?;
             let mut count = digits.len();
             while fixed + count + (count - 1) / group < spec.width {

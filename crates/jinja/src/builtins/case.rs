@@ -1,16 +1,16 @@
-//! Python's upper, lower, title and swapped case.
+//! Python's case conversions.
 
-/// `str.upper`
+/// Converts as `str.upper` does.
 pub(crate) fn upper(text: &str) -> String {
     text.to_uppercase()
 }
 
-/// `str.lower`
+/// Converts as `str.lower` does.
 pub(crate) fn lower(text: &str) -> String {
     text.to_lowercase()
 }
 
-/// `str.casefold`
+/// Converts as `str.casefold` does.
 pub(crate) fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -19,24 +19,24 @@ pub(crate) fn fold(text: &str) -> String {
         .map(|c| match c {
             'ı' => c.to_string(),
             'ẞ' => "ss".to_owned(),
-            // Cherokee folds to its capital letters, which are the older ones.
+            // Cherokee folds to its uppercase letters, which were encoded first.
             '\u{13a0}'..='\u{13ff}' | '\u{ab70}'..='\u{abbf}' => upper(&c.to_string()),
             c => upper(&c.to_string()).to_lowercase(),
         })
         .collect()
 }
 
-/// A character as it begins a word.
+/// Appends the title case of a character.
 pub(crate) fn title_char(c: char, out: &mut String) {
     match c {
-        // Letters that are written as two.
+        // Digraphs.
         'Ǆ' | 'ǅ' | 'ǆ' => out.push('ǅ'),
         'Ǉ' | 'ǈ' | 'ǉ' => out.push('ǈ'),
         'Ǌ' | 'ǋ' | 'ǌ' => out.push('ǋ'),
         'Ǳ' | 'ǲ' | 'ǳ' => out.push('ǲ'),
-        // Georgian has capital letters that titles do not use.
+        // Georgian has uppercase letters that title case does not use.
         '\u{10d0}'..='\u{10ff}' => out.push(c),
-        // Greek letters with a subscript have a form of their own.
+        // Greek letters with iota subscript have separate title case forms.
         '\u{1f80}'..='\u{1f87}' | '\u{1f90}'..='\u{1f97}' | '\u{1fa0}'..='\u{1fa7}' => {
             out.extend(char::from_u32(c as u32 + 8));
         }
@@ -49,19 +49,20 @@ pub(crate) fn title_char(c: char, out: &mut String) {
         c => {
             let mut upper = c.to_uppercase();
             out.extend(upper.next());
-            // ß becomes Ss: what follows the first letter of an expansion is small; marks stay.
+            // `ß` becomes `Ss`: after the first letter of an expansion, letters are lowercase, and
+            // combining marks are unchanged.
             out.extend(upper.flat_map(char::to_lowercase));
         }
     }
 }
 
-/// `str.title`: every letter behind something that has no case begins a word.
+/// Converts as `str.title` does: a letter after an uncased character starts a word.
 pub(crate) fn title(text: &str, was_cased: &mut bool) -> String {
     let mut out = String::with_capacity(text.len());
     let lowered = lower(text);
     let mut lowered = lowered.chars();
     for c in text.chars() {
-        // What a sigma becomes depends on its neighbours.
+        // The lowercase form of a sigma depends on its neighbors.
         let small = lowered.by_ref().take(c.to_lowercase().len());
         if *was_cased {
             out.extend(small);
@@ -74,7 +75,7 @@ pub(crate) fn title(text: &str, was_cased: &mut bool) -> String {
     out
 }
 
-/// `str.swapcase`
+/// Converts as `str.swapcase` does.
 pub(crate) fn swap(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let lowered = lower(text);
@@ -95,7 +96,7 @@ pub(crate) fn swap(text: &str) -> String {
     out
 }
 
-/// Whether a character is upper, lower or title case.
+/// Reports whether a character is uppercase, lowercase or title case.
 pub(crate) fn is_cased(c: char) -> bool {
     c.is_uppercase() || c.is_lowercase() || is_title(c)
 }

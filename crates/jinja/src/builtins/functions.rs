@@ -1,4 +1,4 @@
-//! The functions that every template has.
+//! The global functions of every template.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::value::text::Str;
 use crate::value::{Cycler, Joiner, Range, Value, number};
 use crate::vm::World;
 
-/// A function by its name.
+/// A global function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Function {
     Range,
@@ -54,7 +54,7 @@ impl Function {
             }
             Function::Dict => Ok(dict(world, args)?.into_value()),
             Function::DictFromKeys => from_keys(world, args),
-            Function::Lipsum => Err(Fault::unsupported("`lipsum` is random, and rendering is not")),
+            Function::Lipsum => Err(Fault::unsupported("`lipsum` is not supported: rendering is deterministic")),
             Function::Cycler => cycler(world, args),
             Function::Joiner => {
                 world.work(256)?;
@@ -92,7 +92,7 @@ fn range<'a>(args: Args<'_, 'a>) -> Res<Value<'a>> {
     Ok(Value::Range(Rc::new(Range { start, stop, step, len: len as usize })))
 }
 
-/// Python's `dict(..)`: another dict or pairs, and keywords.
+/// Evaluates Python's `dict(..)`, from another dict or pairs, and keywords.
 fn dict<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Dict<'a>> {
     let mut dict = Dict::new(world)?;
     match args.all_positional() {
@@ -125,7 +125,7 @@ fn dict<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Dict<'a>> {
     Ok(dict)
 }
 
-/// The name of a keyword argument as a value: the template wrote it.
+/// Returns the name of a keyword argument as a value.
 pub(crate) fn name_value<'a>(name: &'a str) -> Value<'a> {
     Value::Str(Str::Slice(crate::value::text::Slice { text: name, origin: crate::Origin::Engine }))
 }
@@ -168,12 +168,12 @@ fn namespace<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     world.new_namespace(attributes)
 }
 
-/// transformers: namespaces keep no attribute that begins with an underscore.
+/// transformers: namespace attributes must not start with an underscore.
 pub(crate) fn check_attribute(name: &str) -> Res<()> {
     if name.starts_with('_') {
         return Err(Fault::new(
             ErrorKind::Security,
-            format!("a namespace cannot keep the attribute '{name}', which begins with an underscore"),
+            format!("namespace attribute '{name}' must not start with an underscore"),
         ));
     }
     Ok(())
@@ -189,16 +189,17 @@ fn strftime_now<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let [format] = args.bind_all("strftime_now", ["format"])?;
     let format = str_arg(needed("strftime_now", "format", format)?)?;
     let Some(clock) = world.clock else {
-        return Err(Fault::unsupported("the template asks for the time, and no clock was given"));
+        return Err(Fault::unsupported("the template reads the current time, but no clock was given"));
     };
-    // The longest directive gives 24 characters for two.
+    // The longest directive expands two characters to 24.
     world.meter.check(format.plain().len().saturating_mul(13))?;
     world.work(format.plain().len().saturating_mul(128))?;
     Ok(Value::Str(Str::made(world, clock.now().format(format.plain()))?))
 }
 
 impl<'a> Value<'a> {
-    /// Calls what needs no frame of the program: a function, a method, a cycler, a joiner.
+    /// Calls a value that needs no frame of the program: a function, a method, a cycler or a
+    /// joiner.
     pub(crate) fn call_builtin(&self, world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         match self {
             Value::Function(function) => function.call(world, args),
@@ -221,14 +222,14 @@ impl<'a> Value<'a> {
     }
 }
 
-/// The item that a cycler gives next.
+/// Returns the next item of a cycler.
 pub(crate) fn cycle_next<'a>(world: &World<'a>, cycler: &Cycler<'a>) -> Res<Value<'a>> {
     let at = cycler.position.get();
     cycler.position.set((at + 1) % cycler.items.size(world).unwrap_or(1).max(1));
     Ok(cycler.items.item_at(world, at)?.unwrap_or(Value::None))
 }
 
-/// An argument that is a size.
+/// Converts a size argument, with a default; negative sizes become 0.
 pub(crate) fn size_arg(value: Option<&Value<'_>>, default: i64) -> Res<usize> {
     Ok(usize::try_from(int_arg(value, default)?).unwrap_or(0))
 }

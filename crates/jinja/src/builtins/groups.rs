@@ -37,7 +37,7 @@ fn group_by<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     }
     let mut tuples = Vec::with_capacity(groups.len());
     for (key, items) in groups {
-        // The real key is that of the first item, not its small letters.
+        // The group's key is that of its first item, not the lowercase form.
         let key = if is_case_sensitive { key } else { path.get(world, &items[0], default)? };
         let items = Value::list(world, items)?;
         tuples.push(Value::Tuple(Rc::new(List::group(world, vec![key, items])?)));
@@ -74,7 +74,7 @@ fn dict_sort<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     Value::list(world, items)
 }
 
-/// Items that are given once.
+/// Creates an iterator that yields its items once.
 pub(super) fn iterator<'a>(world: &World<'a>, name: &'static str, items: Vec<Value<'a>>) -> Res<Value<'a>> {
     use crate::value::iter::{Generator, GeneratorState};
     let depth = 1 + items.iter().map(Value::depth).max().unwrap_or(0);

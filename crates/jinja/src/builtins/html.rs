@@ -1,4 +1,4 @@
-//! Safe HTML, which a template can ask for although nothing is escaped by default.
+//! Safe HTML, which templates can request although nothing is escaped by default.
 
 use super::{Args, FilterFn, flag};
 use crate::error::{Fault, Res};
@@ -18,7 +18,7 @@ pub(super) const FILTERS: &[(&str, FilterFn)] = &[
     ("xmlattr", xml_attributes),
 ];
 
-/// markupsafe's `escape` of a string.
+/// Escapes a string as markupsafe's `escape` does.
 pub(crate) fn escape<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<'a>> {
     if text.is_markup() {
         return Ok(text.clone());
@@ -62,14 +62,14 @@ fn safe<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.subject().to_soft_str(world)?.with_markup(world, true).map(Value::Str)
 }
 
-/// Tags and comments go, white space becomes single spaces, entities become characters.
+/// Removes tags and comments, collapses white space to single spaces, and decodes entities.
 fn strip_tags<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("striptags", [])?;
     let text = args.subject().to_str(world)?;
     let plain = text.plain();
     world.work(plain.len() * 8)?;
     super::strings::check_parts(world, plain, |c| c == '<')?;
-    // Comments first, then tags, as markupsafe does; each is cut to what is kept.
+    // Comments are removed before tags, as in markupsafe. `kept` holds the remaining ranges.
     let mut kept: Vec<std::ops::Range<usize>> = std::iter::once(0..plain.len()).collect();
     for (open, close) in [("<!--", "-->"), ("<", ">")] {
         let mut next = Vec::new();

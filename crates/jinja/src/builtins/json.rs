@@ -1,4 +1,5 @@
-//! `tojson`, as transformers defines it: Python's `json.dumps` with `ensure_ascii=False` and no HTML escapes.
+//! `tojson` as transformers defines it: Python's `json.dumps` with `ensure_ascii=False` and without
+//! HTML escapes.
 
 use super::{Args, FilterFn, flag, str_arg};
 use crate::error::{Fault, Res};
@@ -21,7 +22,7 @@ enum Indent<'a> {
 
 struct Layout<'a> {
     is_ascii: bool,
-    /// What one level is indented by; without it everything is on one line.
+    /// The indentation of one level; without it, everything is on one line.
     indent: Option<Indent<'a>>,
     between_items: Str<'a>,
     behind_key: Str<'a>,
@@ -32,7 +33,8 @@ fn to_json<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     written(world, args)?.finish().map(Value::Str)
 }
 
-/// What `tojson` gives, put together and not yet a value: most of it is printed at once.
+/// Evaluates `tojson` into a builder without creating a value, since the result is usually printed
+/// directly.
 pub(crate) fn written<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Builder<'a>> {
     let [is_ascii, indent, separators, sort_keys] =
         args.bind("tojson", ["ensure_ascii", "indent", "separators", "sort_keys"])?;
@@ -97,10 +99,10 @@ fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout
     }
 }
 
-/// How what is still to be written is spelled, if the caller says so.
+/// The spellings of the values not yet written, if the caller provides them.
 type Spellings<'a> = Option<std::slice::Iter<'a, String>>;
 
-/// A value of the caller's, where it lies.
+/// Writes a caller's value directly.
 fn write_node<'a>(
     world: &World<'a>,
     out: &mut Builder<'a>,
@@ -169,7 +171,7 @@ fn write_node<'a>(
     }
 }
 
-/// What the caller's own JSON text has there, character by character.
+/// Writes the spelling from the caller's JSON text verbatim.
 fn write_spelled<'a>(world: &World<'a>, out: &mut Builder<'a>, spelling: &str, tag: Tag) -> Res<()> {
     world.work(spelling.len() * 2)?;
     out.push(spelling, Origin::Input { tag, offset: Offset::UNKNOWN })
@@ -285,20 +287,20 @@ fn float_text(value: f64) -> String {
     }
 }
 
-/// A string with its quotes and escapes, which have the origin of what they stand beside or for.
+/// Writes a quoted string. Quotes and escapes have the origin of the text they enclose or replace.
 fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_ascii: bool) -> Res<()> {
     let plain = text.plain();
     world.work(plain.len() * 2)?;
     if let Str::Slice(slice) = text {
         let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (is_ascii && byte >= 0x7f);
-        // All bytes at once are looked at faster than each until one is found.
+        // Checking all bytes is faster than stopping at the first match.
         if !slice.text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
             return out.push_quoted(slice.text, slice.origin.changed());
         }
     }
     out.push("\"", text.origin_at(0).changed())?;
     for part in text.all_parts() {
-        // Piece by piece, so that no copy of a long text is needed.
+        // In chunks, so that a long text is not copied whole.
         let mut rest = part.text;
         while !rest.is_empty() {
             let end = (0..=rest.len().min(8192)).rev().find(|at| rest.is_char_boundary(*at)).unwrap_or(rest.len());

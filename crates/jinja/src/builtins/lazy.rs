@@ -1,4 +1,5 @@
-//! Filters that give their items one by one: `map`, `select` and their kin, `items`, `batch`, `slice`, `unique`.
+//! Filters that return generators: `map`, `select` and the like, `items`, `batch`, `slice` and
+//! `unique`.
 
 use std::collections::HashMap;
 
@@ -21,7 +22,7 @@ pub(super) const FILTERS: &[(&str, FilterFn)] = &[
     ("unique", unique),
 ];
 
-/// What a generator is going to do.
+/// The pending work of a generator.
 pub(crate) struct Lazy<'a> {
     source: Value<'a>,
     work: Work<'a>,
@@ -39,7 +40,7 @@ enum Work<'a> {
 }
 
 impl Work<'_> {
-    /// What Python calls the generator when it prints it.
+    /// Returns the name that Python prints for the generator.
     fn python_name(&self) -> &'static str {
         match self {
             Work::Attribute { .. } | Work::Filter { .. } | Work::Refuse(_) => "generator object sync_do_map",
@@ -52,7 +53,7 @@ impl Work<'_> {
     }
 }
 
-/// A filter or test with its further arguments.
+/// A filter or test with its additional arguments.
 struct Call<'a> {
     name: String,
     values: Vec<Value<'a>>,
@@ -60,7 +61,8 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The arguments of `args` from the one at `skip` on are those of the filter or test that it names.
+    /// Takes the filter or test named by the argument at `skip`, with the arguments that follow as
+    /// its own.
     fn new(args: Args<'_, 'a>, skip: usize) -> Res<Option<Call<'a>>> {
         let Some(name) = args.positional().get(skip) else { return Ok(None) };
         let mut values = vec![Value::Missing];
@@ -90,7 +92,7 @@ impl<'a> Call<'a> {
 }
 
 impl<'a> Lazy<'a> {
-    /// Values inside values.
+    /// Returns the nesting depth of the values.
     pub(crate) fn depth(&self) -> u32 {
         let of_work = match &self.work {
             Work::Attribute { default: value, .. }
@@ -103,7 +105,7 @@ impl<'a> Lazy<'a> {
         self.source.depth().max(of_work)
     }
 
-    /// All items up to an error, and the error.
+    /// Computes all items up to the first error, and returns that error.
     pub(crate) fn run(self, world: &World<'a>) -> (Vec<Value<'a>>, Option<Fault>) {
         let mut out = Vec::new();
         let error = self.fill(world, &mut out).err();
@@ -244,7 +246,7 @@ fn seen_bytes(count: usize) -> usize {
     count * (size_of::<Value<'_>>() * 6 + 64)
 }
 
-/// An attribute path as filters take it: `name`, `name.0.other`, or an index.
+/// An attribute path as accepted by filters: `name`, `name.0.other`, or an index.
 pub(crate) struct Path<'a>(Vec<Value<'a>>);
 
 impl<'a> Path<'a> {
@@ -281,7 +283,7 @@ impl<'a> Path<'a> {
     }
 }
 
-/// Strings in small letters, for sorting and finding.
+/// Converts strings to lowercase, for case-insensitive sorting and matching.
 pub(crate) fn ignore_case<'a>(world: &World<'a>, value: Value<'a>) -> Res<Value<'a>> {
     match &value {
         Value::Str(text) => {

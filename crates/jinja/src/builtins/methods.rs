@@ -1,4 +1,4 @@
-//! Which attributes of Python's types a template reaches, and what the sandbox refuses.
+//! The attributes of Python's types that templates can access, and those that the sandbox refuses.
 
 use super::{Args, FilterFn, containers, strings};
 use crate::error::{ErrorKind, Fault, Res};
@@ -16,7 +16,7 @@ impl Method {
         Method { name, run: Some(run) }
     }
 
-    /// One that would change what it is called on.
+    /// Creates a method that would modify its receiver, and is therefore refused.
     pub(super) const fn refused(name: &'static str) -> Method {
         Method { name, run: None }
     }
@@ -37,7 +37,7 @@ impl Method {
     }
 }
 
-/// The method of a name that a value's type has.
+/// Returns the method with the given name for a value's type.
 pub(crate) fn find(value: &Value<'_>, name: &str) -> Option<&'static Method> {
     let table: &'static [Method] = match value {
         Value::Str(_) => strings::METHODS,
@@ -53,7 +53,8 @@ pub(crate) fn find(value: &Value<'_>, name: &str) -> Option<&'static Method> {
     table.iter().find(|method| method.name == name)
 }
 
-/// The methods of a name for the types on which methods are called most: looked up once, when a template is compiled.
+/// The methods with a given name for the most common receiver types, looked up once when a template
+/// is compiled.
 #[derive(Clone, Copy)]
 pub(crate) struct MethodSite {
     pub(crate) of_str: Option<&'static Method>,
@@ -68,7 +69,8 @@ impl MethodSite {
     }
 }
 
-/// Whether `getattr` of a dict finds something of this name, so that a key of the name is not looked for.
+/// Reports whether Python's `getattr` on a dict finds this name, so that the key of that name is
+/// not looked up.
 #[inline]
 pub(crate) fn is_dict_attribute(name: &str) -> bool {
     match name.as_bytes() {

@@ -1,4 +1,5 @@
-//! Filters, tests, functions and methods: one file a family, each function beside its row of the table.
+//! Filters, tests, functions and methods, in one file for each family. Each file holds the
+//! functions and their table.
 
 pub(crate) mod braces;
 pub(crate) mod case;
@@ -24,11 +25,11 @@ use crate::value::Value;
 use crate::value::text::Str;
 use crate::vm::World;
 
-/// A filter or a method: its first argument is what it is applied to.
+/// A filter or a method; its first argument is the subject.
 pub(crate) type FilterFn = for<'a> fn(&World<'a>, Args<'_, 'a>) -> Res<Value<'a>>;
 pub(crate) type TestFn = for<'a> fn(&World<'a>, Args<'_, 'a>) -> Res<bool>;
 
-/// The filter of a name.
+/// Returns the filter with the given name.
 pub(crate) fn filter(name: &str) -> Option<FilterFn> {
     let families = [
         sequences::FILTERS,
@@ -45,28 +46,29 @@ pub(crate) fn filter(name: &str) -> Option<FilterFn> {
     families.into_iter().flatten().find(|(known, _)| *known == name).map(|(_, run)| *run)
 }
 
-/// The test of a name.
+/// Returns the test with the given name.
 pub(crate) fn test(name: &str) -> Option<TestFn> {
     tests::TESTS.iter().find(|(known, _)| *known == name).map(|(_, run)| *run)
 }
 
-/// The arguments of a call: what it is applied to (if it is a filter, test or method), positional ones, keyword ones.
+/// The arguments of a call: the subject (of a filter, test or method), then the positional and the
+/// keyword arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Args<'s, 'a> {
     pub(crate) values: &'s [Value<'a>],
-    /// The names of the last values.
+    /// The names of the keyword arguments, which are the last values.
     pub(crate) names: &'s [&'a str],
 }
 
 impl<'s, 'a> Args<'s, 'a> {
-    /// What it is applied to.
+    /// Returns the subject.
     #[inline]
     pub(crate) fn subject(&self) -> &'s Value<'a> {
-        // Every filter, test and method is called with one.
+        // Every filter, test and method is called with a subject.
         self.values.first().unwrap_or(&Value::Missing)
     }
 
-    /// What it is applied to, as a string: the receiver of a string's method.
+    /// Returns the subject as a string: the receiver of a string method.
     pub(crate) fn subject_str(&self) -> Res<&'s Str<'a>> {
         match self.subject() {
             Value::Str(text) => Ok(text),
@@ -74,13 +76,13 @@ impl<'s, 'a> Args<'s, 'a> {
         }
     }
 
-    /// The positional arguments behind the subject.
+    /// Returns the positional arguments after the subject.
     pub(crate) fn positional(&self) -> &'s [Value<'a>] {
         let end = self.values.len() - self.names.len();
         self.values.get(1..end).unwrap_or(&[])
     }
 
-    /// All positional arguments of a function, which has no subject.
+    /// Returns all positional arguments of a function, which has no subject.
     pub(crate) fn all_positional(&self) -> &'s [Value<'a>] {
         &self.values[..self.values.len() - self.names.len()]
     }
@@ -90,12 +92,12 @@ impl<'s, 'a> Args<'s, 'a> {
         self.names.iter().copied().zip(&self.values[start..])
     }
 
-    /// The arguments behind the subject by the names of the parameters.
+    /// Binds the arguments after the subject to parameters by position and name.
     pub(crate) fn bind<const N: usize>(&self, function: &str, params: [&str; N]) -> Res<[Option<&'s Value<'a>>; N]> {
         self.bind_to(function, self.positional(), params)
     }
 
-    /// The arguments of a function by the names of the parameters.
+    /// Binds the arguments of a function to parameters by position and name.
     pub(crate) fn bind_all<const N: usize>(
         &self,
         function: &str,
@@ -133,12 +135,12 @@ impl<'s, 'a> Args<'s, 'a> {
     }
 }
 
-/// An argument that must be there.
+/// Returns a required argument.
 pub(crate) fn needed<'s, 'a>(function: &str, name: &str, value: Option<&'s Value<'a>>) -> Res<&'s Value<'a>> {
     value.ok_or_else(|| Fault::type_error(format!("{function}() missing required argument: '{name}'")))
 }
 
-/// An argument that is a string.
+/// Returns a string argument.
 pub(crate) fn str_arg<'s, 'a>(value: &'s Value<'a>) -> Res<&'s Str<'a>> {
     match value {
         Value::Str(text) => Ok(text),
@@ -147,12 +149,12 @@ pub(crate) fn str_arg<'s, 'a>(value: &'s Value<'a>) -> Res<&'s Str<'a>> {
     }
 }
 
-/// An argument that is true or not, with what it is if it was not given.
+/// Evaluates a boolean argument, with a default.
 pub(crate) fn flag<'a>(world: &World<'a>, value: Option<&Value<'a>>, default: bool) -> bool {
     value.map_or(default, |value| value.is_true(world))
 }
 
-/// An argument that is an integer, with what it is if it was not given.
+/// Converts an integer argument, with a default.
 pub(crate) fn int_arg(value: Option<&Value<'_>>, default: i64) -> Res<i64> {
     value.map_or(Ok(default), crate::value::number::index)
 }

@@ -1,4 +1,4 @@
-//! Filters over numbers.
+//! Number filters.
 
 use std::cmp::Ordering;
 
@@ -15,7 +15,7 @@ use crate::vm::World;
 pub(super) const FILTERS: &[(&str, FilterFn)] =
     &[("int", int), ("float", float), ("abs", abs), ("round", round), ("filesizeformat", file_size)];
 
-/// A longer text is not read as an integer, not even if it is mostly blank.
+/// The longest text that is parsed as an integer, including white space.
 const MOST_BYTES: usize = 1 << 16;
 
 fn abs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
@@ -29,7 +29,7 @@ fn abs<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     }
 }
 
-/// Decimal digits of other scripts as those of ASCII.
+/// Converts the decimal digits of other scripts to ASCII.
 fn ascii_digits(text: &str) -> std::borrow::Cow<'_, str> {
     if text.is_ascii() {
         return text.into();
@@ -38,7 +38,8 @@ fn ascii_digits(text: &str) -> std::borrow::Cow<'_, str> {
     text.chars().map(digit).collect::<String>().into()
 }
 
-/// What Python's `int()` reads from a text; unlike `str.strip`, it knows no U+001C to U+001F.
+/// Parses an integer as Python's `int()` does. Unlike `str.strip`, it does not treat U+001C to
+/// U+001F as white space.
 pub(crate) fn parse_int<'a>(text: &str, base: u32) -> Res<Option<Value<'a>>> {
     let text = &*ascii_digits(text.trim_matches(char::is_whitespace));
     let (is_negative, digits) = match text.as_bytes().first() {
@@ -73,7 +74,7 @@ pub(crate) fn parse_int<'a>(text: &str, base: u32) -> Res<Option<Value<'a>>> {
     Ok(BigInt::parse_bytes(digits.as_bytes(), base).map(|value| of_big(if is_negative { -value } else { value })))
 }
 
-/// What Python's `float()` reads from a text.
+/// Parses a float as Python's `float()` does.
 fn parse_float(text: &str) -> Option<f64> {
     let text = &*ascii_digits(text.trim_matches(char::is_whitespace));
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
@@ -100,7 +101,8 @@ fn int<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         Value::Undefined(absence) => Err(absence.fault()),
         Value::Float(value) => match whole(*value) {
             Some(value) => Ok(value),
-            // int(inf) is an OverflowError, which only the second try catches; int(nan) is a ValueError.
+            // In jinja2, `int(inf)` raises an OverflowError, which only the second `try` catches;
+            // `int(nan)` raises a ValueError.
             None if value.is_infinite() => Err(Fault::value("cannot convert float infinity to integer")),
             None => Ok(default),
         },
@@ -178,14 +180,15 @@ fn round<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
                 return Err(Fault::value("cannot convert float infinity to integer"));
             }
             let whole = if method == "ceil" { scaled.ceil() } else { scaled.floor() };
-            // Python's are integers there, which have no -0.
+            // Python computes integers here, which have no -0.
             Ok(Value::Float((whole + 0.0) / power))
         }
         _ => Err(Fault::type_error("method must be common, ceil or floor")),
     }
 }
 
-/// Python's `round` of a float: the nearest, and of two equally near the even one, by its exact decimal value.
+/// Rounds as Python's `round` does: to the nearest value by its exact decimal expansion, and to
+/// even on a tie.
 fn round_float(value: f64, places: i64) -> f64 {
     if !value.is_finite() || places > 320 {
         return value;

@@ -1,4 +1,4 @@
-//! `'..' % values`: Python's printf.
+//! `'..' % values`: Python's printf-style formatting.
 
 use num_bigint::{BigInt, Sign};
 
@@ -11,7 +11,7 @@ use crate::value::text::Str;
 use crate::value::{Value, char_count};
 use crate::vm::World;
 
-/// A number as it was asked for.
+/// A conversion specification.
 #[derive(Default, Clone, Copy)]
 struct Spec {
     is_left: bool,
@@ -23,7 +23,7 @@ struct Spec {
     precision: Option<usize>,
 }
 
-/// Fills a format; its own text keeps its origin, values keep theirs.
+/// Fills a format string. Its own text keeps its origins, and the values keep theirs.
 pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>) -> Res<Str<'a>> {
     let plain = format.plain();
     world.work(plain.len())?;
@@ -43,7 +43,7 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
             }
             let Some(dict) = Some(values).filter(|values| values.is_mapping()) else {
                 if values.is_list() {
-                    // A list passes for a mapping until it is asked for the key.
+                    // A list passes as a mapping until its key is looked up.
                     key_name(plain, at)?;
                 }
                 return Err(Fault::type_error("format requires a mapping"));
@@ -51,7 +51,7 @@ pub(crate) fn format<'a>(world: &World<'a>, format: &Str<'a>, values: &Value<'a>
             let (end, name) = key_name(plain, at)?;
             let name = format.slice(world, name)?;
             key = Some(dict.dict_get(world, &Value::Str(name.clone()))?.ok_or_else(|| {
-                Fault::value(format!("the format names the key '{}', which is not there", name.plain()))
+                Fault::value(format!("the format refers to key '{}', which is missing", name.plain()))
             })?);
             at = end;
         }
@@ -130,7 +130,7 @@ impl<'a> Arguments<'_, 'a> {
     fn check_all_used(&self) -> Res<()> {
         let is_left = match self.values {
             Value::Tuple(list) => self.next < list.items.len(),
-            // A mapping, and what can be subscribed like one, need not be used.
+            // Mappings and other subscriptable values need not be used.
             Value::Range(_) | Value::Undefined(_) | Value::Loop(_) => false,
             values if values.is_list() || values.is_mapping() => false,
             _ => self.next == 0,
@@ -142,7 +142,7 @@ impl<'a> Arguments<'_, 'a> {
     }
 }
 
-/// The end of `(name)`, and where the name is; parentheses may be nested.
+/// Returns the end of `(name)` and the range of the name; parentheses may be nested.
 fn key_name(plain: &str, open: usize) -> Res<(usize, std::ops::Range<usize>)> {
     let mut depth = 0usize;
     for (at, byte) in plain.bytes().enumerate().skip(open) {
@@ -275,7 +275,7 @@ fn whole(value: &Value<'_>, conversion: char) -> Res<BigInt> {
     }
 }
 
-/// The digits of an integer's magnitude in a radix.
+/// Returns the digits of an integer's magnitude in a radix.
 pub(crate) fn radix(world: &World<'_>, number: &BigInt, radix: u32) -> Res<String> {
     world.work(number.bits() as usize)?;
     Ok(number.magnitude().to_str_radix(radix))
@@ -327,7 +327,7 @@ fn pad<'a>(world: &World<'a>, out: &mut Builder<'a>, spec: Spec, text: &Str<'a>)
     Ok(())
 }
 
-/// What Python's `ascii()` makes of characters beyond ASCII.
+/// Escapes characters beyond ASCII as Python's `ascii()` does.
 pub(super) fn ascii_escapes(text: &str) -> String {
     text.chars()
         .map(|c| match c as u32 {

@@ -1,4 +1,4 @@
-//! `pprint`: Python's `pprint.pformat`, for values that fit one line.
+//! `pprint`: Python's `pprint.pformat`, for values that fit on one line.
 
 use super::{Args, FilterFn};
 use crate::error::{Fault, Res};
@@ -18,7 +18,7 @@ fn pretty<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     Ok(Value::Str(text))
 }
 
-/// The value with the keys of all its dicts in order.
+/// Returns the value with the keys of all dicts sorted.
 fn sorted<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<Value<'a>> {
     world.check_depth(depth)?;
     world.work(64)?;
@@ -30,7 +30,7 @@ fn sorted<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<Value<'a>
             }
             let entries = sort(entries, |left, right| match order(world, "<", &left.0, &right.0, 0) {
                 Ok(order) => Ok(order == Some(std::cmp::Ordering::Less)),
-                // pprint: keys that have no order are ordered by the names of their types.
+                // pprint: keys that cannot be compared are sorted by the names of their types.
                 Err(fault) if fault.kind() == crate::ErrorKind::Type => Ok(left.0.kind() < right.0.kind()),
                 Err(fault) => Err(fault),
             })?;

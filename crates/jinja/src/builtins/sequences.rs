@@ -1,4 +1,4 @@
-//! Filters over lists, and those that take any value.
+//! List filters, and filters that accept any value.
 
 use super::lazy::{Path, ignore_case};
 use super::{Args, FilterFn, flag, needed, str_arg};
@@ -29,7 +29,7 @@ pub(super) const FILTERS: &[(&str, FilterFn)] = &[
     ("max", |world, args| extreme(world, args, "max", std::cmp::Ordering::Greater)),
     ("sum", sum),
     ("attr", attr),
-    ("random", |_, _| Err(Fault::unsupported("`random` is random, and rendering is not"))),
+    ("random", |_, _| Err(Fault::unsupported("`random` is not supported: rendering is deterministic"))),
 ];
 
 fn length<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
@@ -68,7 +68,7 @@ fn join<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
 fn list<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("list", [])?;
     match args.subject() {
-        // A copy of what never changes is the thing itself.
+        // A copy of an immutable list is the list itself.
         list if list.is_list() => Ok(list.clone()),
         other => Value::list(world, collect(world, other)?),
     }
@@ -80,7 +80,7 @@ fn first<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     Ok(first.unwrap_or(Value::undefined("No first item, sequence was empty.")))
 }
 
-/// The items from the last to the first, of what Python's `reversed` takes.
+/// Returns the items in reverse order, if Python's `reversed` accepts the value.
 fn reversed<'a>(world: &World<'a>, value: &Value<'a>) -> Res<Option<Vec<Value<'a>>>> {
     let is_reversible = value.is_sequence()
         || value.is_mapping()
@@ -160,19 +160,20 @@ fn sort_filter<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     Value::list(world, items)
 }
 
-/// Whether so many items can be given keys, asked before it is done.
+/// Checks that there is room for sort keys of this many items.
 pub(super) fn check_keyed(world: &World<'_>, items: usize, parts: usize) -> Res<()> {
     world.check_items(items.saturating_mul(4 + parts))
 }
 
-/// Python's `sorted` by keys: each a list, whose parts are asked for equality first, or the only part itself.
+/// Sorts as Python's `sorted` does, by keys. A list key is compared part by part, first for
+/// equality; otherwise the key is its only part.
 pub(super) fn sorted<'a>(
     world: &World<'a>,
     mut keyed: Vec<(Vec<Value<'a>>, Value<'a>)>,
     is_list: bool,
     is_reversed: bool,
 ) -> Res<Vec<Value<'a>>> {
-    // A reversed sort keeps the order of equal items: sort backwards, then turn.
+    // A reversed sort keeps the order of equal items: reverse, sort, and reverse again.
     if is_reversed {
         keyed.reverse();
     }

@@ -1,4 +1,4 @@
-//! Python's methods of `str`.
+//! Python's `str` methods.
 
 use std::ops::Range;
 
@@ -76,7 +76,8 @@ fn all(text: &str, holds: impl Fn(char) -> bool) -> bool {
     !text.is_empty() && text.chars().all(holds)
 }
 
-/// Letters; Rust's `is_alphabetic` has vowel signs and letter numbers too.
+/// Reports whether a character is a letter. Rust's `is_alphabetic` also includes vowel signs and
+/// letter numbers.
 fn is_letter(c: char) -> bool {
     c.is_alphabetic() && !is_mark_or_number(c)
 }
@@ -88,7 +89,7 @@ fn is_mark_or_number(c: char) -> bool {
         | '\u{3021}'..='\u{3029}' | '\u{3038}'..='\u{303a}' | '\u{1f130}'..='\u{1f189}')
 }
 
-/// The zeros of all scripts' decimal digits, each followed by its nine others (Unicode 14).
+/// The zero of each script's decimal digits, which the other nine follow (Unicode 14).
 const ZEROS: &[u32] = &[
     0x660, 0x6f0, 0x7c0, 0x966, 0x9e6, 0xa66, 0xae6, 0xb66, 0xbe6, 0xc66, 0xce6, 0xd66, 0xde6, 0xe50, 0xed0, 0xf20,
     0x1040, 0x1090, 0x17e0, 0x1810, 0x1946, 0x19d0, 0x1a80, 0x1a90, 0x1b50, 0x1bb0, 0x1c40, 0x1c50, 0xa620, 0xa8d0,
@@ -97,7 +98,7 @@ const ZEROS: &[u32] = &[
     0x16b50, 0x1d7ce, 0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e950, 0x1fbf0,
 ];
 
-/// The value of a decimal digit.
+/// Returns the value of a decimal digit.
 pub(crate) fn decimal_value(c: char) -> Option<u32> {
     if c.is_ascii() {
         return c.to_digit(10);
@@ -123,7 +124,8 @@ fn is_identifier(text: &str) -> bool {
     text.starts_with(|c: char| c.is_alphabetic() || c == '_') && text.chars().all(goes_on)
 }
 
-/// The marks that stand over letters of many scripts; those of single scripts are letters to Rust, or not known here.
+/// Reports whether a character is a combining mark used with many scripts. Rust treats the marks of
+/// single scripts as letters, or they are not covered here.
 fn is_combining(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}' | '\u{483}'..='\u{487}' | '\u{591}'..='\u{5bd}' | '\u{1ab0}'..='\u{1aff}'
         | '\u{1dc0}'..='\u{1dff}' | '\u{20d0}'..='\u{20f0}' | '\u{3099}'..='\u{309a}' | '\u{fe00}'..='\u{fe0f}'
@@ -155,7 +157,7 @@ fn is_title(text: &str) -> bool {
     has_cased
 }
 
-/// Which ends of a string are meant.
+/// The ends of a string that an operation applies to.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Ends {
     Left,
@@ -163,7 +165,7 @@ pub(crate) enum Ends {
     Both,
 }
 
-/// Python's strip: white space, or any of the characters.
+/// Strips as Python does: white space, or any of the given characters.
 pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&Value<'a>>, ends: Ends) -> Res<Str<'a>> {
     let plain = text.plain();
     let kept = match chars {
@@ -171,7 +173,7 @@ pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&V
         Some(chars) => {
             let chars = str_arg(chars)?.plain();
             if chars.len() > 16 {
-                // Each character of the text may be sought among all of them.
+                // Each character of the text may be searched among all of them.
                 world.work(plain.len().saturating_mul(chars.len() / 4))?;
             }
             cut_ends(plain, ends, |c| chars.contains(c))
@@ -184,7 +186,7 @@ pub(crate) fn strip_text<'a>(world: &World<'a>, text: &Str<'a>, chars: Option<&V
     text.slice(world, text.range_of(kept))
 }
 
-/// A string without white space at its ends, where it stands.
+/// Trims white space from both ends of a slice in place.
 #[inline]
 pub(crate) fn trim_slice<'a>(world: &World<'a>, slice: &mut Slice<'a>) -> Res<()> {
     let kept = slice.text.trim_start_matches(is_space);
@@ -195,7 +197,7 @@ pub(crate) fn trim_slice<'a>(world: &World<'a>, slice: &mut Slice<'a>) -> Res<()
     Ok(())
 }
 
-/// `trim` of any value.
+/// Evaluates `trim` for any value.
 pub(crate) fn trimmed<'a>(world: &World<'a>, value: &Value<'a>) -> Res<Value<'a>> {
     strip_text(world, &value.to_soft_str(world)?, None, Ends::Both).map(Value::Str)
 }
@@ -272,7 +274,8 @@ fn split_from<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Valu
     slices(world, text, &parts)
 }
 
-/// Whether there is room for the parts of a text around characters of a kind, asked before they are looked for.
+/// Checks that there is room for the parts of a text separated by characters of a kind, before they
+/// are searched.
 pub(super) fn check_parts(world: &World<'_>, text: &str, is_border: impl Fn(char) -> bool) -> Res<()> {
     world.work(text.len() * 2)?;
     let borders = text.chars().filter(|c| is_border(*c)).count();
@@ -280,7 +283,7 @@ pub(super) fn check_parts(world: &World<'_>, text: &str, is_border: impl Fn(char
     world.meter.check((borders + 1).saturating_mul(2 * size_of::<&str>()))
 }
 
-/// Pieces of a string as a list of strings.
+/// Creates a list of strings from parts of a string.
 fn slices<'a>(world: &World<'a>, text: &Str<'a>, parts: &[&str]) -> Res<Value<'a>> {
     world.check_items(parts.len())?;
     let mut items = Vec::with_capacity(parts.len());
@@ -297,7 +300,7 @@ fn split_space(text: &str, most: usize) -> Vec<&str> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         if parts.len() == most {
-            // Python keeps the white space at the end of what was not split.
+            // Python keeps the white space at the end of the unsplit rest.
             parts.push(rest);
             break;
         }
@@ -313,7 +316,7 @@ fn rsplit_space(text: &str, most: usize) -> Vec<&str> {
     let mut rest = text.trim_end_matches(is_space);
     while !rest.is_empty() {
         if parts.len() == most {
-            // Python keeps the white space at the start of what was not split.
+            // Python keeps the white space at the start of the unsplit rest.
             parts.push(rest);
             break;
         }
@@ -325,7 +328,7 @@ fn rsplit_space(text: &str, most: usize) -> Vec<&str> {
     parts
 }
 
-/// Whether there is room for a text's lines.
+/// Checks that there is room for the lines of a text.
 pub(super) fn check_lines(world: &World<'_>, text: &str) -> Res<()> {
     check_parts(world, text, is_line_break)
 }
@@ -334,7 +337,7 @@ fn is_line_break(c: char) -> bool {
     matches!(c, '\n' | '\r' | '\x0b' | '\x0c' | '\x1c' | '\x1d' | '\x1e' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Python's lines, with their breaks or without.
+/// Splits into lines as Python does, with or without their line breaks.
 pub(crate) fn lines(text: &str, keeps_breaks: bool) -> Vec<&str> {
     let mut lines = Vec::new();
     let mut rest = text;
@@ -357,7 +360,8 @@ fn splitlines<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     slices(world, text, &lines(text.plain(), flag(world, keeps_breaks, false)))
 }
 
-/// The bytes between two character indexes, as Python's optional `start` and `end` name them.
+/// Returns the byte range between two character indexes, given as Python's optional `start` and
+/// `end`.
 fn window(text: &str, start: Option<&Value<'_>>, end: Option<&Value<'_>>) -> Res<Option<Range<usize>>> {
     if start.is_none() && end.is_none() {
         return Ok(Some(0..text.len()));
@@ -426,8 +430,9 @@ fn replace<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     replace_text(world, args.subject_str()?, str_arg(old)?, str_arg(new)?, int_arg(count, -1)?).map(Value::Str)
 }
 
-/// Python's replace: what stays keeps its origin, what comes instead has its own, as changed by the filter where an input
-/// says at which places.
+/// Replaces as Python does. Text that stays keeps its origin, and replacements have theirs. If the
+/// text contains input, which then decides where and how often they appear, the replacements lose
+/// their offsets.
 pub(crate) fn replace_text<'a>(
     world: &World<'a>,
     text: &Str<'a>,
@@ -443,7 +448,7 @@ pub(crate) fn replace_text<'a>(
         return Ok(text.clone());
     }
     let new = if text.all_parts().any(|part| matches!(part.origin, Origin::Input { .. })) {
-        // The input says where it comes in, and how often.
+        // The input determines where and how often the replacement appears.
         let mut moved = Builder::new(world);
         for part in new.all_parts() {
             moved.push_marked(part.text, part.origin.changed(), part.mark)?;
@@ -546,7 +551,7 @@ fn capitalize<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     capitalize_text(world, args.subject_str()?).map(Value::Str)
 }
 
-/// The first character large, all others small.
+/// Makes the first character uppercase and all others lowercase.
 pub(crate) fn capitalize_text<'a>(world: &World<'a>, text: &Str<'a>) -> Res<Str<'a>> {
     world.work(text.plain().len() * 6)?;
     let mut is_first = true;
@@ -651,7 +656,7 @@ fn removesuffix<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     text.slice(world, 0..end).map(Value::Str)
 }
 
-/// Fills a string on both sides with so many of a character.
+/// Pads a string on both sides with this many fill characters.
 pub(crate) fn pad<'a>(
     world: &World<'a>,
     text: &Str<'a>,
@@ -699,7 +704,8 @@ fn justified<'a>(
     pad(world, text, left, right, fill).map(Value::Str)
 }
 
-/// CPython: where the missing characters are odd in number, the left gets more if the width is odd.
+/// CPython: if an odd number of characters is missing, the left side gets one more when the width
+/// is odd.
 pub(crate) fn center_sides(missing: usize, width: usize) -> (usize, usize) {
     let left = missing / 2 + (missing & width & 1);
     (left, missing - left)

@@ -1,4 +1,4 @@
-//! Tests: what stands behind `is`.
+//! Tests, which are applied with `is`.
 
 use num_bigint::BigInt;
 
@@ -73,7 +73,7 @@ pub(crate) fn is_iterable(value: &Value<'_>) -> bool {
     is_sequence(value) || matches!(value, Value::View(_) | Value::Generator(_) | Value::Loop(_))
 }
 
-/// jinja2: what has a length and `__getitem__`; the undefined value has both.
+/// jinja2: a sequence has a length and `__getitem__`. The undefined value has both.
 pub(crate) fn is_sequence(value: &Value<'_>) -> bool {
     value.is_sequence() || value.is_mapping() || matches!(value, Value::Str(_) | Value::Undefined(_))
 }
@@ -147,7 +147,7 @@ fn test<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<bool> {
     names(world, args, |name| super::test(name).is_some())
 }
 
-/// Whether a value is a key of jinja2's table.
+/// Reports whether a value is the name of an entry in jinja2's table.
 fn names<'a>(world: &World<'a>, args: Args<'_, 'a>, is_known: impl Fn(&str) -> bool) -> Res<bool> {
     match args.subject() {
         Value::Str(name) => Ok(is_known(name.plain())),

@@ -1,4 +1,4 @@
-//! Filters over text.
+//! Text filters.
 
 use super::functions::size_arg;
 use super::strings::{Ends, capitalize_text, center_sides, pad, replace_text, strip_text};
@@ -58,7 +58,7 @@ fn replace<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     replace_text(world, &args.subject().to_str(world)?, &old, &new, most).map(Value::Str)
 }
 
-/// jinja2: words begin behind `-`, white space and opening brackets only.
+/// jinja2: words start only after `-`, white space and opening brackets.
 fn title<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("title", [])?;
     let text = subject(world, args)?;
@@ -76,7 +76,7 @@ fn title<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         }
         out
     })?;
-    // jinja2 joins the words anew, and they are no safe HTML any more.
+    // jinja2 joins the words into a new string, which is not safe HTML.
     changed.with_markup(world, false).map(Value::Str)
 }
 
@@ -105,8 +105,8 @@ fn indent<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let plain = text.plain();
     strings::check_lines(world, plain)?;
     let mut lines = strings::lines(plain, false);
-    // jinja2 adds a line feed before it splits: a break at the end opens one more line, but that of a carriage return, which the
-    // line feed completes.
+    // jinja2 appends a line feed before it splits. A line break at the end therefore adds an empty
+    // line, except for a carriage return, which the line feed completes.
     let is_open = |c: char| c != '\r' && strings::lines(c.encode_utf8(&mut [0; 4]), false).concat().is_empty();
     if plain.is_empty() || plain.ends_with(is_open) {
         lines.push(&plain[plain.len()..]);
@@ -120,7 +120,7 @@ fn indent<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     for (index, line) in lines.iter().enumerate() {
         let range = text.range_of(line);
         if index > 0 {
-            // The break is the text's own, though it is always a line feed.
+            // The line break has the text's origin, although it is always a line feed.
             let before = range.start.checked_sub(1).map_or(Origin::Engine, |at| text.origin_at(at));
             let is_verbatim = plain[..range.start].ends_with('\n') && !plain[..range.start].ends_with("\r\n");
             builder.push("\n", if is_verbatim { before } else { before.changed() })?;
@@ -166,7 +166,7 @@ fn truncate<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         leeway => int_arg(leeway, 5)?,
     };
     let end = end.cloned().unwrap_or(Value::text("..."));
-    let Value::Str(end) = &end else { return Err(Fault::type_error("the end of a truncated text must be a str")) };
+    let Value::Str(end) = &end else { return Err(Fault::type_error("the `end` argument of `truncate` must be a str")) };
     let end_length = char_count(end.plain()) as i64;
     if length < end_length || leeway < 0 {
         return Err(Fault::value(format!("expected length >= {end_length}, got {length}")));
@@ -177,7 +177,7 @@ fn truncate<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     }
     let stop = Value::Int(length - end_length);
     let Value::Str(cut) = subscript::slice(world, value, [&Value::None, &stop, &Value::None])? else {
-        return Err(Fault::type_error("only a text can be truncated"));
+        return Err(Fault::type_error("only a str can be truncated"));
     };
     let kept = if flag(world, kill_words, false) {
         cut.plain().len()

@@ -1,4 +1,4 @@
-//! Filters over addresses.
+//! URL filters.
 
 use super::{Args, FilterFn};
 use crate::error::{Fault, Res};
@@ -10,7 +10,7 @@ use crate::value::text::Str;
 use crate::vm::World;
 
 pub(super) const FILTERS: &[(&str, FilterFn)] =
-    &[("urlencode", url_encode), ("urlize", |_, _| Err(Fault::unsupported("`urlize` makes web pages, not prompts")))];
+    &[("urlencode", url_encode), ("urlize", |_, _| Err(Fault::unsupported("`urlize` is not supported")))];
 
 fn url_encode<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     args.bind::<0>("urlencode", [])?;
@@ -33,7 +33,7 @@ fn url_encode<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             let mut pair = collect(world, &pair)?;
             match (pair.pop(), pair.pop(), pair.pop()) {
                 (Some(value), Some(key), None) => pairs.push((key, value)),
-                _ => return Err(Fault::value("expected pairs of a key and a value")),
+                _ => return Err(Fault::value("expected key-value pairs")),
             }
         }
         pairs

@@ -1,4 +1,4 @@
-//! `wordwrap`: Python's `textwrap`.
+//! `wordwrap`, implemented like Python's `textwrap`.
 
 use super::{Args, FilterFn, flag, html, int_arg, strings};
 use crate::error::{Fault, Res};
@@ -34,7 +34,7 @@ fn word_wrap<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let plain = text.plain();
     world.work(plain.len() * 16)?;
     strings::check_lines(world, plain)?;
-    // Words, the blanks between them, and what stands around hyphens.
+    // Words, the blanks between them, and the parts around hyphens.
     strings::check_parts(world, plain, |c| is_blank(c) || c == '-')?;
     let mut builder = Builder::new(world);
     for (index, line) in strings::lines(plain, false).into_iter().enumerate() {
@@ -55,21 +55,21 @@ fn word_wrap<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
             }
         }
     }
-    // jinja2: what is wrapped is as safe as what joins its lines.
+    // jinja2: the result is safe HTML if the string that joins the lines is.
     builder.finish_as(wrap_string.is_markup()).map(Value::Str)
 }
 
-/// Whether a text has more characters than that; it is not looked at further.
+/// Reports whether a text has more than this many characters, without counting further.
 fn is_longer(text: &str, characters: usize) -> bool {
     text.char_indices().nth(characters).is_some()
 }
 
-/// What textwrap cuts at is ASCII's white space; what it drops at the ends of lines is all.
+/// textwrap splits at ASCII white space, but drops any white space at the ends of lines.
 fn is_blank(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\x0b' | '\x0c' | '\r' | ' ')
 }
 
-/// The lines of a paragraph: each is a verbatim part of it.
+/// Wraps a paragraph into lines, each a verbatim part of it.
 fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&str> {
     let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
     let mut chunks: Vec<&str> = chunks(text, on_hyphens);
@@ -119,7 +119,7 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
                 chunks.pop();
             }
         }
-        // textwrap: the part of a long word that fits is the end of the line, though it be empty.
+        // textwrap: the part of a long word that fits ends the line, even if it is empty.
         if !is_full && line.last().is_some_and(|chunk| chunk.chars().all(is_space)) {
             line.pop();
         }
@@ -130,7 +130,8 @@ fn wrap(text: &str, width: usize, break_long: bool, on_hyphens: bool) -> Vec<&st
     lines
 }
 
-/// Words, white space, and the parts of words around hyphens: textwrap's `wordsep_re`.
+/// Splits into words, white space and the parts of words around hyphens, as textwrap's `wordsep_re`
+/// does.
 fn chunks(text: &str, on_hyphens: bool) -> Vec<&str> {
     let mut chunks = Vec::new();
     let mut from = 0;
@@ -155,19 +156,20 @@ fn is_letter(c: Option<char>) -> bool {
     c.is_some_and(|c| is_word(c) && strings::decimal_value(c).is_none())
 }
 
-/// What a dash may stand behind.
+/// Reports whether a character may precede a dash.
 fn is_word_or_mark(c: Option<char>) -> bool {
     c.is_some_and(|c| is_word(c) || matches!(c, '!' | '"' | '\'' | '&' | '.' | ',' | '?'))
 }
 
-/// Where two or more hyphens end that have a word behind them.
+/// Returns the end of two or more hyphens that are followed by a word.
 fn dash_end(text: &str, at: usize) -> Option<usize> {
     let behind = text[at..].trim_start_matches('-');
     let end = text.len() - behind.len();
     (end - at >= 2 && behind.starts_with(is_word)).then_some(end)
 }
 
-/// Where the part of a word ends that begins there: at white space, behind a hyphen between letters, around a dash.
+/// Returns the end of the part of a word that starts at `from`: at white space, after a hyphen
+/// between letters, or around a dash.
 fn word_end(text: &str, from: usize) -> usize {
     let mut before = [None; 3];
     for (place, c) in before.iter_mut().zip(text[..from].chars().rev()) {

@@ -1,4 +1,4 @@
-//! Expressions: each leaves one value on the stack.
+//! Compiles expressions, each of which leaves one value on the stack.
 
 use super::Compiler;
 use super::program::{Field, Key, Kind, Op};
@@ -9,7 +9,7 @@ use crate::parser::Parsed;
 use crate::parser::ast::{Args, BinaryOp, CompareOp, Expr, ExprKind, NameId};
 
 impl Compiler {
-    /// Whether jinja2 computes an expression when it compiles.
+    /// Reports whether jinja2 evaluates an expression at compile time.
     fn is_constant(&self, expr: &Expr) -> bool {
         let mut is_constant = match &expr.kind {
             ExprKind::Name(_) | ExprKind::Call(..) | ExprKind::Filter(None, ..) => false,
@@ -125,7 +125,8 @@ impl Compiler {
                 self.checked_chain(items)?;
                 self.emit(Op::JoinChain(items.len() as u32))
             }
-            // jinja2 writes a negative constant into Python code without brackets, where `**` binds more tightly.
+            // jinja2 writes negative constants into Python code without parentheses, so `**` binds
+            // more tightly than the sign.
             ExprKind::Binary(BinaryOp::Pow, left, right) if negated(left).is_some() && !self.is_constant(right) => {
                 self.expr(negated(left).unwrap_or(left))?;
                 self.expr(right)?;
@@ -170,7 +171,7 @@ impl Compiler {
         items.iter().try_for_each(|item| self.expr(item))
     }
 
-    /// An attribute or a literal item of a variable of this routine.
+    /// Returns the field for an attribute or literal item of a variable of this routine.
     fn field(&self, expr: &Expr) -> Option<Field> {
         let (node, key) = match &expr.kind {
             ExprKind::Attribute(node, name) => (node, Key::name(name.0, self.program.name(name.0))),
@@ -188,7 +189,7 @@ impl Compiler {
         }
     }
 
-    /// The global that an expression names.
+    /// Returns the global that an expression names.
     fn global_name(&mut self, expr: &Expr) -> Option<u32> {
         let ExprKind::Name(name) = expr.kind else { return None };
         if self.program.name(name.0) == "self" {
@@ -208,7 +209,7 @@ impl Compiler {
         }
     }
 
-    /// Sets the flag by an expression; whether the flag says the opposite.
+    /// Compiles a condition and reports whether its result is inverted.
     fn condition(&mut self, expr: &Expr) -> Parsed<bool> {
         let outer = std::mem::replace(&mut self.at, expr.at);
         let mut is_inverted = false;
@@ -266,7 +267,7 @@ impl Compiler {
         Ok(is_inverted)
     }
 
-    /// Sets the flag: whether a value is of a kind.
+    /// Compiles a condition on the kind of a value.
     fn test_kind(&mut self, node: &Expr, kind: Kind) -> Parsed<()> {
         if let Some(field) = self.field(node) {
             self.emit(Op::IsField(field, kind));
@@ -281,7 +282,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// A test that only looks at what a value is, and whether it is the opposite that is asked.
+    /// Returns the kind that a simple type test checks for, and whether the test is inverted.
     fn quick_test(&self, name: NameId, args: &Args) -> Option<(Kind, bool)> {
         if !args.is_plain() || args.expressions().next().is_some() {
             return None;
@@ -332,7 +333,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// Goes on if the value is true; the jumps that are taken if it is not are added.
+    /// Continues if the value is true, and adds the jumps taken if it is false.
     pub(super) fn jump_if_false(&mut self, expr: &Expr, to_false: &mut Vec<usize>) -> Parsed<()> {
         match &expr.kind {
             ExprKind::And(items) => items.iter().try_for_each(|item| self.jump_if_false(item, to_false)),
@@ -377,7 +378,7 @@ impl Compiler {
         }
     }
 
-    /// `a + b + c`: the values lie side by side as long as they are strings.
+    /// Compiles `a + b + c`: the values stay separate on the stack as long as they are strings.
     fn checked_chain(&mut self, items: &[Expr]) -> Parsed<()> {
         for (index, item) in items.iter().enumerate() {
             self.expr(item)?;
@@ -459,7 +460,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// A call; `caller` is the routine of a call block's body.
+    /// Compiles a call; `caller` is the routine of a call block's body.
     pub(super) fn call(&mut self, callee: &Expr, args: &Args, caller: Option<u32>, is_printed: bool) -> Parsed<()> {
         if !args.is_plain() {
             self.expr(callee)?;
@@ -513,7 +514,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// The arguments side by side, and their shape.
+    /// Pushes the arguments and returns their shape.
     fn arguments(&mut self, args: &Args, caller: Option<u32>) -> Parsed<u32> {
         self.all(&args.positional)?;
         let mut names: Vec<NameId> = Vec::with_capacity(args.keywords.len());
@@ -528,7 +529,7 @@ impl Compiler {
         Ok(self.shape(args.positional.len(), &names))
     }
 
-    /// The arguments as a list and a dict.
+    /// Pushes the arguments as a list and a dict.
     fn spread(&mut self, args: &Args) -> Parsed<()> {
         self.all(&args.positional)?;
         self.emit(Op::List(args.positional.len() as u32));
@@ -549,12 +550,12 @@ impl Compiler {
         Ok(())
     }
 
-    /// A keyword's name as a literal.
+    /// Creates a literal for a keyword name.
     fn keyword_literal(&mut self, name: NameId) -> u32 {
         self.literals.push(self.program.name(name.0), self.at, false)
     }
 
-    /// Applies a filter to the upper value.
+    /// Applies a filter to the top value.
     pub(super) fn filter(&mut self, name: NameId, args: &Args) -> Parsed<()> {
         let found = builtins::filter(self.program.name(name.0));
         if found.is_none() && !self.is_soft {
@@ -614,7 +615,7 @@ impl Compiler {
     }
 }
 
-/// The number that a constant is the negative of, as far as it is written so.
+/// Returns the operand of a constant written with a minus sign.
 fn negated(expr: &Expr) -> Option<&Expr> {
     let ExprKind::Negative(number) = &expr.kind else { return None };
     match number.kind {
@@ -624,5 +625,5 @@ fn negated(expr: &Expr) -> Option<&Expr> {
     }
 }
 
-/// Filters that jinja2 hands the variables of the render to, so that it cannot compute them earlier.
+/// Filters that depend on the render context, so that jinja2 cannot evaluate them at compile time.
 const OF_CONTEXT: [&str; 6] = ["map", "select", "reject", "selectattr", "rejectattr", "random"];

@@ -1,4 +1,5 @@
-//! A tree into a program: names become slots, expressions become steps on a stack. Start at [`compile`].
+//! Compiles a syntax tree into a program: names become slots, and expressions become steps on a
+//! stack. Start at [`compile`].
 
 mod expression;
 pub(crate) mod program;
@@ -16,7 +17,7 @@ use crate::output::Literals;
 use crate::parser::Parsed;
 use crate::parser::ast::{NameId, Tree};
 
-/// The program of a tree.
+/// Compiles a tree.
 pub(crate) fn compile(source: String, tree: Tree) -> Result<Program, Error> {
     let Tree { body, names, mut literals, reads_loop, reads_call_names } = tree;
     let root = Routine::default();
@@ -68,11 +69,11 @@ pub(crate) fn compile(source: String, tree: Tree) -> Result<Program, Error> {
     Ok(program)
 }
 
-/// Makes jumps that lead to jumps go where those lead.
+/// Redirects jumps that lead to jumps.
 fn shorten_jumps(ops: &mut [Op]) {
     for at in (0..ops.len()).rev() {
         let Some(target) = target_of(&mut ops[at]).copied() else { continue };
-        // Those ahead are short already.
+        // Later jumps are already shortened.
         if let Some(Op::Jump(further)) = ops.get(target as usize).copied()
             && let Some(target) = target_of(&mut ops[at])
         {
@@ -81,7 +82,7 @@ fn shorten_jumps(ops: &mut [Op]) {
     }
 }
 
-/// Where a step may go other than to the next one.
+/// Returns the jump target of a step, if it has one.
 fn target_of(op: &mut Op) -> Option<&mut u32> {
     match op {
         Op::Jump(to)
@@ -105,18 +106,19 @@ struct Compiler {
     frame: FrameId,
     root: FrameId,
     routine: u32,
-    /// The loops around, in this routine.
+    /// The enclosing loops in this routine.
     loops: Vec<OpenLoop>,
-    /// How many captured bodies are open in this routine.
+    /// The number of open captures in this routine.
     captures: usize,
-    /// Inside an `if` or a conditional expression, where jinja2 looks filters up only when they are reached.
+    /// Whether this is inside an `if` or a conditional expression, where jinja2 looks up filters
+    /// only when they are reached.
     is_soft: bool,
-    /// Whether a filter of the template gives safe HTML, which changes what `+` does.
+    /// Whether a filter in the template produces safe HTML, which changes the behavior of `+`.
     makes_markup: bool,
     reads_loop: bool,
     reads_call_names: bool,
     blocks: Vec<NameId>,
-    /// In a block, the frames whose variables it sees, the outermost first.
+    /// Inside a block, the frames whose variables it sees, outermost first.
     block_sites: Vec<FrameId>,
     at: u32,
 }
@@ -124,7 +126,7 @@ struct Compiler {
 struct OpenLoop {
     start: u32,
     captures: usize,
-    /// Jumps to the end of the loop that do not know it yet.
+    /// Jumps to the end of the loop that still need their target.
     breaks: Vec<usize>,
 }
 
@@ -139,7 +141,7 @@ impl Compiler {
         self.program.ops.len() as u32
     }
 
-    /// Makes an earlier jump go here.
+    /// Sets the target of an earlier jump to this position.
     fn land(&mut self, jump: usize) {
         let target = self.here();
         if let Some(to) = target_of(&mut self.program.ops[jump]) {
@@ -169,7 +171,7 @@ impl Compiler {
         self.program.globals.len() as u32 - 1
     }
 
-    /// Gives the variables of a frame their places, and what they are at its start.
+    /// Assigns slots to the variables of a frame and initializes them.
     fn enter(&mut self, frame: FrameId) -> Parsed<()> {
         for ident in self.scopes.variables_of(frame) {
             let name = self.scopes.name_of(ident);
@@ -204,12 +206,12 @@ impl Compiler {
         Ok(())
     }
 
-    /// Whether something that a block can see around it sets a name.
+    /// Reports whether a scope that the block can see sets a name.
     fn is_around_block(&self, name: NameId) -> bool {
         self.block_sites.iter().any(|site| self.site_slot(*site, name).is_some())
     }
 
-    /// The routine and the slot of a variable that is set around a block.
+    /// Returns the routine and slot of a variable that is set outside a block.
     fn site_slot(&self, site: FrameId, name: NameId) -> Option<(u32, u32)> {
         if site != self.root && !self.scopes.is_set_around(site, name) {
             return None;
@@ -220,8 +222,8 @@ impl Compiler {
         }
     }
 
-    /// jinja2: a block sees what is set at the template's top level, and a scoped one what is set around it, as far as it is
-    /// set by then; else the context.
+    /// jinja2: a block sees the names set at the top level of the template, and a scoped block
+    /// those set around it, if they are set by then. Otherwise it sees the context.
     fn resolve_around_block(&mut self, slot: u32, name: NameId) {
         let global = self.global(name);
         self.emit(Op::Global(global));
@@ -234,7 +236,7 @@ impl Compiler {
         }
     }
 
-    /// The slot of a variable that this routine has.
+    /// Returns the slot of a variable of this routine.
     fn slot_of(&mut self, ident: Ident) -> Parsed<u32> {
         if let Storage::Slot { slot, .. } = self.scopes.storage(ident) {
             return Ok(slot);
@@ -260,7 +262,7 @@ impl Compiler {
         }
     }
 
-    /// How many routines outwards another one is.
+    /// Returns how many routines up an enclosing routine is.
     fn routines_up(&self, routine: u32) -> u16 {
         let mut up = 0;
         let mut next = self.routine;
@@ -279,9 +281,10 @@ impl Compiler {
                 0 => self.emit(Op::Slot(slot, name.0)),
                 up => self.emit(Op::Outer(up, slot as u16, name.0)),
             },
-            // jinja2: where nothing sets it, it is the template itself, whatever the context has.
+            // jinja2: unless something sets it, `self` is the template itself, whatever the context
+            // contains.
             _ if self.program.name(name.0) == "self" => {
-                let message = "`self`, which gives the blocks of a template by name, is not supported";
+                let message = "`self`, which accesses the blocks of a template by name, is not supported";
                 let message = self.message(message.to_owned());
                 self.emit(Op::Refuse(message))
             }
@@ -293,7 +296,7 @@ impl Compiler {
         };
     }
 
-    /// Where a name of this routine lives, if it is a slot of its own.
+    /// Returns the slot of a name, if it belongs to this routine.
     fn own_slot(&self, name: NameId) -> Option<u16> {
         match self.scopes.storage(self.scopes.find(self.frame, name)?) {
             Storage::Slot { routine, slot } if routine == self.routine => Some(slot as u16),
@@ -304,13 +307,13 @@ impl Compiler {
     fn store_name(&mut self, name: NameId) -> Parsed<()> {
         let slot = match self.scopes.find(self.frame, name) {
             Some(ident) => self.slot_of(ident)?,
-            None => return self.fail("a name that nothing declares is assigned to"),
+            None => return self.fail("assignment to an undeclared name"),
         };
         self.emit(Op::Store(slot));
         Ok(())
     }
 
-    /// Runs a part with a frame inside the current one.
+    /// Compiles a part with a frame inside the current one.
     fn inside<T>(&mut self, frame: FrameId, part: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         let (outer, was_soft) = (self.frame, self.is_soft);
         self.frame = frame;
@@ -321,7 +324,7 @@ impl Compiler {
         result
     }
 
-    /// Compiles a routine aside; the program jumps over it.
+    /// Compiles a routine out of line; the program jumps over it.
     fn routine(
         &mut self,
         frame: FrameId,

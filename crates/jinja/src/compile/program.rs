@@ -1,4 +1,4 @@
-//! The compact program that a template becomes.
+//! The compact program that a template compiles to.
 
 use std::sync::Arc;
 
@@ -10,32 +10,33 @@ use crate::builtins::{FilterFn, TestFn};
 use crate::output::Literals;
 use crate::parser::ast::{BinaryOp, CompareOp};
 
-/// One step. Values come from and go to the value stack; numbers name entries of the program's tables.
+/// An instruction. Operands and results are on the value stack; numbers are indexes into the
+/// program's tables.
 #[derive(Clone, Copy)]
 pub(crate) enum Op {
     None,
     True,
     False,
-    /// What a conditional expression without `else` gives where its test fails.
+    /// The value of a conditional expression without `else` whose condition is false.
     NoElse,
     Int(i64),
     Float(f64),
     Big(u32),
     Literal(u32),
-    /// A variable of this frame and its name.
+    /// A variable of this frame, and its name.
     Slot(u32, u32),
-    /// A variable of a frame outside: how many frames up, which slot, its name.
+    /// A variable of an outer frame: how many frames up, the slot, and its name.
     Outer(u16, u16, u32),
     /// A variable of the context, or a function.
     Global(u32),
     Store(u32),
-    /// Copies a variable as it is, be it set or not.
+    /// Copies a variable, whether it is set or not.
     Alias {
         slot: u16,
         up: u16,
         from: u32,
     },
-    /// The same, if it is set.
+    /// Copies a variable if it is set.
     AliasIfSet {
         slot: u16,
         up: u16,
@@ -43,12 +44,12 @@ pub(crate) enum Op {
     },
     Clear(u32),
     Attribute(u32),
-    /// An attribute of a variable of this frame, or an item by a literal.
+    /// An attribute of a variable of this frame, or an item with a literal key.
     Field(Field),
     Item,
-    /// An item by a literal.
+    /// An item with a literal key.
     ItemLiteral(u32),
-    /// Start, stop and step lie on the stack.
+    /// The start, stop and step are on the stack.
     Slice,
     List(u32),
     Tuple(u32),
@@ -58,10 +59,11 @@ pub(crate) enum Op {
     Positive,
     Binary(BinaryOp),
     Compare(CompareOp),
-    /// In a chain: false ends it there, else the right value stays for the next comparison.
+    /// In a comparison chain: ends the chain if false, otherwise keeps the right operand for the
+    /// next comparison.
     CompareChain(CompareOp, u32),
     Jump(u32),
-    /// One of these two, or `PushFlag`, stands right behind each condition.
+    /// One of these two, or `PushFlag`, follows each condition directly.
     JumpUnless(u32),
     JumpWhen(u32),
     TruthStack,
@@ -77,92 +79,93 @@ pub(crate) enum Op {
     IsSlot(u32, Kind),
     IsGlobal(u32, Kind),
     IsField(Field, Kind),
-    /// Whether the condition before it said so, as a value.
+    /// Pushes whether the preceding condition had this result.
     PushFlag(bool),
-    /// `and`: a false value stays and ends it.
+    /// `and`: keeps a false value and jumps to the end.
     And(u32),
-    /// `or`: a true value stays and ends it.
+    /// `or`: keeps a true value and jumps to the end.
     Or(u32),
     Pop,
     Duplicate,
-    /// The callee lies below its arguments.
+    /// The callee is below its arguments.
     Call(u32),
-    /// Positional arguments lie as one list, keyword arguments as one dict (or nothing).
+    /// Positional arguments are in one list, keyword arguments in one dict (or absent).
     CallSpread,
-    /// A call whose result is written at once.
+    /// Calls and writes the result directly.
     CallEmit(u32),
-    /// The same of a call block, whose result must be a string.
+    /// The same for a call block, whose result must be a string.
     CallEmitText(u32),
-    /// The site and the shape of the arguments.
+    /// The call site and the shape of the arguments.
     CallMethod(u32, u32),
-    /// An undefined receiver fails before the arguments are computed.
+    /// Fails for an undefined receiver before the arguments are evaluated.
     CheckReceiver(u32),
     Filter(u32, u32),
     FilterSpread(u32),
     Test(u32, u32),
     TestSpread(u32),
-    /// A filter or test of a name that does not exist.
+    /// A filter or test whose name does not exist.
     NoFilter(u32),
     NoTest(u32),
     Length,
     /// `trim` without arguments.
     Trim,
-    /// Adds the items of the upper value to the list below it.
+    /// Appends the items of the top value to the list below it.
     Extend,
-    /// Adds the entries of the upper value to the dict below it.
+    /// Adds the entries of the top value to the dict below it.
     ExtendDict,
-    /// The sum of so many values so far: where they are not all strings, they become one value and empty strings.
+    /// Checks the last of this many operands of a sum. Unless all are strings, they become one
+    /// value and empty strings.
     CheckChain(u32),
-    /// Joins so many checked values.
+    /// Joins this many checked values.
     JoinChain(u32),
-    /// Writes so many checked values.
+    /// Writes this many checked values.
     EmitChain(u32),
-    /// Joins `str()` of so many values.
+    /// Joins `str()` of this many values.
     Concat(u32),
-    /// Writes a value that stands behind a literal and `+`: a string, or an error.
+    /// Writes the right operand of `literal + value`: a string, or an error.
     EmitAddend,
-    /// The same of a field of a variable.
+    /// The same for a field of a variable.
     EmitAddendField(Field),
     Emit,
-    /// Writes what a filter block or a call block gives, which must be a string.
+    /// Writes the result of a filter block or call block, which must be a string.
     EmitText,
     EmitField(Field),
-    /// Writes what `tojson` gives; the shape of its arguments.
+    /// Writes the result of `tojson`; the operand is the shape of its arguments.
     EmitJson(u32),
     EmitLiteral(u32),
     BeginCapture,
     EndCapture,
     DropCapture,
-    /// Begins a loop over the upper value.
+    /// Begins a loop over the top value.
     LoopBegin(u32),
-    /// The next item, or the end of the loop.
+    /// Pushes the next item, or jumps at the end of the loop.
     LoopNext(u32),
-    /// A pass came to its end: there will be no `else`.
+    /// Notes that a pass was completed, so `else` is skipped.
     LoopPassed,
     LoopEnd,
-    /// Goes there if a pass came to its end.
+    /// Jumps if a pass was completed.
     JumpIfPassed(u32),
-    /// Goes there if the item has passed the loop's test already, in a look ahead.
+    /// Jumps if the item already passed the loop's test while looking ahead.
     JumpIfTested(u32),
-    /// The upper value has passed the test of a loop whose body reads `loop`.
+    /// The top value passed the test of a loop whose body reads `loop`.
     LoopPass,
-    /// The upper value has not passed the loop's test: it goes, and the next one comes there.
+    /// The top value failed the loop's test: drops it and jumps to fetch the next one.
     LoopSkip(u32),
-    /// The upper value in so many parts, the first on top.
+    /// Unpacks the top value into this many parts, with the first on top.
     Unpack(u32),
     MakeMacro(u32),
-    /// Goes there if the parameter was given.
+    /// Jumps if the parameter was given.
     IfGiven(u32, u32),
     /// The parameter in the slot was not given.
     NotGiven(u32, u32),
-    /// Calls a recursive loop with the upper value.
+    /// Calls a recursive loop with the top value.
     CallLoop(u32),
     CallGeneration(u32),
     CallBlock(u32),
-    /// Sets an attribute of the namespace that lies below the value.
+    /// Sets an attribute of the namespace below the value.
     SetAttribute(u32),
     CheckNamespace,
-    /// A tag that cannot be run, in words.
+    /// Fails with a message, for a tag that cannot be run.
     Refuse(u32),
     Return,
 }
@@ -171,20 +174,20 @@ pub(crate) enum Op {
 #[derive(Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) slot: u16,
-    /// The variable's name.
+    /// The name of the variable.
     pub(crate) variable: u16,
-    /// The attribute's name, or the key's literal.
+    /// The name of the attribute, or the literal of the key.
     pub(crate) key: Key,
 }
 
 #[derive(Clone, Copy)]
 pub(crate) struct Key(u32);
 
-/// What a [`Key`] names.
+/// The content of a [`Key`].
 pub(crate) enum KeyOf {
     /// An attribute.
     Name(u32),
-    /// An attribute that dicts have themselves, so that a key of the name is not looked for.
+    /// An attribute that dicts themselves have, so the name is not looked up as a key.
     DictName(u32),
     /// A key.
     Literal(u32),
@@ -210,7 +213,7 @@ impl Key {
     }
 }
 
-/// What a quick test looks for.
+/// The kind of value that a simple type test checks for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Defined,
@@ -223,11 +226,11 @@ pub(crate) enum Kind {
     Sequence,
 }
 
-/// How many arguments a call has, and which are by keyword.
+/// The number of arguments of a call, and the names of its keyword arguments.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Shape {
     pub(crate) positional: u32,
-    /// Where the names begin in the program's list, and how many.
+    /// The start of the names in the program's list, and their number.
     pub(crate) names: u32,
     pub(crate) keywords: u32,
 }
@@ -238,7 +241,7 @@ impl Shape {
     }
 }
 
-/// A loop as it is written.
+/// A loop statement.
 #[derive(Clone, Copy)]
 pub(crate) struct LoopSite {
     /// The slot of `loop`, if the body reads it.
@@ -250,17 +253,17 @@ pub(crate) struct LoopSite {
     pub(crate) at: u32,
 }
 
-/// A part of the program that has a frame of its own: the template, a macro, the body of a call block, of a
-/// recursive loop, of a generation block.
+/// A part of the program with its own frame: the template, a macro, or the body of a call block,
+/// recursive loop or generation block.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Routine {
     pub(crate) entry: u32,
     pub(crate) slots: u32,
-    /// The routine around it.
+    /// The enclosing routine.
     pub(crate) parent: Option<u32>,
-    /// A macro's name; without one it is a call block's body.
+    /// The name of a macro; without one, this is the body of a call block.
     pub(crate) name: Option<u32>,
-    /// The parameters by name, in the first slots from `first_param` on.
+    /// The names of the parameters.
     pub(crate) params: Vec<u32>,
     pub(crate) param_slots: Vec<u32>,
     pub(crate) caller_slot: Option<u32>,
@@ -270,7 +273,7 @@ pub(crate) struct Routine {
 
 pub(crate) struct Program {
     pub(crate) ops: Vec<Op>,
-    /// Where each step comes from.
+    /// The position in the source of each instruction.
     pub(crate) places: Vec<u32>,
     pub(crate) names: Vec<Box<str>>,
     pub(crate) literals: Arc<Literals>,

@@ -1,39 +1,40 @@
-//! Which variable a name means: jinja2's idtracking, which settles it before anything runs. A frame (a loop's body, a
-//! macro, a `with`) has its own copy of every name that is set inside it; a name that is only read is found outside.
+//! Resolves names to variables as jinja2's idtracking does, before anything runs. A frame (a loop
+//! body, a macro, a `with`) has its own copy of every name that is set inside it. A name that is
+//! only read is looked up in the enclosing frames.
 
 use std::collections::BTreeMap;
 
 use crate::parser::ast::{Expr, ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 
-/// A frame by its number.
+/// The number of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameId(u32);
 
-/// A variable by its number.
+/// The number of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Ident(u32);
 
-/// What a variable is when its frame is entered.
+/// The initial value of a variable when its frame is entered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Load {
-    /// Given by a call, or by a loop.
+    /// Set by a call or a loop.
     Parameter,
-    /// What the context has under the name.
+    /// The value of the name in the context.
     Resolve,
-    /// What a variable outside is.
+    /// The value of an outer variable.
     Alias(Ident),
-    /// Not set.
+    /// Unset.
     Undefined,
 }
 
-/// Where a variable's value lives.
+/// Where a variable's value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// Not asked for yet.
+    /// Not determined yet.
     Unknown,
     /// In a slot of a routine.
     Slot { routine: u32, slot: u32 },
-    /// In the context: nothing sets it.
+    /// In the context, since nothing sets it.
     Global(u32),
 }
 
@@ -45,8 +46,8 @@ struct Variable {
     storage: Storage,
 }
 
-/// Names in the order in which they were added, each once, and what each has. A source may have as many names as fit into
-/// it, so finding one takes no longer the more there are.
+/// An insertion-ordered map from names to items. A source may contain very many names, so lookup
+/// must not be linear.
 #[derive(Debug)]
 struct Names<T> {
     list: Vec<(NameId, T)>,
@@ -78,7 +79,7 @@ impl<T: Copy> Names<T> {
         }
     }
 
-    /// Takes out what was added when there were only so many.
+    /// Removes and returns the entries added after the first `count`.
     fn split_off(&mut self, count: usize) -> Vec<(NameId, T)> {
         let added = self.list.split_off(count);
         for (name, _) in &added {
@@ -93,7 +94,7 @@ struct Frame {
     parent: Option<FrameId>,
     refs: Names<Ident>,
     stores: Names<()>,
-    /// All variables of the frame, those of branches that are not being looked at too.
+    /// All variables of the frame, including those of branches not currently visited.
     all: Names<Ident>,
 }
 
@@ -130,7 +131,7 @@ impl Scopes {
         None
     }
 
-    /// Whether a frame or one around it sets a name.
+    /// Reports whether a frame or an enclosing one sets a name.
     pub(crate) fn is_set_around(&self, frame: FrameId, name: NameId) -> bool {
         let mut next = Some(frame);
         while let Some(frame) = next {
@@ -187,7 +188,7 @@ impl Scopes {
         ident
     }
 
-    /// The variables of a frame in the order in which they came up.
+    /// Returns the variables of a frame in order of first use.
     pub(crate) fn variables_of(&self, frame: FrameId) -> Vec<Ident> {
         self.get(frame).refs.list.iter().map(|(_, ident)| *ident).collect()
     }
@@ -200,7 +201,7 @@ impl Scopes {
         self.variables[ident.0 as usize].name
     }
 
-    /// Whether nothing sets it, so that it is always what the context has.
+    /// Reports whether nothing sets the variable, so that it always has the value from the context.
     pub(crate) fn is_global(&self, ident: Ident) -> bool {
         let variable = &self.variables[ident.0 as usize];
         variable.load == Load::Resolve && !variable.is_stored
@@ -214,7 +215,7 @@ impl Scopes {
         self.variables[ident.0 as usize].storage = storage;
     }
 
-    // What a frame's statements mean for its names, in the order of the text.
+    // The effects of a frame's statements on its names, in source order.
 
     pub(crate) fn visit_body(&mut self, frame: FrameId, body: &[Stmt]) {
         for stmt in body {
@@ -249,7 +250,7 @@ impl Scopes {
         }
     }
 
-    /// A macro's parameters, defaults and body.
+    /// Visits the parameters, defaults and body of a macro.
     pub(crate) fn visit_macro(&mut self, frame: FrameId, signature: &Signature, body: &[Stmt]) {
         for name in &signature.params {
             self.declare_parameter(frame, *name);
@@ -263,7 +264,7 @@ impl Scopes {
     fn visit(&mut self, frame: FrameId, stmt: &Stmt) {
         match &stmt.kind {
             StmtKind::Data(_) | StmtKind::Break | StmtKind::Continue => {}
-            // What stands in them is a matter of their own frames.
+            // Their contents belong to frames of their own.
             StmtKind::Generation(_) | StmtKind::Block { .. } | StmtKind::Scope(_) => {}
             StmtKind::Print(value) | StmtKind::Do(value) => self.visit_expr(frame, value),
             StmtKind::If { branches, otherwise } => self.visit_if(frame, branches, otherwise),
@@ -290,7 +291,8 @@ impl Scopes {
         }
     }
 
-    /// A branch sees what was known before it, not what the other branches set; what any of them sets is set behind.
+    /// Visits a conditional. A branch sees the names known before it, but not those set in the
+    /// other branches. After the conditional, the names set in any branch count as set.
     fn visit_if(&mut self, frame: FrameId, branches: &[(Expr, Vec<Stmt>)], otherwise: &[Stmt]) {
         let Some(((test, body), rest)) = branches.split_first() else {
             return self.visit_body(frame, otherwise);
@@ -303,7 +305,7 @@ impl Scopes {
         for branch in 0..3 {
             match branch {
                 0 => self.visit_body(frame, body),
-                // jinja2 looks at all `elif`s as one branch, each seeing those before it.
+                // jinja2 treats all `elif`s as one branch, in which each sees the ones before it.
                 1 => {
                     for branch in rest {
                         self.visit_if(frame, std::slice::from_ref(branch), &[]);
@@ -348,7 +350,8 @@ impl Scopes {
     }
 }
 
-/// Which of these names a body reads before it sets them, bodies inside it included (but not blocks).
+/// Returns which of these names a body reads before setting them, including nested bodies but not
+/// blocks.
 pub(crate) fn undeclared(body: &[Stmt], names: &[NameId]) -> Vec<NameId> {
     let mut search = Undeclared { open: names.to_vec(), found: Vec::new() };
     search.body(body);

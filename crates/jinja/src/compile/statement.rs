@@ -1,4 +1,4 @@
-//! Statements: they leave the stack as they found it.
+//! Compiles statements, which leave the stack unchanged.
 
 use super::program::Op;
 use super::scope::undeclared;
@@ -108,7 +108,7 @@ impl Compiler {
                 self.emit(Op::Jump(start));
             }
             StmtKind::Foreign { tag, .. } => {
-                let message = format!("`{tag}` needs another template, and there is none");
+                let message = format!("`{tag}` needs another template, but none is available");
                 let id = self.message(message);
                 self.emit(Op::Refuse(id));
             }
@@ -116,7 +116,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// A message among the names.
+    /// Adds an error message to the table of names.
     pub(super) fn message(&mut self, message: String) -> u32 {
         self.program.names.push(message.into());
         self.program.names.len() as u32 - 1
@@ -156,7 +156,8 @@ impl Compiler {
         self.assign(target)
     }
 
-    /// jinja2 looks whether what gets an attribute is a namespace before it computes the value.
+    /// jinja2 checks that the target of an attribute assignment is a namespace before it evaluates
+    /// the value.
     fn check_namespaces(&mut self, target: &Target) {
         match target {
             Target::Name(..) => {}
@@ -169,7 +170,7 @@ impl Compiler {
         }
     }
 
-    /// Takes the upper value.
+    /// Assigns the top value.
     fn assign(&mut self, target: &Target) -> Parsed<()> {
         match target {
             Target::Name(name, _) => self.store_name(*name),
@@ -198,7 +199,7 @@ impl Compiler {
         Ok(())
     }
 
-    /// A loop over the upper value.
+    /// Compiles a loop over the top value.
     fn loop_code(&mut self, node: &For, routine: Option<u32>) -> Parsed<()> {
         let at = self.at;
         let outer = self.frame;
@@ -242,7 +243,7 @@ impl Compiler {
         }
         self.loops.push(OpenLoop { start, captures: self.captures, breaks: Vec::new() });
         self.inside(frame, |this| {
-            // The targets come first, then what the frame copies from outside.
+            // The targets come first, then the copies of outer variables.
             this.assign(&node.target)?;
             this.enter(frame)?;
             this.body(&node.body)
@@ -271,7 +272,8 @@ impl Compiler {
         Ok(())
     }
 
-    /// The test of a loop apart from it, for looks ahead: for the upper value it leaves what the test gives, and the item.
+    /// Compiles the test of a loop as a routine, for looking ahead. It takes the top value and
+    /// leaves the result of the test and the item.
     fn test_routine(&mut self, node: &For, test: &Expr) -> Parsed<u32> {
         let frame = self.scopes.frame(Some(self.frame));
         self.scopes.visit_for_test(frame, node);
@@ -284,7 +286,8 @@ impl Compiler {
         })
     }
 
-    /// What a target has been assigned: jinja2 makes the items of a loop with a test anew, so that several targets give a tuple.
+    /// Loads the values assigned to a target. jinja2 recreates the items of a loop with a test, so
+    /// several targets give a tuple.
     fn load_target(&mut self, target: &Target) {
         match target {
             Target::Name(name, _) | Target::Attribute(name, ..) => self.load_name(*name),
@@ -295,7 +298,7 @@ impl Compiler {
         }
     }
 
-    /// Whether the upper value passes the loop's test: it stays on the stack; the jumps that are taken if it does not.
+    /// Tests the top value, which stays on the stack, and returns the jumps taken if it fails.
     fn test_item(&mut self, node: &For, test: &Expr, frame: super::FrameId, is_extended: bool) -> Parsed<Vec<usize>> {
         self.inside(frame, |this| {
             this.enter(frame)?;
@@ -325,7 +328,7 @@ impl Compiler {
             } else if special == known::CALLER {
                 let place = signature.params.iter().position(|param| *param == special).unwrap_or(0);
                 if place + signature.defaults.len() < signature.params.len() {
-                    return self.fail("the special parameter `caller` must be left out or have a default");
+                    return self.fail("the special parameter `caller` must be omitted or have a default");
                 }
             }
         }
@@ -335,7 +338,7 @@ impl Compiler {
             for param in &signature.params {
                 match this.scopes.find(frame, *param) {
                     Some(ident) => slots.push(this.slot_of(ident)?),
-                    None => return this.fail("a parameter without a place"),
+                    None => return this.fail("a parameter without a slot"),
                 }
             }
             for (name, ident) in declared {
@@ -371,7 +374,7 @@ impl Compiler {
 
     fn block(&mut self, name: NameId, is_scoped: bool, body: &[Stmt]) -> Parsed<()> {
         if self.blocks.contains(&name) {
-            return self.fail(format!("block `{}` is there twice", self.program.name(name.0)));
+            return self.fail(format!("block `{}` is defined twice", self.program.name(name.0)));
         }
         self.blocks.push(name);
         let sites = self.block_sites.clone();

@@ -1,8 +1,8 @@
-//! What a template says, as a tree whose depth is bounded.
+//! The syntax tree of a template, whose depth is bounded.
 
 use num_bigint::BigInt;
 
-/// A name that occurs in the template: its number in the table of names.
+/// A name in the template: its index in the table of names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct NameId(pub(crate) u32);
 
@@ -10,7 +10,7 @@ pub(crate) struct NameId(pub(crate) u32);
 pub(crate) struct Expr {
     pub(crate) kind: ExprKind,
     pub(crate) at: u32,
-    /// Expressions inside each other, counted from the leaves.
+    /// The height of the tree below this expression, itself included.
     pub(crate) depth: u32,
 }
 
@@ -21,7 +21,7 @@ pub(crate) enum ExprKind {
     Int(i64),
     BigInt(Box<BigInt>),
     Float(f64),
-    /// A literal by its number.
+    /// The number of a literal.
     Str(u32),
     Name(NameId),
     List(Vec<Expr>),
@@ -31,13 +31,13 @@ pub(crate) enum ExprKind {
     Item(Box<Expr>, Box<Expr>),
     Slice(Box<Expr>, Box<[Option<Expr>; 3]>),
     Call(Box<Expr>, ArgList),
-    /// Without a subject, the body of a filter block or a set block is the subject.
+    /// Without a subject, the body of a filter block or set block is the subject.
     Filter(Option<Box<Expr>>, NameId, ArgList),
     Test(Box<Expr>, NameId, ArgList),
     Not(Box<Expr>),
     Negative(Box<Expr>),
     Positive(Box<Expr>),
-    /// `a + b + c`, from the left.
+    /// `a + b + c`, left-associative.
     Sum(Vec<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
     /// `a ~ b ~ c`
@@ -45,12 +45,12 @@ pub(crate) enum ExprKind {
     Compare(Box<Expr>, Vec<(CompareOp, Expr)>),
     And(Vec<Expr>),
     Or(Vec<Expr>),
-    /// The test, the value where it holds, the value where not.
+    /// The condition, the value if it is true, and the value if it is false.
     Conditional(Box<(Expr, Expr, Option<Expr>)>),
 }
 
 impl ExprKind {
-    /// The expressions right inside this one, in the order of jinja2's fields.
+    /// Visits the direct subexpressions, in the order of jinja2's fields.
     pub(crate) fn for_each_child<'e>(&'e self, visit: &mut impl FnMut(&'e Expr)) {
         match self {
             ExprKind::None
@@ -144,7 +144,7 @@ pub(crate) struct Args {
     pub(crate) spread_keywords: Option<Expr>,
 }
 
-/// The arguments of a call; most have none.
+/// The arguments of a call, without an allocation for an empty list.
 #[derive(Debug)]
 pub(crate) struct ArgList(Option<Box<Args>>);
 
@@ -176,7 +176,7 @@ impl Args {
     }
 }
 
-/// What an assignment writes to.
+/// The target of an assignment.
 #[derive(Debug)]
 pub(crate) enum Target {
     Name(NameId, u32),
@@ -193,7 +193,7 @@ pub(crate) struct Stmt {
 
 #[derive(Debug)]
 pub(crate) enum StmtKind {
-    /// A literal by its number.
+    /// The number of a literal.
     Data(u32),
     Print(Expr),
     If {
@@ -231,12 +231,12 @@ pub(crate) enum StmtKind {
         is_scoped: bool,
         body: Vec<Stmt>,
     },
-    /// `{% autoescape false %}`; there is no other.
+    /// `{% autoescape false %}`; no other value is supported.
     Scope(Vec<Stmt>),
     Do(Expr),
     Break,
     Continue,
-    /// What needs other templates, and the names that it would set.
+    /// A tag that needs other templates, with the names it would set.
     Foreign {
         tag: &'static str,
         template: Expr,
@@ -257,7 +257,7 @@ pub(crate) struct For {
 #[derive(Debug, Default)]
 pub(crate) struct Signature {
     pub(crate) params: Vec<NameId>,
-    /// Those of the last parameters.
+    /// The default values of the last parameters.
     pub(crate) defaults: Vec<Expr>,
 }
 
@@ -267,7 +267,8 @@ pub(crate) struct Tree {
     pub(crate) body: Vec<Stmt>,
     pub(crate) names: Vec<Box<str>>,
     pub(crate) literals: crate::output::Literals,
-    /// Whether `loop` is read anywhere; and whether `caller`, `kwargs` or `varargs` is.
+    /// `reads_loop`: whether `loop` is read anywhere. `reads_call_names`: whether `caller`,
+    /// `kwargs` or `varargs` is.
     pub(crate) reads_loop: bool,
     pub(crate) reads_call_names: bool,
 }

@@ -1,5 +1,5 @@
-//! Expressions, with jinja2's precedence: conditional, or, and, not, comparison, + -, ~, * / // %, **, unary, postfix,
-//! filters and tests.
+//! Parses expressions with jinja2's precedence, loosest first: conditional, or, and, not,
+//! comparison, + -, ~, * / // %, **, unary, postfix, filters and tests.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Operators that bind at least so tightly.
+    /// Parses operators that bind at least as tightly as `lowest`.
     fn operators(&mut self, lowest: Level) -> Parsed<Expr> {
         let at = self.at();
         let mut left = if lowest <= Level::Not && self.skip_name("not") {
@@ -45,7 +45,7 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// How tightly the operator binds that stands here, if one does.
+    /// Returns the binding level of the operator at the current token, if there is one.
     fn operator_level(&self) -> Option<Level> {
         Some(match self.current().kind {
             Kind::Op(op) => match op {
@@ -64,7 +64,8 @@ impl Parser<'_> {
         })
     }
 
-    /// One operator behind its left side, with all of its kind that follow where they are one expression.
+    /// Parses the operator after `left`, together with the operators that follow it in the same
+    /// n-ary expression.
     fn operator(&mut self, level: Level, left: Expr, at: u32) -> Parsed<Expr> {
         let kind = match level {
             Level::Or => ExprKind::Or(self.more(left, |parser| parser.skip_name("or"), Level::And)?),
@@ -80,7 +81,7 @@ impl Parser<'_> {
                 }
                 ExprKind::Compare(Box::new(left), operands)
             }
-            // jinja2: `**` groups from the left like the others, and a minus binds tighter than it.
+            // jinja2: `**` is left-associative like the others, and unary minus binds tighter.
             Level::Not | Level::Sum | Level::Product | Level::Power => {
                 let Kind::Op(Op::Binary(op)) = self.current().kind else { return Ok(left) };
                 let tighter = match level {
@@ -97,7 +98,7 @@ impl Parser<'_> {
         self.expr(kind, at)
     }
 
-    /// The sides of an operator that stands between several.
+    /// Parses all operands of an n-ary operator.
     fn more(&mut self, first: Expr, skip: impl Fn(&mut Self) -> bool, tighter: Level) -> Parsed<Vec<Expr>> {
         let mut parts = Vec::with_capacity(4);
         parts.push(first);
@@ -166,7 +167,7 @@ impl Parser<'_> {
         self.expr(kind, at)
     }
 
-    /// Strings side by side are one.
+    /// Parses a string; adjacent string literals are concatenated.
     fn string(&mut self) -> Parsed<Expr> {
         let at = self.at();
         let mut text = Cow::Borrowed("");
@@ -179,7 +180,7 @@ impl Parser<'_> {
         self.expr(ExprKind::Str(id), at)
     }
 
-    /// One expression, or several with commas between them, which are a tuple.
+    /// Parses one expression, or several separated by commas, which form a tuple.
     pub(super) fn tuple(&mut self, with_conditional: bool, in_parentheses: bool) -> Parsed<Expr> {
         let at = self.at();
         if self.is_tuple_end() {
@@ -220,7 +221,8 @@ impl Parser<'_> {
         self.expr(ExprKind::Dict(items), at)
     }
 
-    /// Behind an opening bracket, what stands between commas up to its close; a comma may end them.
+    /// Parses comma-separated items from an opening bracket to `close`, with an optional trailing
+    /// comma.
     fn items<T>(&mut self, close: Op, item: impl Fn(&mut Self) -> Parsed<T>) -> Parsed<Vec<T>> {
         self.advance();
         let mut items = Vec::new();
@@ -275,7 +277,7 @@ impl Parser<'_> {
                 let index = self.expr(ExprKind::Int(index), at)?;
                 self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at)
             }
-            _ => Err(self.expected("a name or a number behind the dot")),
+            _ => Err(self.expected("a name or a number after the dot")),
         }
     }
 
@@ -302,8 +304,9 @@ impl Parser<'_> {
         for part in parts {
             match part {
                 Subscript::Item(item) => items.push(item),
-                // Python: a tuple of slices is an index of no value that a template has.
-                Subscript::Slice(_) => return Err(self.fail("a slice cannot stand beside other indexes")),
+                // Python: a tuple of slices is not a valid index for any value that a template can
+                // have.
+                Subscript::Slice(_) => return Err(self.fail("a slice cannot be combined with other indexes")),
             }
         }
         let index = self.expr(ExprKind::Tuple(items), at)?;
@@ -386,7 +389,7 @@ impl Parser<'_> {
         if !self.is_op(Op::Dot) {
             return Ok(name);
         }
-        // No filter or test has a dot in its name; the name is kept for the message.
+        // No filter or test has a dot in its name; the full name is kept for the error message.
         let mut dotted = self.names[name.0 as usize].to_string();
         while self.skip_op(Op::Dot) {
             let part = self.expect_name()?;
@@ -397,7 +400,7 @@ impl Parser<'_> {
         Ok(super::NameId(self.names.len() as u32 - 1))
     }
 
-    /// Behind the bar: one filter.
+    /// Parses a filter after the `|`.
     pub(super) fn filter(&mut self, subject: Option<Expr>) -> Parsed<Expr> {
         let at = self.at();
         let name = self.dotted_name()?;
@@ -405,7 +408,7 @@ impl Parser<'_> {
         self.expr(ExprKind::Filter(subject.map(Box::new), name, ArgList::new(args)), at)
     }
 
-    /// The filters of a set block, which have no bar before the first if it is a filter block.
+    /// Parses a chain of filters. In a filter block, the first one has no `|` before it.
     pub(super) fn filter_chain(&mut self, mut starts_inline: bool) -> Parsed<Option<Expr>> {
         let mut node = None;
         while starts_inline || self.is_op(Op::Pipe) {
@@ -443,7 +446,7 @@ impl Parser<'_> {
         if is_negated { self.expr(ExprKind::Not(Box::new(test)), at) } else { Ok(test) }
     }
 
-    /// What `set` and `for` assign to.
+    /// Parses an assignment target of `set` or `for`.
     pub(super) fn target(&mut self, with_namespace: bool) -> Parsed<Target> {
         let first = self.simple_target(with_namespace)?;
         if !self.is_op(Op::Comma) {
@@ -487,7 +490,7 @@ impl Parser<'_> {
 
 const ADD: Op = Op::Binary(BinaryOp::Add);
 
-/// How tightly operators bind, the loosest first.
+/// The binding levels of operators, loosest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Or,

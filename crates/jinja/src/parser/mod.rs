@@ -1,4 +1,4 @@
-//! Tokens into a tree, as jinja2's parser builds it. Start at [`parse`].
+//! Parses tokens into a syntax tree, as jinja2's parser does. Start at [`parse`].
 
 pub(crate) mod ast;
 mod expression;
@@ -14,11 +14,11 @@ use crate::lexer::{Kind, Op, Token, describe, describe_op, tokenize};
 use crate::limits::Limits;
 use crate::output::Literals;
 
-/// What is wrong, and where.
+/// An error and its position in the source.
 pub(crate) type Failure = (Fault, usize);
 pub(crate) type Parsed<T> = Result<T, Failure>;
 
-/// The tree of a normalised source.
+/// Parses a normalized source.
 pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
     let tokens = tokenize(source)?;
     let mut parser = Parser {
@@ -41,13 +41,13 @@ pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
     Ok(Tree { body, names, literals, reads_loop, reads_call_names })
 }
 
-/// Names that have the same numbers in every template: [`known`] says which.
+/// Names with the same number in every template; see [`known`].
 const KNOWN_NAMES: [&str; 4] = ["loop", "caller", "varargs", "kwargs"];
 
-/// Names are looked for one by one; no template that is meant to be read has so many.
+/// The most different names in a template, more than any real one has.
 const MOST_NAMES: usize = 4096;
 
-/// Parameters of one macro, which are looked for in the same way.
+/// The most parameters of one macro, which are searched linearly.
 const MOST_PARAMETERS: usize = 1000;
 
 pub(crate) mod known {
@@ -63,9 +63,10 @@ pub(crate) struct Parser<'s> {
     tokens: Vec<Token<'s>>,
     position: usize,
     names: Vec<Box<str>>,
-    /// By a cheap hash, one more than the number of the first name that has it; 0 where none does.
+    /// A hash table of names. A slot holds the number of its first name plus one, or 0 if it is
+    /// empty.
     places: [u32; 512],
-    /// The names whose place was taken.
+    /// The names whose slot was taken.
     displaced: HashMap<&'s str, NameId>,
     literals: Literals,
     nesting: usize,
@@ -94,7 +95,7 @@ impl<'s> Parser<'s> {
     }
 
     fn current(&self) -> &Token<'s> {
-        // The last token is the end, which is never passed.
+        // The last token is `End`, and `advance` never passes it.
         &self.tokens[self.position]
     }
 
@@ -169,7 +170,7 @@ impl<'s> Parser<'s> {
         (Fault::syntax(message), self.at() as usize)
     }
 
-    /// Runs a part of the grammar one level deeper.
+    /// Parses a construct one nesting level deeper.
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.nesting >= self.most {
             return Err(self.too_deep());
@@ -185,7 +186,7 @@ impl<'s> Parser<'s> {
         (Fault::limit(LimitKind::Nesting, self.most), self.at() as usize)
     }
 
-    /// An expression, if it is not too deep.
+    /// Creates an expression, unless it is nested too deeply.
     fn expr(&self, kind: ExprKind, at: u32) -> Parsed<Expr> {
         let mut below = 0;
         kind.for_each_child(&mut |child| below = below.max(child.depth));

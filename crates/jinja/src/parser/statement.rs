@@ -1,4 +1,4 @@
-//! Text, `{{ }}` and `{% %}`.
+//! Parses text, `{{ }}` and `{% %}`.
 
 use super::ast::{ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 use super::{MOST_PARAMETERS, Parsed, Parser, known};
@@ -6,8 +6,8 @@ use crate::error::{ErrorKind, Fault, LimitKind};
 use crate::lexer::{Kind, Op};
 
 impl Parser<'_> {
-    /// Statements up to one of these tags (which is then the current token), or to the end of the template if there are
-    /// none.
+    /// Parses statements up to one of the end tags, whose name is then the current token. Without
+    /// end tags, parses up to the end of the template.
     pub(super) fn body(&mut self, end_tags: &[&str]) -> Parsed<Vec<Stmt>> {
         let mut body = Vec::new();
         loop {
@@ -54,14 +54,15 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Behind the opening tag's words: the body up to one of the tags, of which the current token is then the name.
+    /// Parses the rest of an opening tag and the body up to one of the end tags, whose name is then
+    /// the current token.
     fn inner_body(&mut self, end_tags: &[&str]) -> Parsed<Vec<Stmt>> {
         self.skip_op(Op::Colon);
         self.block_end()?;
         self.body(end_tags)
     }
 
-    /// The same, and the name of the end tag is passed too.
+    /// Parses the same and consumes the name of the end tag.
     fn whole_body(&mut self, end_tag: &'static str) -> Parsed<Vec<Stmt>> {
         let body = self.inner_body(&[end_tag])?;
         self.advance();
@@ -207,7 +208,7 @@ impl Parser<'_> {
                 return Err((Fault::new(ErrorKind::Limit(LimitKind::Source), message), self.at() as usize));
             }
             if signature.params.contains(&param) {
-                return Err(self.fail(format!("parameter `{}` is there twice", self.names[param.0 as usize])));
+                return Err(self.fail(format!("parameter `{}` is defined twice", self.names[param.0 as usize])));
             }
             signature.params.push(param);
             if self.skip_op(Op::Assign) {
@@ -220,7 +221,7 @@ impl Parser<'_> {
         Ok(signature)
     }
 
-    /// Tags that need other templates, of which there are none.
+    /// Parses a tag that needs other templates, which do not exist here.
     fn foreign_tag(&mut self, tag: &str) -> Parsed<StmtKind> {
         let template = self.expression()?;
         let mut names: Vec<NameId> = Vec::new();
@@ -275,7 +276,7 @@ fn body_stores_loop(body: &[Stmt]) -> Option<u32> {
         StmtKind::If { branches, otherwise } => {
             branches.iter().find_map(|(_, body)| body_stores_loop(body)).or_else(|| body_stores_loop(otherwise))
         }
-        // Loops inside were looked at when they were parsed.
+        // Nested loops were checked when they were parsed.
         StmtKind::With { body, .. }
         | StmtKind::FilterBlock { body, .. }
         | StmtKind::Generation(body)

@@ -106,12 +106,12 @@ pub(crate) fn equal<'a>(world: &World<'a>, left: &Value<'a>, right: &Value<'a>, 
     })
 }
 
-/// Python's `is`.
+/// Evaluates Python's `is`.
 pub(crate) fn is_same<'a>(world: &World<'a>, left: &Value<'a>, right: &Value<'a>) -> Res<bool> {
     Ok(match (left, right) {
         (Value::None, Value::None) => true,
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        // CPython shares small integers and the strings that a program names.
+        // CPython interns small integers and the string literals of a program.
         (Value::Int(left), Value::Int(right)) => left == right,
         (Value::Str(left), Value::Str(right)) => left.plain() == right.plain(),
         (Value::List(left), Value::List(right)) | (Value::Tuple(left), Value::Tuple(right)) => Rc::ptr_eq(left, right),
@@ -128,7 +128,7 @@ fn is_number(value: &Value<'_>) -> bool {
     matches!(value, Value::Int(_) | Value::Bool(_) | Value::Float(_) | Value::Big(_))
 }
 
-/// Which of two values is the lesser; none where neither is and they are not equal (NaN).
+/// Compares two values; `None` if they are unordered (NaN).
 pub(crate) fn order<'a>(
     world: &World<'a>,
     op: &str,
@@ -141,7 +141,7 @@ pub(crate) fn order<'a>(
         (Value::Undefined(absence), _) | (_, Value::Undefined(absence)) => Err(absence.fault()),
         (Value::Str(left), Value::Str(right)) => {
             world.work(left.plain().len().min(right.plain().len()))?;
-            // The order of UTF-8 is that of code points.
+            // UTF-8 sorts in the order of code points.
             Ok(Some(left.plain().cmp(right.plain())))
         }
         _ if is_number(left) && is_number(right) => {
@@ -181,7 +181,7 @@ fn order_numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     match (left, right) {
         (Value::Float(left), Value::Float(right)) => left.partial_cmp(right),
         (Value::Big(left), Value::Big(right)) => Some(left.cmp(right)),
-        // What fits 64 bits is never kept as a large integer.
+        // An integer that fits 64 bits is never a `Big`.
         (Value::Big(left), Value::Int(_) | Value::Bool(_)) => Some(sign(left)),
         (Value::Int(_) | Value::Bool(_), Value::Big(right)) => Some(sign(right).reverse()),
         (Value::Float(left), right) => order_float(*left, &big(right)),
@@ -190,7 +190,7 @@ fn order_numbers(left: &Value<'_>, right: &Value<'_>) -> Option<Ordering> {
     }
 }
 
-/// What a large integer takes, in bytes.
+/// Returns the size of a large integer in bytes.
 fn big_bytes(value: &Value<'_>) -> usize {
     match value {
         Value::Big(value) => (value.bits() / 8) as usize,
@@ -218,7 +218,7 @@ pub(crate) fn big(value: &Value<'_>) -> BigInt {
     }
 }
 
-/// Python's `in`.
+/// Evaluates Python's `in`.
 pub(crate) fn contains<'a>(world: &World<'a>, container: &Value<'a>, item: &Value<'a>) -> Res<bool> {
     match container {
         Value::Str(text) => match item {
@@ -270,7 +270,7 @@ pub(crate) fn contains<'a>(world: &World<'a>, container: &Value<'a>, item: &Valu
     }
 }
 
-/// Python's `hash()`: equal values have equal hashes.
+/// Evaluates Python's `hash()`: equal values have equal hashes.
 pub(crate) fn hash<'a>(world: &World<'a>, value: &Value<'a>, depth: u32) -> Res<u64> {
     world.check_depth(depth)?;
     let mut hasher = DefaultHasher::new();
@@ -315,9 +315,9 @@ pub(crate) fn hash_str(text: &str) -> u64 {
     hasher.finish()
 }
 
-/// Python's stable sort; only `<` is asked, and an error ends it.
+/// Sorts as Python does: the sort is stable, uses only `<`, and stops at the first error.
 pub(crate) fn sort<T>(mut items: Vec<T>, mut is_less: impl FnMut(&T, &T) -> Res<bool>) -> Res<Vec<T>> {
-    // Merge from below, by numbers, so that nothing is lost where a comparison fails.
+    // A bottom-up merge sort of indexes; items move only after all comparisons have succeeded.
     let mut order: Vec<usize> = (0..items.len()).collect();
     let mut merged = Vec::with_capacity(order.len());
     let mut width = 1;

@@ -1,4 +1,4 @@
-//! Dicts that templates make: entries in order, found by hash once there are many.
+//! Dicts created by templates: ordered entries, with a hash index once there are many.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -9,13 +9,13 @@ use crate::error::Res;
 use crate::limits::Charge;
 use crate::vm::World;
 
-/// Up to so many entries are searched without hashing.
+/// The most entries that are searched without hashing.
 const FEW: usize = 8;
 
 pub(crate) struct Dict<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
     places: Option<HashMap<u64, Vec<u32>>>,
-    /// Values inside values, this one included.
+    /// The nesting depth of the values, this one included.
     pub(crate) depth: u32,
     charge: Charge,
 }
@@ -44,7 +44,7 @@ impl<'a> Dict<'a> {
     }
 
     fn place(&self, world: &World<'a>, key: &Value<'a>) -> Res<Option<usize>> {
-        // A key that cannot be hashed is refused even where no hash is needed.
+        // An unhashable key is rejected even if no hash is needed.
         let hash = hash(world, key, 0)?;
         match &self.places {
             None => {
@@ -95,7 +95,7 @@ impl<'a> Dict<'a> {
         Some(&mut self.entries[at].1)
     }
 
-    /// Sets a key; the first spelling of the key stays, as in Python.
+    /// Sets the value of a key. An existing key keeps its first spelling, as in Python.
     pub(crate) fn insert(&mut self, world: &World<'a>, key: Value<'a>, value: Value<'a>) -> Res<()> {
         let depth = 1 + key.depth().max(value.depth());
         world.check_depth(depth)?;

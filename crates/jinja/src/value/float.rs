@@ -1,6 +1,7 @@
-//! Python's `repr` of a float, and its formatting with a precision.
+//! Python's `repr` of floats, and formatting with a precision.
 
-/// Python's `repr`: the shortest digits that read back as the same number.
+/// Formats a float as Python's `repr` does: with the fewest digits that parse back to the same
+/// number.
 pub(crate) fn repr(value: f64) -> String {
     if value.is_nan() {
         return "nan".to_owned();
@@ -12,7 +13,7 @@ pub(crate) fn repr(value: f64) -> String {
     let count = scientific.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
     let mut is_tie = false;
     if count >= 16 {
-        // Where two are as short and as near, Python takes the even one.
+        // If two candidates are equally short and equally near, Python takes the even one.
         let even = format!("{value:.*e}", count - 1);
         is_tie = even != scientific && even.parse() == Ok(value);
         if is_tie {
@@ -38,7 +39,7 @@ fn with_exponent(digits: &str, exponent: i32, letter: char) -> String {
     format!("{digits}{letter}{sign}{:02}", exponent.abs())
 }
 
-/// How a float is written with a precision.
+/// The style of a float formatted with a precision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `%f`
@@ -47,11 +48,11 @@ pub(crate) enum Style {
     Exponent,
     /// `%g`
     General,
-    /// Like `%g`, but with a digit behind the point, for which there must be room.
+    /// Like `%g`, but with a digit after the point, which must fit the precision.
     Short,
 }
 
-/// The digits of a float without its sign, as C's `printf` writes them. `keeps_zeros` is C's `#`.
+/// Formats the absolute value of a float as C's `printf` does. `keeps_zeros` is C's `#`.
 pub(crate) fn format(value: f64, style: Style, precision: usize, is_upper: bool, keeps_zeros: bool) -> String {
     let value = value.abs();
     let text = if value.is_nan() {
@@ -59,7 +60,7 @@ pub(crate) fn format(value: f64, style: Style, precision: usize, is_upper: bool,
     } else if value.is_infinite() {
         "inf".to_owned()
     } else {
-        // No float has more digits than that; Rust takes no larger precision than 16 bits hold.
+        // No float has more digits than this. Rust limits precisions to 16 bits.
         let digits = precision.min(MOST_DIGITS);
         let zeros = "0".repeat(precision - digits);
         match style {
@@ -80,7 +81,7 @@ pub(crate) fn format(value: f64, style: Style, precision: usize, is_upper: bool,
     if is_upper { text.to_uppercase() } else { text }
 }
 
-/// More than the digits of any float.
+/// An upper bound on the digits of any float.
 const MOST_DIGITS: usize = 1100;
 
 fn insert_zeros(text: String, zeros: &str) -> String {
@@ -98,7 +99,7 @@ fn exponent_form(value: f64, precision: usize, keeps_point: bool) -> String {
     with_exponent(&format!("{digits}{point}"), exponent.parse().unwrap_or(0), 'e')
 }
 
-/// Without an exponent as long as that is below `most`.
+/// Formats without an exponent as long as the exponent is below `most`.
 fn general_form(value: f64, precision: usize, keeps_zeros: bool, most: i32) -> String {
     let scientific = format!("{value:.*e}", precision - 1);
     let exponent: i32 = scientific.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0);

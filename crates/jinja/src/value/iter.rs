@@ -13,7 +13,7 @@ use std::any::Any;
 
 use crate::vm::World;
 
-/// What a `for` goes through.
+/// An iterator over the items of a value.
 pub(crate) enum Iter<'a> {
     Empty,
     InputList(InputItems<'a>),
@@ -23,7 +23,7 @@ pub(crate) enum Iter<'a> {
         next: usize,
         len: usize,
     },
-    /// A list, tuple, range or dict of ours, or a view of a dict.
+    /// A list, tuple, range or dict created by the template, or a view of a dict.
     Items {
         of: Value<'a>,
         kind: ViewKind,
@@ -39,12 +39,12 @@ pub(crate) enum Iter<'a> {
     Ready(VecDeque<Value<'a>>),
 }
 
-/// A value that gives its items once: what `map`, `select` and their kin give. They are computed when the first one is
-/// asked for; an error comes where its item would.
+/// A value that yields its items once, such as the result of `map` or `select`. All items are
+/// computed when the first one is requested; an error is raised where its item would be.
 pub(crate) struct Generator<'a> {
     pub(crate) state: RefCell<GeneratorState<'a>>,
     pub(crate) depth: u32,
-    /// How Python prints its type.
+    /// The type name that Python prints.
     pub(crate) name: &'static str,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Generator<'a> {
     pub(crate) fn value(world: &World<'a>, name: &'static str, lazy: Lazy<'a>) -> Res<Value<'a>> {
         let depth = lazy.depth() + 1;
         world.check_depth(depth)?;
-        // What a generator takes is not counted as memory, so that fuel has to bound it.
+        // The memory of a generator is not counted, so fuel must bound it.
         world.work(512)?;
         Ok(Value::Generator(Rc::new(Generator { state: RefCell::new(GeneratorState::Waiting(lazy)), depth, name })))
     }
@@ -157,21 +157,22 @@ impl<'a> Iter<'a> {
                 if let Str::Joined(_) = of {
                     world.work(64)?;
                 }
-                // Python: what iterates over safe HTML gets ordinary characters.
+                // Python: iterating over safe HTML yields ordinary strings.
                 Ok(Some(Value::Str(of.slice(world, range)?.with_markup(world, false)?)))
             }
             Iter::Generator(generator) => generator.next(world),
             Iter::Loop(state) => {
                 let next =
                     state.try_borrow_mut().map_err(|_| Fault::value("loop is already running"))?.advance(world)?;
-                // jinja2: a loop's own iterator gives what the loop statement takes apart.
+                // jinja2: iterating over a loop object yields the pairs that the loop statement
+                // unpacks.
                 next.map(|item| Value::tuple(world, vec![item, Value::Loop(Rc::clone(state))])).transpose()
             }
             Iter::Ready(items) => Ok(items.pop_front()),
         }
     }
 
-    /// How many items are left, if that is known without taking them.
+    /// Returns the number of remaining items, if it is known without consuming them.
     pub(crate) fn left(&self) -> Option<usize> {
         match self {
             Iter::Empty => Some(0),
@@ -183,7 +184,7 @@ impl<'a> Iter<'a> {
         }
     }
 
-    /// All items that are left.
+    /// Collects the remaining items.
     pub(crate) fn rest(mut self, world: &World<'a>) -> Res<Vec<Value<'a>>> {
         let left = self.left().unwrap_or(0);
         world.check_items(left)?;
@@ -212,12 +213,12 @@ fn pick<'a>(
     }
 }
 
-/// All items of a value.
+/// Collects all items of a value.
 pub(crate) fn collect<'a>(world: &World<'a>, value: &Value<'a>) -> Res<Vec<Value<'a>>> {
     Iter::new(world, value)?.rest(world)
 }
 
-/// Whether a loop may go on.
+/// Checks that a loop may continue.
 #[inline]
 pub(crate) fn check_loop(world: &World<'_>, passes: usize) -> Res<()> {
     if passes > world.limits.loop_length {

@@ -1,5 +1,6 @@
-//! Python's values as a template sees them. Lists and dicts never change once made (the sandbox refuses it), so that they
-//! are shared freely; only namespaces change, and they live in the [`World`].
+//! Python's values as templates see them. Lists and dicts are immutable, since the sandbox forbids
+//! changing them, and can be shared freely. Only namespaces are mutable, and they live in the
+//! [`World`].
 
 pub(crate) mod builder;
 pub(crate) mod compare;
@@ -33,7 +34,7 @@ use text::Str;
 /// A value.
 #[derive(Clone)]
 pub(crate) enum Value<'a> {
-    /// No value: a variable before it is set, an argument that was not given. A template never sees it.
+    /// The absence of a value: an unset variable or an omitted argument. Templates never see it.
     Missing,
     Undefined(Absence<'a>),
     None,
@@ -44,7 +45,7 @@ pub(crate) enum Value<'a> {
     Float(f64),
     Str(Str<'a>),
     InputList(&'a dyn Any, Tag),
-    /// A slice of a list of the caller's.
+    /// A slice of a caller's list.
     InputPart(Rc<InputPart<'a>>),
     InputDict(&'a dyn Any, Tag),
     List(Rc<List<'a>>),
@@ -63,27 +64,27 @@ pub(crate) enum Value<'a> {
     Joiner(Rc<Joiner<'a>>),
 }
 
-/// Why there is no value.
+/// The reason why a value is undefined.
 #[derive(Clone)]
 pub(crate) enum Absence<'a> {
-    /// A variable of the name.
+    /// A variable.
     Variable(&'a str),
-    /// An attribute or key of something.
+    /// An attribute or key of a value.
     Attribute(TypeName, &'a str),
     /// An attribute that the sandbox hides.
     Unsafe(TypeName, &'a str),
     /// A parameter of a macro.
     Parameter(&'a str),
-    /// Something else, in words.
+    /// Another reason, with a fixed message.
     Hint(&'static str),
-    /// Something else, in words of the moment.
+    /// Another reason, with a message built at run time.
     Words(Rc<str>),
-    /// Something that the sandbox hides, in words of the moment.
+    /// Something that the sandbox hides, with a message built at run time.
     UnsafeWords(Rc<str>),
 }
 
 impl Absence<'_> {
-    /// The error that using it gives.
+    /// Returns the error for using the undefined value.
     #[cold]
     pub(crate) fn fault(&self) -> Fault {
         let message = match self {
@@ -102,7 +103,7 @@ impl Absence<'_> {
     }
 }
 
-/// Python's names of types.
+/// The types, with Python's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TypeName {
     Undefined,
@@ -157,7 +158,7 @@ impl TypeName {
         }
     }
 
-    /// jinja2: how a message about a missing attribute names what lacks it.
+    /// jinja2: describes an object of this type in messages about missing attributes.
     pub(crate) fn described(self) -> String {
         match self {
             TypeName::None => "None".to_owned(),
@@ -172,26 +173,26 @@ impl TypeName {
 /// The items of a list or a tuple.
 pub(crate) struct List<'a> {
     pub(crate) items: Vec<Value<'a>>,
-    /// Values inside values, this one included.
+    /// The nesting depth of the values, this one included.
     pub(crate) depth: u32,
-    /// A pair that `groupby` made, whose parts have names too.
+    /// Whether this is a pair created by `groupby`, whose parts also have names.
     pub(crate) is_group: bool,
     _charge: Charge,
 }
 
-/// Some items of a list of the caller's: `list[start:stop:step]`.
+/// Some items of a caller's list: `list[start:stop:step]`.
 pub(crate) struct InputPart<'a> {
     pub(crate) items: InputItems<'a>,
     _charge: Charge,
 }
 
-/// Where these items lie.
+/// A selection of items of a caller's list.
 #[derive(Clone, Copy)]
 pub(crate) struct InputItems<'a> {
     list: &'a dyn Any,
-    /// The index of the first one.
+    /// The index of the first item.
     start: usize,
-    /// From one to the next; may lie before it.
+    /// The distance from one item to the next, which may be negative.
     step: isize,
     pub(crate) len: usize,
 }
@@ -201,9 +202,9 @@ impl<'a> InputItems<'a> {
         InputItems { list, start: 0, step: 1, len: world.inputs.len(list) }
     }
 
-    /// Some of them: from `start` on every `step`th, which are so many.
+    /// Selects `len` of these items: every `step`th one from `start` on.
     pub(crate) fn part(self, start: usize, step: isize, len: usize) -> InputItems<'a> {
-        // What lies outside of the list is not asked for: `len` says how many are inside.
+        // Indexes outside the list are never requested, since `len` counts only those inside.
         InputItems { list: self.list, start: self.place(start), step: self.step.wrapping_mul(step), len }
     }
 
@@ -217,7 +218,7 @@ impl<'a> InputItems<'a> {
         if index < self.len { world.inputs.look_at(self.list, self.place(index)) } else { None }
     }
 
-    /// The first one, which is taken off.
+    /// Removes and returns the first item.
     #[inline]
     pub(crate) fn take_first(&mut self, world: &World<'a>) -> Option<InputNode<'a>> {
         let first = self.get(world, 0)?;
@@ -227,7 +228,7 @@ impl<'a> InputItems<'a> {
     }
 }
 
-/// What a dict's `keys()`, `values()` and `items()` give.
+/// The result of a dict's `keys()`, `values()` or `items()`.
 pub(crate) struct View<'a> {
     pub(crate) dict: Value<'a>,
     pub(crate) kind: ViewKind,
@@ -242,7 +243,7 @@ pub(crate) enum ViewKind {
 
 pub(crate) struct Range {
     pub(crate) start: i64,
-    /// As it was named; Python prints it.
+    /// The value as given in the template; Python prints it.
     pub(crate) stop: i64,
     pub(crate) step: i64,
     pub(crate) len: usize,
@@ -250,18 +251,18 @@ pub(crate) struct Range {
 
 impl Range {
     pub(crate) fn get(&self, index: usize) -> i64 {
-        // The product alone may be too large for 64 bits; what is asked for is not.
+        // The product alone may overflow 64 bits, but the sum is in range.
         self.start.wrapping_add(self.step.wrapping_mul(index as i64))
     }
 }
 
-/// A macro as a value, or a call block's body.
+/// A macro as a value, or the body of a call block.
 pub(crate) struct Macro {
-    /// Which routine of the program.
+    /// The routine of the program.
     pub(crate) routine: u32,
     /// The frame in which it was defined.
     pub(crate) frame: u32,
-    /// For the body of a recursive loop: how deep it is.
+    /// The nesting depth, if this is the body of a recursive loop.
     pub(crate) depth: u32,
 }
 
@@ -281,13 +282,13 @@ pub(crate) struct Joiner<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// A value of the caller's.
+    /// Converts a caller's value.
     #[inline]
     pub(crate) fn of(world: &World<'a>, node: &'a dyn Any) -> Res<Value<'a>> {
         Value::of_node(world, world.inputs.look(node))
     }
 
-    /// The same of one that was looked at already.
+    /// Converts a caller's value that was already looked up.
     #[inline]
     pub(crate) fn of_node(world: &World<'a>, InputNode { node, value, tag }: InputNode<'a>) -> Res<Value<'a>> {
         Ok(match value {
@@ -369,12 +370,12 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The name of its type, for messages.
+    /// Returns the name of the type, for messages.
     pub(crate) fn kind(&self) -> &'static str {
         self.type_name().name()
     }
 
-    /// Values inside values, not counting those of the caller.
+    /// Returns the nesting depth of the values, without those of the caller.
     pub(crate) fn depth(&self) -> u32 {
         match self {
             Value::List(list) | Value::Tuple(list) => list.depth,
@@ -389,7 +390,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Python's `bool()`.
+    /// Evaluates Python's `bool()`.
     #[inline]
     pub(crate) fn is_true(&self, world: &World<'a>) -> bool {
         match self {
@@ -404,7 +405,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// How many items it has, if it has a length and is not a string.
+    /// Returns the number of items, if the value has a length and is not a string.
     pub(crate) fn size(&self, world: &World<'a>) -> Option<usize> {
         match self {
             Value::Undefined(_) => Some(0),
@@ -418,7 +419,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Python's `len()`.
+    /// Evaluates Python's `len()`.
     pub(crate) fn python_len(&self, world: &World<'a>) -> Res<usize> {
         match self {
             Value::Str(text) => {
@@ -436,12 +437,12 @@ impl<'a> Value<'a> {
         matches!(self, Value::InputList(..) | Value::InputPart(_) | Value::List(_))
     }
 
-    /// Whether it is a list, a tuple or a range.
+    /// Reports whether the value is a list, a tuple or a range.
     pub(crate) fn is_sequence(&self) -> bool {
         self.is_list() || matches!(self, Value::Tuple(_) | Value::Range(_))
     }
 
-    /// The item at an index of a list, a tuple or a range.
+    /// Returns the item at an index of a list, a tuple or a range.
     #[inline]
     pub(crate) fn item_at(&self, world: &World<'a>, index: usize) -> Res<Option<Value<'a>>> {
         Ok(match self {
@@ -457,12 +458,12 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// What the caller calls it.
+    /// Returns the caller's tag.
     pub(crate) fn tag(&self) -> Option<Tag> {
         match self {
             Value::InputDict(_, tag) | Value::InputList(_, tag) => Some(*tag),
             Value::Str(Str::Slice(text::Slice { origin: crate::Origin::Input { tag, .. }, .. })) => Some(*tag),
-            // A key and its value.
+            // A key-value pair.
             Value::Tuple(list) if list.items.len() == 2 => list.items[1].tag().or_else(|| list.items[0].tag()),
             _ => None,
         }
@@ -484,7 +485,7 @@ impl<'a> List<'a> {
 }
 
 impl World<'_> {
-    /// Whether values may be so deep inside each other.
+    /// Checks that values nested this deeply are within the limit.
     #[inline]
     pub(crate) fn check_depth(&self, depth: u32) -> Res<()> {
         if depth as usize > self.limits.depth {
@@ -493,14 +494,14 @@ impl World<'_> {
         Ok(())
     }
 
-    /// Whether a list may have so many items, asked before it is made.
+    /// Checks that a list with this many items fits, before it is created.
     pub(crate) fn check_items(&self, items: usize) -> Res<()> {
         self.work(items.saturating_mul(16))?;
         self.meter.check(items.saturating_mul(size_of::<Value<'_>>()))
     }
 }
 
-/// How many characters a text has.
+/// Returns the number of characters in a text.
 pub(crate) fn char_count(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { text.chars().count() }
 }

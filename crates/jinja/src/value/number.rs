@@ -11,30 +11,33 @@ use crate::limits::INTEGER_DIGITS;
 use crate::parser::ast::BinaryOp;
 use crate::vm::World;
 
-/// A JSON number by its spelling.
+/// Parses a JSON number.
 pub(crate) fn parse_json<'a>(spelling: &str) -> Res<Value<'a>> {
     if let Ok(value) = spelling.parse::<i64>() {
         return Ok(Value::Int(value));
     }
     let is_integer = spelling.bytes().enumerate().all(|(at, byte)| byte.is_ascii_digit() || (at == 0 && byte == b'-'));
     if !is_integer {
-        return spelling.parse().map(Value::Float).map_err(|_| Fault::value(format!("{spelling:?} is no JSON number")));
+        return spelling
+            .parse()
+            .map(Value::Float)
+            .map_err(|_| Fault::value(format!("{spelling:?} is not a JSON number")));
     }
     parse_digits(spelling)
 }
 
-/// An integer of any size in decimal digits.
+/// Parses a decimal integer of any size.
 pub(crate) fn parse_digits<'a>(digits: &str) -> Res<Value<'a>> {
     if digits.len() > INTEGER_DIGITS {
         return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
     }
     match digits.parse::<BigInt>() {
         Ok(value) => Ok(of_big(value)),
-        Err(_) => Err(Fault::value(format!("{digits:?} is no integer"))),
+        Err(_) => Err(Fault::value(format!("{digits:?} is not an integer"))),
     }
 }
 
-/// An integer in as little room as it needs.
+/// Converts an integer to its smallest representation.
 pub(crate) fn of_big<'a>(value: BigInt) -> Value<'a> {
     match i64::try_from(&value) {
         Ok(value) => Value::Int(value),
@@ -42,16 +45,16 @@ pub(crate) fn of_big<'a>(value: BigInt) -> Value<'a> {
     }
 }
 
-/// The decimal digits of an integer.
+/// Returns the decimal digits of an integer.
 pub(crate) fn big_digits(value: &BigInt) -> Res<String> {
-    // 3.33 bits a digit.
+    // Each digit takes 3.33 bits.
     if value.bits() > INTEGER_DIGITS as u64 * 3322 / 1000 + 4 {
         return Err(Fault::limit(LimitKind::Digits, INTEGER_DIGITS));
     }
     Ok(value.to_string())
 }
 
-/// The integer that a whole float is.
+/// Converts a float without a fraction to an integer; `None` if it is not finite.
 pub(crate) fn float_to_int(value: f64) -> Option<BigInt> {
     if !value.is_finite() {
         return None;
@@ -67,7 +70,7 @@ pub(crate) fn float_to_int(value: f64) -> Option<BigInt> {
     Some(if value < 0.0 { -magnitude } else { magnitude })
 }
 
-/// The float nearest to an integer.
+/// Converts a number to the nearest float.
 pub(crate) fn to_float(value: &Value<'_>) -> Res<f64> {
     match value {
         Value::Float(value) => Ok(*value),
@@ -85,7 +88,7 @@ fn big_to_float(value: &BigInt) -> Res<f64> {
     if bits > 1024 {
         return Err(too_large());
     }
-    // Decimal digits read back are rounded correctly.
+    // Parsing decimal digits rounds correctly.
     let float: f64 = value.to_string().parse().map_err(|_| too_large())?;
     if float.is_infinite() { Err(too_large()) } else { Ok(float) }
 }
@@ -94,7 +97,7 @@ pub(crate) fn is_number(value: &Value<'_>) -> bool {
     matches!(value, Value::Int(_) | Value::Big(_) | Value::Float(_) | Value::Bool(_))
 }
 
-/// An integer that fits 64 bits, where Python asks for an index.
+/// Converts a value to a 64-bit integer where Python expects an index.
 pub(crate) fn index(value: &Value<'_>) -> Res<i64> {
     match value {
         Value::Int(value) => Ok(*value),
@@ -105,7 +108,7 @@ pub(crate) fn index(value: &Value<'_>) -> Res<i64> {
     }
 }
 
-/// Arithmetic on two numbers.
+/// Computes an operation on two numbers.
 pub(crate) fn arithmetic<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, right: &Value<'a>) -> Res<Value<'a>> {
     if let (Value::Int(_) | Value::Bool(_), Value::Int(_) | Value::Bool(_)) = (left, right) {
         let (left, right) = (index(left)?, index(right)?);
@@ -124,7 +127,7 @@ pub(crate) fn arithmetic<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, 
     bigs(world, op, big(left), big(right))
 }
 
-/// Sums and differences that stay within 64 bits.
+/// Adds or subtracts; `None` if the result does not fit 64 bits.
 #[inline]
 pub(crate) fn count(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
     match op {
@@ -134,7 +137,7 @@ pub(crate) fn count(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
     }
 }
 
-/// Arithmetic that stays within 64 bits; none where it does not.
+/// Computes an operation on 64-bit integers; `None` if the result does not fit.
 fn small<'a>(op: BinaryOp, left: i64, right: i64) -> Res<Option<Value<'a>>> {
     let value = match op {
         BinaryOp::Add | BinaryOp::Sub => count(op, left, right),
@@ -169,7 +172,8 @@ fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Res<Value<'a>> {
     if divisor_is_zero {
         return Err(Fault::value("division by zero"));
     }
-    // A float holds integers up to there exactly, and the quotient of two such is rounded correctly.
+    // Floats represent integers up to this size exactly, and the quotient of two of them is rounded
+    // correctly.
     let is_exact = |value: &Value<'_>| match value {
         Value::Int(value) => value.unsigned_abs() <= 1 << 53,
         Value::Big(_) => false,
@@ -182,7 +186,7 @@ fn divide<'a>(left: &Value<'a>, right: &Value<'a>) -> Res<Value<'a>> {
     Ok(Value::Float(to_float(left)? / to_float(right)?))
 }
 
-/// The quotient of two large integers, which may be small, rounded correctly.
+/// Returns the correctly rounded quotient of two large integers, which may itself be small.
 fn big_quotient(left: &BigInt, right: &BigInt) -> Res<f64> {
     let shift = 66 + right.bits() as i64 - left.bits() as i64;
     let (left, right) = if shift > 0 {
@@ -192,7 +196,7 @@ fn big_quotient(left: &BigInt, right: &BigInt) -> Res<f64> {
     };
     let mut quotient = &left / &right;
     if !quotient.bit(0) && &quotient * &right != left {
-        // What was cut off still decides between two floats that are equally near.
+        // The truncated remainder still decides between two equally near floats.
         quotient += if quotient.sign() == Sign::Minus { -1 } else { 1 };
     }
     let float = big_to_float(&quotient)?;
@@ -259,7 +263,7 @@ fn bigs<'a>(world: &World<'a>, op: BinaryOp, left: BigInt, right: BigInt) -> Res
     };
     check(left.bits())?;
     check(right.bits())?;
-    // The result is memory that is not counted as such, so that fuel has to bound it.
+    // The memory of the result is not counted, so fuel must bound it.
     world.work((left.bits().max(right.bits()) + left.bits() / 8 * (right.bits() / 64 + 1)) as usize)?;
     let value = match op {
         BinaryOp::Add => left + right,
@@ -288,7 +292,7 @@ fn bigs<'a>(world: &World<'a>, op: BinaryOp, left: BigInt, right: BigInt) -> Res
             let is_unit = left.bits() <= 1;
             let exponent = match u32::try_from(&right) {
                 Ok(exponent) => exponent,
-                // 0, 1 and -1 to any power.
+                // 0, 1 or -1, to any power.
                 Err(_) if is_unit => u32::from(right.bit(0)) + 2,
                 Err(_) => return Err(Fault::limit(LimitKind::Integer, limit)),
             };

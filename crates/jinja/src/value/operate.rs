@@ -16,15 +16,16 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
     match (op, left, right) {
         (BinaryOp::Add, Value::Str(left), Value::Str(right)) => return add_strings(world, left, right).map(Value::Str),
         (BinaryOp::Mod, Value::Str(format), Value::Undefined(_)) => {
-            // str.__mod__ takes the undefined value as an argument like any other.
+            // `str.__mod__` takes the undefined value like any other argument.
             return percent::format(world, format, right).map(Value::Str);
         }
         (BinaryOp::Mul, Value::Str(text), Value::Undefined(_)) if text.is_markup() => {
-            // Markup has a `*` of its own, which does not ask the other side.
+            // `Markup` has its own `*`, which does not defer to the other operand.
             return Err(Fault::type_error("'Undefined' object cannot be interpreted as an integer"));
         }
         (_, Value::Undefined(absence), _) | (_, _, Value::Undefined(absence)) => {
-            // For `list + undefined` too: list.__add__ refuses, then Undefined.__radd__ raises.
+            // This also applies to `list + undefined`: `list.__add__` refuses, then
+            // `Undefined.__radd__` raises.
             return Err(absence.fault());
         }
         (BinaryOp::Add, left, right) if left.is_list() && right.is_list() => {
@@ -85,7 +86,7 @@ pub(crate) fn binary<'a>(world: &World<'a>, op: BinaryOp, left: &Value<'a>, righ
     )))
 }
 
-/// `a + b`: where one is safe HTML, the other is escaped.
+/// Evaluates `a + b`. If one is safe HTML, the other is escaped.
 pub(crate) fn add_strings<'a>(world: &World<'a>, left: &Str<'a>, right: &Str<'a>) -> Res<Str<'a>> {
     let is_markup = left.is_markup() || right.is_markup();
     world.work(left.weight() + right.weight())?;
@@ -114,7 +115,7 @@ fn repeat_string<'a>(world: &World<'a>, text: &Str<'a>, times: i64) -> Res<Str<'
     let mut builder = Builder::new(world);
     builder.reserve(bytes)?;
     if let Str::Slice(slice) = text {
-        // What is repeated is one piece.
+        // The repeated text is one piece.
         builder.push(&slice.text.repeat(times), slice.origin.changed())?;
         return builder.finish();
     }

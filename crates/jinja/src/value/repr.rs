@@ -9,7 +9,7 @@ use crate::output::Origin;
 use crate::vm::World;
 
 impl<'a> Value<'a> {
-    /// Python's `str()`.
+    /// Converts as Python's `str()` does.
     #[inline]
     pub(crate) fn to_str(&self, world: &World<'a>) -> Res<Str<'a>> {
         match self {
@@ -27,7 +27,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// jinja2's `soft_str`: a string as it is, else `str()`.
+    /// Converts as jinja2's `soft_str` does: strings are unchanged, other values go through
+    /// `str()`.
     pub(crate) fn to_soft_str(&self, world: &World<'a>) -> Res<Str<'a>> {
         match self {
             Value::Str(text) => Ok(text.clone()),
@@ -35,7 +36,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Python's `repr()`.
+    /// Converts as Python's `repr()` does.
     pub(crate) fn to_repr(&self, world: &World<'a>) -> Res<Str<'a>> {
         let mut builder = Builder::new(world);
         write_repr(world, &mut builder, self, 0)?;
@@ -43,7 +44,7 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What stands for the address that Python prints, which is never the same.
+/// A placeholder for the memory address that Python prints.
 const ADDRESS: &str = "0x7f0000000000";
 
 const ENGINE: Origin = Origin::Engine;
@@ -158,7 +159,7 @@ fn write_dict<'a>(world: &World<'a>, out: &mut Builder<'a>, dict: &Value<'a>, de
     out.push("}", ENGINE)
 }
 
-/// A string in quotes; quotes and escapes have the origin of what they stand beside or for.
+/// Writes a quoted string. Quotes and escapes have the origin of the text they enclose or replace.
 fn write_quoted<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>) -> Res<()> {
     let plain = text.plain();
     world.work(plain.len() * 4)?;
@@ -190,7 +191,8 @@ fn write_quoted<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>) ->
     out.push(quote, text.origin_at(plain.len()).changed())
 }
 
-/// Python's `str.isprintable`: no control, format, private, unassigned or separator character but the space.
+/// Reports whether Python's `str.isprintable` holds: no control, format, private, unassigned or
+/// separator character except the space.
 pub(crate) fn is_printable(c: char) -> bool {
     if c.is_ascii() {
         return (' '..='~').contains(&c);
@@ -198,7 +200,8 @@ pub(crate) fn is_printable(c: char) -> bool {
     if is_space(c) {
         return false;
     }
-    // Rust's own rule for Debug is the same but for combining characters, which it escapes only at the start.
+    // Rust's rule for `Debug` is the same, except that it escapes combining characters at the
+    // start.
     let mut text = String::from("a");
     text.push(c);
     !text.escape_debug().any(|c| c == '\\')

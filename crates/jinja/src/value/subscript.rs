@@ -1,4 +1,4 @@
-//! `a.b`, `a['b']`, `a[1]` and slices, as jinja2's sandbox looks them up.
+//! `a.b`, `a['b']`, `a[1]` and slices, with the lookup rules of jinja2's sandbox.
 
 use std::any::Any;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::input::InputNode;
 use crate::vm::World;
 
 impl<'a> Value<'a> {
-    /// The entry at an index of a dict.
+    /// Returns the entry of a dict at an index.
     pub(crate) fn entry_at(&self, world: &World<'a>, index: usize) -> Res<Option<(Value<'a>, Value<'a>)>> {
         Ok(match self {
             Value::InputDict(dict, _) => match world.inputs.entry(*dict, index) {
@@ -24,7 +24,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The value of a key of a dict.
+    /// Returns the value of a key in a dict.
     pub(crate) fn dict_get(&self, world: &World<'a>, key: &Value<'a>) -> Res<Option<Value<'a>>> {
         match self {
             Value::InputDict(dict, _) => match key {
@@ -36,7 +36,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The value of a string key of a dict.
+    /// Returns the value of a string key in a dict.
     #[inline]
     pub(crate) fn dict_get_str(&self, world: &World<'a>, key: &str) -> Res<Option<Value<'a>>> {
         match self {
@@ -52,14 +52,14 @@ fn input_get<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<
     input_node(world, dict, key)?.map(|found| Value::of_node(world, found)).transpose()
 }
 
-/// The value of a key of a dict of the caller's.
+/// Returns the value of a key in a caller's dict.
 #[inline]
 pub(crate) fn input_node<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<InputNode<'a>>> {
     world.charge_search(dict)?;
     Ok(world.inputs.look_up(dict, key))
 }
 
-/// `a.name`: the attribute, else the item.
+/// Evaluates `a.name`: the attribute, or else the item.
 #[inline]
 pub(crate) fn attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &'a str) -> Res<Value<'a>> {
     if let Value::InputDict(dict, _) = value
@@ -93,7 +93,7 @@ pub(crate) fn attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &'a str)
     }
 }
 
-/// `a.name` where the name is not written in the template.
+/// Evaluates `a.name` for a name that is computed at run time.
 pub(crate) fn attribute_named<'a>(world: &World<'a>, value: &Value<'a>, name: &str) -> Res<Value<'a>> {
     world.work(128)?;
     match own_attribute(world, value, name)? {
@@ -111,7 +111,8 @@ fn no_attribute<'a>(value: &Value<'a>, name: &str) -> Value<'a> {
     Value::Undefined(Absence::Words(Rc::from(format!("'{}' has no attribute '{name}'", value.type_name().described()))))
 }
 
-/// A name as messages show it: a value keeps its message, so that a long one would be memory that nobody counts.
+/// Truncates a name for an error message. Values keep their message, and the memory of a long one
+/// would not be counted.
 fn short(name: &str) -> &str {
     name.char_indices().nth(200).map_or(name, |(at, _)| &name[..at])
 }
@@ -122,14 +123,14 @@ fn unsafe_undefined<'a>(value: &Value<'a>, name: &str) -> Value<'a> {
     Value::Undefined(Absence::UnsafeWords(Rc::from(message)))
 }
 
-/// `a[key]`: the item, else the attribute.
+/// Evaluates `a[key]`: the item, or else the attribute.
 pub(crate) fn item<'a>(world: &World<'a>, value: &Value<'a>, key: &Value<'a>) -> Res<Value<'a>> {
     match value {
         Value::Undefined(absence) => return Err(absence.fault()),
         Value::InputDict(..) | Value::Dict(_) => match value.dict_get(world, key) {
             Ok(Some(found)) => return Ok(found),
             Ok(None) => {}
-            // An unhashable key finds nothing.
+            // An unhashable key matches nothing.
             Err(fault) if fault.kind() == crate::ErrorKind::Type => {}
             Err(fault) => return Err(fault),
         },
@@ -167,13 +168,13 @@ pub(crate) fn item<'a>(world: &World<'a>, value: &Value<'a>, key: &Value<'a>) ->
     Ok(Value::Undefined(Absence::Words(Rc::from(words))))
 }
 
-/// An index from either end, as one from the start.
+/// Converts an index that may be negative to one from the start.
 pub(crate) fn wrap_index(index: i64, length: usize) -> Option<usize> {
     let index = if index < 0 { index.checked_add(length as i64)? } else { index };
     usize::try_from(index).ok().filter(|&index| index < length)
 }
 
-/// The bytes of the character at an index from either end.
+/// Returns the byte range of the character at an index, which may be negative.
 fn character_range(world: &World<'_>, text: &str, index: i64) -> Res<Option<std::ops::Range<usize>>> {
     world.work(text.len())?;
     if text.is_ascii() {
@@ -192,7 +193,7 @@ pub(crate) enum Found<'a> {
     Nothing,
 }
 
-/// What Python's `getattr` finds.
+/// Looks up an attribute as Python's `getattr` does.
 pub(crate) fn own_attribute<'a>(world: &World<'a>, value: &Value<'a>, name: &str) -> Res<Found<'a>> {
     if let Value::Undefined(absence) = value {
         if UNDEFINED_DUNDERS.contains(&name) {
@@ -265,7 +266,7 @@ pub(crate) fn bind<'a>(receiver: Value<'a>, method: &'static Method) -> Value<'a
     Value::Method(Rc::new(BoundMethod { receiver, method }))
 }
 
-/// What an undefined value has itself, so that jinja2 does not fail to look it up.
+/// The attributes that undefined values have, for which jinja2's lookup does not fail.
 const UNDEFINED_DUNDERS: &[&str] = &[
     "__add__",
     "__aiter__",
@@ -327,7 +328,7 @@ fn is_dunder(name: &str) -> bool {
     name.len() > 4 && name.starts_with("__") && name.ends_with("__")
 }
 
-/// `a[start:stop:step]`
+/// Evaluates `a[start:stop:step]`.
 pub(crate) fn slice<'a>(world: &World<'a>, value: &Value<'a>, bounds: [&Value<'a>; 3]) -> Res<Value<'a>> {
     if let Value::Undefined(absence) = value {
         return Err(absence.fault());
@@ -381,7 +382,7 @@ pub(crate) fn slice<'a>(world: &World<'a>, value: &Value<'a>, bounds: [&Value<'a
     if matches!(value, Value::Tuple(_)) { Value::tuple(world, items) } else { Value::list(world, items) }
 }
 
-/// The first index, the one behind the last, and how many there are.
+/// Returns the first index, the end index and the number of items.
 fn slice_range(length: usize, start: Option<i64>, stop: Option<i64>, step: i64) -> (i64, i64, usize) {
     let length = length as i64;
     let (low, high) = if step > 0 { (0, length) } else { (-1, length - 1) };
@@ -422,7 +423,7 @@ fn slice_string<'a>(
     }
     world.work(plain.len() * 8)?;
     if let (Str::Slice(slice), true) = (text, step == -1) {
-        // Turned around, it is no verbatim part any more, and needs no piece for each character.
+        // A reversed string is not a verbatim part, so it needs no piece for each character.
         let turned: String = match is_ascii {
             true => plain
                 .as_bytes()

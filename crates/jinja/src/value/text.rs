@@ -1,4 +1,5 @@
-//! Strings that know where they came from. A [`Str`] does not turn into `str` by accident: [`Str::plain`] is the way.
+//! Strings that track their origins. A [`Str`] converts to `str` only explicitly, with
+//! [`Str::plain`].
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use crate::limits::Charge;
 use crate::output::{MarkId, Offset, Origin, Run};
 use crate::vm::World;
 
-/// A string of one origin, borrowed from the template or from an input.
+/// A string with a single origin, borrowed from the template or from an input.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slice<'a> {
     pub(crate) text: &'a str,
@@ -23,17 +24,17 @@ pub(crate) enum Str<'a> {
     Joined(Rc<Joined>),
 }
 
-/// A string that was put together, with the origin of each of its pieces.
+/// A string built from pieces, with the origin of each.
 #[derive(Debug)]
 pub(crate) struct Joined {
     pub(super) text: Box<str>,
     pub(super) runs: Box<[Run]>,
-    /// Marked as safe HTML (Python's `Markup`): strings that are added to it are escaped.
+    /// Whether it is safe HTML (Python's `Markup`): strings added to it are escaped.
     pub(super) is_markup: bool,
     pub(super) _charge: Charge,
 }
 
-/// A run of a string.
+/// A part of a string with a single origin.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'s> {
     pub(crate) text: &'s str,
@@ -42,7 +43,7 @@ pub(crate) struct Part<'s> {
 }
 
 impl<'a> Str<'a> {
-    /// Text that the engine makes, which must be static.
+    /// Creates a string from static text that the engine generates.
     pub(crate) fn engine(text: &'static str) -> Str<'a> {
         Str::Slice(Slice { text, origin: Origin::Engine })
     }
@@ -51,7 +52,7 @@ impl<'a> Str<'a> {
         Str::engine("")
     }
 
-    /// Text that the engine makes.
+    /// Creates a string from text that the engine generates.
     pub(crate) fn made(world: &World<'a>, text: String) -> Res<Str<'a>> {
         let mut builder = Builder::new(world);
         builder.push(&text, Origin::Engine)?;
@@ -62,7 +63,7 @@ impl<'a> Str<'a> {
         Str::Slice(Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } })
     }
 
-    /// The characters, without their origin.
+    /// Returns the text without its origins.
     pub(crate) fn plain(&self) -> &str {
         match self {
             Str::Slice(slice) => slice.text,
@@ -70,7 +71,7 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// What it costs to copy it.
+    /// Returns the number of bytes to copy.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Str::Slice(slice) => slice.text.len(),
@@ -86,7 +87,7 @@ impl<'a> Str<'a> {
         matches!(self, Str::Joined(joined) if joined.is_markup)
     }
 
-    /// The same text, as safe HTML or not.
+    /// Returns the same text, marked as safe HTML or not.
     pub(crate) fn with_markup(self, world: &World<'a>, is_markup: bool) -> Res<Str<'a>> {
         if self.is_markup() == is_markup {
             return Ok(self);
@@ -96,7 +97,7 @@ impl<'a> Str<'a> {
         builder.finish_as(is_markup)
     }
 
-    /// The parts of a range, in order.
+    /// Returns the parts of a range, in order.
     pub(crate) fn parts(&self, range: Range<usize>) -> Parts<'_> {
         match self {
             Str::Slice(slice) => Parts {
@@ -120,7 +121,7 @@ impl<'a> Str<'a> {
         self.parts(0..self.plain().len())
     }
 
-    /// The origin of the byte at an offset; at the end, that of the last one.
+    /// Returns the origin of the byte at an offset, or at the end, that of the last byte.
     pub(crate) fn origin_at(&self, offset: usize) -> Origin {
         match self {
             Str::Slice(slice) => slice.origin.forward(offset),
@@ -135,7 +136,7 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// A part of the string; the range lies on character borders.
+    /// Returns a substring; the range must lie on character boundaries.
     pub(crate) fn slice(&self, world: &World<'a>, range: Range<usize>) -> Res<Str<'a>> {
         match self {
             Str::Slice(slice) => {
@@ -151,13 +152,13 @@ impl<'a> Str<'a> {
         }
     }
 
-    /// The range that `part`, a piece of [`Str::plain`], takes up.
+    /// Returns the range of `part`, which must be a subslice of [`Str::plain`].
     pub(crate) fn range_of(&self, part: &str) -> Range<usize> {
         let start = (part.as_ptr() as usize).saturating_sub(self.plain().as_ptr() as usize).min(self.plain().len());
         start..(start + part.len()).min(self.plain().len())
     }
 
-    /// Each part's characters through a function; what comes out has the origin of what went in.
+    /// Applies a function to the text of each part, keeping the part's origin.
     pub(crate) fn map(&self, world: &World<'a>, mut change: impl FnMut(&str) -> String) -> Res<Str<'a>> {
         let mut builder = Builder::new(world);
         for part in self.all_parts() {
@@ -171,31 +172,31 @@ impl<'a> Str<'a> {
     }
 }
 
-/// See [`Str::parts`].
+/// An iterator over the parts of a string; see [`Str::parts`].
 #[derive(Clone)]
 pub(crate) struct Parts<'s> {
     text: &'s str,
     runs: &'s [Run],
-    /// The origin of the whole text, where it has but one.
+    /// The origin of the whole text, if there is only one.
     single: Option<Origin>,
-    /// Where the first of the runs begins.
+    /// The start of the first run.
     run_start: usize,
     start: usize,
     end: usize,
 }
 
 impl<'s> Parts<'s> {
-    /// All parts of a text by the runs that cover it.
+    /// Iterates over all parts of a text covered by runs.
     pub(super) fn of_runs(text: &'s str, runs: &'s [Run]) -> Parts<'s> {
         Parts { text, runs, single: None, run_start: 0, start: 0, end: text.len() }
     }
 
-    /// What it costs to copy them.
+    /// Returns the number of bytes to copy.
     pub(crate) fn weight(&self) -> usize {
         self.text.len() + size_of_val(self.runs)
     }
 
-    /// The whole text.
+    /// Returns the whole text.
     pub(crate) fn text(&self) -> &'s str {
         self.text
     }

@@ -1,4 +1,4 @@
-//! Calls and returns: macros, call blocks, recursive loops, generation blocks, blocks.
+//! Calls and returns: macros, call blocks, recursive loops, generation blocks and blocks.
 
 use std::rc::Rc;
 
@@ -13,19 +13,19 @@ use crate::output::Generation;
 use crate::value::dict::Dict;
 use crate::value::{Macro, Value};
 
-/// What becomes of what a call writes.
+/// The destination of a call's output.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Outcome {
-    /// It is a value.
+    /// It becomes a value.
     Value,
-    /// It goes where the caller writes.
+    /// It is written to the caller's output.
     Written,
-    /// The same, and it must be a string.
+    /// It is written to the caller's output and must be a string.
     Text,
 }
 
 impl<'w, 'a> Vm<'w, 'a> {
-    /// Begins a routine in a new frame below `parent`.
+    /// Enters a routine with a new frame below `parent`.
     pub(super) fn begin(&mut self, routine: u32, parent: u32, depth: u32, result: Outcome, end: CallEnd) -> Res<()> {
         if self.calls.len() > self.world.limits.recursion {
             return Err(Fault::limit(LimitKind::Recursion, self.world.limits.recursion));
@@ -71,7 +71,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// Ends the running routine; false at the end of the program.
+    /// Ends the running routine. Returns false at the end of the program.
     pub(super) fn finish_call(&mut self) -> Res<bool> {
         if self.calls.len() == 1 {
             return Ok(false);
@@ -115,7 +115,8 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(true)
     }
 
-    /// Where the root output stands, as a reader of it would see it.
+    /// Returns the length of the root output, without the output of a call that is still writing to
+    /// it.
     pub(super) fn shown(&self) -> usize {
         self.shown.unwrap_or_else(|| self.outer_sinks.first().unwrap_or(&self.sink).len())
     }
@@ -170,12 +171,12 @@ impl<'w, 'a> Vm<'w, 'a> {
             Outcome::Written => self.write(&value),
             Outcome::Text => match value {
                 Value::Str(_) => self.write(&value),
-                other => Err(Fault::type_error(format!("expected a str to be written, found '{}'", other.kind()))),
+                other => Err(Fault::type_error(format!("expected a str to write, found '{}'", other.kind()))),
             },
         }
     }
 
-    /// Calls with arguments in a list and a dict.
+    /// Calls with arguments given as a list and a dict.
     pub(super) fn call_spread(&mut self) -> Res<()> {
         let (Some(keywords), Some(positional)) = (self.stack.pop(), self.stack.pop()) else { return Ok(()) };
         let base = self.stack.len();
@@ -199,7 +200,8 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// Puts the arguments of a list and a dict on the stack; the names of those by keyword.
+    /// Pushes the arguments in a list and a dict onto the stack, and returns the names of the
+    /// keyword arguments.
     pub(super) fn spread_arguments(&mut self, positional: Value<'a>, keywords: Value<'a>) -> Res<Vec<&'a str>> {
         let world = self.world;
         for index in 0..positional.size(world).unwrap_or(0) {
@@ -211,12 +213,13 @@ impl<'w, 'a> Vm<'w, 'a> {
             let Some((name, value)) = keywords.entry_at(world, index)? else { continue };
             match name {
                 Value::Str(crate::value::text::Str::Slice(slice)) => names.push(slice.text),
-                // The names of parameters are in the program; what is not there can only be caught as a keyword.
+                // All parameter names are in the program; any other name can only be caught by
+                // `kwargs`.
                 Value::Str(text) => {
                     world.work(self.program.names.len() * 4)?;
                     let Some(name) = self.program.names.iter().find(|name| ***name == *text.plain()) else {
                         return Err(Fault::unsupported(
-                            "a computed keyword argument that no macro of the template has",
+                            "a computed keyword argument that no macro of the template declares is not supported",
                         ));
                     };
                     names.push(name);
@@ -228,7 +231,8 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(names)
     }
 
-    /// Calls a macro with the arguments from `base` on; the last ones have these names.
+    /// Calls a macro with the arguments from `base` on; the last ones are keyword arguments with
+    /// these names.
     fn call_macro(&mut self, found: &Macro, base: usize, names: std::ops::Range<usize>, result: Outcome) -> Res<()> {
         let world = self.world;
         let program = self.program;
@@ -292,7 +296,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// What a routine that is called without arguments finds in the names that catch them.
+    /// Sets `caller`, `kwargs` and `varargs` in a routine that is called without arguments.
     pub(super) fn pass_nothing(&mut self, routine: u32) -> Res<()> {
         let routine = &self.program.routines[routine as usize];
         if let Some(slot) = routine.caller_slot {
@@ -307,7 +311,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// A macro as a value: the frames around it are kept as long as the rendering lasts.
+    /// Creates a macro value and keeps its enclosing frames until the end of the rendering.
     pub(super) fn make_macro(&mut self, routine: u32) -> Res<()> {
         let mut frame = self.frame;
         loop {

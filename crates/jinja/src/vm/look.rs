@@ -1,5 +1,6 @@
-//! Loops with a test go through their items one by one, as jinja2's generators do: what `loop` tells of the items to come has to be
-//! found by running the test on them, in the midst of a step.
+//! Looking ahead in loops with a test. Such loops take their items one by one, as jinja2's
+//! generators do. To answer what `loop` reports about later items, their tests have to run in the
+//! middle of a step.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -9,10 +10,10 @@ use super::{CallEnd, SharedLoop, Vm};
 use crate::error::{Fault, LimitKind, Res};
 use crate::value::Value;
 
-/// So many tests may run inside each other: each takes the machine's own stack.
+/// The most tests that may run inside each other; each uses the native stack.
 const MOST_LOOKS: usize = 20;
 
-/// The loop that a value is, if its next items have still to pass a test.
+/// Returns the loop if the value is a loop whose next items must still pass a test.
 #[inline]
 pub(super) fn with_test<'a>(value: &Value<'a>) -> Option<SharedLoop<'a>> {
     match value {
@@ -22,7 +23,7 @@ pub(super) fn with_test<'a>(value: &Value<'a>) -> Option<SharedLoop<'a>> {
 }
 
 impl<'a> Vm<'_, 'a> {
-    /// Looks as far ahead as an attribute of `loop` needs.
+    /// Looks ahead as far as an attribute of `loop` requires.
     #[cold]
     pub(super) fn look_for(&mut self, state: &SharedLoop<'a>, attribute: &str) -> Res<()> {
         match attribute {
@@ -40,7 +41,7 @@ impl<'a> Vm<'_, 'a> {
         Ok(())
     }
 
-    /// Tests all items.
+    /// Tests all remaining items.
     #[cold]
     pub(super) fn look_to_end(&mut self, state: &SharedLoop<'a>) -> Res<()> {
         let mut rest = VecDeque::new();

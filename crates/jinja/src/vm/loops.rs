@@ -1,4 +1,4 @@
-//! Running loops, and what `loop` knows.
+//! Running loops and the `loop` variable.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -9,42 +9,43 @@ use crate::error::{Fault, Res};
 use crate::value::Value;
 use crate::value::iter::Iter;
 
-/// A loop that runs.
+/// A running loop.
 pub(super) struct LoopRun<'a> {
     pub(super) source: Source<'a>,
     pub(super) passes: usize,
-    /// Whether a pass came to its end, so that there is no `else`.
+    /// Whether a pass was completed, in which case `else` is skipped.
     pub(super) has_passed: bool,
 }
 
 pub(super) enum Source<'a> {
     Plain(Iter<'a>),
-    /// One whose body reads `loop`.
+    /// A loop whose body reads `loop`.
     Shared(Rc<RefCell<LoopState<'a>>>),
 }
 
 /// jinja2's `LoopContext`.
 pub(crate) struct LoopState<'a> {
     iter: Iter<'a>,
-    /// What it goes through, where its items can be had by number.
+    /// The sequence being iterated, if its items can be accessed by index.
     items: Option<Value<'a>>,
     length: Option<usize>,
     index0: i64,
-    /// The item before and the current one, where they can not.
+    /// The previous and current items, if `items` is not set.
     before: Value<'a>,
     current: Value<'a>,
-    /// The next item, where it was looked at already; `Some(None)` is the end.
+    /// The next item, if it was already fetched; `Some(None)` is the end.
     after: Option<Option<Value<'a>>>,
     depth0: u32,
-    /// Values inside values, at most: the items change, and what holds the loop does not look again.
+    /// An upper bound on the nesting depth of the values. The items change, and a value that holds
+    /// the loop does not recompute its depth.
     depth_of_values: u32,
-    /// Where [`World::changed`] keeps what `loop.changed` was called with last.
+    /// The index in [`World::changed`] of the last arguments of `loop.changed`.
     changed: Option<usize>,
     /// The routine and the outer frame of a recursive loop.
     pub(super) recursion: Option<(u32, u32)>,
-    /// The routine and the frame of a test that the next items have still to pass.
+    /// The routine and the frame of the test that the next items must pass.
     pub(super) test: Option<(u32, u32)>,
-    /// An item was taken whose test is not over.
+    /// Whether an item was taken whose test has not finished.
     is_testing: bool,
 }
 
@@ -59,7 +60,7 @@ impl<'a> LoopState<'a> {
         let length = match &iter {
             _ if test.is_some() => None,
             Iter::Generator(_) | Iter::Loop(_) | Iter::Ready(_) => None,
-            // Counted when it is asked for.
+            // Computed on demand.
             Iter::Characters { .. } => None,
             other => other.left(),
         };
@@ -72,7 +73,7 @@ impl<'a> LoopState<'a> {
             current: Value::Missing,
             after: None,
             depth0,
-            // What filters make of the items of a generator is at most so much deeper.
+            // Filters add at most this much depth to the items of a generator.
             depth_of_values: of.depth() + 5,
             changed: None,
             recursion,
@@ -93,7 +94,7 @@ impl<'a> LoopState<'a> {
         self.depth_of_values
     }
 
-    /// The next item, which becomes the current one.
+    /// Makes the next item the current one and returns it.
     #[inline]
     pub(crate) fn advance(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         if self.items.is_some() {
@@ -116,15 +117,18 @@ impl<'a> LoopState<'a> {
         self.before = std::mem::replace(&mut self.current, item.clone());
     }
 
-    /// The next item of a loop without a test; that of a loop with one only the machine can find.
+    /// Returns the next item of a loop without a test. With a test, only the machine can find it.
     fn next_of_all(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         if self.test.is_some() {
-            return Err(Fault::unsupported("a look ahead in a loop with a test, from inside a function"));
+            return Err(Fault::unsupported(
+                "looking ahead in a loop with a test from inside a function is not supported",
+            ));
         }
         self.iter.next(world)
     }
 
-    /// The next item for the loop itself, which tests it then unless a look ahead has.
+    /// Returns the next item for the loop statement, which then tests it unless it was already
+    /// tested by looking ahead.
     #[inline]
     pub(super) fn take(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         if self.test.is_none() || self.after.is_some() {
@@ -133,40 +137,40 @@ impl<'a> LoopState<'a> {
         self.take_untested(world)
     }
 
-    /// An item that has still to be tested.
+    /// Returns the next item, which has not been tested.
     pub(super) fn take_untested(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         let next = self.iter.next(world)?;
         self.is_testing = next.is_some();
         Ok(next)
     }
 
-    /// Whether the current item is one that was taken untested.
+    /// Reports whether an item is being tested.
     pub(super) fn is_testing(&self) -> bool {
         self.is_testing
     }
 
-    /// The test of a look ahead is over.
+    /// Ends the test of an item during a look ahead.
     pub(super) fn end_test(&mut self) {
         self.is_testing = false;
     }
 
-    /// The item that was tested is the current one.
+    /// Makes the tested item the current one.
     pub(super) fn pass(&mut self, item: &Value<'a>) {
         self.is_testing = false;
         self.count(item);
     }
 
-    /// Whether the next item is known, or can be had without a test.
+    /// Reports whether the next item is known, or available without a test.
     pub(super) fn knows_next(&self) -> bool {
         self.test.is_none() || self.after.is_some()
     }
 
-    /// What a look ahead has found.
+    /// Sets the next item, as found by looking ahead.
     pub(super) fn set_next(&mut self, next: Option<Value<'a>>) {
         self.after = Some(next);
     }
 
-    /// All items that pass behind the next one.
+    /// Sets all remaining items that pass the test, after the known next one.
     pub(super) fn set_rest(&mut self, rest: VecDeque<Value<'a>>) {
         self.test = None;
         self.iter = Iter::Ready(rest);
@@ -184,7 +188,9 @@ impl<'a> LoopState<'a> {
             return Ok(length);
         }
         if self.test.is_some() {
-            return Err(Fault::unsupported("the length of a loop with a test, from inside a function"));
+            return Err(Fault::unsupported(
+                "taking the length of a loop with a test from inside a function is not supported",
+            ));
         }
         let done = (self.index0 + 1) as usize;
         let iter = std::mem::replace(&mut self.iter, Iter::Empty);
@@ -227,7 +233,8 @@ impl<'a> LoopState<'a> {
         }))
     }
 
-    /// Where the last arguments of `loop.changed` are kept: in the world, since they may hold the loop itself.
+    /// Returns where the last arguments of `loop.changed` are stored. They live in the world, since
+    /// they may hold the loop itself.
     pub(crate) fn changed_place(&mut self, world: &World<'a>) -> usize {
         *self.changed.get_or_insert_with(|| {
             let mut changed = world.changed.borrow_mut();

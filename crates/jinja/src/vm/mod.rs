@@ -1,4 +1,5 @@
-//! Runs a program: a stack of values, a frame of slots for each call, and the output in pieces. Start at [`render`].
+//! Runs a program with a value stack, a frame of slots for each call, and output in pieces. Start
+//! at [`render`].
 
 mod call;
 mod look;
@@ -47,7 +48,7 @@ pub(crate) fn render<'a>(
                 let name = program.routines[call.routine as usize].name.map_or("caller", |name| program.name(name));
                 Call { name: name.to_owned(), place: place(call.return_to.saturating_sub(1)) }
             });
-            // Of a deep recursion, the outermost and the innermost calls tell enough.
+            // In a deep recursion, only the outermost and innermost calls are reported.
             let mut calls: Vec<Call> = calls.collect();
             if calls.len() > 20 {
                 calls.drain(10..calls.len() - 10);
@@ -71,54 +72,54 @@ struct Vm<'w, 'a> {
     free_frames: Vec<u32>,
     calls: Vec<CallFrame>,
     loops: Vec<LoopRun<'a>>,
-    /// How many tests of loops run inside each other, in looks ahead.
+    /// How many loop tests are running inside each other to look ahead.
     looks: usize,
     globals: Vec<Value<'a>>,
     keyword_names: Vec<&'a str>,
     literals: Vec<&'a str>,
     sink: Sink<'a>,
-    /// Captures around the running one.
+    /// The sinks of the enclosing captures.
     outer_sinks: Vec<Sink<'a>>,
     generations: Vec<Generation>,
-    /// Where the output stood when a call began that writes right into it.
+    /// The length of the output when a call that writes directly into it began.
     shown: Option<usize>,
 }
 
-/// A frame that is not running, or is over and kept for a macro that was defined in it.
+/// A suspended frame, or a finished one kept for a macro defined in it.
 struct FrameStore<'a> {
     slots: Vec<Value<'a>>,
     parent: u32,
-    /// Whether a macro may outlive it.
+    /// Whether a macro may outlive the frame.
     is_kept: bool,
     _charge: Option<crate::limits::Charge>,
 }
 
-/// A call that has not returned.
+/// An active call.
 struct CallFrame {
     routine: u32,
     return_to: usize,
     frame: u32,
     caller_frame: u32,
-    /// Whether what it writes becomes a value.
+    /// Whether the output of the call becomes a value.
     is_captured: bool,
-    /// How deep a recursive loop is.
+    /// The nesting depth of a recursive loop.
     depth: u32,
     loops: usize,
     end: CallEnd,
 }
 
-/// What is to be done when a call returns.
+/// The action to take when a call returns.
 #[derive(Clone, Copy, PartialEq)]
 enum CallEnd {
     Nothing,
-    /// Its output began there: the shown output becomes this again.
+    /// Resets `shown`, which this call has set.
     Shown,
-    /// A generation block: where the root output stood, and where this began in its own sink.
+    /// Records a generation block: the start in the root output and the start in its own sink.
     Generation {
         shown: usize,
         start: usize,
     },
-    /// The machine goes back to the step that had a loop's item tested.
+    /// Returns control to the step that is testing a loop item.
     Test,
 }
 
@@ -162,7 +163,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 }
 
-/// How large renderings of a template usually are.
+/// The typical output size of a template.
 #[derive(Debug, Default)]
 pub(crate) struct Usual {
     bytes: AtomicUsize,
@@ -170,7 +171,8 @@ pub(crate) struct Usual {
 }
 
 impl Usual {
-    /// Nothing depends on these numbers but how much room is made at once, so that any order of threads will do.
+    /// These numbers only determine how much room is reserved, so threads may update them in any
+    /// order.
     fn note(&self, bytes: usize, runs: usize) {
         self.bytes.store(bytes + bytes / 8, Ordering::Relaxed);
         self.runs.store(runs + runs / 8, Ordering::Relaxed);
@@ -185,5 +187,5 @@ impl Usual {
     }
 }
 
-/// A loop's state that its body can name.
+/// A loop's state that its body can access.
 type SharedLoop<'a> = Rc<RefCell<loops::LoopState<'a>>>;

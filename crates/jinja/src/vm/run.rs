@@ -1,4 +1,4 @@
-//! The steps.
+//! The interpreter loop.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -25,7 +25,7 @@ use crate::value::{Absence, TypeName, Value, float, number, subscript};
 
 impl<'w, 'a> Vm<'w, 'a> {
     fn pop(&mut self) -> Value<'a> {
-        // The compiler emits a pop only where something was pushed.
+        // The compiler emits a pop only after a push.
         self.stack.pop().unwrap_or(Value::Missing)
     }
 
@@ -47,7 +47,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         slots.get(slot as usize).cloned().unwrap_or(Value::Missing)
     }
 
-    /// Looks a global up, once.
+    /// Looks up a global on its first use.
     #[inline]
     fn load_global(&mut self, global: u32) -> Res<()> {
         if matches!(self.globals[global as usize], Value::Missing) {
@@ -66,7 +66,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         })
     }
 
-    /// What to ask for a field of a variable, where that is one of the caller's dicts.
+    /// Returns the lookup for a field of a variable, if the variable is a caller's dict.
     #[inline(always)]
     fn question(&self, field: Field) -> Option<Question<'a>> {
         let Value::InputDict(dict, _) = &self.slots[field.slot as usize] else { return None };
@@ -75,7 +75,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             KeyOf::Name(name) => (self.program.name(name), true),
             KeyOf::Literal(id) => (self.literals[id as usize], false),
         };
-        // What is refused here is refused again in the general way.
+        // An error here occurs again on the general path.
         self.world.charge_search(*dict).ok()?;
         Some(Question { dict: *dict, key, is_name })
     }
@@ -121,7 +121,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// A field of a variable.
+    /// Returns a field of a variable.
     #[inline]
     fn field(&mut self, field: Field) -> Res<Value<'a>> {
         if let Some(state) = with_test(&self.slots[field.slot as usize]) {
@@ -168,7 +168,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] }
     }
 
-    /// Does the step behind a condition, which says what becomes of it.
+    /// Executes the step after a condition, which determines how its result is used.
     #[inline(always)]
     fn decide(&mut self, ops: &[Op], holds: bool) {
         let next = self.pc;
@@ -181,7 +181,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
     }
 
-    /// Replaces the upper values with one.
+    /// Replaces the top `count` values with one.
     #[inline]
     fn settle(&mut self, count: usize, value: Value<'a>) {
         self.stack.truncate(self.stack.len() - count);
@@ -294,7 +294,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.stack.push(operate::positive(&value)?);
                 }
                 Op::Binary(op) => {
-                    // Counting, where it stands.
+                    // Fast path: counting in place.
                     if let [.., Value::Int(left), Value::Int(right)] = &mut self.stack[..]
                         && let Some(value) = number::count(op, *left, *right)
                     {
@@ -322,7 +322,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     }
                 }
                 Op::Jump(target) => self.pc = target as usize,
-                // They are done with the condition before them.
+                // Handled together with the preceding condition.
                 Op::JumpUnless(_) | Op::JumpWhen(_) | Op::PushFlag(_) => {}
                 Op::TruthStack => {
                     let holds = self.pop().is_true(world);
@@ -361,7 +361,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                         world.work(wanted.len())?;
                     }
                     let holds = match self.question(field) {
-                        // A method that a literal may name is no string.
+                        // A literal key may name a method, which is not a string.
                         Some(question) => matches!(
                             question.ask(world),
                             Some(InputNode { value: InputValue::Str(text), .. }) if text == wanted
@@ -384,7 +384,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                         Value::InputDict(dict, _) => {
                             subscript::input_node(world, *dict, self.literals[id as usize])?.is_some()
                         }
-                        // What is not set holds nothing.
+                        // An unset variable contains nothing.
                         Value::Missing => false,
                         other => contains(world, other, &Value::Str(Str::Slice(self.literal(id))))?,
                     };
@@ -587,7 +587,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::LoopNext(end) => {
                     let Some(run) = self.loops.last_mut() else { continue };
                     let next = match &mut run.source {
-                        // The usual loop: over a list of the caller's dicts.
+                        // The common case: a loop over a list of caller's dicts.
                         Source::Plain(Iter::InputList(items)) => match items.take_first(world) {
                             Some(InputNode { node, value: InputValue::Dict, tag }) => {
                                 world.begin_pass(Some(tag), run.passes);
@@ -710,7 +710,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(text.plain() == wanted)
     }
 
-    /// Calls the method of a name of the value below the arguments.
+    /// Calls a method of the value below the arguments.
     fn call_method(&mut self, site: u32, shape: Shape) -> Res<()> {
         let world = self.world;
         let (name, site) = self.program.sites[site as usize];
@@ -753,7 +753,8 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// The upper values, which are strings, as one; or the first, if it is no string: then the others are empty.
+    /// Joins the top values, which are strings. If the first is not a plain string, it already
+    /// holds the sum and is returned.
     fn join_chain(&mut self, count: usize) -> Res<Value<'a>> {
         let base = self.stack.len() - count;
         match &self.stack[base] {
@@ -800,7 +801,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
-    /// Whether a pass came to its end.
+    /// Ends the loop and reports whether a pass was completed.
     fn end_loop(&mut self) -> bool {
         self.world.end_passes();
         let Some(run) = self.loops.pop() else { return false };
@@ -808,7 +809,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             && Rc::strong_count(state) > 2
             && state.borrow().test.is_some()
         {
-            // More than its own variable names the loop, and it may be asked to look ahead later.
+            // The loop is referenced elsewhere and may need to look ahead later.
             self.keep_frames(self.frame);
         }
         run.has_passed
@@ -822,7 +823,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         }
     }
 
-    /// Puts the parts of a value on the stack, the first on top.
+    /// Unpacks a value onto the stack, with the first part on top.
     fn unpack(&mut self, value: &Value<'a>, count: usize) -> Res<()> {
         let world = self.world;
         if let Value::Tuple(list) | Value::List(list) = value
@@ -849,7 +850,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 }
 
-/// Pushes a copy of a value; the usual ones are copied in one go.
+/// Pushes a copy of a value, with a fast path for the common types.
 #[inline(always)]
 fn push_copy<'a>(stack: &mut Vec<Value<'a>>, value: &Value<'a>) {
     match value {
@@ -862,28 +863,30 @@ fn push_copy<'a>(stack: &mut Vec<Value<'a>>, value: &Value<'a>) {
     }
 }
 
-/// A string of the caller's.
+/// Creates a string slice for a caller's string.
 #[inline]
 fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
     Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } }
 }
 
-/// A value behind a literal and `+` that is no string of the usual kind: what Python says of the sum.
+/// Handles an operand of `literal + value` that is not a plain string, with the error that Python
+/// raises for the sum.
 #[cold]
 fn refuse_addend<'a>(world: &super::World<'a>, value: &Value<'a>) -> Res<()> {
     binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), value).map(drop)
 }
 
-/// What is asked of one of the caller's dicts.
+/// A key lookup in a caller's dict.
 struct Question<'a> {
     dict: &'a dyn Any,
     key: &'a str,
-    /// Whether it is an attribute that no dict has itself; what is written as a key may be a method where it is no key.
+    /// Whether the key is an attribute name that is not a dict method. A subscript key may name a
+    /// method if the dict lacks it.
     is_name: bool,
 }
 
 impl<'a> Question<'a> {
-    // The answer is looked at where it lies: moving it costs as much as finding it.
+    // The answer is inspected in place, since moving it takes as long as finding it.
     #[inline(always)]
     fn ask(&self, world: &super::World<'a>) -> Option<InputNode<'a>> {
         world.inputs.look_up(self.dict, self.key)
@@ -894,7 +897,7 @@ impl<'a> Question<'a> {
     }
 }
 
-/// Python's `bool()` of a value of the caller's.
+/// Evaluates Python's `bool()` for a caller's value.
 #[inline]
 fn is_input_true<'a>(world: &super::World<'a>, found: &InputNode<'a>) -> Res<bool> {
     Ok(match found.value {
@@ -906,7 +909,7 @@ fn is_input_true<'a>(world: &super::World<'a>, found: &InputNode<'a>) -> Res<boo
     })
 }
 
-/// Whether a value is of a kind.
+/// Reports whether a value is of a kind.
 #[inline]
 fn is_kind(value: &Value<'_>, kind: Kind) -> bool {
     match kind {
@@ -921,7 +924,7 @@ fn is_kind(value: &Value<'_>, kind: Kind) -> bool {
     }
 }
 
-/// Whether a value of the caller's is of a kind.
+/// Reports whether a caller's value is of a kind.
 #[inline]
 fn is_input_kind(value: InputValue<'_>, kind: Kind) -> bool {
     match kind {
@@ -935,7 +938,7 @@ fn is_input_kind(value: InputValue<'_>, kind: Kind) -> bool {
     }
 }
 
-/// A dict with the entries of another; a key that is there already is refused, as in a call.
+/// Extends a dict with the entries of another. Duplicate keys are an error, as in a call.
 fn extended<'a>(world: &super::World<'a>, dict: &Value<'a>, more: &Value<'a>) -> Res<Value<'a>> {
     if let Value::Undefined(absence) = more {
         return Err(absence.fault());

@@ -1,4 +1,4 @@
-//! Where output goes: into the rendering, or into a value that is being captured.
+//! Output targets: the rendering itself, or a captured value.
 
 use super::{Usual, World};
 use crate::error::{Fault, LimitKind, Res};
@@ -7,7 +7,7 @@ use crate::output::{MarkId, Origin, Run};
 use crate::value::builder::Builder;
 use crate::value::text::{Parts, Slice, Str};
 
-/// No more room than this is made before it is needed.
+/// The most bytes that are reserved before they are needed.
 const MOST_ROOM: usize = 1 << 20;
 
 pub(super) enum Sink<'a> {
@@ -15,7 +15,7 @@ pub(super) enum Sink<'a> {
     Capture(Builder<'a>),
 }
 
-/// The rendering: its bytes have a limit of their own, its runs count as live.
+/// The output of the rendering. Its bytes have their own limit; its runs count as live memory.
 pub(super) struct OutputSink {
     text: String,
     runs: Vec<Run>,
@@ -70,7 +70,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// What was written since it was so long.
+    /// Returns the number of characters written since the output was `start` bytes long.
     pub(super) fn characters_since(&self, start: usize) -> usize {
         match self {
             Sink::Output(output) => crate::value::char_count(&output.text[start..]),
@@ -124,7 +124,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Pushes what a builder has put together.
+    /// Pushes the text of a builder.
     pub(super) fn push_built(&mut self, world: &World<'a>, built: Builder<'a>) -> Res<()> {
         let Sink::Output(output) = self else { return self.push_str(world, &built.finish()?) };
         built.pour(|parts| {
@@ -161,12 +161,13 @@ impl OutputSink {
         Ok(())
     }
 
-    /// Pushes a string that was put together.
+    /// Pushes the parts of a string.
     fn push_parts<'a>(&mut self, world: &World<'a>, mut parts: Parts<'_>, mark: MarkId) -> Res<()> {
         let text = parts.text();
-        // The first part may continue what was written last.
+        // The first part may continue the last run.
         let Some(first) = parts.next() else { return Ok(()) };
-        // A pass inside the one that writes says more than that one; any other is overruled by it.
+        // A pass nested in the writing one is more specific and is kept. The writing pass replaces
+        // any other.
         let settle = |own: MarkId| {
             let is_kept = own == mark || !mark.is_some() || (own.is_some() && world.is_inside(own, mark));
             if is_kept { own } else { mark }

@@ -1,4 +1,5 @@
-//! What one rendering has in common: its budget, its clock, its namespaces, and where it stands in its loops.
+//! The shared state of one rendering: its budget, its clock, its namespaces and its position in
+//! loops.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -22,20 +23,21 @@ pub(crate) struct World<'a> {
     pub(crate) program: &'a Program,
     pub(crate) inputs: &'a dyn Inputs,
     interrupted: Option<&'a dyn Fn() -> bool>,
-    /// Fuel until the next look at the deadline.
+    /// Fuel until the next check of the deadline.
     chunk: Cell<u64>,
     namespaces: RefCell<Vec<Dict<'a>>>,
-    /// What `loop.changed` was called with last, loop by loop.
+    /// The last arguments of `loop.changed`, one entry for each loop.
     pub(crate) changed: RefCell<Vec<Value<'a>>>,
     marks: RefCell<Vec<Mark>>,
     passes: RefCell<Vec<Pass>>,
     mark: Cell<MarkId>,
     is_mark_old: Cell<bool>,
-    /// Where a dict of the caller's lies that is known to be small: mostly the one that is asked next.
+    /// The address of a caller's dict known to be small, since the next lookup is usually in the
+    /// same dict.
     small: Cell<usize>,
 }
 
-/// A pass of a loop that runs; it gets a number when something is written in it.
+/// A pass of a running loop. It gets a number when something is written in it.
 #[derive(Clone, Copy)]
 struct Pass {
     id: MarkId,
@@ -44,13 +46,13 @@ struct Pass {
     index: u32,
 }
 
-/// What a step costs in fuel; a byte that an operation walks over costs 1.
+/// The fuel for a step. Each byte that an operation processes takes 1.
 const STEP: u64 = 16;
 
-/// What a mark costs in fuel.
+/// The fuel for recording a loop pass.
 const MARK: u64 = 128;
 
-/// How much fuel is burnt between two looks at the deadline.
+/// The fuel consumed between two checks of the deadline.
 const CHUNK: u64 = 4096 * STEP;
 
 impl<'a> World<'a> {
@@ -77,7 +79,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Work on finding a key in a dict of the caller's, who may search one by one.
+    /// Charges for a key lookup in a caller's dict, which may be a linear search.
     #[inline]
     pub(crate) fn charge_search(&self, dict: &'a dyn Any) -> Res<()> {
         let place = std::ptr::from_ref(dict).cast::<()>() as usize;
@@ -92,13 +94,13 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// One step of the program.
+    /// Charges for one step of the program.
     #[inline(always)]
     pub(crate) fn step(&self) -> Res<()> {
         self.burn(STEP)
     }
 
-    /// Work on so many bytes.
+    /// Charges for processing this many bytes.
     #[inline]
     pub(crate) fn work(&self, bytes: usize) -> Res<()> {
         self.burn(bytes as u64)
@@ -125,7 +127,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    /// Uses fuel where no error can be told; once there is none left, the next step fails.
+    /// Consumes fuel where an error cannot be returned. If too little is left, the next step fails.
     fn spend(&self, fuel: u64) {
         let chunk = self.chunk.get();
         if chunk >= fuel {
@@ -136,7 +138,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// The steps that were taken so far, a started one counted whole.
+    /// Returns the number of steps taken so far, rounded up.
     pub(super) fn steps(&self) -> u64 {
         let left = self.meter.fuel_left().saturating_add(self.chunk.get());
         self.limits.instructions.saturating_mul(STEP).saturating_sub(left).div_ceil(STEP)
@@ -199,7 +201,7 @@ impl<'a> World<'a> {
         }))
     }
 
-    // Marks: which pass of which loop writes.
+    // Loop passes: which pass of which loop writes the output.
 
     pub(super) fn begin_passes(&self, loop_at: u32) {
         let outer = Pass { id: MarkId(0), loop_at, item: None, index: 0 };
@@ -221,7 +223,7 @@ impl<'a> World<'a> {
         self.is_mark_old.set(true);
     }
 
-    /// The innermost pass over an input value.
+    /// Returns the innermost pass over an input value.
     #[inline]
     pub(crate) fn current_mark(&self) -> MarkId {
         if self.is_mark_old.get() {
@@ -238,7 +240,7 @@ impl<'a> World<'a> {
         let mut outer = known.map_or(MarkId(0), |at| passes[at].id);
         for pass in passes.iter_mut().skip(known.map_or(0, |at| at + 1)) {
             if let Some(item) = pass.item {
-                // Marks are not counted as memory: there can only be as many as fuel pays for.
+                // Recorded passes are not counted as memory, since fuel bounds their number.
                 self.spend(MARK);
                 marks.push(Mark { outer, loop_at: pass.loop_at, item, index: pass.index });
                 pass.id = MarkId(marks.len() as u32);
@@ -248,7 +250,7 @@ impl<'a> World<'a> {
         self.mark.set(outer);
     }
 
-    /// Whether a pass ran inside another one.
+    /// Reports whether a pass ran inside another one.
     pub(super) fn is_inside(&self, inner: MarkId, outer: MarkId) -> bool {
         let marks = self.marks.borrow();
         let mut next = inner;
@@ -262,7 +264,7 @@ impl<'a> World<'a> {
         false
     }
 
-    /// The input values that loops are at, the innermost first.
+    /// Returns the tags of the input values that the active loops are at, innermost first.
     pub(super) fn current_items(&self) -> Vec<Tag> {
         self.passes.borrow().iter().rev().filter_map(|pass| pass.item).collect()
     }

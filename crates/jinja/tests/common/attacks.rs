@@ -1,29 +1,29 @@
-//! What a hostile template may try, and how each attempt must end.
+//! The hostile templates, with the expected outcome of each.
 
 use super::usage::{cpu_time, peak_kilobytes, slowness};
 use rolecall_jinja::{Context, DateTime, Environment, Error, ErrorKind, Input, LimitKind, Limits, Template};
 
-/// How it ends: in a limit, in any other error, or well.
+/// The outcome of an attack: a limit, another error, or success.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum End {
     Limit(LimitKind),
-    /// Memory or time, whichever is used up first.
+    /// Memory or time, whichever runs out first.
     Budget,
     Error(ErrorKind),
     Text,
 }
 
 impl End {
-    /// Whether something that ended so did as it was expected to.
+    /// Reports whether the outcome found is the expected one.
     pub fn is_shown_as(self, found: &str) -> bool {
         let is_budget = matches!(found, "Limit(Memory)" | "Limit(Instructions)" | "Limit(Output)");
-        // With fewer steps in a debug build, time may be used up where memory is otherwise.
+        // Debug builds allow fewer steps, so steps may run out before memory does.
         let any_budget = self == End::Budget || (cfg!(debug_assertions) && matches!(self, End::Limit(_) | End::Text));
         found == format!("{self:?}") || (any_budget && is_budget)
     }
 }
 
-/// A template and the end that is expected of it.
+/// A template and its expected outcome.
 pub type Attack = (String, End);
 
 /// Compiles and renders a template with the variables that the attacks use.
@@ -36,7 +36,7 @@ pub fn run(source: &str) -> End {
     let now = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
     let mut limits = Limits::default();
     if cfg!(debug_assertions) {
-        // Where everything is checked it takes twenty times as long, and ends in the same way.
+        // Debug builds take twenty times as long, with the same outcome.
         limits.instructions /= 10;
     }
     let environment = Environment { limits, clock: Some(&now), ..Environment::default() };
@@ -49,8 +49,8 @@ pub fn run(source: &str) -> End {
     }
 }
 
-/// Runs an attack and says what it took: milliseconds of the processor (as many as on a quiet machine), megabytes above the
-/// start, and how it ended.
+/// Runs an attack and reports the CPU time in milliseconds (normalized to an idle machine), the
+/// memory above the start in megabytes, and the outcome.
 pub fn measure(source: &str) -> String {
     let (start, before) = (peak_kilobytes(), cpu_time());
     let end = run(source);
@@ -60,7 +60,7 @@ pub fn measure(source: &str) -> String {
     format!("{milliseconds:.1} {megabytes:.1} {end:?}")
 }
 
-/// As much of a template as is needed to know it.
+/// Abbreviates a template for messages.
 pub fn shown(source: &str) -> String {
     let characters: Vec<char> = source.chars().collect();
     let (head, tail) = (characters.len().min(110), characters.len().saturating_sub(60).max(110));
@@ -71,7 +71,7 @@ pub fn shown(source: &str) -> String {
         .replace("{% endfor %}{% endfor %}", "")
 }
 
-/// A body that runs until a budget ends it.
+/// Repeats a body until a budget runs out.
 fn repeated(setup: &str, body: &str) -> Attack {
     let source = format!(
         "{setup}{{% for i in range(100000) %}}{{% for j in range(100000) %}}{body}{{% endfor %}}{{% endfor %}}"
@@ -79,12 +79,12 @@ fn repeated(setup: &str, body: &str) -> Attack {
     (source, End::Budget)
 }
 
-/// An expression that is computed until a budget ends it; nothing is kept of it.
+/// Evaluates an expression until a budget runs out, without keeping its values.
 fn computed(setup: &str, expression: &str) -> Attack {
     repeated(setup, &format!("{{% set x = {expression} %}}"))
 }
 
-/// All names of a capital and another letter, with commas between.
+/// Returns all two-letter names that start with a capital letter, separated by commas.
 fn short_names() -> String {
     let letters = || ('A'..='Z').chain('a'..='z');
     let names = ('A'..='Z').flat_map(|first| letters().map(move |second| format!("{first}{second}")));
@@ -120,7 +120,7 @@ pub fn attacks() -> Vec<Attack> {
         (grown("[1]", "ns.v + ns.v"), End::Budget),
         (grown("''", "ns.v ~ 'abc'"), End::Budget),
         (grown("[]", "ns.v + [i]"), End::Budget),
-        // Sizes that a template names.
+        // Sizes given in the template.
         ("{{ 'a' * 10**9 }}".into(), End::Limit(Memory)),
         ("{{ [1] * 10**9 }}".into(), End::Limit(Instructions)),
         ("{{ '%1000000000d' % 1 }}".into(), End::Limit(Memory)),
@@ -173,7 +173,7 @@ pub fn attacks() -> Vec<Attack> {
         (format!("{{{{ {} }}}}", "9".repeat(100_000)), End::Limit(Digits)),
         ("{#".repeat(100_000), End::Error(Syntax)),
         ("{% raw %}".to_owned() + &"{% endra".repeat(30_000), End::Error(Syntax)),
-        // Many small things.
+        // Many small values.
         ("{% for i in range(100000) %}{% for j in range(3) %}a{% endfor %}{% endfor %}".into(), End::Text),
         ("{% for i in range(100000) %}{% for j in range(100) %}{% set n = namespace(a=1) %}{% endfor %}{% endfor %}".into(), End::Budget),
         (format!("{{{{ '{{0{}}}'.format(1) }}}}", ".a".repeat(100_000)), End::Error(Undefined)),
@@ -182,7 +182,7 @@ pub fn attacks() -> Vec<Attack> {
     let long = "{% set s = 'ab \\n' * 200000 %}";
     let many = "{% set l = range(50000)|list %}";
     let spread = "{% set s = ('ab' * 20000).replace('b', a) %}";
-    // Work on large values, again and again.
+    // Repeated work on large values.
     for expression in [
         "s.isalpha()",
         "s.isspace()",
@@ -397,7 +397,7 @@ pub fn attacks() -> Vec<Attack> {
     ] {
         attacks.push(computed(numbers, expression));
     }
-    // Values that are kept: nothing may cost more memory than it is charged.
+    // Retained values: nothing may use more memory than it is charged for.
     for item in [
         "range(1)",
         "range",
@@ -434,7 +434,7 @@ pub fn attacks() -> Vec<Attack> {
         );
         attacks.push((computed, End::Budget));
     }
-    // What takes no memory of its own but lists on the side.
+    // Operations that need memory only for auxiliary lists.
     for (setup, expression) in [
         ("{% set s = '\\n' * 10000000 %}", "s|indent"),
         ("{% set s = '\\n' * 10000000 %}", "s|wordwrap"),
@@ -469,7 +469,7 @@ pub fn attacks() -> Vec<Attack> {
         attacks.push(computed(setup, expression));
     }
     attacks.extend([
-        // Everything at once: values, output, and the passes that wrote it.
+        // All combined: values, output, and the loop passes that wrote it.
         (
             "{% set s = 'a' * 23000000 %}{% for a in messages %}{% for b in messages %}{% for c in messages %}{% for d in messages %}aaaaaaaaaaaaaaaaaaaaaaaa{% endfor %}{% endfor %}{% endfor %}{% endfor %}".into(),
             End::Budget,
@@ -484,7 +484,7 @@ pub fn attacks() -> Vec<Attack> {
         repeated("", "{% for x in [1, 2, 3] recursive %}{{ loop.depth }}{% endfor %}"),
         repeated("{% macro f() %}{{ caller(1) }}{% endmacro %}", "{% call(x) f() %}{% endcall %}"),
         repeated(&format!("{{% set s = '{}' %}}", "a".repeat(100_000)), &format!("{{% if s == '{}' %}}{{% endif %}}", "a".repeat(100_000))),
-        // A loop that hides how deep its items are.
+        // A loop that hides the nesting depth of its items.
         ("{% set ns = namespace(l=[1]) %}{% for i in range(100000) %}{% for x in [1, ns.l]|map('default', 0) %}{% if loop.first %}{% set ns.l = [loop] %}{% endif %}{% endfor %}{% endfor %}".into(), End::Limit(Depth)),
         ("{% set ns = namespace(l=[1]) %}{% for i in range(100000) %}{% for x in [1, ns.l] if true %}{% if loop.first %}{% set ns.l = [loop] %}{% endif %}{{ loop.last }}{% endfor %}{% endfor %}".into(), End::Limit(Depth)),
         ("{{ ('9' * 10000000)|int }}".into(), End::Limit(Digits)),

@@ -1,11 +1,11 @@
-//! JSON as input, read where it lies. The benchmark of the engine reads it so too.
+//! Reads JSON as input without converting it. The engine's benchmark does the same.
 
 use std::any::Any;
 
 use rolecall_conversation::json::Json;
 use rolecall_jinja::{InputEntry, InputValue, Inputs, Tag};
 
-/// Reads JSON where it lies.
+/// Reads JSON values in place.
 pub struct JsonInputs;
 
 impl Inputs for JsonInputs {
@@ -46,7 +46,8 @@ impl Inputs for JsonInputs {
         match dict.downcast_ref::<Json>()? {
             Json::Object(object) => {
                 let (key, value) = object.iter().nth(index)?;
-                // Keys that all conversations have share their memory; a value does not share its own.
+                // Common keys share their memory across conversations, but each value has its own
+                // address.
                 Some(InputEntry { key, key_tag: Tag(Tag::of(value).0 + 1), value })
             }
             _ => None,

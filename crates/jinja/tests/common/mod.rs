@@ -1,4 +1,5 @@
-//! What the tests of this crate share: JSON as input, and the reference files beside the project.
+//! Shared code of this crate's tests: JSON as input, and the reference files next to the
+//! repository.
 
 #![allow(dead_code, unused_imports, reason = "each test uses its own part")]
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
@@ -10,23 +11,24 @@ use rolecall_conversation::json::Json;
 use rolecall_jinja::Tag;
 
 pub mod attacks;
-/// Cases in files, as the whole workspace has them.
+/// Case files, as in the rest of the workspace.
 #[path = "../../../testkit/src/fixture.rs"]
 pub mod fixture;
 mod json_inputs;
-/// Where references are, and what is said when they are not.
+/// Location of the reference files, and the message for when they are missing.
 #[path = "../../../testkit/src/shared.rs"]
 pub mod shared;
 pub mod usage;
 
 pub use json_inputs::JsonInputs;
 
-/// The project's root.
+/// Returns the root of the project.
 pub fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// A file or folder of references beside the project, where there is one; `what` is not tried without it.
+/// Returns a reference file or folder next to the repository, if it exists. Otherwise reports that
+/// `what` was skipped.
 pub fn reference(name: &str, what: &str) -> Option<PathBuf> {
     let path = shared::shared().map(|folder| folder.join(name)).filter(|path| path.exists());
     if path.is_none() {
@@ -35,7 +37,7 @@ pub fn reference(name: &str, what: &str) -> Option<PathBuf> {
     path
 }
 
-/// What each tag below a value stands for: a path as one would write it.
+/// Returns the path of each value and key below a value, by tag.
 pub fn paths(root: &str, value: &Json) -> HashMap<Tag, String> {
     let mut paths = HashMap::new();
     walk(root.to_owned(), value, &mut paths);

@@ -1,28 +1,30 @@
-//! What this process has used, where the system says it.
+//! Resource usage of this process, where the system reports it.
 
 use std::fs;
 use std::time::Duration;
 
-/// The processor's time of this thread.
+/// Returns the CPU time of this thread.
 pub fn cpu_time() -> Duration {
     let found = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = found.split_whitespace().next().and_then(|number| number.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// The most memory that this process has had.
+/// Returns the peak memory of this process.
 pub fn peak_kilobytes() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
     line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// What [`slowness`]'s work takes on the machine where the limits of time were measured, in nanoseconds.
+/// The time for the work in [`slowness`] on the machine where the time limits were measured, in
+/// nanoseconds.
 const WORK: f64 = 10.0e6;
 
-/// How many times as long this machine takes now as the one where the limits of time were measured, and at least once: a
-/// neighbour that fills the caches slows everything down, and what is measured with it. The work is of the standard library
-/// alone, so an engine that has become slower is not excused by it.
+/// Returns how many times slower this machine currently is than the one where the time limits were
+/// measured, at least 1. Other load on the machine, such as a process that fills the caches, also
+/// slows down the code under test. The work uses only the standard library, so it does not excuse a
+/// slower engine.
 pub fn slowness() -> f64 {
     let before = cpu_time();
     let mut map = std::collections::HashMap::new();
