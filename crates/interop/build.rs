@@ -6,8 +6,18 @@ use std::{env, fs};
 fn main() {
     let folder = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join("formats");
     let mut entries = String::new();
-    for framework in ["lagent", "lmdeploy", "lmflow", "xtuner"] {
-        let folder = folder.join(framework);
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let mut frameworks: Vec<String> = fs::read_dir(&folder)
+        .expect("formats/ is part of the package")
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        // Other folders hold format files alone.
+        .filter(|name| {
+            folder.join(name).join("about.json").is_file() || folder.join(name).join("registry.json").is_file()
+        })
+        .collect();
+    frameworks.sort();
+    for framework in frameworks {
+        let folder = folder.join(&framework);
         println!("cargo::rerun-if-changed={}", folder.display());
         let mut names: Vec<String> = fs::read_dir(&folder)
             .expect("formats/ is part of the package")

@@ -5,10 +5,10 @@
 
 mod about;
 mod braces;
-mod builtin;
-mod dialects;
 mod fields;
 mod files;
+mod framework;
+mod lagent;
 pub mod lmdeploy;
 pub mod lmflow;
 mod models;
@@ -22,12 +22,10 @@ use std::sync::Arc;
 
 use rolecall_format::{Diagnostic, Format, LoadError};
 
-pub use builtin::{formats, register};
-pub use dialects::{Dialect, dialects};
+pub use framework::{Dialect, FRAMEWORKS, Framework, dialects, formats, register};
 pub use models::{ModelRow, ModelTable};
 
 use fields::File;
-use tokens::Tokens;
 
 /// Reads a user's own template in any of the shapes: XTuner's six fields, LMDeploy's chat template, LMFlow's components.
 /// The name is what the format is called where the file does not say it.
@@ -78,32 +76,12 @@ pub fn import_python(text: &str, name: &str) -> Result<Format, LoadError> {
 fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
     let file = File::parse(text)?;
     let fields = file.fields();
-    let tokens = Tokens::usual();
-    let is_list = |key: &str| {
-        matches!(key, "user" | "assistant" | "system")
-            && matches!(fields.value(key), Some(rolecall_conversation::Json::Array(_)))
+    // LMFlow's lists are recognized before LMDeploy's texts, which share names with them.
+    let mut importers = FRAMEWORKS.iter().rev().filter_map(|framework| framework.importer.as_ref());
+    let Some(importer) = importers.find(|importer| (importer.is_template)(&fields)) else {
+        return Err(unknown_shape(fields.start()));
     };
-    let mut format = if xtuner::is_template(fields.keys()) {
-        xtuner::import(text, name, &tokens.bos, tokens.eos.as_deref())?
-    } else if lmflow::is_template(fields.keys(), is_list) {
-        lmflow::import(text, name, &tokens.bos, tokens.eos.as_deref())?
-    } else if lmdeploy::is_template(fields.keys()) {
-        let template = lmdeploy::read(text, lmdeploy::builtin)?;
-        let mut format = template.into_format(name);
-        // The built-in one keeps its names.
-        format.aliases.clear();
-        format
-    } else {
-        let help = "it may have XTuner's `INSTRUCTION`, LMDeploy's `model_name` or LMFlow's `user_formatter`";
-        return Err(LoadError {
-            diagnostics: vec![Diagnostic {
-                code: "unknown_shape",
-                message: "this is no framework's template: none of its fields is known".into(),
-                span: fields.start(),
-                help: Some(help.into()),
-            }],
-        });
-    };
+    let mut format = (importer.import)(text, name)?;
     if format.title.is_empty() {
         format.title = name.to_owned();
     }
@@ -113,7 +91,19 @@ fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
     Ok(format)
 }
 
+fn unknown_shape(span: std::ops::Range<usize>) -> LoadError {
+    let signs: Vec<&str> = FRAMEWORKS.iter().filter_map(|framework| Some(framework.importer.as_ref()?.sign)).collect();
+    LoadError {
+        diagnostics: vec![Diagnostic {
+            code: "unknown_shape",
+            message: "no framework's template has these fields".into(),
+            span,
+            help: Some(format!("known templates have {}", signs.join(", or "))),
+        }],
+    }
+}
+
 /// XTuner's table of models.
 pub fn xtuner_models() -> &'static ModelTable {
-    &builtin::XTUNER_MODELS
+    &xtuner::XTUNER_MODELS
 }

@@ -7,12 +7,29 @@ use rolecall_format::{
 };
 
 use crate::braces::{hole, literal};
-use crate::builtin::LMDEPLOY;
-use crate::dialects;
 use crate::fields::File;
+use crate::framework::{Framework, Importer};
 use crate::own;
 
+/// LMDeploy.
+pub(crate) const FRAMEWORK: Framework = Framework {
+    name: "lmdeploy",
+    formats: registry::builtin_formats,
+    dialect: registry::dialect,
+    importer: Some(Importer {
+        sign: "LMDeploy's `model_name`",
+        is_template: |fields| is_template(fields.keys()),
+        import: |text, name| {
+            let mut format = read(text, builtin)?.into_format(name);
+            // The built-in template keeps its names.
+            format.aliases.clear();
+            Ok(format)
+        },
+    }),
+};
+
 mod config;
+mod registry;
 
 pub use config::Config;
 pub(crate) use config::is_template;
@@ -118,7 +135,7 @@ pub fn builtin(name: &str) -> Option<Template> {
     let known = |template: &&Template| {
         template.model_name == name || template.builtin.aliases.iter().any(|alias| alias == name)
     };
-    LMDEPLOY.templates.iter().find(known).cloned()
+    registry::LMDEPLOY.templates.iter().find(known).cloned()
 }
 
 /// The template that the framework takes for a model's path: by words in it, in its own order.
@@ -129,7 +146,7 @@ pub fn builtin(name: &str) -> Option<Template> {
 /// assert_eq!(match_path("/models/Qwen-7B"), Some("qwen"));
 /// ```
 pub fn match_path(path: &str) -> Option<&'static str> {
-    dialects::lmdeploy_match(path)
+    registry::lmdeploy_match(path)
 }
 
 impl Template {

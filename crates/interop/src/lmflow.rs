@@ -1,15 +1,50 @@
 //! LMFlow's conversation templates: formatters that are lists of components, for pairs of messages.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rolecall_format::{
     BlankSystem, Codec, Control, ControlId, Defaults, Field, Format, LoadError, LossRule, Op, Own, RolesRule, Rules,
     Slot, SystemRule, SystemWhen, TurnsRule, codec,
 };
 
-use crate::builtin::LMFLOW;
+use crate::about::About;
 use crate::fields::{Fields, File, Written};
-use crate::own;
+use crate::framework::{Framework, Importer, expected, titled};
+use crate::tokens::Tokens;
+use crate::{files, own};
+
+/// LMFlow.
+pub(crate) const FRAMEWORK: Framework = Framework {
+    name: "lmflow",
+    formats: builtin_formats,
+    dialect: |model| LMFLOW.dialect("lmflow", model),
+    importer: Some(Importer {
+        sign: "LMFlow's `user_formatter`",
+        is_template: |fields| {
+            let is_list = |key: &str| {
+                matches!(key, "user" | "assistant" | "system")
+                    && matches!(fields.value(key), Some(rolecall_conversation::Json::Array(_)))
+            };
+            is_template(fields.keys(), is_list)
+        },
+        import: |text, name| {
+            let tokens = Tokens::usual();
+            import(text, name, &tokens.bos, tokens.eos.as_deref())
+        },
+    }),
+};
+
+pub(crate) static LMFLOW: LazyLock<About> = LazyLock::new(|| expected(About::read(files::text("lmflow/about.json"))));
+
+fn builtin_formats() -> Vec<Format> {
+    let presets = files::of("lmflow", ".json").filter(|(name, _)| *name != "about");
+    let each = presets.map(|(name, text)| {
+        let tokens = LMFLOW.tokens(name);
+        let format = import(text, &format!("lmflow:{name}"), &tokens.bos, tokens.eos.as_deref());
+        titled(expected(format), name, &LMFLOW)
+    });
+    each.collect()
+}
 
 const FIELDS: [&str; 16] = [
     "template_name",

@@ -1,18 +1,77 @@
 //! XTuner's prompt templates: six fields, of which one text pair of a chat and its training text are made.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rolecall_conversation::{Conversation, Role};
 use rolecall_format::{
-    BlankSystem, Choice, Control, Field, Format, Generation, LoadError, LossRule, Op, Own, Rules, Slot, SystemRule,
-    TurnsRule,
+    BlankSystem, Choice, Codec, Control, Field, Format, Generation, Layout, LoadError, LossRule, Op, Own, Rules, Slot,
+    SystemRule, TurnsRule,
 };
 
 use rolecall_render::{Error, Options, Origin, Prompt, render};
 
+use crate::about::About;
 use crate::braces::{self, hole, literal};
 use crate::fields::{Fields, File};
-use crate::own;
+use crate::framework::{Dialect, Framework, Importer, expected, titled};
+use crate::models::ModelTable;
+use crate::tokens::Tokens;
+use crate::{files, own};
+
+/// XTuner.
+pub(crate) const FRAMEWORK: Framework = Framework {
+    name: "xtuner",
+    formats: builtin_formats,
+    dialect,
+    importer: Some(Importer {
+        sign: "XTuner's `INSTRUCTION`",
+        is_template: |fields| is_template(fields.keys()),
+        import: |text, name| {
+            let tokens = Tokens::usual();
+            import(text, name, &tokens.bos, tokens.eos.as_deref())
+        },
+    }),
+};
+
+pub(crate) static XTUNER_MODELS: LazyLock<ModelTable> =
+    LazyLock::new(|| expected(ModelTable::read(files::text("xtuner/models.json"))));
+
+/// Finds the template that XTuner's table of models names for a model.
+fn dialect(model: &str) -> Option<Dialect> {
+    let row = XTUNER_MODELS.find(model)?;
+    let warning = row.base.then(|| format!("`{}` is a base model: {}", row.model, XTUNER_MODELS.why_base));
+    let why = format!("XTuner's table of models has `{}`", row.model);
+    Some(Dialect { format: format!("xtuner:{}", row.template), why, warning })
+}
+
+fn builtin_formats() -> Vec<Format> {
+    let about = expected(About::read(files::text("xtuner/about.json")));
+    let templates = files::of("xtuner", ".json").filter(|(name, _)| !matches!(*name, "about" | "models"));
+    let each = templates.map(|(name, text)| {
+        let tokens = about.tokens(name);
+        let format = import(text, &format!("xtuner:{name}"), &tokens.bos, tokens.eos.as_deref());
+        titled(with_system_templates(expected(format), &about), name, &about)
+    });
+    each.collect()
+}
+
+/// What the option `system_template` may choose.
+fn with_system_templates(mut format: Format, about: &About) -> Format {
+    let bot_name = [("bot_name", Op::hole(Field::Option(0), Codec::Text))];
+    for (name, text) in &about.system_templates {
+        let ops = braces::pieces(text, &bot_name);
+        format.defaults.system_templates.push((name.clone(), Layout::new(ops, &format.controls)));
+    }
+    let names = about.system_templates.iter().map(|(name, _)| name.clone());
+    format.choices.push(Choice {
+        name: "system_template".into(),
+        default: "none".into(),
+        values: std::iter::once("none".to_owned()).chain(names).collect(),
+        usual: Vec::new(),
+        help: "a ready system text, where the conversation has none".into(),
+    });
+    format
+}
 
 const FIELDS: [&str; 6] = ["SYSTEM", "INSTRUCTION", "SUFFIX", "SUFFIX_AS_EOS", "SEP", "STOP_WORDS"];
 

@@ -541,7 +541,7 @@ fn a_damaged_format_file_never_panics_and_every_mistake_has_its_place() {
 fn all_format_files() -> Vec<(String, String)> {
     let mut files: Vec<(String, String)> =
         builtin_sources().iter().map(|(file, text)| ((*file).to_owned(), (*text).to_owned())).collect();
-    for framework in ["lagent", "lmdeploy", "lmflow", "xtuner"] {
+    for framework in rolecall::interop::FRAMEWORKS.iter().map(|framework| framework.name) {
         let folder = rolecall_testkit::root().join("formats").join(framework);
         let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
         paths.sort();

@@ -47,7 +47,7 @@ fn every_shared_call_layout_has_cases() {
 #[test]
 fn every_framework_has_cases() {
     let cases = Fixture::of_folder("render");
-    for framework in ["xtuner", "lmdeploy", "lmflow", "lagent"] {
+    for framework in interop::FRAMEWORKS.iter().map(|framework| framework.name) {
         let own = cases.iter().filter(|case| folder(case) == framework).count();
         assert!(own >= 4, "fixtures/render/{framework} contains {own} cases");
     }

@@ -1,6 +1,7 @@
 //! Writes the matrices of many models as one Markdown document.
 
 use rolecall::diff::{Matrix, Telling, View};
+use rolecall::interop::FRAMEWORKS;
 
 use super::models::Group;
 use super::parts::{letter, parts};
@@ -9,11 +10,13 @@ use crate::visible;
 
 /// Returns the document. `command` is the command line that generates it.
 pub fn write(groups: &[(Group, Matrix)], without: &[String], tellings: &[Telling], command: &str) -> String {
+    let prefixes: Vec<String> = FRAMEWORKS.iter().map(|framework| format!("`{}:`", framework.name)).collect();
     let mut out = format!(
         "# Dialects\n\n\
          A model often has several formats: its maker's own, and those of the frameworks that train and serve it (prefixes\n\
-         `xtuner:`, `lmdeploy:`, `lmflow:`, `lagent:`). This page compares them pairwise over the same conversations.\n\
-         It is the output of `{command}`.\n\n"
+         {}). This page compares them pairwise over the same conversations.\n\
+         It is the output of `{command}`.\n\n",
+        prefixes.join(", ")
     );
     out.push_str(LEGEND);
     out.push_str("\n## The conversations\n\n| conversation | what it tests |\n| --- | --- |\n");
