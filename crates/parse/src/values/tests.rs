@@ -136,7 +136,7 @@ fn json_that_is_damaged_is_refused_where_the_reader_of_whole_texts_refuses_it() 
             Ok(_) => assert_eq!(state, State::Done, "{text}"),
             // A value may end before the fault; a half of a pair of surrogates is JSON that no value can be made of.
             Err(error) if state == State::Done => {
-                assert!(json::parse(&text[..used]).is_ok() || error.message.contains("surrogates"), "{text}");
+                assert!(json::parse(&text[..used]).is_ok() || error.message.contains("surrogate"), "{text}");
             }
             Err(_) => {}
         }
