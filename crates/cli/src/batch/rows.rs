@@ -2,16 +2,17 @@
 
 use rolecall::conversation::Json;
 
+use super::Wanted;
 use super::columns::{Columns, LONGEST, Row, write};
-use super::{Kind, Wanted};
 use crate::refusal::Refusal;
+use crate::row_kind::RowKind;
 
 /// The rows of a block.
 pub enum Rows {
     /// JSON lines.
     Lines(String),
     Columns {
-        kind: Kind,
+        kind: RowKind,
         wanted: Wanted,
         open: Box<Columns>,
         written: Vec<u8>,
@@ -23,10 +24,10 @@ pub enum Rows {
 pub struct Unwritten(pub String);
 
 impl Rows {
-    pub fn new(kind: Kind, wanted: Wanted) -> Rows {
+    pub fn new(kind: RowKind, wanted: Wanted) -> Rows {
         match kind {
-            Kind::Jsonl => Rows::Lines(String::new()),
-            Kind::Arrow | Kind::Parquet => {
+            RowKind::Jsonl => Rows::Lines(String::new()),
+            RowKind::Arrow | RowKind::Parquet => {
                 Rows::Columns { kind, wanted, open: Box::new(Columns::new(wanted)), written: Vec::new() }
             }
         }
