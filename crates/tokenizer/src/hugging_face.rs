@@ -148,7 +148,7 @@ impl HuggingFace {
             FileModel::Other(model) => {
                 let vocabulary =
                     AddedVocabulary::new(&parts.added, |text| model.token_to_id(text), model.get_vocab_size())?;
-                let is_byte = |byte: u8| model.token_to_id(&covered::byte_name(byte)).is_some();
+                let is_byte = |byte: u8| model.token_to_id(&crate::byte_alphabet::byte_name(byte)).is_some();
                 stands_in = stands_in.filter(|_| !(parts.byte_fallback && (0..=u8::MAX).all(is_byte)));
                 let built = Arc::new(parts.whole(model)?);
                 whole.get_or_init(|| Ok(built));

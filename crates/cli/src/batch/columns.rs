@@ -20,7 +20,7 @@ use rolecall::{Encoded, Prompt, Request};
 
 use self::origins::{OriginRun, origin_runs};
 use super::Wanted;
-use super::rows::Unwritten;
+use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 

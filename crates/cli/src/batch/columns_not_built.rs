@@ -8,7 +8,7 @@ use rolecall::dataset::Side;
 use rolecall::{Encoded, Prompt, Request};
 
 use super::Wanted;
-use super::rows::Unwritten;
+use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 

@@ -16,6 +16,7 @@ mod progress;
 mod records;
 mod rows;
 mod tally;
+mod unwritten;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -46,8 +47,8 @@ use input::{Begun, Input};
 use lines::{Block, Lines, Mark, Size};
 use pipeline::Step;
 use progress::Progress;
-use rows::Unwritten;
 use tally::Tally;
+use unwritten::Unwritten;
 
 /// The block size for JSON lines: small, so that results appear soon.
 const LINES: Size = Size { lines: 128, bytes: 128 << 10, prompt: false };

@@ -4,6 +4,7 @@ use rolecall::conversation::Json;
 
 use super::Wanted;
 use super::columns::{Columns, LONGEST, Row, write};
+use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 
@@ -18,10 +19,6 @@ pub enum Rows {
         written: Vec<u8>,
     },
 }
-
-/// An error of a column writer, which should not occur.
-#[derive(Debug)]
-pub struct Unwritten(pub String);
 
 impl Rows {
     pub fn new(kind: RowKind, wanted: Wanted) -> Rows {
