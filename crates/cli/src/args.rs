@@ -14,8 +14,9 @@ use rolecall::render::{Bos, RuleMode};
 use rolecall::template::jinja::LimitKind;
 use rolecall::template::{CallForm, DateTime};
 
-use crate::batch::Kind;
 use crate::flags::read_limit;
+use crate::paint::Color;
+use crate::row_kind::RowKind;
 
 /// Render chat conversations to the exact prompts and token ids that a model was trained on, and
 /// parse model output
@@ -28,14 +29,6 @@ pub struct Args {
     pub color: Color,
     #[command(subcommand)]
     pub verb: Verb,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum Color {
-    #[default]
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]
@@ -680,7 +673,7 @@ pub struct BatchFile {
     /// The file format: JSON lines, an Arrow stream or Parquet, with the columns of docs/batches.md
     /// [default: by the file's extension]
     #[arg(long, value_enum, value_name = "KIND", requires = "output")]
-    pub to: Option<KindArg>,
+    pub to: Option<RowKind>,
     /// Include the text of the prompts in Arrow and Parquet files
     #[arg(long, requires = "output")]
     pub with_text: bool,
@@ -720,23 +713,6 @@ impl ShapeArg {
             ShapeArg::Completion => Shape::Completion,
             ShapeArg::Preference => Shape::Preference,
             ShapeArg::Instances => Shape::Instances,
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum KindArg {
-    Jsonl,
-    Arrow,
-    Parquet,
-}
-
-impl KindArg {
-    pub fn kind(self) -> Kind {
-        match self {
-            KindArg::Jsonl => Kind::Jsonl,
-            KindArg::Arrow => Kind::Arrow,
-            KindArg::Parquet => Kind::Parquet,
         }
     }
 }

@@ -12,11 +12,11 @@ use rolecall::identify::{FileError, Unidentified};
 use rolecall::template::NoChoice;
 use rolecall::{Error, Request, tokenizer};
 
-use crate::batch::Problem;
 use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::flags;
 use crate::locate::locate;
+use crate::output_problem::OutputProblem;
 use crate::refusal::Refusal;
 use crate::source::{Source, Spot};
 
@@ -66,7 +66,7 @@ pub enum Failure {
     /// No grammar can be built for the request.
     NoGrammar(GrammarError),
     /// A batch cannot be written to this file.
-    Output { path: String, problem: Problem },
+    Output { path: String, problem: OutputProblem },
     /// The name of a batch's output file does not determine its format.
     UnknownKind { path: String },
     /// The output needs columns, which this build does not write.

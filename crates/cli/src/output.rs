@@ -4,10 +4,10 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use rolecall::conversation::{Json, json};
 
-use crate::args::Color;
 use crate::diagnostic::Diagnostic;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::paint::Color;
 use crate::paint::Paint;
 
 /// The command's output: results go to standard output, everything else to standard error.

@@ -1,3 +1,5 @@
+use clap::ValueEnum;
+
 /// The style of a piece of output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
@@ -25,6 +27,15 @@ pub enum Style {
     Offered,
     /// The value of an option.
     Option,
+}
+
+/// When to use colors.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+pub enum Color {
+    #[default]
+    Auto,
+    Always,
+    Never,
 }
 
 impl Style {

@@ -8,7 +8,6 @@ use rolecall::template::TemplateError;
 
 use crate::flags;
 use crate::source::Source;
-use crate::template::as_source;
 
 /// Help for tool calls that a template does not write correctly in their given form.
 pub const AS_WANTED: &str = "use `--tool-calls as-wanted` to pass calls in the form that the template writes";
@@ -196,7 +195,7 @@ impl From<rolecall::Error> for Refusal {
             rolecall::Error::NoTemplate(why) => Refusal::NoChoice(why),
             rolecall::Error::NoLoss => Refusal::NoLossNoTurn,
             rolecall::Error::Template { template, error, message, as_wanted } => {
-                Refusal::Template { source: as_source(&template), error, message, as_wanted }
+                Refusal::Template { source: Source::of_template(&template), error, message, as_wanted }
             }
             error => Refusal::Library(error),
         }

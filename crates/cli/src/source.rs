@@ -1,5 +1,7 @@
 use std::ops::Range;
 
+use rolecall::template::NamedTemplate;
+
 /// A text that a diagnostic can point into.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
@@ -23,6 +25,11 @@ impl Default for Spot {
 }
 
 impl Source {
+    /// Returns a template's text with `\n` line ends, in which the engine counts its lines.
+    pub fn of_template(named: &NamedTemplate) -> Source {
+        Source { name: named.place(), text: named.source.replace("\r\n", "\n").replace('\r', "\n") }
+    }
+
     /// Returns the position of a byte offset. Counts from `known` if that comes first, else from
     /// the start.
     pub fn spot_from(&self, known: Spot, offset: usize) -> Spot {

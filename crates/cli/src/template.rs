@@ -7,17 +7,12 @@ use rolecall::template::NamedTemplate;
 use crate::refusal::Refusal;
 use crate::source::Source;
 
-/// Returns a template's text with `\n` line ends, in which the engine counts its lines.
-pub fn as_source(named: &NamedTemplate) -> Source {
-    Source { name: named.place(), text: named.source.replace("\r\n", "\n").replace('\r', "\n") }
-}
-
 /// Converts a render error to a refusal, which points into the template's text if the template
 /// caused it.
 pub fn refused(named: &NamedTemplate, error: RenderError) -> Refusal {
     match error {
         RenderError::Template { error, message } => {
-            Refusal::Template { source: as_source(named), error, message, as_wanted: false }
+            Refusal::Template { source: Source::of_template(named), error, message, as_wanted: false }
         }
         error => Error::from(error).into(),
     }

@@ -3,9 +3,9 @@
 use rolecall_format::codec::{AsJson, JsonStyle, Spelling, literal};
 use rolecall_format::{Codec, Field, Op, Slot};
 
+use crate::composer::Composer;
 use crate::grammar::Rules;
 use crate::node::FreeText;
-use crate::reply::Composer;
 use crate::schema::{Form, Property, Schema, Shape};
 use crate::value::{self, Syntax, Writer, listed};
 use crate::{Class, Node, Note, Pattern};

@@ -6,8 +6,8 @@ use rolecall_format::codec::call::{Keys, Style};
 use rolecall_format::codec::{JsonStyle, Spelling};
 use rolecall_format::{CallIds, Codec, Field, Format, Op, Slot};
 
+use crate::composer::Composer;
 use crate::node::FreeText;
-use crate::reply::Composer;
 use crate::schema::Schema;
 use crate::value::{self, Syntax};
 use crate::{Class, Error, Node, Note, Pattern, ToolChoice, argument, marks};
@@ -79,7 +79,7 @@ impl Composer<'_> {
         let list = Node::sequence([call, more.repeated(0, most.map(|most| most.saturating_sub(1)))]);
         match self.format.layout(Slot::Calls) {
             Some(layout) => {
-                let ops = crate::reply::without_end(layout.ops(), self.format);
+                let ops = crate::composer::without_end(layout.ops(), self.format);
                 self.ops(&ops, &mut |field, _| (field == Field::Calls).then(|| list.clone()))
             }
             None => list,
@@ -147,7 +147,9 @@ impl Composer<'_> {
     /// is not sampled under the grammar.
     fn call_ops(&self, ops: &[Op]) -> Vec<Op> {
         match ops.iter().rev().find(|op| !matches!(op, Op::Seam)) {
-            Some(Op::Control(id)) if self.format.control(*id).ends_turn => crate::reply::without_end(ops, self.format),
+            Some(Op::Control(id)) if self.format.control(*id).ends_turn => {
+                crate::composer::without_end(ops, self.format)
+            }
             _ => ops.to_vec(),
         }
     }

@@ -10,6 +10,7 @@
 mod argument;
 mod automaton;
 mod call;
+mod composer;
 mod error;
 mod grammar;
 mod lower;

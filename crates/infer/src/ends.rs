@@ -3,10 +3,10 @@
 use rolecall_format::Field;
 
 use crate::found::{Found, Shape};
-use crate::infer::Stages;
 use crate::probe::Probe;
 use crate::said::{CONTENT, Said, plain_calls, plain_value};
 use crate::sequence::{Cuts, Item, Sequence, items, literal};
+use crate::stages::Stages;
 
 /// Returns the markers that end a turn in the middle of a conversation but not at its end: the
 /// turn's own end there, or the opening of the next turn if the turn has no end.

@@ -11,6 +11,7 @@ use crate::probe::{Probe, Stage};
 use crate::report::{Outcome, Part, Report};
 use crate::said::{CONTENT, REASONING, Said, plain_calls};
 use crate::sequence::{Item, hole_at};
+use crate::stages::Stages;
 use crate::turn::{Forms, Pattern, pattern};
 use crate::{Limits, ends, reasoning, stages, verify};
 
@@ -76,22 +77,6 @@ impl Inferred {
             Some(error) => Err(error),
             None => Ok(self),
         }
-    }
-}
-
-/// The surroundings in which the template writes each part of a turn.
-pub(crate) struct Stages {
-    pub answer: Stage,
-    /// The switches that reasoning requires.
-    pub switches: Object,
-    /// The surroundings for calls, with the other content that a turn with calls requires.
-    pub call: Option<(Stage, Said)>,
-}
-
-impl Stages {
-    /// Returns the same surroundings with the switches that reasoning requires.
-    pub fn thinking(&self, stage: &Stage) -> Stage {
-        Stage { switches: self.switches.clone(), ..stage.clone() }
     }
 }
 

@@ -1,11 +1,28 @@
 //! The surroundings in which a template writes an answer or a call.
 
+use rolecall_conversation::json::Object;
 use rolecall_format::Field;
 
 use crate::arguments::{self, Arguments};
 use crate::located::{Located, locate};
 use crate::probe::{NoContent, Probe, Refusal, Stage, Turn};
 use crate::said::{CONTENT, NAMES, Said, plain_calls};
+
+/// The surroundings in which the template writes each part of a turn.
+pub(crate) struct Stages {
+    pub answer: Stage,
+    /// The switches that reasoning requires.
+    pub switches: Object,
+    /// The surroundings for calls, with the other content that a turn with calls requires.
+    pub call: Option<(Stage, Said)>,
+}
+
+impl Stages {
+    /// Returns the same surroundings with the switches that reasoning requires.
+    pub fn thinking(&self, stage: &Stage) -> Stage {
+        Stage { switches: self.switches.clone(), ..stage.clone() }
+    }
+}
 
 /// Finds surroundings for an answer alone, with tools offered if the template accepts them.
 pub(crate) fn answer(probe: &Probe<'_>) -> Result<(Stage, Located), Refusal> {

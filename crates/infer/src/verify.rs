@@ -12,11 +12,11 @@ use rolecall_render::{Options, RuleMode, render};
 use crate::arguments::{HARD_STRINGS, kinds};
 use crate::calls::Calls;
 use crate::found::Found;
-use crate::infer::Stages;
 use crate::probe::{Probe, Stage, tool};
 use crate::report::{Outcome, Part, Report};
 use crate::said::{Called, KEYS, NAMES, Said};
 use crate::sequence::hole_at;
+use crate::stages::Stages;
 use crate::value::same;
 
 /// The results of the probes for a part.

@@ -1,12 +1,12 @@
-//! The table of frameworks. To add one, write its module and add a row here.
+//! What a framework provides, and what their modules share.
 
 use std::sync::Arc;
 
-use rolecall_format::{Format, LoadError, NameClash, Registry, load};
+use rolecall_format::{Format, LoadError, load};
 
 use crate::about::About;
 use crate::fields::Fields;
-use crate::{files, lagent, lmdeploy, lmflow, xtuner};
+use crate::files;
 
 /// A framework whose formats come with the library.
 pub struct Framework {
@@ -30,9 +30,6 @@ pub(crate) struct Importer {
     pub import: fn(&str, &str) -> Result<Format, LoadError>,
 }
 
-/// All frameworks.
-pub static FRAMEWORKS: [Framework; 4] = [xtuner::FRAMEWORK, lmdeploy::FRAMEWORK, lmflow::FRAMEWORK, lagent::FRAMEWORK];
-
 /// A framework's own format for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
@@ -42,35 +39,6 @@ pub struct Dialect {
     pub why: String,
     /// What to know before it is used.
     pub warning: Option<String>,
-}
-
-/// The formats that frameworks would take for a model's name or path, by their own rules.
-///
-/// ```
-/// let found = rolecall_interop::dialects("internlm/internlm2-7b");
-/// let base = found.iter().find(|dialect| dialect.format == "xtuner:default").expect("the table has it");
-/// assert!(base.warning.as_deref().is_some_and(|warning| warning.contains("never trained")));
-/// ```
-pub fn dialects(model: &str) -> Vec<Dialect> {
-    FRAMEWORKS.iter().filter_map(|framework| (framework.dialect)(model)).collect()
-}
-
-/// Returns all formats of other frameworks that come with the library.
-pub fn formats() -> Vec<Format> {
-    FRAMEWORKS.iter().flat_map(|framework| (framework.formats)()).collect()
-}
-
-/// Adds all formats of other frameworks to a registry.
-///
-/// ```
-/// use rolecall_format::builtin;
-/// let mut registry = builtin();
-/// rolecall_interop::register(&mut registry)?;
-/// assert_eq!(registry.get("lmdeploy:internlm-chat").map(|format| format.name.as_str()), Some("lmdeploy:internlm"));
-/// # Ok::<(), rolecall_format::NameClash>(())
-/// ```
-pub fn register(registry: &mut Registry) -> Result<(), NameClash> {
-    formats().into_iter().try_for_each(|format| registry.add(format).map(|_| ()))
 }
 
 /// Returns the value that a file of the library holds. A test reads every file, so that none ships

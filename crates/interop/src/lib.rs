@@ -8,6 +8,7 @@ mod braces;
 mod fields;
 mod files;
 mod framework;
+mod frameworks;
 mod lagent;
 pub mod lmdeploy;
 pub mod lmflow;
@@ -22,7 +23,8 @@ use std::sync::Arc;
 
 use rolecall_format::{Diagnostic, Format, LoadError};
 
-pub use framework::{Dialect, FRAMEWORKS, Framework, dialects, formats, register};
+pub use framework::{Dialect, Framework};
+pub use frameworks::{FRAMEWORKS, dialects, formats, register};
 pub use models::{ModelRow, ModelTable};
 
 use fields::File;

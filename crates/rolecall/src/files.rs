@@ -1,113 +1,14 @@
-//! Reading chat templates and other files of a model from disk. Module `tokenizer` reads
-//! tokenizers. Everything else takes bytes.
+//! Reading a model's files from disk.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::gguf;
-use crate::gguf::Gguf;
-use crate::identify::{Damage, FileError, ModelFile, ModelFolder, NAMED_TEMPLATES};
-use crate::template::{DEFAULT, ModelTemplates, NamedTemplate};
-use crate::tokenizer::{FileKind, TokenizerFile};
+use crate::damage::{Damage, FileError};
 
 /// The maximum size in bytes of a file of a model. The largest known `tokenizer.json` is a tenth of
 /// this.
 const MOST: u64 = 512 << 20;
-
-/// Reads the files of a folder that help to identify its model. A folder without such files gives
-/// an empty result.
-pub fn read_folder(path: &Path) -> Result<ModelFolder, FileError> {
-    read_files(path, &ModelFile::ALL)
-}
-
-/// Loads a model's chat templates from a `.jinja` file, a `tokenizer_config.json`, a model's folder
-/// or a GGUF file, as transformers does.
-///
-/// The result has at least one template. The special tokens of a `.jinja` file are those that the
-/// other files of its folder name.
-pub fn load_templates(path: &Path) -> Result<ModelTemplates, FileError> {
-    let is_called = |ending: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending));
-    let (templates, looked_for) = if path.is_dir() {
-        let whole = "chat_template.jinja, chat_template.json or additional_chat_templates in it, and no `chat_template` in its tokenizer_config.json";
-        (read_files(path, &ModelFile::OF_TEMPLATES)?.templates, whole)
-    } else if is_called("json") {
-        (templates_of_json(path)?, "`chat_template` in it")
-    } else if is_called("gguf") || (!is_called("jinja") && is_gguf(path)?) {
-        (templates_of_gguf(path)?, "`tokenizer.chat_template` in it")
-    } else {
-        (templates_of_text(path)?, "text in it")
-    };
-    if templates.templates.is_empty() {
-        let candidates = if path.is_dir() { gguf_files(path)? } else { Vec::new() };
-        return Err(FileError::NoTemplate { path: path.to_path_buf(), looked_for, candidates });
-    }
-    Ok(templates)
-}
-
-/// Loads the chat templates in the tokenizer's file or folder.
-///
-/// If there are none, the result is empty. Damaged files are an error, because what the templates
-/// write must be protected.
-pub fn templates_beside(file: &TokenizerFile) -> Result<ModelTemplates, FileError> {
-    let folder = file.path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    match load_templates(if file.kind == FileKind::Gguf { &file.path } else { folder }) {
-        Err(FileError::NoTemplate { .. }) => Ok(ModelTemplates::default()),
-        loaded => loaded,
-    }
-}
-
-/// Loads the templates of a JSON file, and the tokens that it or the other files of its folder
-/// name.
-fn templates_of_json(path: &Path) -> Result<ModelTemplates, FileError> {
-    let beside = path.parent().unwrap_or(Path::new(""));
-    let mut folder = ModelFolder::default();
-    let read = |folder: &mut ModelFolder, file: ModelFile, path: &Path| {
-        folder.read(file, &read_text(path)?).map_err(|damage| FileError::Damaged { path: path.to_path_buf(), damage })
-    };
-    let is_legacy = path.file_name().is_some_and(|name| name == ModelFile::TemplateJson.name());
-    let config = beside.join(ModelFile::TokenizerConfig.name());
-    match is_legacy {
-        true if config.is_file() => read(&mut folder, ModelFile::TokenizerConfig, &config)?,
-        true => {}
-        false => read(&mut folder, ModelFile::TokenizerConfig, path)?,
-    }
-    let map = beside.join(ModelFile::SpecialTokens.name());
-    if map.is_file() {
-        read(&mut folder, ModelFile::SpecialTokens, &map)?;
-    }
-    if is_legacy {
-        folder.templates.templates.clear();
-        read(&mut folder, ModelFile::TemplateJson, path)?;
-    }
-    let mut templates = folder.templates;
-    templates.templates.iter_mut().for_each(|template| template.file = path.to_path_buf());
-    let folder = if beside.as_os_str().is_empty() { Path::new(".") } else { beside };
-    Ok(templates.beside(&read_files(folder, &ModelFile::OF_TEMPLATES)?.templates))
-}
-
-fn templates_of_text(path: &Path) -> Result<ModelTemplates, FileError> {
-    let source = read_text(path)?;
-    // A named template is one folder deeper than the files that name its tokens.
-    let parent = path.parent().unwrap_or(Path::new(""));
-    let is_named = parent.file_name().is_some_and(|name| name == NAMED_TEMPLATES);
-    let folder = if is_named { parent.parent().unwrap_or(Path::new("")) } else { parent };
-    let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-    let mut templates = read_files(folder, &ModelFile::OF_TEMPLATES)?.templates;
-    let whole = templates.clone();
-    templates.templates.clear();
-    templates.take_file(NamedTemplate::of_file(DEFAULT, source, path));
-    Ok(templates.beside(&whole))
-}
-
-fn templates_of_gguf(path: &Path) -> Result<ModelTemplates, FileError> {
-    let file = fs::File::open(path).map_err(gguf::Error::Unreadable);
-    let templates = file.and_then(Gguf::read).and_then(|mut gguf| ModelTemplates::from_gguf(&mut gguf, path));
-    templates.map_err(|error| match error {
-        gguf::Error::Unreadable(source) => FileError::Unreadable { path: path.to_path_buf(), source },
-        gguf::Error::Damaged(flaw) => FileError::Damaged { path: path.to_path_buf(), damage: Damage::Gguf(flaw) },
-    })
-}
 
 /// Reports whether a file begins with the magic number of a GGUF file. The hub's cache names its
 /// files by hashes, without an extension.
@@ -124,7 +25,7 @@ pub(crate) fn gguf_files(folder: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 /// Returns the names of a folder's files with an extension, sorted.
-fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, FileError> {
+pub(crate) fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, FileError> {
     let unreadable = |source| FileError::Unreadable { path: folder.to_path_buf(), source };
     let mut names = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
@@ -135,42 +36,6 @@ fn files_of(folder: &Path, ending: &str) -> Result<Vec<PathBuf>, FileError> {
     }
     names.sort();
     Ok(names)
-}
-
-/// Reads the given files of a folder, and its named templates if templates are requested.
-fn read_files(path: &Path, files: &[ModelFile]) -> Result<ModelFolder, FileError> {
-    // A folder that cannot be listed is an error; it must not look like an empty one.
-    fs::read_dir(path).map_err(|source| FileError::Unreadable { path: path.to_path_buf(), source })?;
-    let mut folder = ModelFolder::default();
-    for file in files {
-        let path = path.join(file.name());
-        let is_needed = *file != ModelFile::Tokenizer || !folder.has_all_tokens;
-        if is_needed && path.is_file() {
-            let text = read_text(&path)?;
-            folder.read(*file, &text).map_err(|damage| FileError::Damaged { path, damage })?;
-        }
-    }
-    let named = path.join(NAMED_TEMPLATES);
-    if files.contains(&ModelFile::Template) && named.is_dir() {
-        for file in files_of(&named, "jinja")? {
-            let text = read_text(&named.join(&file))?;
-            folder.read_named_template(&file.with_extension("").to_string_lossy(), &text);
-        }
-    }
-    for template in &mut folder.templates.templates {
-        template.file = path.join(&template.file);
-    }
-    Ok(folder)
-}
-
-/// Returns the existing files that [`read_folder`] and [`load_templates`] read in a folder.
-pub(crate) fn model_files(folder: &Path) -> Vec<PathBuf> {
-    let mut files: Vec<PathBuf> = ModelFile::ALL.iter().map(|file| folder.join(file.name())).collect();
-    let named = folder.join(NAMED_TEMPLATES);
-    // Errors of the folder are reported where it is read.
-    files.extend(files_of(&named, "jinja").unwrap_or_default().into_iter().map(|file| named.join(file)));
-    files.retain(|file| file.is_file());
-    files
 }
 
 pub(crate) fn read_bytes(path: &Path) -> Result<Vec<u8>, FileError> {
@@ -189,27 +54,4 @@ pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
         .map_err(|error| damaged(Damage::NotText(error.utf8_error().valid_up_to())))?;
     // Some editors write a byte order mark at the start of a text.
     Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
-
-    use super::*;
-
-    #[test]
-    fn one_template_of_a_folder_keeps_the_others_protected() {
-        let folder = std::env::temp_dir().join(format!("rolecall-templates-{}", std::process::id()));
-        fs::create_dir_all(folder.join(NAMED_TEMPLATES)).unwrap();
-        let (main, tool) = (folder.join("chat_template.jinja"), folder.join(NAMED_TEMPLATES).join("tool_use.jinja"));
-        fs::write(&main, "<|u|>{{ messages[0].content }}").unwrap();
-        fs::write(&tool, "<|tool|>{{ messages[0].content }}").unwrap();
-        let loaded = [&main, &tool].map(|path| load_templates(path).unwrap());
-        fs::remove_dir_all(&folder).unwrap();
-        for templates in loaded {
-            assert_eq!(templates.templates.len(), 1);
-            let protection = format!("{:?}", templates.protection(None));
-            assert!(protection.contains("<|tool|>") && protection.contains("<|u|>"), "{protection}");
-        }
-    }
 }

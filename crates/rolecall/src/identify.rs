@@ -10,15 +10,18 @@ mod error;
 mod evidence;
 mod folder;
 mod names;
+mod read;
 mod warning;
 
-pub use error::{Damage, FileError, Unidentified};
+pub use crate::damage::{Damage, FileError};
+pub use error::Unidentified;
 pub use evidence::{Candidate, Evidence};
 pub(crate) use folder::NAMED_TEMPLATES;
 pub use folder::{ModelFile, ModelFolder};
 pub use warning::ModelWarning;
 
-pub use crate::files::read_folder;
+pub use read::read_folder;
+pub(crate) use read::{model_files, read_files};
 
 use rolecall_format::{Format, Registry};
 

@@ -107,10 +107,10 @@
 struct Readme;
 
 pub mod answer;
+mod damage;
 pub mod dataset;
 pub mod diff;
 mod error;
-pub mod explain;
 mod files;
 pub mod format;
 pub mod gguf;
@@ -119,7 +119,8 @@ pub mod identify;
 pub mod loss;
 pub mod model;
 pub mod roundtrip;
-pub mod template;
+mod template_files;
+mod templates;
 pub mod tokenizer;
 
 pub use error::Error;
@@ -131,6 +132,17 @@ pub use rolecall_interop as interop;
 pub use rolecall_openai::Request;
 pub use rolecall_parse::{Event, Reading, Stop};
 pub use rolecall_render::{Origin, Prompt, Segment};
+
+/// A model's chat templates, and the special tokens that they may name.
+pub mod template {
+    pub use crate::template_files::{beside, load};
+    pub use crate::templates::*;
+}
+
+/// Explaining a prompt: the origin of every byte, and where the conversation spells a control token.
+pub mod explain {
+    pub use crate::model::explain::*;
+}
 
 /// Conversations: messages, tool calls, tools, JSON values, and text that records its sources.
 pub mod conversation {

@@ -83,7 +83,7 @@ pub fn load(path: &Path) -> Result<Box<dyn Tokenizer>, Error> {
 pub fn files_read(path: &Path) -> Result<Vec<PathBuf>, Error> {
     let own = find_file(path)?;
     let folder = own.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut files = crate::files::model_files(folder);
+    let mut files = crate::identify::model_files(folder);
     files.extend(TELLING_TOKENS.iter().map(|name| folder.join(name)).filter(|file| file.is_file()));
     files.push(folder.join(own.file_name().unwrap_or_default()));
     files.sort();

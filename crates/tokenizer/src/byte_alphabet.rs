@@ -34,3 +34,8 @@ impl ByteAlphabet {
         same.or_else(|| (0..=u8::MAX).zip(self.characters).find(|&(_, c)| c == character).map(|(byte, _)| byte))
     }
 }
+
+/// Returns the name of a fallback byte.
+pub(crate) fn byte_name(byte: u8) -> String {
+    format!("<0x{byte:02X}>")
+}

@@ -148,7 +148,7 @@ impl HuggingFace {
             FileModel::Other(model) => {
                 let vocabulary =
                     AddedVocabulary::new(&parts.added, |text| model.token_to_id(text), model.get_vocab_size())?;
-                let is_byte = |byte: u8| model.token_to_id(&covered::byte_name(byte)).is_some();
+                let is_byte = |byte: u8| model.token_to_id(&crate::byte_alphabet::byte_name(byte)).is_some();
                 stands_in = stands_in.filter(|_| !(parts.byte_fallback && (0..=u8::MAX).all(is_byte)));
                 let built = Arc::new(parts.whole(model)?);
                 whole.get_or_init(|| Ok(built));
@@ -425,29 +425,6 @@ impl Tokenizer for HuggingFace {
 impl Parts {
     fn whole(&self, model: ModelWrapper) -> Result<Whole, Error> {
         Whole::new(model, self.normalizer.clone(), self.pre_tokenizer.clone(), &self.added)
-    }
-}
-
-/// Extends tokens over text that no token covers, up to the next white space, or up to `end` after
-/// the last token.
-///
-/// If a normalizer joins a letter and the combining mark after it, the crate leaves the mark out of
-/// the span.
-pub(super) fn cover_marks(text: &str, end: usize, tokens: &mut [Token]) {
-    let mut next_start = end;
-    let mut later: Option<(Token, usize)> = None;
-    for token in tokens.iter_mut().rev() {
-        let before = *token;
-        if let Some(gap) = text.get(token.end..next_start) {
-            token.end += gap.find(char::is_whitespace).unwrap_or(gap.len());
-        } else if let Some((same, end)) = later
-            && (same.start, same.end) == (token.start, token.end)
-        {
-            // Tokens that share a character also share the mark.
-            token.end = end;
-        }
-        later = Some((before, token.end));
-        next_start = next_start.min(token.start);
     }
 }
 

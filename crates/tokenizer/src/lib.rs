@@ -23,6 +23,8 @@ mod byte_alphabet;
 #[cfg(feature = "files")]
 mod byte_pairs;
 #[cfg(feature = "files")]
+mod combining;
+#[cfg(feature = "files")]
 mod config;
 #[cfg(feature = "files")]
 mod facts;

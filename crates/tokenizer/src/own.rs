@@ -119,7 +119,7 @@ impl<'a> Out<'a> {
     /// Hands the tokens over; the next token begins at `end`.
     fn hand_over(&mut self, text: &str, end: usize) {
         if self.may_have_gaps {
-            super::hugging_face::cover_marks(text, end, &mut self.tokens[self.first..]);
+            crate::combining::cover_marks(text, end, &mut self.tokens[self.first..]);
         }
         if let Some(take) = &mut self.take {
             take(self.tokens);

@@ -19,9 +19,10 @@ use rolecall::dataset::Side;
 use rolecall::{Encoded, Prompt, Request};
 
 use self::origins::{OriginRun, origin_runs};
-use super::rows::Unwritten;
-use super::{Kind, Wanted};
+use super::Wanted;
+use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
+use crate::row_kind::RowKind;
 
 /// The maximum size of a line or a prompt in bytes. It keeps a block far below the 2 GiB limit of a
 /// text column.
@@ -76,26 +77,26 @@ struct Origins {
 }
 
 /// Returns the beginning of a file of this kind.
-pub fn head(kind: Kind, wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
+pub fn head(kind: RowKind, wanted: Wanted) -> Result<Vec<u8>, Unwritten> {
     match kind {
-        Kind::Arrow => arrow::head(wanted),
-        Kind::Parquet | Kind::Jsonl => Ok(Vec::new()),
+        RowKind::Arrow => arrow::head(wanted),
+        RowKind::Parquet | RowKind::Jsonl => Ok(Vec::new()),
     }
 }
 
 /// Returns the end of a file of this kind.
-pub fn end(kind: Kind) -> &'static [u8] {
+pub fn end(kind: RowKind) -> &'static [u8] {
     match kind {
-        Kind::Arrow => &arrow::END,
-        Kind::Parquet | Kind::Jsonl => &[],
+        RowKind::Arrow => &arrow::END,
+        RowKind::Parquet | RowKind::Jsonl => &[],
     }
 }
 
 /// Adds rows to the bytes of a file of this kind.
-pub fn write(kind: Kind, columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(kind: RowKind, columns: Columns, wanted: Wanted, out: &mut Vec<u8>) -> Result<(), Unwritten> {
     match kind {
-        Kind::Parquet => parquet::write(columns, wanted, out),
-        Kind::Arrow | Kind::Jsonl => arrow::write(columns, wanted, out),
+        RowKind::Parquet => parquet::write(columns, wanted, out),
+        RowKind::Arrow | RowKind::Jsonl => arrow::write(columns, wanted, out),
     }
 }
 

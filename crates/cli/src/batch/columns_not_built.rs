@@ -7,9 +7,10 @@ use rolecall::conversation::Json;
 use rolecall::dataset::Side;
 use rolecall::{Encoded, Prompt, Request};
 
-use super::rows::Unwritten;
-use super::{Kind, Wanted};
+use super::Wanted;
+use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
+use crate::row_kind::RowKind;
 
 pub const ARE_BUILT: bool = false;
 
@@ -47,15 +48,15 @@ impl Columns {
     }
 }
 
-pub fn head(_: Kind, _: Wanted) -> Result<Vec<u8>, Unwritten> {
+pub fn head(_: RowKind, _: Wanted) -> Result<Vec<u8>, Unwritten> {
     Ok(Vec::new())
 }
 
-pub fn end(_: Kind) -> &'static [u8] {
+pub fn end(_: RowKind) -> &'static [u8] {
     &[]
 }
 
-pub fn write(_: Kind, _: Columns, _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
+pub fn write(_: RowKind, _: Columns, _: Wanted, _: &mut Vec<u8>) -> Result<(), Unwritten> {
     Ok(())
 }
 

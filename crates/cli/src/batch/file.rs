@@ -1,7 +1,6 @@
 //! The output file of a batch. While the batch runs, rows go to `FILE.part`, and `FILE.resume`
 //! holds the journal of its progress. `FILE` appears once all rows are written.
 
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -10,13 +9,15 @@ use std::time::{Duration, Instant};
 use super::journal::{Journal, beside};
 use super::lines::Mark;
 use super::tally::Tally;
-use super::{Kind, Wanted, columns};
+use super::{Wanted, columns};
+use crate::output_problem::OutputProblem;
+use crate::row_kind::RowKind;
 
 /// The requested output file.
 #[derive(Clone, Debug)]
 pub struct Target {
     pub path: PathBuf,
-    pub kind: Kind,
+    pub kind: RowKind,
     pub wanted: Wanted,
     pub begin: Begin,
     /// How often the journal is written. An interrupted run repeats at most this much work.
@@ -32,27 +33,6 @@ pub enum Begin {
     Resume,
     /// Replace them.
     Replace,
-}
-
-/// The reasons why the output file cannot be written.
-#[derive(Debug)]
-pub enum Problem {
-    Exists,
-    /// The output is a folder, a device or a pipe.
-    NoFile,
-    /// The files of an interrupted run exist.
-    Interrupted,
-    /// The file is complete, and no journal shows how it was made.
-    NothingToResume,
-    /// A partial file exists without a journal.
-    NoJournal,
-    BadJournal(io::Error),
-    /// These dependencies of the output have changed.
-    OtherArguments(Vec<String>),
-    OtherInput,
-    /// The partial file is shorter than its journal says.
-    ShortPart,
-    Unwritable(io::Error),
 }
 
 /// A file that is being written.
@@ -73,25 +53,25 @@ pub enum Opened {
 
 impl OutputFile {
     /// Opens the file, or resumes it if its dependencies match those of `fresh`.
-    pub fn open(target: Target, fresh: Journal) -> Result<Opened, Problem> {
+    pub fn open(target: Target, fresh: Journal) -> Result<Opened, OutputProblem> {
         let (part, journal_path) = (beside(&target.path, ".part"), beside(&target.path, ".resume"));
         let exists = match fs::metadata(&target.path) {
-            Ok(metadata) if !metadata.is_file() => return Err(Problem::NoFile),
+            Ok(metadata) if !metadata.is_file() => return Err(OutputProblem::NoFile),
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::NotFound => false,
-            Err(error) => return Err(Problem::Unwritable(error)),
+            Err(error) => return Err(OutputProblem::Unwritable(error)),
         };
         let journal = match (target.begin, Journal::load(&journal_path)) {
             (Begin::Replace, _) => None,
-            (_, Err(error)) => return Err(Problem::BadJournal(error)),
+            (_, Err(error)) => return Err(OutputProblem::BadJournal(error)),
             (_, Ok(journal)) => journal,
         };
         match (target.begin, &journal) {
-            (Begin::Fresh, Some(_)) => return Err(Problem::Interrupted),
-            (Begin::Fresh, None) if exists => return Err(Problem::Exists),
-            (Begin::Fresh, None) if part.exists() => return Err(Problem::Interrupted),
-            (Begin::Resume, None) if part.exists() => return Err(Problem::NoJournal),
-            (Begin::Resume, None) if exists => return Err(Problem::NothingToResume),
+            (Begin::Fresh, Some(_)) => return Err(OutputProblem::Interrupted),
+            (Begin::Fresh, None) if exists => return Err(OutputProblem::Exists),
+            (Begin::Fresh, None) if part.exists() => return Err(OutputProblem::Interrupted),
+            (Begin::Resume, None) if part.exists() => return Err(OutputProblem::NoJournal),
+            (Begin::Resume, None) if exists => return Err(OutputProblem::NothingToResume),
             (Begin::Resume, Some(journal)) => {
                 return OutputFile::resume(target, part, journal_path, journal.clone(), &fresh.made_of);
             }
@@ -99,8 +79,8 @@ impl OutputFile {
         }
         let journal = fresh;
         // Save the journal first, so that a partial file always has one.
-        journal.save(&journal_path).map_err(Problem::Unwritable)?;
-        let file = File::create(&part).map_err(Problem::Unwritable)?;
+        journal.save(&journal_path).map_err(OutputProblem::Unwritable)?;
+        let file = File::create(&part).map_err(OutputProblem::Unwritable)?;
         let mut open = OutputFile { target, part, journal_path, file, journal, saved: Instant::now() };
         open.write_head()?;
         Ok(Opened::Open(Box::new(open)))
@@ -112,29 +92,29 @@ impl OutputFile {
         journal_path: PathBuf,
         journal: Journal,
         made_of: &[(String, String)],
-    ) -> Result<Opened, Problem> {
+    ) -> Result<Opened, OutputProblem> {
         let other = journal.differs_in(made_of);
         if !other.is_empty() {
-            return Err(Problem::OtherArguments(other));
+            return Err(OutputProblem::OtherArguments(other));
         }
         let file = OpenOptions::new().write(true).create(journal.output == 0).truncate(false).open(&part);
         let mut file = match file {
             Ok(file) => file,
             // The output already has its final name; only the journal was left.
             Err(error) if error.kind() == io::ErrorKind::NotFound && journal.complete && target.path.exists() => {
-                fs::remove_file(&journal_path).map_err(Problem::Unwritable)?;
+                fs::remove_file(&journal_path).map_err(OutputProblem::Unwritable)?;
                 return Ok(Opened::Complete(journal.tally));
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Problem::ShortPart),
-            Err(error) => return Err(Problem::Unwritable(error)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(OutputProblem::ShortPart),
+            Err(error) => return Err(OutputProblem::Unwritable(error)),
         };
-        let length = file.metadata().map_err(Problem::Unwritable)?.len();
+        let length = file.metadata().map_err(OutputProblem::Unwritable)?.len();
         if length < journal.output {
-            return Err(Problem::ShortPart);
+            return Err(OutputProblem::ShortPart);
         }
         // Rows after this point are not in the journal and are written again.
         let cut = file.set_len(journal.output).and_then(|()| file.seek(SeekFrom::End(0)));
-        cut.map_err(Problem::Unwritable)?;
+        cut.map_err(OutputProblem::Unwritable)?;
         let mut open = OutputFile { target, part, journal_path, file, journal, saved: Instant::now() };
         if open.journal.output == 0 {
             open.write_head()?;
@@ -142,10 +122,10 @@ impl OutputFile {
         Ok(Opened::Open(Box::new(open)))
     }
 
-    fn write_head(&mut self) -> Result<(), Problem> {
+    fn write_head(&mut self) -> Result<(), OutputProblem> {
         let head = columns::head(self.target.kind, self.target.wanted);
-        let head = head.map_err(|error| Problem::Unwritable(io::Error::other(error.0)))?;
-        self.file.write_all(&head).map_err(Problem::Unwritable)?;
+        let head = head.map_err(|error| OutputProblem::Unwritable(io::Error::other(error.0)))?;
+        self.file.write_all(&head).map_err(OutputProblem::Unwritable)?;
         self.journal.output += head.len() as u64;
         Ok(())
     }
@@ -179,7 +159,7 @@ impl OutputFile {
     pub fn finish(mut self) -> io::Result<()> {
         self.journal.complete = true;
         self.save()?;
-        if self.target.kind == Kind::Parquet {
+        if self.target.kind == RowKind::Parquet {
             let joined = beside(&self.target.path, ".joined");
             columns::join(&self.part, &joined, self.target.wanted)?;
             fs::rename(&joined, &self.target.path)?;
@@ -196,59 +176,4 @@ impl OutputFile {
 
 fn remove_journal(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
-}
-
-impl Problem {
-    /// Returns a stable name for the kind of problem.
-    pub fn code(&self) -> &'static str {
-        match self {
-            Problem::Exists => "output_exists",
-            Problem::NoFile => "output_is_no_file",
-            Problem::Interrupted => "interrupted_run",
-            Problem::NothingToResume => "nothing_to_resume",
-            Problem::NoJournal | Problem::BadJournal(_) => "no_journal",
-            Problem::OtherArguments(_) => "other_arguments",
-            Problem::OtherInput => "other_input",
-            Problem::ShortPart => "damaged_part",
-            Problem::Unwritable(_) => "unwritable_output",
-        }
-    }
-
-    /// Returns what to do about the problem.
-    pub fn help(&self) -> &'static str {
-        match self {
-            Problem::Exists => "choose another file, or replace this one with `--force`",
-            Problem::NoFile => "pass a file name, or omit `--output` to write JSON lines to standard output",
-            Problem::Interrupted => "continue with `--resume`, or start over with `--force`",
-            Problem::OtherArguments(_) => "resume with the original arguments and files, or start over with `--force`",
-            Problem::OtherInput => "resume with the original input, or start over with `--force`",
-            Problem::NothingToResume | Problem::NoJournal | Problem::BadJournal(_) | Problem::ShortPart => {
-                "start over with `--force`"
-            }
-            Problem::Unwritable(_) => "once it can be written again, continue from here with `--resume`",
-        }
-    }
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Problem::Exists => f.write_str("the output already exists"),
-            Problem::NoFile => f.write_str("expected a regular file as output, found a folder, a device or a pipe"),
-            Problem::Interrupted => f.write_str("an interrupted run left a partial output file"),
-            Problem::NothingToResume => f.write_str("the output is complete, but it has no journal of this run"),
-            Problem::NoJournal => {
-                f.write_str("a partial output file exists, but the journal next to it (`.resume`) is missing")
-            }
-            Problem::BadJournal(error) => {
-                write!(f, "cannot read the journal of the output (`.resume`): {error}")
-            }
-            Problem::OtherArguments(names) => {
-                write!(f, "the interrupted run was started with a different {}", names.join(", a different "))
-            }
-            Problem::OtherInput => f.write_str("the interrupted run had a different input, up to where it stopped"),
-            Problem::ShortPart => f.write_str("the partial output file is shorter than its journal says"),
-            Problem::Unwritable(error) => write!(f, "cannot write the output: {error}"),
-        }
-    }
 }

@@ -16,6 +16,7 @@ mod progress;
 mod records;
 mod rows;
 mod tally;
+mod unwritten;
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, IsTerminal, Read, Write};
@@ -28,7 +29,7 @@ use std::time::Duration;
 use rolecall::dataset;
 
 pub use columns::{ARE_BUILT, Row};
-pub use file::{Begin, Problem, Target};
+pub use file::{Begin, Target};
 pub use journal::{Journal, beside};
 pub use rows::Rows;
 
@@ -37,28 +38,22 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
 use crate::output::Output;
+use crate::output_problem::OutputProblem;
 use crate::refusal::Refusal;
+use crate::row_kind::RowKind;
 use crate::shapes::SeenShapes;
 use file::{Opened, OutputFile};
 use input::{Begun, Input};
 use lines::{Block, Lines, Mark, Size};
 use pipeline::Step;
 use progress::Progress;
-use rows::Unwritten;
 use tally::Tally;
+use unwritten::Unwritten;
 
 /// The block size for JSON lines: small, so that results appear soon.
 const LINES: Size = Size { lines: 128, bytes: 128 << 10, prompt: false };
 /// The block size for columns. A block becomes a record batch or a row group.
 const COLUMNS: Size = Size { lines: 1000, bytes: 1 << 20, prompt: false };
-
-/// The file format of the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    Jsonl,
-    Arrow,
-    Parquet,
-}
 
 /// The optional columns that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,9 +122,9 @@ pub fn answer_lines(
     }
     let (kind, wanted) = match &plan.target {
         Some(target) => (target.kind, target.wanted),
-        None => (Kind::Jsonl, Wanted { mask: false, text: false }),
+        None => (RowKind::Jsonl, Wanted { mask: false, text: false }),
     };
-    let size = Size { prompt: plan.target.is_none(), ..if kind == Kind::Jsonl { LINES } else { COLUMNS } };
+    let size = Size { prompt: plan.target.is_none(), ..if kind == RowKind::Jsonl { LINES } else { COLUMNS } };
     let mut lines = Lines::new(Box::new(input), size);
     let mut sink = match Sink::open(plan.target.as_ref(), plan.journal)? {
         Ok(sink) => sink,
@@ -138,7 +133,7 @@ pub fn answer_lines(
     let mut errors = plan.options.errors.as_deref().map(Errors::create).transpose()?;
     let (from, mut tally) = sink.begun();
     if from != Mark::default() && !lines.skip_to(from).map_err(unreadable)? {
-        return Err(sink.failed(Problem::OtherInput));
+        return Err(sink.failed(OutputProblem::OtherInput));
     }
     let mut progress = progress_of(plan.options, &inputs, plan.target.is_some(), (from.bytes, tally.clone()));
     let mut source = Some(lines);
@@ -203,7 +198,7 @@ fn close(tally: &Tally, name: &str, begun: &Begun, output: &Output) -> Exit {
 
 fn answer_block(
     block: &Block,
-    kind: Kind,
+    kind: RowKind,
     wanted: Wanted,
     keeps_refused: bool,
     answer: &impl Fn(Line<'_>, &mut Rows) -> Result<u64, Refusal>,
@@ -340,12 +335,12 @@ impl Sink {
         match self {
             Sink::Stdout(_) => Ok(()),
             Sink::File { path, file } => {
-                file.finish().map_err(|error| Failure::Output { path, problem: Problem::Unwritable(error) })
+                file.finish().map_err(|error| Failure::Output { path, problem: OutputProblem::Unwritable(error) })
             }
         }
     }
 
-    fn failed(&self, problem: Problem) -> Failure {
+    fn failed(&self, problem: OutputProblem) -> Failure {
         match self {
             Sink::File { path, .. } => Failure::Output { path: path.clone(), problem },
             Sink::Stdout(_) => Failure::Output { path: "<stdout>".into(), problem },
@@ -355,18 +350,8 @@ impl Sink {
     fn unwritable(&self, error: io::Error) -> Failure {
         match self {
             Sink::Stdout(_) => Failure::Unwritable(error),
-            Sink::File { .. } => self.failed(Problem::Unwritable(error)),
+            Sink::File { .. } => self.failed(OutputProblem::Unwritable(error)),
         }
-    }
-}
-
-/// Returns the file format that a file name implies.
-pub fn kind_of(path: &Path) -> Option<Kind> {
-    match path.extension()?.to_str()? {
-        "jsonl" | "ndjson" | "json" => Some(Kind::Jsonl),
-        "arrow" | "arrows" => Some(Kind::Arrow),
-        "parquet" => Some(Kind::Parquet),
-        _ => None,
     }
 }
 

@@ -2,31 +2,29 @@
 
 use rolecall::conversation::Json;
 
+use super::Wanted;
 use super::columns::{Columns, LONGEST, Row, write};
-use super::{Kind, Wanted};
+use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
+use crate::row_kind::RowKind;
 
 /// The rows of a block.
 pub enum Rows {
     /// JSON lines.
     Lines(String),
     Columns {
-        kind: Kind,
+        kind: RowKind,
         wanted: Wanted,
         open: Box<Columns>,
         written: Vec<u8>,
     },
 }
 
-/// An error of a column writer, which should not occur.
-#[derive(Debug)]
-pub struct Unwritten(pub String);
-
 impl Rows {
-    pub fn new(kind: Kind, wanted: Wanted) -> Rows {
+    pub fn new(kind: RowKind, wanted: Wanted) -> Rows {
         match kind {
-            Kind::Jsonl => Rows::Lines(String::new()),
-            Kind::Arrow | Kind::Parquet => {
+            RowKind::Jsonl => Rows::Lines(String::new()),
+            RowKind::Arrow | RowKind::Parquet => {
                 Rows::Columns { kind, wanted, open: Box::new(Columns::new(wanted)), written: Vec::new() }
             }
         }

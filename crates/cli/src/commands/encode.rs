@@ -2,14 +2,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::{read_input, warn_of_dropped, warn_of_ends, warn_of_reference};
-use crate::args::{Encode, KindArg};
-use crate::batch::{ARE_BUILT, Begin, Journal, Kind, Plan, Target, Wanted, answer_lines, beside, digest_of, kind_of};
+use crate::args::Encode;
+use crate::batch::{ARE_BUILT, Begin, Journal, Plan, Target, Wanted, answer_lines, beside, digest_of};
 use crate::exit::Exit;
 use crate::explain::Tokens;
 use crate::failure::Failure;
 use crate::files;
 use crate::job::{Encoding, Job, load_tokenizer, refused, render_one};
 use crate::output::Output;
+use crate::row_kind::RowKind;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
     let job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode(), output)?;
@@ -62,9 +63,9 @@ fn run_batch(args: &Encode, mut job: Job, encoding: Encoding, output: &Output) -
 }
 
 fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
-    let kind = args.file.to.map(KindArg::kind).or_else(|| kind_of(path));
+    let kind = args.file.to.or_else(|| RowKind::of_path(path));
     let kind = kind.ok_or_else(|| Failure::UnknownKind { path: path.display().to_string() })?;
-    if kind != Kind::Jsonl && !ARE_BUILT {
+    if kind != RowKind::Jsonl && !ARE_BUILT {
         return Err(Failure::NotBuilt { path: path.display().to_string() });
     }
     Ok(Target {
@@ -83,9 +84,9 @@ fn target_of(args: &Encode, path: &Path) -> Result<Target, Failure> {
 /// Returns the dependencies of the rows. A run can only be resumed if they have not changed.
 fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
     let kind = match target.kind {
-        Kind::Jsonl => "jsonl",
-        Kind::Arrow => "arrow",
-        Kind::Parquet => "parquet",
+        RowKind::Jsonl => "jsonl",
+        RowKind::Arrow => "arrow",
+        RowKind::Parquet => "parquet",
     };
     let chat = crate::args::Chat { inputs: Vec::new(), ..args.chat.clone() };
     let arguments =

@@ -73,13 +73,3 @@ fn dict_sort<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let items = super::sequences::sorted(world, keyed, false, flag(world, reverse, false))?;
     Value::list(world, items)
 }
-
-/// Creates an iterator that yields its items once.
-pub(super) fn iterator<'a>(world: &World<'a>, name: &'static str, items: Vec<Value<'a>>) -> Res<Value<'a>> {
-    use crate::value::iter::{Generator, GeneratorState};
-    let depth = 1 + items.iter().map(Value::depth).max().unwrap_or(0);
-    world.check_depth(depth)?;
-    world.work(512)?;
-    let state = GeneratorState::running(world, items, None)?;
-    Ok(Value::Generator(Rc::new(Generator { state: state.into(), depth, name })))
-}

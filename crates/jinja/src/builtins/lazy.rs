@@ -357,3 +357,13 @@ fn unique<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         Work::Unique { path: Path::new(world, attribute)?, is_case_sensitive: flag(world, case_sensitive, false) };
     lazy(world, args, work)
 }
+
+/// Creates an iterator that yields its items once.
+pub(super) fn iterator<'a>(world: &World<'a>, name: &'static str, items: Vec<Value<'a>>) -> Res<Value<'a>> {
+    use crate::value::iter::{Generator, GeneratorState};
+    let depth = 1 + items.iter().map(Value::depth).max().unwrap_or(0);
+    world.check_depth(depth)?;
+    world.work(512)?;
+    let state = GeneratorState::running(world, items, None)?;
+    Ok(Value::Generator(std::rc::Rc::new(Generator { state: state.into(), depth, name })))
+}

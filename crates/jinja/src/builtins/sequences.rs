@@ -120,7 +120,7 @@ fn reverse<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
         return subscript::slice(world, value, [&Value::None, &Value::None, &Value::Int(-1)]);
     }
     match reversed(world, value)? {
-        Some(items) => super::groups::iterator(world, "list_reverseiterator object", items),
+        Some(items) => super::lazy::iterator(world, "list_reverseiterator object", items),
         None => {
             let mut items = collect(world, value).map_err(|fault| match fault.kind() {
                 crate::ErrorKind::Type => Fault::type_error("argument must be iterable"),

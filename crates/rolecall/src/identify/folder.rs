@@ -1,7 +1,7 @@
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{self, Object, Step, span};
 
-use super::error::Damage;
+use crate::damage::Damage;
 use crate::template::{DEFAULT, ModelTemplates, NamedTemplate, token_of};
 
 /// The subfolder of a model's folder that holds its named templates.

@@ -1,7 +1,7 @@
 use tokenizers::models::bpe::{BPE, Vocab};
 
 use super::super::Error;
-use super::covered::byte_name;
+use crate::byte_alphabet::byte_name;
 
 /// A validated BPE model as its file describes it. Building a tokenizer from it does not panic.
 pub(super) struct BpeModel {

@@ -299,7 +299,7 @@ fn forged_tokens(model: &BpeModel, out: &BTreeSet<u32>, alphabet: &Alphabet) -> 
     let unknown = model.unknown_id();
     out.iter().copied().chain(unknown).for_each(|id| watch(id, Some(id) == unknown));
     if model.byte_fallback {
-        let names = (0..=u8::MAX).filter_map(|byte| model.id(&byte_name(byte)));
+        let names = (0..=u8::MAX).filter_map(|byte| model.id(&crate::byte_alphabet::byte_name(byte)));
         names.for_each(|id| watch(id, true));
     }
     Forged::new(tokens)
@@ -311,11 +311,6 @@ fn spelled_bytes(text: &str, alphabet: &Alphabet) -> Option<Vec<u8>> {
         Alphabet::Characters(_) => Some(text.as_bytes().to_vec()),
         Alphabet::Bytes(_) => text.chars().map(character_byte).collect(),
     }
-}
-
-/// Returns the name of a fallback byte.
-pub(super) fn byte_name(byte: u8) -> String {
-    format!("<0x{byte:02X}>")
 }
 
 /// Returns the character that represents a byte in a byte-level vocabulary: the byte itself if it

@@ -7,7 +7,8 @@ use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
 use super::super::{AddedToken, Error, Place, Token};
 use super::forgery::Forgery;
 use super::plain::PlainTokens;
-use super::{cover_marks, prefix_space, unencodable};
+use super::{prefix_space, unencodable};
+use crate::combining::cover_marks;
 
 /// A `tokenizer.json` run by the `tokenizers` crate.
 ///

@@ -7,15 +7,8 @@ use super::Options;
 use super::instrument::{Instrumented, instrument};
 use super::plan::{Drawn, Plan, Random, draw, rust_files, write_file};
 use super::site::Site;
-use super::trial::{Test, trace};
-
-/// The compiled copy of the workspace.
-pub struct Workspace {
-    pub plan: Plan,
-    pub tree: PathBuf,
-    /// All tests that pass without a mutation, quickest first.
-    pub tests: Vec<Test>,
-}
+use super::trial::trace;
+use super::workspace::{Test, Workspace};
 
 /// The module added to every mutated crate. It asks the environment once which mutation is on.
 const SWITCH: &str = r#"

@@ -10,6 +10,7 @@ mod instrument;
 mod plan;
 mod site;
 mod trial;
+mod workspace;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -119,7 +120,7 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
 }
 
 /// Tries every mutation without a verdict.
-fn try_all(options: &Options, workspace: &build::Workspace) -> Result<Verdicts, String> {
+fn try_all(options: &Options, workspace: &workspace::Workspace) -> Result<Verdicts, String> {
     let folder = options.folder();
     let known = Verdicts::read(&folder)?;
     let is_open = |id: &u32| match known.0.get(id) {

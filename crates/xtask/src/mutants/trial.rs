@@ -9,18 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::build::Workspace;
-
-/// A test that can run alone.
-#[derive(Clone, Debug)]
-pub struct Test {
-    pub binary: PathBuf,
-    pub name: String,
-    /// The running time without a mutation.
-    pub took: Duration,
-    /// The mutations whose sites the test reaches.
-    pub reached: BTreeSet<u32>,
-}
+use super::workspace::{Test, Workspace};
 
 /// The result of a mutation.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use arrow_ipc::writer::StreamWriter;
 use arrow_schema::ArrowError;
 
 use super::super::Wanted;
-use super::super::rows::Unwritten;
+use super::super::unwritten::Unwritten;
 use super::{Columns, schema};
 
 /// What an Arrow stream begins with: its schema.

@@ -16,7 +16,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::ColumnPath;
 
 use super::super::Wanted;
-use super::super::rows::Unwritten;
+use super::super::unwritten::Unwritten;
 use super::{Columns, schema};
 
 /// A Parquet file of its own, with its length before it: [`join`] puts them together.

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 use crate::job::refused as in_nothing;
 use crate::output::Output;
 use crate::source::Source;
-use crate::template::{as_source, refused};
+use crate::template::refused;
 use crate::visible::escape;
 
 /// Prints the layouts of one template. The report on the inference goes to standard error.
@@ -25,7 +25,7 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
     let nothing = Source { name: String::new(), text: String::new() };
     let template = compiled.map_err(|error| in_nothing(refused(named, error), &nothing))?;
     let inferred = infer(&template).complete().map_err(|error| in_nothing(refused(named, error), &nothing))?;
-    let source = as_source(named);
+    let source = Source::of_template(named);
     let place = || Place::Named(source.name.clone());
     let message = summary(&inferred.report);
     output.show(&Diagnostic { severity: Severity::Note, code: "inferred", message, place: place(), help: Vec::new() });

@@ -20,7 +20,7 @@ use crate::files;
 use crate::output::Output;
 use crate::refusal::Refusal;
 use crate::source::Source;
-use crate::template::{as_source, refused};
+use crate::template::refused;
 
 /// A template and its analysis.
 struct Analyzed {
@@ -82,7 +82,7 @@ fn analyze(named: &NamedTemplate, model: &ModelTemplates, adds_bos: Option<bool>
     if let Some(adds_bos) = adds_bos {
         analysis.note_tokenizer(adds_bos);
     }
-    Ok(Analyzed { name: named.name.clone(), source: as_source(named), analysis })
+    Ok(Analyzed { name: named.name.clone(), source: Source::of_template(named), analysis })
 }
 
 /// Reports whether the tokenizer adds the BOS token. Asks the tokenizer from the command line, else

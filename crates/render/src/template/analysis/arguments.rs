@@ -1,5 +1,6 @@
 use super::probe::{Probe, Probed};
-use super::support::{ARGUMENTS, CONTENTS, RESULTS, TOOLS, USER, calling};
+use super::sample::{TOOLS, USER};
+use super::support::{ARGUMENTS, CONTENTS, RESULTS, calling};
 use crate::Origin;
 
 /// The form in which a template expects the arguments of a tool call.

@@ -2,7 +2,8 @@ use std::rc::Rc;
 
 use super::arguments::{self, ArgumentForm};
 use super::probe::{Probe, Probed};
-use super::support::{RESULTS, TOOLS, USER, callings};
+use super::sample::{TOOLS, USER};
+use super::support::{RESULTS, callings};
 use crate::Origin;
 
 /// The form in which a template expects tool calls.

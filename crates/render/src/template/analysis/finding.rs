@@ -5,7 +5,8 @@ use rolecall_jinja::{Path, Step};
 
 use super::BosUse;
 use super::probe::{Probe, Probed};
-use super::support::{ANSWER, Capability, RESULTS, Support, THOUGHT, TOOLS, USER, callings};
+use super::sample::{TOOLS, USER};
+use super::support::{ANSWER, Capability, RESULTS, Support, THOUGHT, callings};
 
 /// A notable property of a template.
 #[derive(Clone, Debug)]

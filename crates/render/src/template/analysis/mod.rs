@@ -7,6 +7,7 @@ mod budget;
 mod calls;
 mod finding;
 mod probe;
+mod sample;
 mod support;
 mod switch;
 

@@ -108,7 +108,7 @@ impl<'t> Probe<'t> {
     pub fn bos(&self) -> BosUse {
         let token = self.template.tokens.iter().find(|(name, bos)| name == "bos_token" && !bos.is_empty());
         let Some((_, bos)) = token else { return BosUse::NoToken };
-        let mut prompts = super::support::PLAIN.iter().filter_map(|(message, rest)| self.run(&[message], rest).ok());
+        let mut prompts = super::sample::PLAIN.iter().filter_map(|(message, rest)| self.run(&[message], rest).ok());
         match prompts.next() {
             Some(prompt) if prompt.text.starts_with(bos.as_str()) => BosUse::Written,
             Some(_) => BosUse::NotWritten,

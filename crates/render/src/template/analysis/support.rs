@@ -2,6 +2,7 @@ use rolecall_conversation::json::{self, Layout, Object};
 use rolecall_conversation::{Json, object};
 
 use super::probe::{Outcome, Probe, Probed};
+use super::sample::{DOCUMENTS, PARTS, PLAIN, TOOLS, USER};
 use crate::Origin;
 
 /// A feature that a template may support.
@@ -78,16 +79,10 @@ impl Capability {
     }
 }
 
-pub(super) const USER: &str = r#"{"role": "user", "content": "Which way?"}"#;
 const SYSTEM: &str = r#"{"role": "system", "content": "Be brief."}"#;
 pub(super) const ANSWER: &str = r#"{"role": "assistant", "content": "Left."}"#;
 pub(super) const THOUGHT: &str =
     r#"{"role": "assistant", "content": "Left.", "reasoning_content": "The map says so."}"#;
-pub(super) const TOOLS: &str = r#""tools": [{"type": "function", "function": {"name": "look_up", "description": "Looks up a place.",
-    "parameters": {"type": "object", "properties": {"place": {"type": "string", "description": "Its name."}}, "required": ["place"]}}}]"#;
-const DOCUMENTS: &str =
-    r#""documents": [{"title": "Map", "text": "Left is north.", "doc_id": 1, "data": {"text": "Left is north."}}]"#;
-const PARTS: &str = r#"{"role": "user", "content": [{"type": "text", "text": "Which way?"}]}"#;
 const IMAGES: [&str; 2] = [
     r#"{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Which way?"}]}"#,
     r#"{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "a.png"}}, {"type": "text", "text": "Which way?"}]}"#,
@@ -121,10 +116,6 @@ pub(super) fn calling(count: usize, content: &str, arguments: &str) -> String {
     let calls: Vec<String> = calls.collect();
     format!(r#"{{"role": "assistant", "content": {content}, "tool_calls": [{}]}}"#, calls.join(", "))
 }
-
-/// The simplest conversations, with the usual one first. Some templates require things that are
-/// optional in others.
-pub(super) const PLAIN: [(&str, &str); 4] = [(USER, ""), (PARTS, ""), (USER, DOCUMENTS), (USER, TOOLS)];
 
 pub(super) fn find(probe: &Probe<'_>) -> Vec<(Capability, Support)> {
     Capability::ALL.map(|capability| (capability, test(capability, probe))).into()

@@ -5,7 +5,8 @@ use rolecall_jinja as jinja;
 
 use super::super::ChatTemplate;
 use super::probe::Probe;
-use super::support::{THOUGHT, USER};
+use super::sample::USER;
+use super::support::THOUGHT;
 
 /// A variable that a caller may set, such as `enable_thinking`.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use rolecall_conversation::json::Object;
 use rolecall_render::ChatTemplate;
 
 use super::ModelTemplates;
-use crate::identify::Damage;
+use crate::damage::Damage;
 
 /// The tokens that any tokenizer may have. transformers 5: `additional_special_tokens` is no longer
 /// one of them.

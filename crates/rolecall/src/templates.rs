@@ -1,7 +1,8 @@
 //! A model's chat templates, and the special tokens that they may name.
 //!
-//! [`load`] reads them from the model's files, as transformers does. [`load`] and
-//! `identify::read_folder` share this code, so both interpret the files in the same way.
+//! [`template::load`](crate::template::load) reads them from the model's files, as transformers
+//! does. It shares this code with `identify::read_folder`, so both interpret the files in the same
+//! way.
 
 mod choice;
 mod gguf;
@@ -24,8 +25,7 @@ pub use rolecall_render::{
     analyze_template_within, render_template,
 };
 
-pub use crate::files::{load_templates as load, templates_beside as beside};
-use crate::identify::Damage;
+use crate::damage::Damage;
 
 pub(crate) use tokens::token_of;
 

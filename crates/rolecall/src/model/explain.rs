@@ -9,8 +9,8 @@ use rolecall_conversation::{Json, object};
 use rolecall_encode::{Encoded, EncodedToken};
 use rolecall_render::{Origin, Prompt};
 
+use super::ModelPrompt;
 use crate::answer;
-use crate::model::ModelPrompt;
 use crate::tokenizer::AddedToken;
 
 /// A prompt with its tokens and the control tokens that the conversation spells. See
