@@ -1,4 +1,4 @@
-//! Lists the files of the frameworks' folders in `formats/` so that the library carries them.
+//! Generates `files.rs`, which embeds the files of each framework's folder in `formats/`.
 
 use std::path::Path;
 use std::{env, fs};
@@ -10,7 +10,7 @@ fn main() {
     let mut frameworks: Vec<String> = fs::read_dir(&folder)
         .expect("formats/ is part of the package")
         .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        // Other folders hold format files alone.
+        // Other folders hold only format files.
         .filter(|name| {
             folder.join(name).join("about.json").is_file() || folder.join(name).join("registry.json").is_file()
         })

@@ -4,18 +4,18 @@ use rolecall_format::{LoadError, Pattern};
 use crate::fields::File;
 use crate::tokens::Tokens;
 
-/// What a framework's `about.json` says of all its templates.
+/// The contents of a framework's `about.json`: facts about its templates.
 #[derive(Default)]
 pub(crate) struct About {
     pub title: String,
     pub sources: Vec<(String, String)>,
     tokens: Vec<(String, Tokens)>,
-    /// System texts by name.
+    /// Preset system texts by name.
     pub system_templates: Vec<(String, String)>,
-    /// Which models a template is for.
+    /// Patterns of the models that each template is for.
     pub models: Vec<(String, Vec<Pattern>)>,
     pub deprecated: Vec<String>,
-    /// What the framework's classes of templates do, by their names.
+    /// The framework's template classes by name, each with its key in this project.
     pub classes: Vec<(String, String)>,
 }
 
@@ -50,7 +50,7 @@ impl About {
         file.finish(about)
     }
 
-    /// The tokens of a template's own models.
+    /// Returns the tokens of the models that a template is for.
     pub fn tokens(&self, template: &str) -> Tokens {
         let known = self.tokens.iter().find(|(name, _)| name == template);
         known.map_or_else(Tokens::usual, |(_, tokens)| tokens.clone())

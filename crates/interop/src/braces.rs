@@ -1,11 +1,12 @@
-//! Texts with fields in braces, as Python's `str.format` reads them.
+//! Parser for texts with fields in braces, in the syntax of Python's `str.format`.
 
 use rolecall_conversation::spelling;
 use rolecall_format::{Codec, Op};
 
 use crate::fields::{Fields, Written};
 
-/// Reads `"USER: {input} ASSISTANT:"`: what each name stands for is given; any other is a mistake.
+/// Parses a text such as `"USER: {input} ASSISTANT:"`. `known` maps field names to ops. Reports any
+/// other name as a mistake.
 pub(crate) fn read(fields: &Fields<'_, '_>, written: &Written, known: &[(&str, Op)]) -> Vec<Op> {
     let text = &written.text;
     let mut ops = Vec::new();
@@ -18,8 +19,8 @@ pub(crate) fn read(fields: &Fields<'_, '_>, written: &Written, known: &[(&str, O
             at += 2;
         } else if first == '{' {
             let Some(length) = rest.find('}') else {
-                let help = "close it with `}`, or write `{{` for a literal brace".into();
-                fields.report("open_hole", "expected `}` for this `{`".into(), written.span(at..at + 1), help);
+                let help = "add `}`, or write `{{` for a literal brace".into();
+                fields.report("open_hole", "expected `}` to close this `{`".into(), written.span(at..at + 1), help);
                 break;
             };
             let name = &rest[1..length];
@@ -34,7 +35,7 @@ pub(crate) fn read(fields: &Fields<'_, '_>, written: &Written, known: &[(&str, O
                         Some(near) => format!("did you mean `{{{near}}}`? write `{{{{` for a literal brace"),
                         None => {
                             let list: Vec<String> = names().map(|name| format!("`{{{name}}}`")).collect();
-                            format!("this field has {}; write `{{{{` for a literal brace", list.join(", "))
+                            format!("use one of {}; write `{{{{` for a literal brace", list.join(", "))
                         }
                     };
                     let message = format!("`{{{name}}}` is not a hole of this field");
@@ -61,17 +62,18 @@ fn push_literal(ops: &mut Vec<Op>, literal: &mut String) {
     }
 }
 
-/// Literal text, if there is any.
+/// Returns an op for literal text, or `None` if the text is empty.
 pub(crate) fn literal(text: &str) -> Option<Op> {
     (!text.is_empty()).then(|| Op::Literal(text.to_owned()))
 }
 
-/// A hole that prints a text as it is.
+/// Returns a hole that writes a text unchanged.
 pub(crate) fn hole(field: rolecall_format::Field) -> Op {
     Op::hole(field, Codec::Text)
 }
 
-/// The same of a text without mistakes: what is not known stays text.
+/// Parses fields like [`read`], but reports no mistakes: all other text stays text, unknown fields
+/// included.
 pub(crate) fn pieces(text: &str, known: &[(&str, Op)]) -> Vec<Op> {
     let mut ops = Vec::new();
     let mut literal = String::new();

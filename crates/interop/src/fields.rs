@@ -6,7 +6,8 @@ use rolecall_conversation::json::{self, Object, Step};
 use rolecall_conversation::{Json, spelling};
 use rolecall_format::{Diagnostic, LoadError};
 
-/// A framework's JSON file, read field by field; what is wrong is said where it stands.
+/// A framework's JSON file, which is read field by field. It collects all mistakes with their
+/// positions.
 pub(crate) struct File<'t> {
     text: &'t str,
     object: Object,
@@ -14,30 +15,35 @@ pub(crate) struct File<'t> {
 }
 
 impl<'t> File<'t> {
-    /// The file, which must be a JSON object.
+    /// Parses a file, which must be a JSON object.
     pub fn parse(text: &'t str) -> Result<File<'t>, LoadError> {
         let object = match json::parse(text) {
             Ok(Json::Object(object)) => object,
             Ok(other) => {
                 let message = format!("expected a JSON object, found {}", other.kind());
                 let span = json::span(text, &[]).unwrap_or(0..text.len());
-                return Err(mistake("wrong_type", message, span, "write the template's fields between braces"));
+                return Err(mistake(
+                    "wrong_type",
+                    message,
+                    span,
+                    "write the template's fields in one JSON object: `{..}`",
+                ));
             }
             Err(error) => {
                 let span = whole_characters(text, error.offset..error.offset + 1);
                 let message = format!("not JSON: {}", error.message);
-                return Err(mistake("not_json", message, span, "mind quotes, commas and braces before this place"));
+                return Err(mistake("not_json", message, span, "check quotes, commas and braces before this position"));
             }
         };
         Ok(File { text, object, mistakes: RefCell::default() })
     }
 
-    /// The whole file as fields.
+    /// Returns the fields of the file's top-level object.
     pub fn fields(&self) -> Fields<'_, 't> {
         Fields { file: self, object: &self.object, path: Vec::new() }
     }
 
-    /// What came of it, or every mistake in it.
+    /// Returns the result, or all mistakes in the file.
     pub fn finish<T>(self, made: T) -> Result<T, LoadError> {
         let mut diagnostics = self.mistakes.into_inner();
         diagnostics.sort_by_key(|diagnostic| diagnostic.span.start);
@@ -56,15 +62,15 @@ pub(crate) struct Fields<'f, 't> {
     path: Vec<Step<'f>>,
 }
 
-/// A text of the file, and where each of its characters is written.
+/// A string of the file, with the position of each of its characters.
 pub(crate) struct Written {
     pub text: String,
-    /// For each byte of the text, and for its end, the byte of the file.
+    /// For each byte of the text, and for its end, the byte offset in the file.
     places: Vec<usize>,
 }
 
 impl Written {
-    /// Where a part of the text is written.
+    /// Returns the span in the file of a part of the text.
     pub fn span(&self, part: Range<usize>) -> Range<usize> {
         let at = |place: usize| self.places.get(place).or(self.places.last()).copied().unwrap_or(0);
         at(part.start)..at(part.end).max(at(part.start) + 1)
@@ -72,25 +78,25 @@ impl Written {
 }
 
 impl<'f> Fields<'f, '_> {
-    /// Whether a field is there and not null.
+    /// Reports whether a field is present and not null.
     pub fn has(&self, key: &str) -> bool {
         self.object.get(key).is_some_and(|value| !value.is_null())
     }
 
-    /// Where the value of a field stands.
+    /// Returns the span of a field's value.
     pub fn span(&self, key: &'f str) -> Range<usize> {
         let mut path = self.path.clone();
         path.push(Step::Key(key));
         json::span(self.file.text, &path).unwrap_or(0..0)
     }
 
-    /// Where the object stands: its opening brace.
+    /// Returns the span of the object's opening brace.
     pub fn start(&self) -> Range<usize> {
         let span = json::span(self.file.text, &self.path).unwrap_or(0..0);
         span.start..(span.start + 1).min(span.end)
     }
 
-    /// A text; none where the field is missing or null.
+    /// Returns a string with its positions, or `None` if the field is missing or null.
     pub fn written(&self, key: &'f str) -> Option<Written> {
         match self.object.get(key)? {
             Json::Null => None,
@@ -106,12 +112,12 @@ impl<'f> Fields<'f, '_> {
         }
     }
 
-    /// The same without places.
+    /// Returns a string, or `None` if the field is missing or null.
     pub fn text(&self, key: &'f str) -> Option<String> {
         self.written(key).map(|written| written.text)
     }
 
-    /// A text that must be there.
+    /// Returns a required string. Reports a mistake if the field is missing or null.
     pub fn needed(&self, key: &'f str) -> Option<Written> {
         if !self.has(key) {
             let what = if self.object.get(key).is_some() { "is null" } else { "is missing" };
@@ -122,7 +128,7 @@ impl<'f> Fields<'f, '_> {
         self.written(key)
     }
 
-    /// True or false; false where the field is missing or null.
+    /// Returns a boolean, or false if the field is missing or null.
     pub fn boolean(&self, key: &'f str) -> bool {
         match self.object.get(key) {
             None | Some(Json::Null) => false,
@@ -134,7 +140,7 @@ impl<'f> Fields<'f, '_> {
         }
     }
 
-    /// A whole number from 0 on.
+    /// Returns a non-negative integer, or `None` if the field is missing or null.
     pub fn whole(&self, key: &'f str) -> Option<u64> {
         match self.object.get(key)? {
             Json::Null => None,
@@ -144,14 +150,14 @@ impl<'f> Fields<'f, '_> {
                     _ => None,
                 };
                 if number.is_none() {
-                    self.wrong_type(key, "a whole number, 0 or more,", value);
+                    self.wrong_type(key, "a non-negative integer", value);
                 }
                 number
             }
         }
     }
 
-    /// A number.
+    /// Returns a number, or `None` if the field is missing or null.
     pub fn number(&self, key: &'f str) -> Option<f64> {
         match self.object.get(key)? {
             Json::Null => None,
@@ -163,7 +169,7 @@ impl<'f> Fields<'f, '_> {
         }
     }
 
-    /// A list of texts; none where the field is missing or null.
+    /// Returns a list of strings, or `None` if the field is missing or null.
     pub fn texts(&self, key: &'f str) -> Option<Vec<String>> {
         let items = match self.object.get(key)? {
             Json::Null => return None,
@@ -191,7 +197,7 @@ impl<'f> Fields<'f, '_> {
         Some(each.collect())
     }
 
-    /// An object inside.
+    /// Returns a nested object, or `None` if the field is missing or null.
     pub fn inner(&self, key: &'f str) -> Option<Fields<'f, '_>> {
         match self.object.get(key)? {
             Json::Null => None,
@@ -207,7 +213,7 @@ impl<'f> Fields<'f, '_> {
         }
     }
 
-    /// The objects of a list; none where the field is missing or null.
+    /// Returns a list of objects, or `None` if the field is missing or null.
     pub fn list(&self, key: &'f str) -> Option<Vec<Fields<'f, '_>>> {
         let items = match self.object.get(key)? {
             Json::Null => return None,
@@ -229,17 +235,17 @@ impl<'f> Fields<'f, '_> {
         Some(inner)
     }
 
-    /// The value of a field as it is.
+    /// Returns the JSON value of a field, unchecked.
     pub fn value(&self, key: &str) -> Option<&'f Json> {
         self.object.get(key)
     }
 
-    /// All fields' names.
+    /// Returns the names of all fields.
     pub fn keys(&self) -> impl Iterator<Item = &'f str> {
         self.object.iter().map(|(key, _)| key)
     }
 
-    /// Says which fields are not known.
+    /// Reports each field that is not known as a mistake.
     pub fn refuse_others(&self, known: &[&str]) {
         let mut others = self.keys().filter(|key| !known.contains(key)).peekable();
         if others.peek().is_none() {
@@ -254,14 +260,14 @@ impl<'f> Fields<'f, '_> {
             let help = match spelling::nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
-                    format!("known here: {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))
+                    format!("use one of {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))
                 }
             };
             self.report("unknown_key", format!("unknown field `{key}`"), span, help);
         }
     }
 
-    /// How many mistakes were found so far.
+    /// Returns the number of mistakes found so far in the file.
     pub fn mistakes(&self) -> usize {
         self.file.mistakes.borrow().len()
     }
@@ -277,7 +283,7 @@ impl<'f> Fields<'f, '_> {
     }
 }
 
-/// A range widened to whole characters, within the text.
+/// Clamps a range to the text and widens it to whole characters.
 fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
     let (mut start, mut end) = (span.start.min(text.len()), span.end.min(text.len()));
     while !text.is_char_boundary(start) {
@@ -289,7 +295,8 @@ fn whole_characters(text: &str, span: Range<usize>) -> Range<usize> {
     start..end.max(start)
 }
 
-/// For each byte of a string, and for its end, where it is written, escapes considered.
+/// Maps each byte of the decoded string, and its end, to a byte offset in the file. `token` is the
+/// string as written, with its quotes and escapes.
 fn places(token: &str, start: usize) -> Vec<usize> {
     let mut places = Vec::with_capacity(token.len());
     let inside = token.get(1..token.len().saturating_sub(1)).unwrap_or_default();
@@ -335,7 +342,7 @@ mod tests {
         assert_eq!(error.diagnostics.len(), 100_000);
         assert_eq!(&text[error.diagnostics[7].span.clone()], "1");
         assert_eq!(&text[error.diagnostics[99_999].span.clone()], "\"k49999\"");
-        // Looking for each from the beginning takes minutes.
+        // A search from the beginning for each mistake would take minutes.
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
     }
 }

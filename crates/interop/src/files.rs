@@ -1,9 +1,9 @@
-//! The files of the frameworks' folders.
+//! The embedded files of the frameworks' folders in `formats/`.
 
-/// Path and text of each, by path.
+/// The path and text of each file.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/files.rs"));
 
-/// All files of a folder: the name without its ending, and the text.
+/// Returns the name, without its ending, and the text of each file in a folder with this ending.
 pub(crate) fn of(framework: &'static str, ending: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.iter().filter_map(move |(path, text)| {
         let name = path.strip_prefix(framework)?.strip_prefix('/')?.strip_suffix(ending)?;
@@ -11,7 +11,7 @@ pub(crate) fn of(framework: &'static str, ending: &'static str) -> impl Iterator
     })
 }
 
-/// The text of one file; empty, if it is not there.
+/// Returns the text of a file, or an empty text if there is no such file.
 pub(crate) fn text(path: &str) -> &'static str {
     FILES.iter().find(|(known, _)| *known == path).map_or("", |(_, text)| text)
 }

@@ -10,52 +10,53 @@ use crate::files;
 
 /// A framework whose formats come with the library.
 pub struct Framework {
-    /// The folder of its data in `formats/`, and the prefix of its formats' names.
+    /// The name of its folder in `formats/`, and the prefix of its formats' names.
     pub name: &'static str,
     /// Loads its formats.
     pub(crate) formats: fn() -> Vec<Format>,
-    /// Finds its format for a model's name or path, by its own rules.
+    /// Finds its format for a model's name or path, by the framework's rules.
     pub(crate) dialect: fn(&str) -> Option<Dialect>,
-    /// Imports a user's own template; none if the framework has no file for one.
+    /// Imports a user's template. `None` if the framework has no template files.
     pub(crate) importer: Option<Importer>,
 }
 
 /// How a framework's template files are imported.
 pub(crate) struct Importer {
-    /// A field by which people recognize such a file, with the framework's name.
+    /// A typical field of such a file, with the framework's name, for error messages.
     pub sign: &'static str,
-    /// Reports whether a file with these fields is the framework's.
+    /// Reports whether a file with these fields is a template of the framework.
     pub is_template: fn(&Fields<'_, '_>) -> bool,
-    /// Imports the file's text under a name.
+    /// Imports the file's text as a format with this name.
     pub import: fn(&str, &str) -> Result<Format, LoadError>,
 }
 
-/// A framework's own format for a model.
+/// A framework's format for a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dialect {
-    /// The format's name, with the framework's before the colon.
+    /// The format's name, with the framework's name before the colon.
     pub format: String,
-    /// Why the framework takes it.
+    /// The reason that the framework uses it.
     pub why: String,
-    /// What to know before it is used.
+    /// A caveat for users of the format.
     pub warning: Option<String>,
 }
 
-/// Returns the value that a file of the library holds. A test reads every file, so that none ships
-/// broken.
+/// Returns the value that was read from an embedded file, or the default if the file is invalid.
+/// Debug builds panic on an invalid file. A test reads every file, so no invalid file ships.
 pub(crate) fn expected<T: Default>(read: Result<T, LoadError>) -> T {
     debug_assert!(read.is_ok(), "{:?}", read.as_ref().err().map(ToString::to_string));
     read.unwrap_or_default()
 }
 
-/// The files that are written in this project's own format.
+/// Loads a framework's files in this project's TOML format.
 pub(crate) fn native(framework: &'static str) -> Vec<Format> {
     files::of(framework, ".toml").map(|(_, text)| expected(load(text))).collect()
 }
 
+/// Sets the format's title and sources.
 pub(crate) fn titled(mut format: Format, name: &str, about: &About) -> Format {
-    let deprecated = if about.deprecated.iter().any(|known| known == name) { ", deprecated" } else { "" };
-    format.title = format!("{name} as {} writes it{deprecated}", about.title);
+    let deprecated = if about.deprecated.iter().any(|known| known == name) { " (deprecated)" } else { "" };
+    format.title = format!("{} template {name}{deprecated}", about.title);
     format.sources = about.sources.clone();
     if let Some(training) = &mut format.training {
         Arc::make_mut(training).title = format.title.clone();
@@ -64,12 +65,12 @@ pub(crate) fn titled(mut format: Format, name: &str, about: &About) -> Format {
 }
 
 impl About {
-    /// Finds the format whose patterns fit a model's name best.
+    /// Finds the format with the pattern that matches a model's name best.
     pub(crate) fn dialect(&self, framework: &str, model: &str) -> Option<Dialect> {
         let named = self.models.iter().flat_map(|(name, patterns)| patterns.iter().map(move |pattern| (name, pattern)));
         let fits = named.filter_map(|(name, pattern)| Some((pattern.fit(model)?, name, pattern)));
         let (_, name, pattern) = fits.max_by_key(|(fit, ..)| *fit)?;
-        let why = format!("{}'s own for `{}`", self.title, pattern.as_str());
+        let why = format!("{}'s template for models that match `{}`", self.title, pattern.as_str());
         Some(Dialect { format: format!("{framework}:{name}"), why, warning: None })
     }
 }

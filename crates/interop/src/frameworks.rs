@@ -8,7 +8,7 @@ use crate::{lagent, lmdeploy, lmflow, xtuner};
 /// All frameworks.
 pub static FRAMEWORKS: [Framework; 4] = [xtuner::FRAMEWORK, lmdeploy::FRAMEWORK, lmflow::FRAMEWORK, lagent::FRAMEWORK];
 
-/// The formats that frameworks would take for a model's name or path, by their own rules.
+/// Returns the formats that the frameworks use for a model's name or path, by their own rules.
 ///
 /// ```
 /// let found = rolecall_interop::dialects("internlm/internlm2-7b");

@@ -1,4 +1,4 @@
-//! Lagent's formats, which are kept as format files.
+//! lagent's formats, which are format files in TOML.
 
 use std::sync::LazyLock;
 
@@ -8,6 +8,7 @@ use crate::framework::{Framework, expected, native};
 
 pub(crate) static LAGENT: LazyLock<About> = LazyLock::new(|| expected(About::read(files::text("lagent/about.json"))));
 
+/// lagent's row in the table of frameworks.
 pub(crate) const FRAMEWORK: Framework = Framework {
     name: "lagent",
     formats: || native("lagent"),

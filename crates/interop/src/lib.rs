@@ -1,6 +1,9 @@
-//! In: other frameworks' chat templates, in the shapes that they keep them in. Out: [`Format`]s.
-//! Between: one module a framework reads its shape; `formats/` has the frameworks' own templates as such data.
-//! No other library crate knows that these frameworks exist.
+//! Imports chat templates of other frameworks as [`Format`]s.
+//!
+//! Each framework has one module, which reads its template files. The templates that a framework
+//! ships are in `formats/`, in the same file formats. No other library crate depends on these
+//! frameworks.
+//!
 //! Start reading at [`import`].
 
 mod about;
@@ -29,8 +32,8 @@ pub use models::{ModelRow, ModelTable};
 
 use fields::File;
 
-/// Reads a user's own template in any of the shapes: XTuner's six fields, LMDeploy's chat template, LMFlow's components.
-/// The name is what the format is called where the file does not say it.
+/// Imports a user's template: XTuner's six fields, LMDeploy's chat template or LMFlow's components.
+/// The format gets this name if the file has none.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -43,7 +46,7 @@ use fields::File;
 /// # Ok::<(), rolecall_format::LoadError>(())
 /// ```
 ///
-/// XTuner's fields may also be a literal of Python, as its document prints them.
+/// XTuner's fields may also be a Python literal, as in XTuner's documentation.
 ///
 /// ```
 /// let format = rolecall_interop::import("mine = dict(INSTRUCTION='Q: {input}\\nA:', SEP='\\n')", "mine")?;
@@ -57,12 +60,14 @@ pub fn import(text: &str, name: &str) -> Result<Format, LoadError> {
     }
 }
 
-/// Whether a text is a literal of Python that calls `dict`: no other kind of file looks like this.
+/// Reports whether a text is a Python literal: a call of `dict`, or braces whose first key is in
+/// single quotes. No other supported kind of file starts like this.
 pub fn is_python(text: &str) -> bool {
     python::is_literal(text)
 }
 
-/// Reads a template that is a literal of Python, such as `dict(INSTRUCTION='{input}')`. Nothing in it is evaluated.
+/// Imports a template that is a Python literal, such as `dict(INSTRUCTION='{input}')`. The literal
+/// is parsed and never evaluated.
 pub fn import_python(text: &str, name: &str) -> Result<Format, LoadError> {
     let literal = python::read(text)?;
     let mut format = import_json(&literal.json, name).map_err(|error| literal.placed(error))?;
@@ -78,7 +83,8 @@ pub fn import_python(text: &str, name: &str) -> Result<Format, LoadError> {
 fn import_json(text: &str, name: &str) -> Result<Format, LoadError> {
     let file = File::parse(text)?;
     let fields = file.fields();
-    // LMFlow's lists are recognized before LMDeploy's texts, which share names with them.
+    // LMFlow and LMDeploy share field names. LMFlow comes first: its fields hold lists, which tell
+    // the two apart.
     let mut importers = FRAMEWORKS.iter().rev().filter_map(|framework| framework.importer.as_ref());
     let Some(importer) = importers.find(|importer| (importer.is_template)(&fields)) else {
         return Err(unknown_shape(fields.start()));
@@ -98,14 +104,14 @@ fn unknown_shape(span: std::ops::Range<usize>) -> LoadError {
     LoadError {
         diagnostics: vec![Diagnostic {
             code: "unknown_shape",
-            message: "no framework's template has these fields".into(),
+            message: "these fields match no known framework's template".into(),
             span,
-            help: Some(format!("known templates have {}", signs.join(", or "))),
+            help: Some(format!("add one of these fields: {}", signs.join(", "))),
         }],
     }
 }
 
-/// XTuner's table of models.
+/// Returns XTuner's table of models.
 pub fn xtuner_models() -> &'static ModelTable {
     &xtuner::XTUNER_MODELS
 }

@@ -1,4 +1,5 @@
-//! LMDeploy's chat templates: parts that stand around each message, as its `--chat-template` JSON names them.
+//! LMDeploy's chat templates: texts placed around each message, in the JSON format of its
+//! `--chat-template` option.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use crate::fields::File;
 use crate::framework::{Framework, Importer};
 use crate::own;
 
-/// LMDeploy.
+/// LMDeploy's row in the table of frameworks.
 pub(crate) const FRAMEWORK: Framework = Framework {
     name: "lmdeploy",
     formats: registry::builtin_formats,
@@ -21,7 +22,7 @@ pub(crate) const FRAMEWORK: Framework = Framework {
         is_template: |fields| is_template(fields.keys()),
         import: |text, name| {
             let mut format = read(text, builtin)?.into_format(name);
-            // The built-in template keeps its names.
+            // The aliases stay with the registered template.
             format.aliases.clear();
             Ok(format)
         },
@@ -34,7 +35,7 @@ mod registry;
 pub use config::Config;
 pub(crate) use config::is_template;
 
-/// A chat template: a part that is not given is empty.
+/// A chat template. A part that is not set is empty.
 ///
 /// ```
 /// use rolecall_interop::lmdeploy::Template;
@@ -46,80 +47,80 @@ pub(crate) use config::is_template;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Template {
-    /// How it is asked for.
+    /// The template's name.
     pub model_name: String,
-    /// Before a system text.
+    /// The text before a system text.
     pub system: String,
-    /// The system text where there is none; none and an empty one differ.
+    /// The default system text. `None` adds no system turn; an empty text adds an empty one.
     pub meta_instruction: Option<String>,
-    /// Behind a system text.
+    /// The text after a system text.
     pub eosys: String,
-    /// Before a user's text.
+    /// The text before a user's text.
     pub user: String,
-    /// Behind a user's text.
+    /// The text after a user's text.
     pub eoh: String,
-    /// Before an answer, and at the end of every prompt.
+    /// The text before an answer and at the end of every prompt.
     pub assistant: String,
-    /// Behind an answer: the model writes it.
+    /// The text after an answer, which the model generates.
     pub eoa: String,
-    /// Between an answer and what comes next.
+    /// The text between an answer and the next turn.
     pub separator: String,
-    /// What the model is asked for, if nothing else is said.
+    /// The default task: `chat`, `completion`, `infilling` or `python`.
     pub capability: Option<String>,
-    /// Texts to stop at.
+    /// The stop texts.
     pub stop_words: Option<Vec<String>>,
-    /// Whether a gap's suffix comes before its prefix, if nothing else is said.
+    /// Whether infilling puts the suffix before the prefix by default.
     pub suffix_first: bool,
-    /// What the JSON cannot say and the registered templates have.
+    /// Properties that only registered templates have.
     pub builtin: Builtin,
 }
 
-/// What only registered templates have.
+/// The properties that only registered templates have: the JSON format cannot express them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Builtin {
-    /// Other names.
+    /// Other names of the template.
     pub aliases: Vec<String>,
-    /// How messages are put together.
+    /// The way that messages are combined.
     pub kind: Kind,
-    /// How the model speaks, as the framework's document has it.
+    /// The session length and sampling parameters in LMDeploy's documentation.
     pub generation: Generation,
-    /// How a gap is filled.
+    /// The infilling prompt, if the template supports infilling.
     pub infill: Option<Infill>,
-    /// Whether white space at the ends of a user's text is taken off.
+    /// Whether white space at both ends of a user's text is removed.
     pub trims: bool,
-    /// The tokens that open a text.
+    /// The BOS tokens.
     pub bos: Vec<String>,
-    /// Where the facts are from.
+    /// The sources of these facts.
     pub sources: Vec<(String, String)>,
 }
 
-/// How a registered template puts messages together.
+/// The way that a registered template combines messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// By its parts.
+    /// Each message between its parts.
     #[default]
     Parts,
-    /// By its parts, user turns numbered and no system text.
+    /// Each message between its parts, with numbered user turns and without a system text.
     Rounds,
-    /// Not at all: the text goes to the model as it is.
+    /// The text goes to the model unchanged.
     Text,
 }
 
-/// How a text with a gap is put.
+/// The prompt of a text with a gap.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Infill {
-    /// What marks the gap.
+    /// The marker of the gap in the text.
     pub gap: String,
-    /// What stands before the prefix, between it and the suffix, and behind that.
+    /// The texts before the prefix, between prefix and suffix, and after the suffix.
     pub pieces: [String; 3],
-    /// The same where the suffix comes first.
+    /// The texts before the suffix, between suffix and prefix, and after the prefix.
     pub suffix_first: [String; 3],
-    /// Texts to stop at.
+    /// The stop texts.
     pub stop_words: Vec<String>,
 }
 
-/// Reads a chat template over the registered one of the same name, if there is one: a field that is null or missing
-/// keeps the registered value.
+/// Parses a chat template. A field that is null or missing keeps the value of the registered
+/// template with the same name, if there is one.
 pub fn read(text: &str, registered: impl Fn(&str) -> Option<Template>) -> Result<Template, LoadError> {
     let file = File::parse(text)?;
     let fields = file.fields();
@@ -130,7 +131,7 @@ pub fn read(text: &str, registered: impl Fn(&str) -> Option<Template>) -> Result
     file.finish(config.over(registered))
 }
 
-/// A registered template by any of its names, the framework's own name before the colon left out.
+/// Finds a registered template by its name or an alias, without the prefix `lmdeploy:`.
 pub fn builtin(name: &str) -> Option<Template> {
     let known = |template: &&Template| {
         template.model_name == name || template.builtin.aliases.iter().any(|alias| alias == name)
@@ -138,7 +139,8 @@ pub fn builtin(name: &str) -> Option<Template> {
     registry::LMDEPLOY.templates.iter().find(known).cloned()
 }
 
-/// The template that the framework takes for a model's path: by words in it, in its own order.
+/// Finds the template that LMDeploy selects for a model's path: it looks for words in the path and
+/// tries templates in its own order.
 ///
 /// ```
 /// use rolecall_interop::lmdeploy::match_path;
@@ -150,9 +152,9 @@ pub fn match_path(path: &str) -> Option<&'static str> {
 }
 
 impl Template {
-    /// A template of which nothing but the name is known.
+    /// Returns a template with this name and LMDeploy's defaults.
     pub fn named(name: &str) -> Template {
-        // LMDeploy: the length of every template that says no other.
+        // LMDeploy: the default session length of templates.
         let generation = Generation { session_len: Some(2048), ..Generation::default() };
         Template {
             model_name: name.to_owned(),
@@ -162,21 +164,21 @@ impl Template {
         }
     }
 
-    /// What the model is asked for, if nothing else is said.
+    /// Returns the default task, which is `chat` unless the template sets another.
     pub fn capability(&self) -> &str {
         self.capability.as_deref().unwrap_or("chat")
     }
 
-    /// The format that it describes.
+    /// Converts the template to a format with this name.
     pub fn into_format(self, name: &str) -> Format {
         let mut format = Format::new(name);
-        format.title = format!("{} as LMDeploy writes it", self.model_name);
+        format.title = format!("LMDeploy template {}", self.model_name);
         format.aliases = self.builtin.aliases.clone();
         format.sources = self.builtin.sources.clone();
         format.controls = own::controls(&self.builtin.bos, None).into();
         let ending = if self.builtin.kind == Kind::Parts { EndingRule::Reopened } else { EndingRule::Closed };
         format.rules = Rules { ending, ..Rules::default() };
-        // The reference knows no other roles, or passes them over.
+        // LMDeploy has no other roles. The kind `rounds` skips messages with other roles.
         let passed_over = ["tool", "environment", "observation", "function"].map(str::to_owned);
         let others = if self.builtin.kind == Kind::Rounds { passed_over.to_vec() } else { Vec::new() };
         format.roles.push(("tool".into(), others));
@@ -202,14 +204,14 @@ impl Template {
 
     fn capability_choice(&self) -> Choice {
         let known = config::CAPABILITIES.map(str::to_owned).to_vec();
-        // The reference takes any word for a chat, but where a gap can be filled.
+        // LMDeploy treats any other word as `chat`, except in templates that support infilling.
         let (values, usual) = if self.builtin.infill.is_some() { (known, Vec::new()) } else { (Vec::new(), known) };
         Choice {
             name: "capability".into(),
             default: self.capability().to_owned(),
             values,
             usual,
-            help: "what the model is asked for: `chat`, `completion`, `infilling` or `python`".into(),
+            help: "the task for the model: `chat`, `completion`, `infilling` or `python`".into(),
         }
     }
 
@@ -218,7 +220,7 @@ impl Template {
             name: "suffix_first".into(),
             default: self.suffix_first.to_string(),
             values: vec!["false".into(), "true".into()],
-            help: "where a gap is filled: whether the text behind the gap comes before the text in front of it".into(),
+            help: "for infilling: whether the text after the gap comes before the text in front of it".into(),
             ..Choice::default()
         }
     }
@@ -249,7 +251,7 @@ impl Template {
                     [round_mark(), around(&self.user, &format!("{}{}", self.eoh, self.assistant), content())].concat(),
                 ),
                 (Slot::Assistant, vec![content()]),
-                // The user's turn opens the answer.
+                // The user's turn already opens the answer.
                 (Slot::Generate, Vec::new()),
             ]),
             Kind::Parts => layouts.extend([
@@ -269,7 +271,7 @@ impl Template {
     }
 }
 
-/// Two texts between three pieces.
+/// Returns the ops of an infilling prompt: three pieces with the two texts between them.
 fn gap([before, between, behind]: &[String; 3], first: Field, second: Field) -> Vec<Op> {
     let ops = [
         Some(Op::Own(Own::Bos)),

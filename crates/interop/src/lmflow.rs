@@ -1,4 +1,4 @@
-//! LMFlow's conversation templates: formatters that are lists of components, for pairs of messages.
+//! LMFlow's conversation templates: formatters for pairs of messages, each a list of components.
 
 use std::sync::{Arc, LazyLock};
 
@@ -13,7 +13,7 @@ use crate::framework::{Framework, Importer, expected, titled};
 use crate::tokens::Tokens;
 use crate::{files, own};
 
-/// LMFlow.
+/// LMFlow's row in the table of frameworks.
 pub(crate) const FRAMEWORK: Framework = Framework {
     name: "lmflow",
     formats: builtin_formats,
@@ -65,7 +65,7 @@ const FIELDS: [&str; 16] = [
     "generate",
 ];
 
-/// The constructor's own names of the same fields.
+/// The names of the same fields in the constructor of LMFlow's class.
 const FORMATTERS: [&str; 6] = [
     "system_formatter",
     "user_formatter",
@@ -75,10 +75,10 @@ const FORMATTERS: [&str; 6] = [
     "tools_formatter",
 ];
 
-/// What a component's text has where the message's comes.
+/// The placeholder for the message text in a component's text.
 const CONTENT: &str = "{{content}}";
 
-/// Whether a file's fields are a conversation template's.
+/// Reports whether a file with these fields is a conversation template.
 pub(crate) fn is_template<'k>(keys: impl Iterator<Item = &'k str>, is_list: impl Fn(&str) -> bool) -> bool {
     let mut keys = keys;
     keys.any(|key| {
@@ -88,8 +88,9 @@ pub(crate) fn is_template<'k>(keys: impl Iterator<Item = &'k str>, is_list: impl
     })
 }
 
-/// Reads a conversation template: a JSON object of formatters, each a list of components `{"type": "string", "content":
-/// "<|user|>\n{{content}}"}`; the types are `string`, `token` (`bos_token`, `eos_token` or a token's text) and `token_id`.
+/// Imports a conversation template: a JSON object of formatters. Each formatter is a list of
+/// components such as `{"type": "string", "content": "<|user|>\n{{content}}"}`. The types are
+/// `string`, `token` (`bos_token`, `eos_token` or a token's text) and `token_id`.
 pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Result<Format, LoadError> {
     let file = File::parse(text)?;
     let mut reader = Reader { controls: Vec::new() };
@@ -97,25 +98,25 @@ pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Resu
     file.finish(()).map(|()| template.into_format(name, [reader.controls, own::controls(bos, eos)].concat()))
 }
 
-/// How the framework's code treats a template, beyond its components.
+/// The way that LMFlow's code uses a template's components.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Class {
     /// Pairs of user and assistant.
     Pairs,
-    /// The same, and the system text stands inside the first user message.
+    /// Pairs, with the system text inside the first user message.
     Folded,
-    /// Pairs of which each begins a new line, but for what opens the conversation.
+    /// Pairs that each start on a new line, except at the start of a conversation.
     Lines,
-    /// With calls and their results; tools are listed behind the system text, joined by commas.
+    /// Messages with calls and results. The tools follow the system text, separated by commas.
     Tools,
-    /// The same; each tool stands in marks of its own.
+    /// Messages with calls and results. The tools follow the system text, each between markers.
     MarkedTools,
 }
 
 impl Class {
     const ALL: [Class; 5] = [Class::Pairs, Class::Folded, Class::Lines, Class::Tools, Class::MarkedTools];
 
-    /// What the data calls it, beside the framework's names of its classes.
+    /// Returns the key of the class in `about.json`.
     fn key(self) -> &'static str {
         match self {
             Class::Pairs => "pairs",
@@ -136,11 +137,11 @@ struct Template {
     observation: Option<Vec<Op>>,
     starter: Vec<Op>,
     stopper: Vec<Op>,
-    /// What is taken off the last answer.
+    /// The separator to remove from the last answer.
     last_separator: Option<String>,
     force_system: bool,
     system_default: Option<String>,
-    /// What ends a prompt where the model is to speak, if it is not all that stands before an answer's text.
+    /// The generation prompt, if it differs from the text before an answer's content.
     generate: Option<Vec<Op>>,
 }
 
@@ -182,7 +183,8 @@ impl Reader {
         }
     }
 
-    /// A formatter under its short or its long name: a list of components, or an object that holds it.
+    /// Reads a formatter under its short or long name: a list of components, or an object that
+    /// holds the list in `template`.
     fn formatter<'f>(&mut self, fields: &Fields<'f, '_>, short: &'f str, long: &'f str) -> Option<Vec<Op>> {
         let key = if fields.has(long) { long } else { short };
         let is_object = matches!(fields.value(key), Some(rolecall_conversation::Json::Object(_)));
@@ -193,10 +195,10 @@ impl Reader {
         };
         let before = fields.mistakes();
         let ops: Vec<Op> = components.iter().flat_map(|component| self.component(component, true)).collect();
-        // A component that could not be read may have had it.
+        // An invalid component may have contained the hole.
         if fields.mistakes() == before && !ops.iter().any(|op| matches!(op, Op::Hole { .. })) {
-            let message = format!("`{key}` has no `{CONTENT}`, so the message's text would be lost");
-            fields.report("gap", message, fields.span(key), format!("put `{CONTENT}` where the text comes"));
+            let message = format!("`{key}` has no `{CONTENT}`, so the message text would be lost");
+            fields.report("gap", message, fields.span(key), format!("put `{CONTENT}` where the text belongs"));
         }
         Some(ops)
     }
@@ -224,12 +226,7 @@ impl Reader {
             },
             other => {
                 let help = "use one of `string`, `token`, `token_id`".into();
-                fields.report(
-                    "unknown_name",
-                    format!("`{other}` is not a type of component"),
-                    fields.span("type"),
-                    help,
-                );
+                fields.report("unknown_name", format!("unknown component type `{other}`"), fields.span("type"), help);
                 Vec::new()
             }
         }
@@ -243,7 +240,7 @@ impl Reader {
         }
     }
 
-    /// The op of a control token, which is declared once.
+    /// Returns the op of a control token, and declares the token at its first use.
     fn control(&mut self, control: Control) -> Op {
         let known = self.controls.iter().position(|known| *known == control);
         let at = known.unwrap_or_else(|| {
@@ -259,16 +256,16 @@ fn read_class(fields: &Fields<'_, '_>) -> Class {
     let known = LMFLOW.classes.iter().find(|(name, _)| *name == asked);
     let class = known.and_then(|(_, class)| Class::ALL.into_iter().find(|other| other.key() == class));
     class.unwrap_or_else(|| {
-        let message = format!("`{asked}` is not a class of templates");
+        let message = format!("unknown template class `{asked}`");
         let names: Vec<String> = LMFLOW.classes.iter().map(|(name, _)| format!("`{name}`")).collect();
-        let help = format!("use one of {}, or leave it out", names.join(", "));
+        let help = format!("use one of {}, or remove the field", names.join(", "));
         fields.report("unknown_name", message, fields.span("class"), help);
         Class::Pairs
     })
 }
 
-/// The text of a component: the first `{{content}}` is the message's text; where that is all of it, an empty text is
-/// one space.
+/// Returns the ops of a component's text. The first `{{content}}` becomes the message text. If the
+/// component is nothing else, an empty message text becomes one space.
 fn string(fields: &Fields<'_, '_>, written: &Written, has_content: bool) -> Vec<Op> {
     let text = written.text.as_str();
     let literal = |text: &str| (!text.is_empty()).then(|| Op::Literal(text.to_owned()));
@@ -284,11 +281,11 @@ fn string(fields: &Fields<'_, '_>, written: &Written, has_content: bool) -> Vec<
             .collect();
     }
     refuse_holes(fields, written);
-    // LMFlow: a component that is empty is one space.
+    // LMFlow: an empty component is one space.
     vec![Op::Literal(if text.is_empty() { " ".to_owned() } else { text.to_owned() })]
 }
 
-/// A name in double braces that is not `content` is most likely a slip.
+/// Reports names in double braces other than `content`, which are most likely typos.
 fn refuse_holes(fields: &Fields<'_, '_>, written: &Written) {
     let text = written.text.as_str();
     let mut from = 0;
@@ -327,7 +324,7 @@ impl Template {
         format.defaults = Defaults {
             system: self.system_default.clone().or_else(none),
             system_when: SystemWhen::None,
-            // A list of tools needs a system turn to stand in.
+            // The list of tools is part of a system turn.
             system_with_tools: tools.then(String::new),
             ..Defaults::default()
         };
@@ -405,7 +402,8 @@ impl Template {
         layouts
     }
 
-    /// The answer that ends a conversation: without the separator that would follow, and with the stopper.
+    /// Returns the ops of an answer that ends a conversation: without the separator, with the
+    /// stopper.
     fn last_answer(&self) -> Vec<Op> {
         let mut ops = self.assistant.clone();
         if let (Some(separator), Some(Op::Literal(text))) = (&self.last_separator, ops.last_mut())
@@ -419,12 +417,12 @@ impl Template {
     }
 }
 
-/// What stands before the message's text.
+/// Returns the ops before the message text.
 fn before_content(ops: &[Op]) -> Vec<Op> {
     ops.iter().take_while(|op| !matches!(op, Op::Hole { .. })).cloned().collect()
 }
 
-/// The same with other ops where the message's text stands.
+/// Returns the ops with the message text replaced by other ops.
 fn replaced(ops: &[Op], by: &[Op]) -> Vec<Op> {
     let each = ops.iter().flat_map(|op| match op {
         Op::Hole { .. } => by.to_vec(),

@@ -7,18 +7,18 @@ use crate::fields::File;
 pub struct ModelRow {
     /// The model's name.
     pub model: String,
-    /// The template that the framework uses for it.
+    /// The name of the template that the framework uses for it.
     pub template: String,
-    /// Whether it is a base model whose own chat tokens were never trained.
+    /// Whether it is a base model, whose chat tokens were never trained.
     pub base: bool,
 }
 
 /// A framework's table of models.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ModelTable {
-    /// The rows, in the table's order.
+    /// The rows, in the order of the framework's table.
     pub rows: Vec<ModelRow>,
-    /// Why a base model has no template of its own.
+    /// Why the framework uses a default template for base models, for warnings.
     pub why_base: String,
 }
 
@@ -38,7 +38,8 @@ impl ModelTable {
         file.finish(ModelTable { rows, why_base })
     }
 
-    /// The row of a model: by its whole name, or by the last part of a path. Letter case does not matter.
+    /// Finds the row of a model by its full name or, failing that, by the last part of its path.
+    /// Ignores case.
     pub fn find(&self, model: &str) -> Option<&ModelRow> {
         let last = |name: &str| name.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_lowercase();
         let whole = self.rows.iter().find(|row| row.model.eq_ignore_ascii_case(model));

@@ -1,6 +1,6 @@
 use rolecall_format::{Control, Own};
 
-/// The opening and closing tokens of the tokenizer at hand, as control tokens of a format.
+/// Returns the tokenizer's BOS and EOS tokens as control tokens of a format.
 pub(crate) fn controls(bos: &[String], eos: Option<&str>) -> Vec<Control> {
     let opening =
         bos.iter().map(|text| Control { text: text.clone(), bos: true, own: Some(Own::Bos), ..Control::default() });

@@ -1,6 +1,6 @@
 use crate::fields::Fields;
 
-/// Which template a model's path asks for, by the words in it. Rules are tried in order; the first that fits wins.
+/// A rule that selects a template by words in a model's path. The first rule that matches wins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathRule {
     pub returns: String,
@@ -20,13 +20,13 @@ impl PathRule {
         }
     }
 
-    /// Whether a path in small letters fits.
+    /// Reports whether a lowercase path matches.
     pub fn fits(&self, path: &str) -> bool {
         let has = |word: &String| path.contains(word.as_str());
         self.all.iter().all(has) && (self.any.is_empty() || self.any.iter().any(has)) && !self.none.iter().any(has)
     }
 
-    /// The words of a path in small letters that make it fit.
+    /// Returns the words of the rule that a lowercase path contains, for messages.
     pub fn words(&self, path: &str) -> String {
         let there = self.any.iter().filter(|word| path.contains(word.as_str()));
         let words: Vec<String> = self.all.iter().chain(there).map(|word| format!("`{word}`")).collect();

@@ -1,5 +1,6 @@
-//! A template as a literal of Python: `dict(SYSTEM='..', STOP_WORDS=['..'])` or `{'SYSTEM': '..'}`, with or without a name
-//! before it. Nothing is evaluated: the literal becomes JSON, whose bytes know where they are written.
+//! Templates as Python literals: `dict(SYSTEM='..', STOP_WORDS=['..'])` or `{'SYSTEM': '..'}`,
+//! optionally assigned to a name. The literal is converted to JSON and never evaluated. Each byte
+//! of the JSON keeps its position in the file.
 
 mod reader;
 mod text;
@@ -10,17 +11,18 @@ use rolecall_format::{Diagnostic, LoadError};
 
 use reader::{Kind, Node, read_file};
 
-/// A literal as JSON.
+/// A Python literal, converted to JSON.
 pub(crate) struct Literal<'t> {
     pub json: String,
-    /// The name that it is given, if it is given one.
+    /// The name that the literal is assigned to, if any.
     pub name: Option<&'t str>,
     source: &'t str,
-    /// For each byte of the JSON, the byte of the file.
+    /// For each byte of the JSON, the byte offset in the file.
     places: Vec<usize>,
 }
 
-/// Whether a text is written as a call of `dict`, or in braces with single quotes: no other kind of file is.
+/// Reports whether a text is a call of `dict`, or braces whose first key is in single quotes. No
+/// other supported kind of file starts like this.
 pub(crate) fn is_literal(text: &str) -> bool {
     let rest = behind_space(text);
     match rest.strip_prefix('{') {
@@ -36,10 +38,10 @@ pub(crate) fn is_literal(text: &str) -> bool {
     }
 }
 
-/// Reads a file that holds one template.
+/// Parses a file with one template.
 pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
     let (mut name, mut root) = read_file(source)?;
-    // A table of templates by their names.
+    // A dictionary of templates by name.
     if let Kind::Dict(entries) = &mut root.kind
         && !entries.is_empty()
         && entries.iter().all(|(_, value)| matches!(value.kind, Kind::Dict(_)))
@@ -47,7 +49,7 @@ pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
         if let [(_, first), (second, _), ..] = entries.as_slice() {
             let message = format!("expected one template, found {}", entries.len());
             let span = second.start..second.end.max(first.start);
-            return Err(mistake("several_templates", message, span, "keep the one that you want in this file"));
+            return Err(mistake("several_templates", message, span, "keep only one template in this file"));
         }
         if let Some((key, value)) = entries.pop() {
             name = source.get(key.start..key.end).filter(|name| is_name(name));
@@ -60,7 +62,7 @@ pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
 }
 
 impl Literal<'_> {
-    /// Mistakes of the JSON, where they are written in the file.
+    /// Converts the spans of an error from the JSON to the file.
     pub fn placed(&self, mut error: LoadError) -> LoadError {
         for diagnostic in &mut error.diagnostics {
             diagnostic.span = self.span(diagnostic.span.clone());
@@ -120,7 +122,7 @@ impl Literal<'_> {
     }
 }
 
-/// What stands behind white space, continued lines and comments.
+/// Returns the text after white space, line continuations and comments.
 fn behind_space(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -177,7 +179,7 @@ mod tests {
         let source = format!("dict({})", entries.join(","));
         let start = std::time::Instant::now();
         assert!(json_of(&source).is_some());
-        // Comparing all with all takes minutes.
+        // A comparison of all pairs of keys would take minutes.
         assert!(start.elapsed().as_secs() < 20, "{:?}", start.elapsed());
         assert!(json_of("dict(a=1, b=2, a=3)").is_none());
     }

@@ -1,6 +1,6 @@
 use crate::fields::Fields;
 
-/// The tokens that open and close a text, by their usual spelling.
+/// The texts of the tokens at the start (BOS) and the end (EOS) of a sequence.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tokens {
     pub bos: Vec<String>,
@@ -8,7 +8,7 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    /// What stands for the tokenizer's own where nothing is known of it.
+    /// Returns the most common tokens, for use while the tokenizer is unknown.
     pub fn usual() -> Tokens {
         Tokens { bos: vec!["<s>".into()], eos: Some("</s>".into()) }
     }

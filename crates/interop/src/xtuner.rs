@@ -1,4 +1,5 @@
-//! XTuner's prompt templates: six fields, of which one text pair of a chat and its training text are made.
+//! XTuner's prompt templates. The six fields of a template define both the chat prompts and the
+//! training text.
 
 use std::sync::{Arc, LazyLock};
 
@@ -18,7 +19,7 @@ use crate::models::ModelTable;
 use crate::tokens::Tokens;
 use crate::{files, own};
 
-/// XTuner.
+/// XTuner's row in the table of frameworks.
 pub(crate) const FRAMEWORK: Framework = Framework {
     name: "xtuner",
     formats: builtin_formats,
@@ -40,7 +41,7 @@ pub(crate) static XTUNER_MODELS: LazyLock<ModelTable> =
 fn dialect(model: &str) -> Option<Dialect> {
     let row = XTUNER_MODELS.find(model)?;
     let warning = row.base.then(|| format!("`{}` is a base model: {}", row.model, XTUNER_MODELS.why_base));
-    let why = format!("XTuner's table of models has `{}`", row.model);
+    let why = format!("XTuner's table of models lists `{}`", row.model);
     Some(Dialect { format: format!("xtuner:{}", row.template), why, warning })
 }
 
@@ -55,7 +56,7 @@ fn builtin_formats() -> Vec<Format> {
     each.collect()
 }
 
-/// What the option `system_template` may choose.
+/// Adds the preset system texts and the option `system_template`, which selects one of them.
 fn with_system_templates(mut format: Format, about: &About) -> Format {
     let bot_name = [("bot_name", Op::hole(Field::Option(0), Codec::Text))];
     for (name, text) in &about.system_templates {
@@ -68,20 +69,21 @@ fn with_system_templates(mut format: Format, about: &About) -> Format {
         default: "none".into(),
         values: std::iter::once("none".to_owned()).chain(names).collect(),
         usual: Vec::new(),
-        help: "a ready system text, where the conversation has none".into(),
+        help: "the preset system text to use if the conversation has none".into(),
     });
     format
 }
 
 const FIELDS: [&str; 6] = ["SYSTEM", "INSTRUCTION", "SUFFIX", "SUFFIX_AS_EOS", "SEP", "STOP_WORDS"];
 
-/// Whether a file's fields are a prompt template's.
+/// Reports whether a file with these fields is a prompt template.
 pub(crate) fn is_template<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
     keys.any(|key| FIELDS.contains(&key))
 }
 
-/// Reads a prompt template: a JSON object of `SYSTEM`, `INSTRUCTION`, `SUFFIX`, `SUFFIX_AS_EOS`, `SEP`, `STOP_WORDS`. The
-/// tokens that open and close a text are the tokenizer's; these stand for them until one is at hand.
+/// Imports a prompt template: a JSON object of `SYSTEM`, `INSTRUCTION`, `SUFFIX`, `SUFFIX_AS_EOS`,
+/// `SEP`, `STOP_WORDS`. `bos` and `eos` are placeholders for the BOS and EOS tokens of the
+/// tokenizer, which replace them once it is known.
 pub fn import(text: &str, name: &str, bos: &[String], eos: Option<&str>) -> Result<Format, LoadError> {
     let file = File::parse(text)?;
     let template = read(&file.fields());
@@ -105,7 +107,7 @@ fn read(fields: &Fields<'_, '_>) -> Template {
     let lost = |key: &'static str, hole_name: &str, ops: &[Op]| {
         if !ops.iter().any(|op| matches!(op, Op::Hole { field: Field::Content, .. })) {
             let message = format!("`{key}` has no `{{{hole_name}}}`, so the text would be lost");
-            fields.report("gap", message, fields.span(key), format!("put `{{{hole_name}}}` where the text comes"));
+            fields.report("gap", message, fields.span(key), format!("put `{{{hole_name}}}` where the text belongs"));
         }
     };
     let system = fields.written("SYSTEM").map(|written| {
@@ -133,9 +135,9 @@ impl Template {
         let mut format = Format::new(name);
         format.controls = own.into();
         format.generation = Arc::new(Generation { stop: self.stop_words.clone(), ..Generation::default() });
-        let help = "what the assistant is called".to_owned();
+        let help = "the assistant's name".to_owned();
         format.choices.push(Choice { name: "bot_name".into(), default: "BOT".into(), help, ..Choice::default() });
-        // The reference knows no other roles.
+        // XTuner's code has no other roles.
         format.roles.push(("tool".into(), Vec::new()));
         let training = self.training(format.clone());
         let mut chat = self.chat(format);
@@ -143,7 +145,8 @@ impl Template {
         chat
     }
 
-    /// What is sent turn by turn: an answer ends as the model ended it, with the suffix, or else with the closing token.
+    /// Returns the format of chat prompts. An answer ends with what the model generated there: the
+    /// suffix or, if there is none, the EOS token.
     fn chat(&self, mut format: Format) -> Format {
         let system = if self.system.is_some() { SystemRule::First } else { SystemRule::None };
         format.rules = Rules { system, turns: TurnsRule::Alternate, loss: LossRule::Turn, ..Rules::default() };
@@ -153,8 +156,9 @@ impl Template {
         format.with_layouts(self.layouts(Slot::Begin, assistant))
     }
 
-    /// What is learned from: pairs of what was asked and the answer. The opening token comes again where the turn before
-    /// was closed by the closing token.
+    /// Returns the format of training text: pairs of an input and an answer. Each answer ends with
+    /// the EOS token and each pair starts with the BOS token, unless the suffix serves as EOS. In
+    /// that case, there is one BOS token, at the start of the text.
     fn training(&self, mut format: Format) -> Format {
         format.rules = Rules {
             turns: TurnsRule::Answered,
@@ -175,7 +179,7 @@ impl Template {
             (Slot::User, self.instruction.clone()),
             (Slot::Assistant, assistant),
             (Slot::AssistantAfter, literal(&self.sep).into_iter().collect()),
-            // The instruction opens the answer.
+            // `INSTRUCTION` already opens the answer.
             (Slot::Generate, Vec::new()),
         ];
         layouts.extend(self.system.clone().map(|system| (Slot::System, system)));
@@ -183,9 +187,10 @@ impl Template {
     }
 }
 
-/// What XTuner's chat sends to the model at each user message: everything so far, from the start. `remembers` is asked
-/// with what was sent and answered; where it says no, the history is forgotten and the next message starts anew, with
-/// the system text and round 1.
+/// Returns the prompt that XTuner's chat sends to the model for each user message: the conversation
+/// so far, from the start. After each answer, `remembers` gets the prompt with that answer. If it
+/// returns false, the history is dropped and the next message starts again with the system text and
+/// round 1.
 ///
 /// ```
 /// use rolecall_conversation::{Conversation, Message};
@@ -224,26 +229,26 @@ pub fn chat_inputs(
     Ok(inputs)
 }
 
-/// One input and output as XTuner's training has them.
+/// An input and its output in XTuner's training data.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pair {
-    /// The system text, as the conversation has it.
+    /// The system text of the conversation.
     pub system: String,
-    /// What was asked, as the conversation has it.
+    /// The user's text of the conversation.
     pub asked: String,
-    /// The answer, as the conversation has it.
+    /// The assistant's text of the conversation.
     pub answer: String,
-    /// All that the model is given, without the opening token.
+    /// The model's whole input, without the BOS token.
     pub input: String,
-    /// What it is to learn, without the closing token.
+    /// The output that carries loss, without the EOS token.
     pub output: String,
-    /// Whether the closing token follows.
+    /// Whether the EOS token follows the output.
     pub need_eos_token: bool,
-    /// What stands behind it and is never learned.
+    /// The separator after the output, which carries no loss.
     pub sep: String,
 }
 
-/// The pairs of a prompt that was rendered by a format's training.
+/// Returns the pairs of a prompt that was rendered as training text.
 pub fn pairs(prompt: &Prompt) -> Vec<Pair> {
     let mut pairs: Vec<Pair> = Vec::new();
     let mut open = Pair::default();

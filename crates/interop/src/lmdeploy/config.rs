@@ -25,15 +25,15 @@ const FIELDS: [&str; 17] = [
     "suffix_first",
 ];
 
-/// What the model can be asked for.
+/// The known capabilities: the tasks that a prompt can request.
 pub(super) const CAPABILITIES: [&str; 4] = ["completion", "infilling", "chat", "python"];
 
-/// Whether a file's fields are a chat template's.
+/// Reports whether a file with these fields is a chat template.
 pub(crate) fn is_template<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
     keys.any(|key| FIELDS.contains(&key))
 }
 
-/// A chat template as its file has it: what the file does not give is none.
+/// A chat template file. A field that the file does not set is `None`.
 ///
 /// ```
 /// use rolecall_interop::lmdeploy::Config;
@@ -43,36 +43,37 @@ pub(crate) fn is_template<'k>(mut keys: impl Iterator<Item = &'k str>) -> bool {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    /// How the template is asked for.
+    /// The template's name.
     pub model_name: String,
-    /// Before a system text.
+    /// The text before a system text.
     pub system: Option<String>,
-    /// The system text where there is none.
+    /// The default system text.
     pub meta_instruction: Option<String>,
-    /// Behind a system text.
+    /// The text after a system text.
     pub eosys: Option<String>,
-    /// Before a user's text.
+    /// The text before a user's text.
     pub user: Option<String>,
-    /// Behind a user's text.
+    /// The text after a user's text.
     pub eoh: Option<String>,
-    /// Before an answer.
+    /// The text before an answer.
     pub assistant: Option<String>,
-    /// Behind an answer.
+    /// The text after an answer.
     pub eoa: Option<String>,
-    /// Between an answer and what comes next.
+    /// The text between an answer and the next turn.
     pub separator: Option<String>,
-    /// What the model is asked for.
+    /// The default task: `chat`, `completion`, `infilling` or `python`.
     pub capability: Option<String>,
-    /// Texts to stop at.
+    /// The stop texts.
     pub stop_words: Option<Vec<String>>,
-    /// Session length and sampling, which the framework's document makes part of a template. Texts to stop at are above.
+    /// The session length and sampling parameters, which are part of a template in LMDeploy's
+    /// documentation. Stop texts are in `stop_words`.
     pub generation: Generation,
-    /// Whether a gap's suffix comes before its prefix.
+    /// Whether infilling puts the suffix before the prefix.
     pub suffix_first: Option<bool>,
 }
 
 impl Config {
-    /// Reads a file.
+    /// Parses a file.
     pub fn parse(text: &str) -> Result<Config, rolecall_format::LoadError> {
         let file = crate::fields::File::parse(text)?;
         let config = Config::read(&file.fields());
@@ -105,24 +106,25 @@ impl Config {
         }
     }
 
-    /// Reports what the registered template of the same name does not take.
+    /// Reports fields that the registered template with the same name does not accept.
     pub(super) fn check(&self, fields: &Fields<'_, '_>, infill: Option<&Infill>) {
-        // The reference takes any word for a chat, but where a gap can be filled.
+        // LMDeploy treats any other word as `chat`, except in templates that support infilling.
         if let (Some(capability), Some(_)) = (&self.capability, infill)
             && !CAPABILITIES.contains(&capability.as_str())
         {
-            let message = format!("`{capability}` is not a capability");
+            let message = format!("unknown capability `{capability}`");
             let help = format!("use one of {}", CAPABILITIES.map(|name| format!("`{name}`")).join(", "));
             fields.report("unknown_name", message, fields.span("capability"), help);
         }
         if self.suffix_first.is_some() && infill.is_none() {
-            let message = format!("`{}` fills no gap, so it has no `suffix_first`", self.model_name);
-            let help = "take it out, or name a registered template that fills gaps";
+            let message = format!("`{}` does not support infilling, so it has no `suffix_first`", self.model_name);
+            let help = "remove it, or name a registered template that supports infilling";
             fields.report("unknown_key", message, fields.span("suffix_first"), help.into());
         }
     }
 
-    /// The template: what is not given is as the registered one of the same name has it, or empty.
+    /// Returns the template. Fields that are not set come from the registered template or, if there
+    /// is none, from [`Template::named`].
     pub fn over(self, registered: Option<Template>) -> Template {
         let mut template = registered.unwrap_or_else(|| Template::named(&self.model_name));
         let parts = [
@@ -158,8 +160,8 @@ impl Config {
         template
     }
 
-    /// The file's text as the framework writes it: null stands for what is not given. The fields that the released
-    /// framework does not have are written only where they are given.
+    /// Returns the file's text as LMDeploy writes it: a field that is not set is null. Fields that
+    /// the released LMDeploy does not have are left out unless they are set.
     pub fn to_json(&self) -> String {
         let text = |text: &Option<String>| text.as_deref().map_or(Json::Null, Json::from);
         let stop = self.stop_words.as_ref();

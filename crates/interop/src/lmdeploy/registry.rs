@@ -1,4 +1,4 @@
-//! The templates that LMDeploy registers, and its rules for choosing one.
+//! LMDeploy's registered templates, and its rules for the choice of one.
 
 use std::sync::LazyLock;
 
@@ -10,7 +10,7 @@ use crate::files;
 use crate::framework::{Dialect, expected, native};
 use crate::path_rules::PathRule;
 
-/// The registered templates of LMDeploy, in order, and its rules.
+/// LMDeploy's registered templates, in order, and its rules for paths.
 #[derive(Default)]
 pub(crate) struct LmdeployRegistry {
     pub templates: Vec<Template>,
@@ -19,7 +19,7 @@ pub(crate) struct LmdeployRegistry {
 
 pub(crate) static LMDEPLOY: LazyLock<LmdeployRegistry> = LazyLock::new(|| expected(read_lmdeploy()));
 
-/// Loads all formats of LMDeploy.
+/// Loads all LMDeploy formats.
 pub(super) fn builtin_formats() -> Vec<Format> {
     let each = LMDEPLOY.templates.iter().map(|template| {
         let name = format!("lmdeploy:{}", template.model_name);
@@ -88,7 +88,8 @@ fn three(pieces: Option<Vec<String>>) -> [String; 3] {
     std::array::from_fn(|_| pieces.next().unwrap_or_default())
 }
 
-/// LMDeploy's template for a model: the one that is registered under the model's own name, else the one for its path.
+/// Finds LMDeploy's template for a model: the one registered under the model's name or, failing
+/// that, the one for its path.
 pub(super) fn dialect(model: &str) -> Option<Dialect> {
     let by_path = lmdeploy_match(model);
     let own = model.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(model);
@@ -99,22 +100,23 @@ pub(super) fn dialect(model: &str) -> Option<Dialect> {
         let path = model.to_lowercase();
         let words =
             LMDEPLOY.rules.iter().find(|rule| rule.fits(&path)).map(|rule| rule.words(&path)).unwrap_or_default();
-        let why = format!("LMDeploy takes it for a path with {words}");
+        let why = format!("LMDeploy selects it for paths with {words}");
         return Some(Dialect { format: format!("lmdeploy:{name}"), why, warning: None });
     };
     let length = template.builtin.generation.session_len;
     let length = length.map_or(String::new(), |length| format!(", for sessions of {length} tokens"));
-    let why = format!("LMDeploy registers a template of the name `{name}`{length}");
+    let why = format!("LMDeploy registers a template named `{name}`{length}");
     let warning = match by_path {
         Some(other) => {
-            format!("LMDeploy takes it only when asked for it by name; by the path it takes `lmdeploy:{other}`")
+            format!("LMDeploy selects it only by name; for this path it selects `lmdeploy:{other}`")
         }
-        None => "LMDeploy takes it only when asked for it by name".to_owned(),
+        None => "LMDeploy selects it only by name".to_owned(),
     };
     Some(Dialect { format: format!("lmdeploy:{name}"), why, warning: Some(warning) })
 }
 
-/// A template of LMDeploy, by one of its names in any letter case, and that name.
+/// Finds a registered template by its name or an alias, ignoring case, and returns it with that
+/// name.
 fn registered(name: &str) -> Option<(&'static str, &'static Template)> {
     LMDEPLOY.templates.iter().find_map(|template| {
         let mut names = std::iter::once(&template.model_name).chain(&template.builtin.aliases);
@@ -123,7 +125,8 @@ fn registered(name: &str) -> Option<(&'static str, &'static Template)> {
     })
 }
 
-/// The template that LMDeploy takes for a path: by words in it, in the order in which templates are registered.
+/// Finds the template that LMDeploy selects for a path: the first whose words occur in it, in order
+/// of registration.
 pub(crate) fn lmdeploy_match(path: &str) -> Option<&'static str> {
     let path = path.to_lowercase();
     LMDEPLOY.rules.iter().find(|rule| rule.fits(&path)).map(|rule| rule.returns.as_str())

@@ -4,16 +4,16 @@ use rolecall_format::LoadError;
 
 use super::{behind_space, is_name, mistake, text};
 
-/// The calls that write a dictionary.
+/// The names of functions whose calls are dictionary literals.
 pub(super) const CALLS: [&str; 2] = ["dict", "ConfigDict"];
 
-/// How deep lists, dictionaries and parentheses may stand in each other.
+/// The maximum nesting of lists, dictionaries and parentheses.
 const DEPTH: usize = 32;
 
 const LITERALS: &str =
-    "only literals are read: strings, True, False, None, numbers, lists and dict(..); nothing is evaluated";
+    "use only literals: strings, True, False, None, numbers, lists and dict(..); the file is never evaluated";
 
-/// A value and where it is written.
+/// A value and its span in the file.
 pub(super) struct Node {
     pub start: usize,
     pub end: usize,
@@ -21,16 +21,16 @@ pub(super) struct Node {
 }
 
 pub(super) enum Kind {
-    /// Characters, each with its place.
+    /// A string: its characters, each with its byte offset in the file.
     Text(Vec<(usize, char)>),
-    /// A number, or a word of JSON.
+    /// A number, or `true`, `false` or `null`.
     Word(String),
     List(Vec<Node>),
-    /// Keys, which are texts, and values.
+    /// The keys, which are strings, and their values.
     Dict(Vec<(Node, Node)>),
 }
 
-/// The one value of a file, and the name before it.
+/// Parses a file with one value, and returns it with the name that it is assigned to.
 pub(super) fn read_file(source: &str) -> Result<(Option<&str>, Node), LoadError> {
     let mut reader = Reader { source, at: 0 };
     reader.skip_space();
@@ -52,7 +52,7 @@ pub(super) fn read_file(source: &str) -> Result<(Option<&str>, Node), LoadError>
             "wrong_type",
             "expected a template's fields in `dict(..)` or `{..}`".into(),
             value.start..value.end,
-            "write for example dict(INSTRUCTION='{input}')",
+            "write, for example, dict(INSTRUCTION='{input}')",
         )),
     }
 }
@@ -77,7 +77,7 @@ impl<'t> Reader<'t> {
         takes
     }
 
-    /// The letters, digits and underscores here.
+    /// Consumes the letters, digits and underscores at the current position.
     fn word(&mut self) -> &'t str {
         let rest = self.rest();
         let end = rest.find(|character: char| !character.is_alphanumeric() && character != '_').unwrap_or(rest.len());
@@ -99,8 +99,8 @@ impl<'t> Reader<'t> {
         self.skip_space();
         let start = self.at;
         if depth > DEPTH {
-            let message = format!("expected at most {DEPTH} levels of brackets");
-            return Err(mistake("too_deep", message, start..start, "a template has few levels"));
+            let message = format!("expected at most {DEPTH} levels of nested brackets");
+            return Err(mistake("too_deep", message, start..start, "remove levels of nesting; a template needs few"));
         }
         let kind = match self.rest().chars().next() {
             Some('(') => {
@@ -128,14 +128,14 @@ impl<'t> Reader<'t> {
         Ok(Node { start, end: self.at, kind })
     }
 
-    /// A value in parentheses, or a tuple, which is read as a list.
+    /// Parses a value in parentheses, or a tuple, which becomes a list.
     fn parenthesized(&mut self, depth: usize) -> Result<Kind, LoadError> {
         let mut items = Vec::new();
         let mut is_tuple = true;
         while !self.ends(')') {
             items.push(self.value(depth + 1)?);
             self.skip_space();
-            // Python: it is the comma that makes a tuple.
+            // Python: a comma makes a tuple, not the parentheses.
             is_tuple = items.len() > 1 || self.rest().starts_with(',');
             match is_tuple {
                 true => self.separates(')')?,
@@ -154,7 +154,8 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// A word: a constant, a call of `dict`, or what stands before a string.
+    /// Parses a value that starts with a word: a constant, a call of `dict`, or a string with a
+    /// prefix.
     fn named(&mut self, depth: usize) -> Result<Kind, LoadError> {
         let start = self.at;
         let word = self.word();
@@ -175,11 +176,12 @@ impl<'t> Reader<'t> {
         if CALLS.contains(&word) && self.takes('(') {
             return Ok(Kind::Dict(self.entries(')', depth)?));
         }
-        let message = format!("`{word}` is no literal");
+        let message = format!("expected a literal, found `{word}`");
         Err(mistake("not_a_literal", message, start..start + word.len(), LITERALS))
     }
 
-    /// The entries of a dictionary up to its closing bracket: `KEY=value` in a call, `'KEY': value` in braces.
+    /// Parses the entries of a dictionary and its closing bracket: `KEY=value` in a call,
+    /// `'KEY': value` in braces.
     fn entries(&mut self, closing: char, depth: usize) -> Result<Vec<(Node, Node)>, LoadError> {
         let mut entries: Vec<(Node, Node)> = Vec::new();
         let mut known = HashSet::new();
@@ -189,7 +191,7 @@ impl<'t> Reader<'t> {
                 let word = self.word();
                 if !is_name(word) {
                     self.at = start;
-                    return Err(self.unexpected("a field's name"));
+                    return Err(self.unexpected("a field name"));
                 }
                 let characters = word.char_indices().map(|(at, character)| (start + at, character)).collect();
                 (Node { start, end: self.at, kind: Kind::Text(characters) }, '=')
@@ -197,7 +199,7 @@ impl<'t> Reader<'t> {
                 let key = self.value(depth + 1)?;
                 if !matches!(key.kind, Kind::Text(_)) {
                     self.at = start;
-                    return Err(self.unexpected("a field's name in quotes"));
+                    return Err(self.unexpected("a field name in quotes"));
                 }
                 (key, ':')
             };
@@ -206,8 +208,8 @@ impl<'t> Reader<'t> {
                 return Err(self.unexpected(&format!("`{between}`")));
             }
             if !known.insert(spelled(&key).collect::<String>()) {
-                let message = format!("the field `{}` is there twice", spelled(&key).collect::<String>());
-                return Err(mistake("duplicate_key", message, key.start..key.end, "keep one of the two"));
+                let message = format!("duplicate field `{}`", spelled(&key).collect::<String>());
+                return Err(mistake("duplicate_key", message, key.start..key.end, "remove one of the two"));
             }
             entries.push((key, self.value(depth + 1)?));
             self.separates(closing)?;
@@ -215,7 +217,7 @@ impl<'t> Reader<'t> {
         Ok(entries)
     }
 
-    /// Strings that follow each other are one.
+    /// Parses a string. Adjacent strings are joined.
     fn text(&mut self) -> Result<Kind, LoadError> {
         let mut characters = Vec::new();
         self.at = text::read(self.source, self.at, &mut characters)?;
@@ -259,7 +261,7 @@ impl<'t> Reader<'t> {
         if self.ends(closing) { Ok(()) } else { Err(self.unexpected(&format!("`{closing}`"))) }
     }
 
-    /// The comma behind an item, or the closing bracket that follows it.
+    /// Consumes the comma after an item, unless the closing bracket follows.
     fn separates(&mut self, closing: char) -> Result<(), LoadError> {
         self.skip_space();
         match self.takes(',') || self.rest().starts_with(closing) {

@@ -1,23 +1,24 @@
-//! Strings as Python writes them.
+//! Parser for Python string literals.
 
 use rolecall_format::LoadError;
 
 use super::mistake;
 
-/// Whether a string begins here.
+/// Reports whether a text starts with a string literal.
 pub(super) fn begins(rest: &str) -> bool {
     let prefix = rest.trim_start_matches(|character: char| character.is_ascii_alphabetic());
     rest.len() - prefix.len() <= 2 && prefix.starts_with(['\'', '"'])
 }
 
-/// Reads one string, adds its characters with their places, and gives the place behind it.
+/// Parses one string and appends its characters with their byte offsets. Returns the offset after
+/// the string.
 pub(super) fn read(source: &str, start: usize, characters: &mut Vec<(usize, char)>) -> Result<usize, LoadError> {
     let quote_at = start + source[start..].find(['\'', '"']).unwrap_or(0);
     let raw = match source[start..quote_at].to_ascii_lowercase().as_str() {
         "" | "u" => false,
         "r" => true,
         prefix => {
-            let message = format!("strings with `{prefix}` before them are not read");
+            let message = format!("strings with the prefix `{prefix}` are not supported");
             return Err(mistake("not_a_literal", message, start..quote_at + 1, "write a plain string"));
         }
     };
@@ -32,12 +33,18 @@ pub(super) fn read(source: &str, start: usize, characters: &mut Vec<(usize, char
         }
         let Some(first) = rest.chars().next().filter(|first| closing.len() == 3 || !matches!(first, '\n' | '\r'))
         else {
-            let message = format!("expected {closing} at the end of this string");
-            return Err(mistake("open_string", message, start..at, "close it, or write `\\n` for a line break"));
+            let message = format!("expected `{closing}` at the end of this string");
+            return Err(mistake(
+                "open_string",
+                message,
+                start..at,
+                "close the string, or write `\\n` for a line break",
+            ));
         };
         match first {
             '\\' if raw => {
-                // A quote behind a backslash does not close a raw string, and the backslash stays.
+                // In a raw string, a quote after a backslash does not close the string. The
+                // backslash stays.
                 characters.push((at, '\\'));
                 at += 1;
                 if let Some(next) = source[at..].chars().next().filter(|next| !matches!(next, '\n' | '\r')) {
@@ -46,7 +53,7 @@ pub(super) fn read(source: &str, start: usize, characters: &mut Vec<(usize, char
                 }
             }
             '\\' => at = escape(source, at, characters)?,
-            // Python reads every line break of a file as one `\n`.
+            // Python reads each line break of a file as one `\n`.
             '\r' => {
                 characters.push((at, '\n'));
                 at += if rest.starts_with("\r\n") { 2 } else { 1 };
@@ -59,11 +66,16 @@ pub(super) fn read(source: &str, start: usize, characters: &mut Vec<(usize, char
     }
 }
 
-/// Reads an escape, and gives the place behind it.
+/// Parses an escape and returns the offset after it.
 fn escape(source: &str, at: usize, characters: &mut Vec<(usize, char)>) -> Result<usize, LoadError> {
     let rest = &source[at + 1..];
     let Some(first) = rest.chars().next() else {
-        return Err(mistake("open_string", "the string has no end".into(), at..at + 1, "close it"));
+        return Err(mistake(
+            "open_string",
+            "expected a character after `\\`, found the end of the file".into(),
+            at..at + 1,
+            "close the string",
+        ));
     };
     let plain = match first {
         'n' => Some('\n'),
@@ -81,7 +93,7 @@ fn escape(source: &str, at: usize, characters: &mut Vec<(usize, char)>) -> Resul
         return Ok(at + 2);
     }
     let number = match first {
-        // The line goes on.
+        // A line continuation.
         '\r' if rest.starts_with("\r\n") => return Ok(at + 3),
         '\n' | '\r' => return Ok(at + 2),
         'x' => Some((1, 2, 16)),
@@ -92,10 +104,10 @@ fn escape(source: &str, at: usize, characters: &mut Vec<(usize, char)>) -> Resul
     };
     let Some((skipped, digits, radix)) = number else {
         if first == 'N' {
-            let message = "characters by their names are not read".to_owned();
+            let message = "escapes with a character name are not supported".to_owned();
             return Err(mistake("bad_escape", message, at..at + 2, "write the character itself"));
         }
-        // Python: an escape that it does not know stands for itself.
+        // Python: the backslash of an unknown escape is literal.
         characters.push((at, '\\'));
         return Ok(at + 1);
     };
@@ -108,7 +120,7 @@ fn escape(source: &str, at: usize, characters: &mut Vec<(usize, char)>) -> Resul
             Ok(at + 1 + skipped + digits)
         }
         None => {
-            let message = "this escape stands for no character".to_owned();
+            let message = "this escape is not a valid character".to_owned();
             Err(mistake("bad_escape", message, at..at + 1 + first.len_utf8(), "write the character itself"))
         }
     }
