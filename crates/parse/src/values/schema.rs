@@ -4,8 +4,7 @@ use rolecall_conversation::{Json, Tool};
 
 use super::types::Types;
 
-/// The maximum number of schemas to visit for one question. This bounds the work for cyclic
-/// schemas.
+/// The maximum number of schemas to visit for one query. This bounds the work for cyclic schemas.
 const BUDGET: usize = 1_000;
 
 /// A schema within a document, which its references point into.

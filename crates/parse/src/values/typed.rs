@@ -41,8 +41,8 @@ fn read(mut reader: ValueReader, text: &str) -> Option<String> {
 }
 
 /// Reports whether text that is not JSON may be a Python literal. If the schema also allows
-/// strings, only the forms that Python prints are literals: numbers such as `1_000` or `007.5` and
-/// tuples are text.
+/// strings, only the forms that Python prints are literals. Numbers such as `1_000` or `007.5`, and
+/// tuples, are then text.
 fn may_be_literal(text: &str, types: Types) -> bool {
     !Types::STRING.is_within(types) || text.starts_with(['[', '{']) || ["None", "True", "False"].contains(&text)
 }
