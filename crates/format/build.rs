@@ -1,4 +1,5 @@
-//! Lists the files of `formats/`, `formats/calls/` and `formats/corrections/` so that the library carries them.
+//! Lists the files of `formats/`, `formats/calls/` and `formats/corrections/` for inclusion in the
+//! library.
 
 use std::path::Path;
 use std::{env, fs};
@@ -9,7 +10,7 @@ fn main() {
     list("formats/corrections", "corrections.rs");
 }
 
-/// Writes a list of a folder's files with their texts, by name.
+/// Writes a Rust list of a folder's files, with their names and texts, sorted by name.
 fn list(folder: &str, target: &str) {
     let path = Path::new(&env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it")).join(folder);
     println!("cargo::rerun-if-changed={}", path.display());

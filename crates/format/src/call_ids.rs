@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// How a family's calls are named.
+/// The form of a family's call ids.
 ///
 /// ```
 /// use rolecall_format::CallIds;
@@ -11,16 +11,16 @@ use std::fmt;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CallIds {
-    /// By any text.
+    /// Any text.
     #[default]
     Any,
-    /// By nine letters and digits.
+    /// Nine letters and digits.
     Nine,
-    /// By a text with the function's name, the call's number, or both in it.
+    /// A text that contains the function's name, the call's index, or both.
     Pattern(IdPattern),
 }
 
-/// A text with `{name}` or `{index}` in it, or both.
+/// A text that contains `{name}`, `{index}`, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdPattern {
     pieces: Vec<Piece>,
@@ -34,10 +34,11 @@ enum Piece {
 }
 
 impl CallIds {
-    /// The values that are no pattern, as format files name them; the default first.
+    /// The values in format files that are not patterns, the default first.
     pub const KEYS: [&'static str; 2] = ["any", "nine-characters"];
 
-    /// The rule that a format file says so; none if it is neither a known word nor a pattern that can be read back.
+    /// Parses the rule in a format file. Returns `None` for a text that is neither a keyword nor an
+    /// unambiguous pattern.
     pub fn from_text(text: &str) -> Option<CallIds> {
         match text {
             "any" => Some(CallIds::Any),
@@ -46,12 +47,13 @@ impl CallIds {
         }
     }
 
-    /// Whether an id is one that the family would write for a function.
+    /// Reports whether an id has the family's form and, if it contains a name, the name of this
+    /// function.
     pub fn has(&self, id: &str, name: &str) -> bool {
         self.fits(id) && self.name_in(id).is_none_or(|found| found == name)
     }
 
-    /// Whether an id is one that the family would write for some function.
+    /// Reports whether an id has the family's form.
     pub fn fits(&self, id: &str) -> bool {
         match self {
             CallIds::Any => true,
@@ -60,7 +62,7 @@ impl CallIds {
         }
     }
 
-    /// The id of a call by its function and its number, where that is all that it needs.
+    /// Returns the id of a call, if its function's name and its index determine the id.
     pub fn id_of(&self, name: &str, index: usize) -> Option<String> {
         match self {
             CallIds::Pattern(pattern) => Some(pattern.print(name, index)),
@@ -68,7 +70,7 @@ impl CallIds {
         }
     }
 
-    /// The function's name that an id has in it.
+    /// Returns the function's name in an id.
     pub fn name_in<'t>(&self, id: &'t str) -> Option<&'t str> {
         match self {
             CallIds::Pattern(pattern) => pattern.read(id)?.0,
@@ -88,12 +90,12 @@ impl fmt::Display for CallIds {
 }
 
 impl IdPattern {
-    /// Whether the call's number is in it.
+    /// Reports whether the pattern contains the call's index.
     pub fn has_index(&self) -> bool {
         self.pieces.contains(&Piece::Index)
     }
 
-    /// The id of a call.
+    /// Returns the id of a call.
     pub fn print(&self, name: &str, index: usize) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
             Piece::Text(text) => text.clone(),
@@ -103,7 +105,8 @@ impl IdPattern {
         pieces.collect()
     }
 
-    /// A pattern's pieces, if each hole stands in it once at most, one at least, and text between the two.
+    /// Parses a pattern. It must contain at least one hole, each hole at most once, and text
+    /// between two holes.
     fn from_text(text: &str) -> Option<IdPattern> {
         let mut pieces = Vec::new();
         let mut rest = text;
@@ -124,8 +127,8 @@ impl IdPattern {
         pieces.iter().any(|piece| !matches!(piece, Piece::Text(_))).then_some(IdPattern { pieces })
     }
 
-    /// The name and the number that an id has in it, where the pattern has them. The number is read from the end on
-    /// which it stands; a name is all that is left.
+    /// Parses the name and the index in an id, if the pattern has them. The index is read from
+    /// whichever end of the text it adjoins, and the name is the rest.
     fn read<'t>(&self, id: &'t str) -> Option<(Option<&'t str>, Option<&'t str>)> {
         let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let (mut name, mut index) = (None, None);

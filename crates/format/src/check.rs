@@ -1,13 +1,13 @@
-//! Whether layouts can be read back: no two open texts may meet with nothing between them.
+//! Checks that output can be parsed back: two open texts must never meet without a separator.
 
 use std::ops::Range;
 
 use crate::{Codec, Diagnostic, Field, Format, FormatPart, Op, Slot, SystemRule};
 
-/// An open text that nothing has closed yet: what it is, and where its hole is written.
+/// An open text without a separator so far: its field and the position of its hole.
 type Pending = Option<(Field, Range<usize>)>;
 
-/// Every place where reading back would have to guess.
+/// Finds every place where a parser would have to guess.
 pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
     let mut found = Vec::new();
     let mut walk = Walk { format, found: &mut found, around_calls: false };
@@ -34,13 +34,13 @@ pub(crate) fn find_ambiguity(format: &Format) -> Vec<Diagnostic> {
                 message: format!("`{}` ends in open text and `{}` begins with open text", slot.key(), next.key()),
                 span,
                 help: Some(format!(
-                    "put literal text or a control token at the end of one or the start of the other, or say `[reading] ambiguous = [\"{}\"]`",
+                    "put literal text or a control token at the end of one or the start of the other, or set `[reading] ambiguous = [\"{}\"]`",
                     slot.key()
                 )),
             });
         }
     }
-    // One hole may be reported by several walks that reach it.
+    // Several walks may reach and report the same hole.
     found.sort_by_key(|diagnostic| diagnostic.span.start);
     found.dedup();
     found
@@ -67,12 +67,12 @@ fn begins_open(format: &Format, slot: Slot) -> bool {
     }
 }
 
-/// Whether a value may hold any text, so that only what follows tells its end.
+/// Reports whether a value may be any text, so that only the text after it marks its end.
 fn is_open(field: Field, codec: &Codec) -> bool {
     match (field, codec) {
         (_, Codec::Call(_) | Codec::Present | Codec::Names | Codec::Enumerated) => false,
         (_, codec) if codec.value_syntax().is_some_and(|syntax| syntax.is_delimited()) => false,
-        // Known before reading, or composed of layouts that are checked by themselves.
+        // Known before parsing, or composed of layouts that are checked separately.
         (
             Field::Option(_) | Field::Calls | Field::Results | Field::Tools | Field::Functions | Field::Interpreter,
             _,
@@ -81,7 +81,7 @@ fn is_open(field: Field, codec: &Codec) -> bool {
     }
 }
 
-/// Whether a value begins with what no function's name has in it.
+/// Reports whether a value begins with a character that function names do not contain.
 fn begins_with_a_brace(field: Field, codec: &Codec) -> bool {
     field == Field::Arguments && codec.value_syntax().is_some_and(|syntax| syntax.is_delimited())
 }
@@ -89,7 +89,7 @@ fn begins_with_a_brace(field: Field, codec: &Codec) -> bool {
 struct Walk<'a> {
     format: &'a Format,
     found: &'a mut Vec<Diagnostic>,
-    /// Whether the layout at hand is the one around all calls.
+    /// Whether the current layout is the one around all calls.
     around_calls: bool,
 }
 
@@ -135,14 +135,14 @@ impl Walk<'_> {
             }
         }
         self.around_calls = outside;
-        // Calls, arguments and results may be none at all.
+        // There may be no calls, arguments or results.
         if field == Field::Folded { after } else { after.or(pending) }
     }
 
     fn report(&mut self, before: &Range<usize>, hole: &Range<usize>) {
         let diagnostic = Diagnostic {
             code: "ambiguous_holes",
-            message: "two values stand with nothing between them, so they cannot be told apart when read back".into(),
+            message: "nothing separates two values, so a parser cannot tell them apart".into(),
             span: before.start.min(hole.start)..hole.end.max(before.end),
             help: Some("put literal text or a control token between the two holes".into()),
         };

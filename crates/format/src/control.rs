@@ -1,55 +1,57 @@
-/// A control token of a format, by its number in [`crate::Format::controls`].
+/// The index of a control token in [`crate::Format::controls`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ControlId(pub usize);
 
 /// A token that only the format may emit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control {
-    /// Its usual text.
+    /// The usual text.
     pub text: String,
-    /// Its id, where public.
+    /// The id, where public.
     pub id: Option<u32>,
     /// Whether it opens the prompt.
     pub bos: bool,
-    /// Whether the model writes it when its turn is over.
+    /// Whether the model writes it to end its turn.
     pub ends_turn: bool,
-    /// Whether some layout or name writes it; others are known only to stop at, or to be kept out of text.
+    /// Whether a layout or a name emits it. Other tokens serve only as stop tokens, or are declared
+    /// to keep them out of text.
     pub emitted: bool,
-    /// Whether its id lies behind the tokenizer file's vocabulary.
+    /// Whether its id lies after the vocabulary of the tokenizer file.
     pub appended: bool,
-    /// Which of the tokenizer's own tokens it is, if its text is that of the tokenizer at hand.
+    /// Which of the tokenizer's own tokens it is, if its text depends on the tokenizer.
     pub own: Option<Own>,
-    /// Whether its id is all that is known of it; its text only stands for it.
+    /// Whether only its id is known. The text is then a placeholder.
     pub by_id: bool,
-    /// What the reference's tokenizer does with a plain text that spells it.
+    /// How the reference's tokenizer treats plain text that spells the token.
     pub in_text: InText,
-    /// Other names of the same id: the spelling's name and the text.
+    /// Other texts of the same id, each with the name of its spelling.
     pub spelled: Vec<(String, String)>,
 }
 
-/// A token that every tokenizer names its own way.
+/// A token whose text each tokenizer chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
-    /// The one that opens a text.
+    /// The token that opens a text.
     Bos,
-    /// The one that closes it.
+    /// The token that closes a text.
     Eos,
 }
 
-/// What the reference's tokenizer does with a plain text that spells a control token.
+/// How the reference's tokenizer treats plain text that spells a control token.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InText {
-    /// The text becomes the token: anyone can forge it there.
+    /// As the token. Anyone can forge the token in text.
     #[default]
     Always,
-    /// Only where the caller of that tokenizer asks for it.
+    /// As the token, but only if the tokenizer's caller asks for this.
     OnRequest,
-    /// It stays text.
+    /// As text.
     Never,
 }
 
 impl Control {
-    /// Its text in a spelling; the usual one where that spelling does not name it.
+    /// Returns its text in a spelling, or the usual text if the spelling does not include the
+    /// token.
     #[inline]
     pub fn spelling(&self, name: Option<&str>) -> &str {
         match name {
@@ -58,7 +60,8 @@ impl Control {
         }
     }
 
-    /// The same token with another of its texts as the usual one; the text that was usual stays known.
+    /// Returns the token with another of its texts as the usual one. The former usual text becomes
+    /// a spelling.
     pub(crate) fn spelled_as(&self, text: &str) -> Control {
         let mut control = self.clone();
         if let Some((name, other)) = control.spelled.iter_mut().find(|(_, other)| other == text) {
@@ -68,7 +71,7 @@ impl Control {
         control
     }
 
-    /// All its texts, the usual one first.
+    /// Returns all its texts, the usual one first.
     pub fn texts(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.text.as_str()).chain(self.spelled.iter().map(|(_, text)| text.as_str()))
     }

@@ -2,10 +2,10 @@ use std::sync::OnceLock;
 
 use crate::{CallsInReasoning, Format, FormatPart, Slot, load};
 
-/// The files of `formats/corrections/`, by name.
+/// The names and texts of the files in `formats/corrections/`.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/corrections.rs"));
 
-/// What is known of families whose models write otherwise than their chat template.
+/// Returns the known corrections for families whose models deviate from their chat template.
 ///
 /// ```
 /// use rolecall_format::{Format, corrections};
@@ -14,18 +14,19 @@ const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/corrections.r
 pub fn corrections() -> &'static [Format] {
     static CORRECTIONS: OnceLock<Vec<Format>> = OnceLock::new();
     CORRECTIONS.get_or_init(|| {
-        // A test loads every file; a broken one never ships.
+        // A test loads every file, so all of them are valid.
         FILES.iter().filter_map(|(_, source)| load(source).ok()).collect()
     })
 }
 
-/// The sources of the corrections that come with the library: file name and text.
+/// Returns the sources of the built-in corrections: file names and texts.
 pub fn correction_sources() -> &'static [(&'static str, &'static str)] {
     FILES
 }
 
 impl Format {
-    /// The same format with every correction that is known for a family with this chat template; the names of those beside it.
+    /// Applies every known correction for families with this chat template. Also returns their
+    /// names.
     #[must_use]
     pub fn corrected(self, template: &str) -> (Format, Vec<&'static str>) {
         let fitting = corrections().iter().filter(|correction| correction.identity.fits_template(template));
@@ -35,10 +36,11 @@ impl Format {
         })
     }
 
-    /// The same format as one correction has it: its layouts in place of the own ones, its marks, habits and stop texts beside them.
+    /// Applies one correction. Its layouts replace those of the format, and its markers and stop
+    /// texts are added. Its treatment of calls in reasoning wins unless it is the default.
     #[must_use]
     pub fn corrected_by(mut self, correction: &Format) -> Format {
-        debug_assert_eq!(correction.part, FormatPart::Correction, "only a correction corrects");
+        debug_assert_eq!(correction.part, FormatPart::Correction, "expected a correction");
         self.habits.call_marks.extend(correction.habits.call_marks.iter().cloned());
         if correction.habits.calls_in_reasoning != CallsInReasoning::default() {
             self.habits.calls_in_reasoning = correction.habits.calls_in_reasoning;
@@ -48,7 +50,8 @@ impl Format {
         self.generation = generation.into();
         let mut layouts = Vec::new();
         for slot in Slot::ALL {
-            // A correction declares no control tokens: what it writes is text, as what a template writes is.
+            // A correction declares no control tokens. The text it writes is plain text, like a
+            // template's.
             let layout = correction.layout(slot).or_else(|| self.layout(slot));
             layouts.extend(layout.map(|layout| (slot, layout.pattern().to_vec())));
         }

@@ -1,34 +1,34 @@
 use crate::Layout;
 
-/// What is said when the conversation does not say it.
+/// The texts to use where the conversation has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Defaults {
     /// A system text that the maker's code adds.
     pub system: Option<String>,
-    /// The option that holds that text instead.
+    /// The index of the option that replaces the system text.
     pub system_option: Option<usize>,
-    /// When it is added.
+    /// When the system text is added.
     pub system_when: SystemWhen,
-    /// A system text that is added when tools are offered and there is none.
+    /// A system text that is added if tools are offered and the conversation has no system message.
     pub system_with_tools: Option<String>,
-    /// What tells the model that it has a code interpreter.
+    /// The text that tells the model about its code interpreter.
     pub interpreter: Option<String>,
-    /// The option that holds that text instead.
+    /// The index of the option that replaces the interpreter text.
     pub interpreter_option: Option<usize>,
-    /// System texts by name, one of which the option `system_template` may choose.
+    /// Named system texts. The option `system_template` selects one of them.
     pub system_templates: Vec<(String, Layout)>,
-    /// What marks the gap that the model is to fill.
+    /// The text that marks the gap for the model to fill.
     pub gap: Option<String>,
 }
 
 /// When a default system text is added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SystemWhen {
-    /// When the first message is not a system message.
+    /// If the first message is not a system message.
     #[default]
     NotFirst,
-    /// When no message is.
+    /// If there is no system message.
     None,
-    /// Always, before all others.
+    /// Always, before all other messages.
     Always,
 }

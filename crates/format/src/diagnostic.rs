@@ -1,23 +1,23 @@
 use std::fmt;
 use std::ops::Range;
 
-/// One mistake in a format file.
+/// A mistake in a format file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// A stable name of the kind of mistake.
+    /// A stable name for the kind of mistake.
     pub code: &'static str,
     /// What was expected and what was found.
     pub message: String,
-    /// Where, in bytes of the file.
+    /// The position, in bytes of the file.
     pub span: Range<usize>,
-    /// What to do.
+    /// The suggested correction.
     pub help: Option<String>,
 }
 
-/// A format file that cannot be used: every mistake in it, in order of place.
+/// An invalid format file, with all its mistakes in order of position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadError {
-    /// The mistakes; at least one.
+    /// The mistakes. There is at least one.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -1,9 +1,9 @@
-/// What a hole stands for.
+/// The content of a hole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
     /// A message's text.
     Content,
-    /// A message's or function's name.
+    /// The name of a message or a function.
     Name,
     /// `reasoning_content`.
     Reasoning,
@@ -11,17 +11,17 @@ pub enum Field {
     Round,
     /// All calls of a message.
     Calls,
-    /// The system text that is folded in.
+    /// The system text folded into a user turn.
     System,
     /// The tools, each in its wrapper.
     Tools,
-    /// The tools without wrappers.
+    /// The tools without their wrappers.
     Functions,
     /// One tool in its wrapper.
     Tool,
-    /// One tool without it.
+    /// One tool without its wrapper.
     Function,
-    /// What tells the model of the code interpreter.
+    /// The text that tells the model about the code interpreter.
     Interpreter,
     /// A whole call.
     Call,
@@ -35,11 +35,11 @@ pub enum Field {
     Code,
     /// A call's id.
     Id,
-    /// A number from 0.
+    /// An index from 0.
     Index,
-    /// A run of tool results.
+    /// Consecutive tool results.
     Results,
-    /// The system text and the first user's.
+    /// The system text combined with the first user message.
     Folded,
     /// The files of a message.
     Files,
@@ -47,15 +47,15 @@ pub enum Field {
     Path,
     /// A file's size.
     Size,
-    /// What a tool says that it does.
+    /// A tool's description.
     Description,
-    /// What stands before the gap that is to be filled.
+    /// The text before the gap to fill.
     Prefix,
-    /// What stands behind the gap.
+    /// The text after the gap.
     Suffix,
-    /// One of the file's own `[options]`, by number.
+    /// An option of the file (`[options]`), by index.
     Option(usize),
-    /// One of the file's own `[fields]`, by number.
+    /// A message field of the file (`[fields]`), by index.
     Extra(usize),
 }
 
@@ -89,12 +89,12 @@ impl Field {
         ("suffix", Field::Suffix),
     ];
 
-    /// The field of a hole's name; a file's own names are not among these.
+    /// Returns the field with a hole's name. The file's own names are not included.
     pub fn from_name(name: &str) -> Option<Field> {
         Field::NAMED.iter().find(|(known, _)| *known == name).map(|(_, field)| *field)
     }
 
-    /// A bit of its own in a set of fields; a file's own names share one.
+    /// Returns the field's bit in a set of fields. The file's own fields share one bit.
     #[inline]
     pub(crate) const fn bit(self) -> u32 {
         match self {
@@ -128,7 +128,7 @@ impl Field {
         }
     }
 
-    /// The hole's name; a file's own names are not known here.
+    /// Returns the hole's name. The names of the file's own fields are not known here.
     pub fn name(self) -> &'static str {
         match self {
             Field::Option(_) => "an option",

@@ -5,7 +5,7 @@ use crate::{
     Slot,
 };
 
-/// How one model family writes a conversation.
+/// The layouts, control tokens, rules and defaults of one model family.
 ///
 /// ```
 /// use rolecall_format::{builtin, Slot};
@@ -15,63 +15,63 @@ use crate::{
 /// ```
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Format {
-    /// What of a conversation it describes.
+    /// The part of a conversation that the format describes.
     pub part: FormatPart,
-    /// How it is asked for.
+    /// The name that selects the format.
     pub name: String,
-    /// Other names that it is asked for by.
+    /// Other names that select the format.
     pub aliases: Vec<String>,
-    /// What a person calls it.
+    /// The display name.
     pub title: String,
-    /// Which models it belongs to.
+    /// Name patterns of the models that use the format.
     pub models: Vec<Pattern>,
-    /// Which base models are of its family: models whose chat tokens nobody trained.
+    /// Name patterns of the family's base models, whose chat tokens are untrained.
     pub base_models: Vec<Pattern>,
-    /// How a folder of one of its models is recognised.
+    /// How to recognise the folder of one of the family's models.
     pub identity: Identity,
     /// The public source of each fact.
     pub sources: Vec<(String, String)>,
-    /// The control tokens; shared with every prompt.
+    /// The control tokens, shared with every prompt.
     pub controls: Arc<[Control]>,
-    /// Marks that look like control tokens and are ordinary text.
+    /// Markers that look like control tokens but are ordinary text.
     pub plain_marks: Vec<String>,
-    /// What a caller may choose.
+    /// The options that a caller can set.
     pub choices: Vec<Choice>,
-    /// Message fields beyond OpenAI's: name and one sentence.
+    /// Message fields that OpenAI's format lacks: each name with a one-sentence description.
     pub fields: Vec<(String, String)>,
     /// Enumerated names that are written as control tokens.
     pub control_names: Vec<(String, ControlId)>,
-    /// What the maker's own code calls a role: the usual name and the maker's, the first of them the one to show.
+    /// The family's names for roles, by standard role. The first name is the one to show.
     pub roles: Vec<(String, Vec<String>)>,
-    /// Who may follow whom.
+    /// The rules for the order of messages.
     pub rules: Rules,
-    /// What is said when the conversation does not.
+    /// The texts to use where the conversation has none.
     pub defaults: Defaults,
-    /// How the maker lets the model speak.
+    /// The maker's generation settings.
     pub generation: Arc<Generation>,
-    /// Layouts that are ambiguous on purpose.
+    /// Layouts that are intentionally ambiguous.
     pub ambiguous: Vec<Slot>,
-    /// What the models write otherwise than the layouts say.
+    /// Deviations of the models' output from the layouts.
     pub habits: Habits,
-    /// How the same conversation is written to be learned from, where the framework's training code writes it otherwise.
+    /// The format that the framework's training code uses, if it differs.
     pub training: Option<Arc<Format>>,
-    /// By slot; `Slot::ALL` long once loaded.
+    /// The layouts by slot. Has the length of `Slot::ALL` after loading.
     pub(crate) layouts: Vec<Option<Layout>>,
 }
 
 impl Format {
-    /// The layout of a slot, if the family has one.
+    /// Returns the layout of a slot, if the family has one.
     #[inline]
     pub fn layout(&self, slot: Slot) -> Option<&Layout> {
         self.layouts.get(slot as usize)?.as_ref()
     }
 
-    /// A format with nothing but a name, to be filled in.
+    /// Creates a format that has only a name.
     pub fn new(name: impl Into<String>) -> Format {
         Format { name: name.into(), ..Format::default() }
     }
 
-    /// The same format with these layouts; what it had before is gone.
+    /// Replaces all layouts of the format with these.
     ///
     /// ```
     /// use rolecall_format::{Codec, Field, Format, Op, Slot};
@@ -88,7 +88,7 @@ impl Format {
         self
     }
 
-    /// Takes all other layouts out.
+    /// Removes the layouts of all slots that `keeps` rejects.
     pub(crate) fn keep_layouts(&mut self, keeps: impl Fn(Slot) -> bool) {
         for slot in Slot::ALL.into_iter().filter(|slot| !keeps(*slot)) {
             if let Some(layout) = self.layouts.get_mut(slot as usize) {
@@ -97,17 +97,17 @@ impl Format {
         }
     }
 
-    /// All names that it is asked for by, the usual one first.
+    /// Returns all names that select the format, the primary one first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.name.as_str()).chain(self.aliases.iter().map(String::as_str))
     }
 
-    /// The format as training writes it.
+    /// Returns the format that training uses.
     pub fn for_training(&self) -> &Format {
         self.training.as_deref().unwrap_or(self)
     }
 
-    /// Says of each control token whether a layout or a name writes it.
+    /// Records for each control token whether a layout or a name emits it.
     pub(crate) fn mark_emitted(&mut self) {
         let marks = |id: ControlId| {
             let text = &self.controls[id.0].text;
@@ -120,15 +120,16 @@ impl Format {
         self.controls = controls.map(|(control, emitted)| Control { emitted, ..control }).collect();
     }
 
-    /// Whether some control token is the tokenizer's own, so that its text depends on the tokenizer at hand.
+    /// Reports whether a control token is the tokenizer's own, so that its text depends on the
+    /// tokenizer.
     pub fn has_own_tokens(&self) -> bool {
         let patterns = self.layouts.iter().flatten().map(Layout::pattern);
         self.controls.iter().any(|control| control.own.is_some())
             || patterns.flatten().any(|op| matches!(op, Op::Own(_)))
     }
 
-    /// The same format for a tokenizer with these opening tokens (often one, or none) and this closing token. A format
-    /// whose tokens are fixed stays as it is.
+    /// Returns the format for a tokenizer with these opening tokens (usually one or none) and this
+    /// closing token. A format without such tokens is returned unchanged.
     ///
     /// ```
     /// use rolecall_format::{Control, Format, Own};
@@ -152,7 +153,7 @@ impl Format {
                 ..Control::default()
             });
             let each = texts.iter().map(|text| {
-                // A tokenizer whose tokens differ from the usual ones has other ids as well.
+                // A tokenizer with other token texts also has other ids.
                 let id = like.id.filter(|_| *text == like.text);
                 Control { text: (*text).to_owned(), id, ..like.clone() }
             });
@@ -178,7 +179,8 @@ impl Format {
         format.with_layouts(layouts)
     }
 
-    /// The same; what is not given stays as it is, and an empty closing token is none.
+    /// Returns the format for a tokenizer with these tokens. `None` keeps the present tokens, and
+    /// an empty closing token removes it.
     pub fn with_tokens_of(&self, bos: Option<&[String]>, eos: Option<&str>) -> Format {
         let texts = |own| {
             let each = self.controls.iter().filter(move |control| control.own == Some(own));
@@ -189,7 +191,7 @@ impl Format {
         self.with_own_tokens(&bos, eos)
     }
 
-    /// The texts of all control tokens, the longest first.
+    /// Returns the texts of all control tokens, the longest first.
     pub(crate) fn spelled_controls(&self) -> Vec<(String, ControlId)> {
         let mut spelled: Vec<(String, ControlId)> = Vec::new();
         for (at, control) in self.controls.iter().enumerate() {
@@ -200,13 +202,13 @@ impl Format {
         spelled
     }
 
-    /// A control token.
+    /// Returns a control token.
     #[inline]
     pub fn control(&self, id: ControlId) -> &Control {
         &self.controls[id.0]
     }
 
-    /// What the maker's own code calls a role.
+    /// Returns the family's names for a standard role.
     pub fn role_names<'a>(&'a self, usual: &'a str) -> Vec<&'a str> {
         match self.roles.iter().find(|(known, _)| known == usual) {
             Some((_, own)) => own.iter().map(String::as_str).collect(),
@@ -214,17 +216,18 @@ impl Format {
         }
     }
 
-    /// The ids to stop at, where public.
+    /// Returns the ids of the stop tokens, where public.
     pub fn stop_ids(&self) -> Vec<u32> {
         self.controls.iter().filter(|control| control.ends_turn).filter_map(|control| control.id).collect()
     }
 
-    /// The texts to stop at, the tokenizer's own closing token with them.
+    /// Returns the stop texts, including the tokenizer's own closing token.
     pub fn stops(&self) -> Vec<&str> {
         stops(&self.generation, &self.controls)
     }
 
-    /// The same format with its control tokens in another of their spellings: what a model that knows these writes.
+    /// Returns the format with its control tokens in another spelling, for models that use that
+    /// spelling.
     ///
     /// ```
     /// use rolecall_format::builtin;
@@ -237,7 +240,8 @@ impl Format {
         self.spelled_by(|control| control.spelling(Some(name)))
     }
 
-    /// The same format with each control token in one of its own texts.
+    /// Returns the format with each control token in the text that `text` chooses from the token's
+    /// texts.
     #[must_use]
     pub fn spelled_by(&self, text: impl Fn(&Control) -> &str) -> Format {
         let mut format = self.clone();
@@ -253,7 +257,7 @@ impl Format {
         format.with_layouts(layouts.collect::<Vec<_>>())
     }
 
-    /// The names of the spellings that its control tokens have; the usual one has none.
+    /// Returns the names of the spellings of its control tokens. The usual spelling has no name.
     pub fn spellings(&self) -> Vec<&str> {
         let mut names: Vec<&str> =
             self.controls.iter().flat_map(|control| control.spelled.iter().map(|(name, _)| name.as_str())).collect();
@@ -263,7 +267,7 @@ impl Format {
     }
 }
 
-/// The texts to stop at: those that are named, and the tokenizer's own closing token.
+/// Returns the stop texts: those that the settings list, and the tokenizer's own closing token.
 pub fn stops<'a>(generation: &'a Generation, controls: &'a [Control]) -> Vec<&'a str> {
     let mut stops: Vec<&str> = generation.stop.iter().map(String::as_str).collect();
     for control in controls.iter().filter(|control| control.own == Some(Own::Eos)) {

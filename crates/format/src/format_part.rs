@@ -1,4 +1,4 @@
-/// What of a conversation a format file describes.
+/// The part of a conversation that a format file describes.
 ///
 /// ```
 /// use rolecall_format::{FormatPart, load};
@@ -10,11 +10,11 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FormatPart {
-    /// All of it.
+    /// The whole conversation.
     #[default]
     Whole,
-    /// The assistant's reply alone: what a model writes, to be read back.
+    /// Only the assistant's reply, to parse model output.
     Reply,
-    /// What a family's models write otherwise than their template says.
+    /// How a family's models deviate from their chat template.
     Correction,
 }

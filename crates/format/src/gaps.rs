@@ -1,14 +1,15 @@
-//! Whether a file's parts fit together: what one part needs another must give, and what is given must be used.
+//! Checks that the parts of a file fit together: whatever a part needs must be present, and
+//! whatever is present must be used.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::{Codec, Diagnostic, Field, Format, FormatPart, Op, Slot, SystemRule, SystemWithTools};
 
-/// Where keys stand in the file: `layout.user`, `defaults.system`, `rules.system`.
+/// Positions of keys in the file, such as `layout.user`, `defaults.system` and `rules.system`.
 pub(crate) type Places = BTreeMap<String, Range<usize>>;
 
-/// Everything that would make a prompt lose something of its conversation, or never be written.
+/// Finds everything that would drop part of a conversation from a prompt or is never written.
 pub(crate) fn find_gaps(format: &Format, places: &Places) -> Vec<Diagnostic> {
     let mut gaps = Gaps { format, places, found: Vec::new() };
     gaps.contents();
@@ -19,9 +20,9 @@ pub(crate) fn find_gaps(format: &Format, places: &Places) -> Vec<Diagnostic> {
     gaps.found
 }
 
-/// Texts to stop at that nothing declares. They do not depend on the rest of the file, so that they are told with its mistakes.
+/// Finds undeclared stop texts. This check does not need the rest of the file to be correct.
 pub(crate) fn find_undeclared(format: &Format, stops: &[(String, Range<usize>)]) -> Vec<Diagnostic> {
-    // A correction declares none: what it names is its template's.
+    // A correction has no declarations. It names tokens of its template.
     if format.part == FormatPart::Correction {
         return Vec::new();
     }
@@ -34,7 +35,7 @@ pub(crate) fn find_undeclared(format: &Format, stops: &[(String, Range<usize>)])
     };
     let unknown = stops.iter().filter(|(text, _)| !is_known(text));
     let told = unknown.map(|(text, span)| {
-        let message = format!("`{text}` is stopped at and is not a declared control token");
+        let message = format!("`{text}` is a stop text but not a declared control token");
         let help = "declare it in `[control]`, or name it in `plain-marks` if it is ordinary text";
         diagnostic(span.clone(), message, help)
     });
@@ -48,7 +49,7 @@ struct Gaps<'a> {
 }
 
 impl Gaps<'_> {
-    /// Every message's text must have a place.
+    /// Checks that the text of every message is written.
     fn contents(&mut self) {
         let turns = [
             Slot::System,
@@ -64,7 +65,7 @@ impl Gaps<'_> {
             if self.has(slot) && !self.prints(slot, Field::Content) && !folded {
                 let message =
                     format!("the layout `{}` has no `{{content}}`, so the message's text would be lost", slot.key());
-                self.gap(&layout_key(slot), message, "put `{content}` where the text comes");
+                self.gap(&layout_key(slot), message, "put `{content}` where the text goes");
             }
         }
         if self.has(Slot::ToolGroup) && !(self.has(Slot::Tool) && self.prints(Slot::ToolGroup, Field::Results)) {
@@ -80,7 +81,7 @@ impl Gaps<'_> {
         let has_layout = self.has(Slot::System) || self.has(Slot::SystemFirst);
         if rule == SystemRule::Fold && !folds {
             let message =
-                "`system = \"fold\"` and no `{folded}` in `user-first` or `user`, so the system text would be lost";
+                "`system = \"fold\"` needs `{folded}` in `user-first` or `user`, or the system text would be lost";
             self.gap("rules.system", message.into(), "write `{folded}` instead of `{content}` in `user-first`");
         }
         if self.has(Slot::Folded) {
@@ -96,7 +97,7 @@ impl Gaps<'_> {
         }
         if rule == SystemRule::None && has_layout {
             let message = "`system = \"none\"` and a layout for system messages contradict each other".into();
-            self.gap("rules.system", message, "take one of them out");
+            self.gap("rules.system", message, "remove one of them");
         }
         let no_place = !has_layout && rule != SystemRule::Fold;
         for (key, text) in [
@@ -104,13 +105,13 @@ impl Gaps<'_> {
             ("defaults.system-with-tools", &self.format.defaults.system_with_tools),
         ] {
             if text.is_some() && no_place {
-                let message = format!("`{key}` has no place: there is no layout `system`");
+                let message = format!("`{key}` needs the layout `system`, which is missing");
                 self.found.push(diagnostic(self.place(key), message, "add the layout `system`"));
             }
         }
         let replaces = self.format.rules.system_with_tools == SystemWithTools::Replace;
         if replaces && self.format.defaults.system_with_tools.is_none() {
-            let message = "`system-with-tools = \"replace\"` and no text to replace it with".into();
+            let message = "`system-with-tools = \"replace\"` needs a replacement text".into();
             self.gap("rules.system-with-tools", message, "add `system-with-tools = \"..\"` to `[defaults]`");
         }
     }
@@ -128,38 +129,41 @@ impl Gaps<'_> {
         }
         for slot in turns {
             if self.prints(slot, Field::Calls) && !self.has(Slot::Call) && !self.has(Slot::CallInterpreter) {
-                let message = format!("`{}` has `{{calls}}`, and no layout says how a call is written", slot.key());
+                let message = format!("`{}` has `{{calls}}`, but there is no layout for a call", slot.key());
                 self.gap(&layout_key(slot), message, "add the layout `call`");
             }
         }
         for slot in [Slot::AssistantWithCalls, Slot::Calls] {
             if self.has(slot) && !self.prints(slot, Field::Calls) {
                 let message = format!("`{}` has no `{{calls}}`, so the calls would be lost", slot.key());
-                self.gap(&layout_key(slot), message, "put `{calls}` where the calls come");
+                self.gap(&layout_key(slot), message, "put `{calls}` where the calls go");
             }
         }
         self.arguments();
     }
 
-    /// Where a call lists its arguments, each must be written whole.
+    /// Checks that the name and value of every listed argument are written.
     fn arguments(&mut self) {
         let listed = self.format.layout(Slot::Call).is_some_and(|layout| bare(layout.ops(), &[Field::Arguments]));
         if listed && !self.has(Slot::Argument) {
-            let message = "`call` lists the arguments, and nothing says how each one is written".to_owned();
+            let message = "`call` lists the arguments, but there is no layout for one argument".to_owned();
             self.gap("layout.call", message, "write `{arguments:json}`, or add the layout `argument`");
         }
         for slot in [Slot::Argument, Slot::ArgumentString, Slot::ArgumentSeparator] {
             if self.has(slot) && !listed {
                 let message = format!("the layout `{}` is never used: no `{{arguments}}` without a codec", slot.key());
-                self.gap(&layout_key(slot), message, "write `{arguments}` where the arguments come in `call`");
+                self.gap(&layout_key(slot), message, "write `{arguments}` where the arguments go in `call`");
             }
         }
         for slot in [Slot::Argument, Slot::ArgumentString] {
             for field in [Field::Key, Field::Value] {
                 if self.has(slot) && !self.prints(slot, field) {
                     let name = field.name();
-                    let message = format!("the layout `{}` has no `{{{name}}}`, so it would be lost", slot.key());
-                    self.gap(&layout_key(slot), message, &format!("put `{{{name}}}` where it comes"));
+                    let message = format!(
+                        "the layout `{}` has no `{{{name}}}`, so the argument's {name} would be lost",
+                        slot.key()
+                    );
+                    self.gap(&layout_key(slot), message, &format!("put `{{{name}}}` where it goes"));
                 }
             }
         }
@@ -172,19 +176,19 @@ impl Gaps<'_> {
             let bare = bare(layout.ops(), &[Field::Tools, Field::Functions]);
             listed |= bare;
             if bare && !self.has(Slot::ToolsItem) {
-                let message = format!("`{}` lists the tools, and nothing says how each one is written", slot.key());
+                let message = format!("`{}` lists the tools, but there is no layout for one tool", slot.key());
                 self.gap(&layout_key(slot), message, "write `{tools:json}`, or add the layout `tools-item`");
             }
         }
         for slot in [Slot::ToolsItem, Slot::ToolsSeparator] {
             if self.has(slot) && !listed {
                 let message = format!("the layout `{}` is never used: no `{{tools}}` without a codec", slot.key());
-                self.gap(&layout_key(slot), message, "write `{tools}` or `{functions}` where the list comes");
+                self.gap(&layout_key(slot), message, "write `{tools}` or `{functions}` where the list goes");
             }
         }
     }
 
-    /// Two roles that are written alike cannot be told apart.
+    /// Checks that no two roles have the same layout.
     fn twins(&mut self) {
         let pairs = [(Slot::User, Slot::System), (Slot::User, Slot::Assistant), (Slot::System, Slot::Assistant)];
         for (one, other) in pairs {
@@ -195,11 +199,11 @@ impl Gaps<'_> {
                 && first.steps() == second.steps()
             {
                 let message = format!(
-                    "`{}` and `{}` are written alike, so they cannot be told apart when read back",
+                    "`{}` and `{}` have the same layout, so a parser cannot tell them apart",
                     one.key(),
                     other.key()
                 );
-                self.gap(&layout_key(other), message, "give each its own mark");
+                self.gap(&layout_key(other), message, "give each its own marker");
             }
         }
     }
@@ -230,7 +234,7 @@ fn diagnostic(span: Range<usize>, message: String, help: &str) -> Diagnostic {
     Diagnostic { code: "gap", message, span, help: Some(help.to_owned()) }
 }
 
-/// Whether literal text holds a text.
+/// Reports whether literal text contains a text.
 fn spells(ops: &[Op], text: &str) -> bool {
     ops.iter().any(|op| match op {
         Op::Literal(literal) => literal.contains(text),
@@ -239,7 +243,7 @@ fn spells(ops: &[Op], text: &str) -> bool {
     })
 }
 
-/// Whether one of these fields stands somewhere without a codec.
+/// Reports whether one of these fields occurs without a codec.
 fn bare(ops: &[Op], fields: &[Field]) -> bool {
     ops.iter().any(|op| match op {
         Op::Hole { field, codec: Codec::Text, .. } => fields.contains(field),

@@ -1,22 +1,22 @@
-/// How the maker lets the model speak: each value only where it is known.
+/// The maker's generation settings. Each value is present only if known.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Generation {
-    /// Texts to stop at.
+    /// Stop texts.
     pub stop: Vec<String>,
-    /// Ids to stop at, where the files of a model name some.
+    /// Stop ids, if a model's files name them.
     pub stop_ids: Vec<u32>,
-    /// Texts to stop at where a gap is filled.
+    /// Stop texts for filling a gap.
     pub infill_stop: Vec<String>,
-    /// Tokens that a session may hold.
+    /// The maximum number of tokens in a session.
     pub session_len: Option<u64>,
-    /// Tokens that one answer may have.
+    /// The maximum number of tokens in a reply.
     pub max_new_tokens: Option<u64>,
-    /// Sampling temperature.
+    /// The sampling temperature.
     pub temperature: Option<f64>,
-    /// Nucleus sampling: the probability that is kept.
+    /// The cumulative probability of nucleus sampling.
     pub top_p: Option<f64>,
-    /// How many of the likeliest tokens are kept.
+    /// The number of most likely tokens to sample from.
     pub top_k: Option<u64>,
-    /// How much a repeated token is punished; 1 is not at all.
+    /// The penalty for repeated tokens. 1 means none.
     pub repetition_penalty: Option<f64>,
 }

@@ -1,39 +1,39 @@
-/// What a family's models write otherwise than their layouts say.
+/// Deviations of a family's models from their layouts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Habits {
-    /// Marks that may stand before a call: `call-marks`.
+    /// Markers that the models may write before a call: `call-marks`.
     pub call_marks: Vec<String>,
-    /// What a call inside reasoning is, where a reader does not say otherwise: `calls-in-reasoning`.
+    /// The default treatment of calls inside reasoning: `calls-in-reasoning`.
     pub calls_in_reasoning: CallsInReasoning,
 }
 
-/// What a call inside reasoning is.
+/// How to treat a call inside reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CallsInReasoning {
-    /// A draft: reasoning like any other. `draft`
+    /// As reasoning: `draft`.
     #[default]
     Draft,
-    /// A call, if the turn ends behind it and the reasoning was never closed; otherwise a draft. It is kept back until that is
-    /// known. `unclosed`
+    /// As a call if the turn ends after it and the reasoning is never closed, and as reasoning
+    /// otherwise: `unclosed`. The parser holds the call back until it knows.
     Unclosed,
-    /// A call, which ends the reasoning. `call`
+    /// As a call, which ends the reasoning: `call`.
     Call,
 }
 
 impl CallsInReasoning {
-    /// The values as files and options name them, the default first.
+    /// The values by their names in files and options, the default first.
     pub const ALL: [(&'static str, CallsInReasoning); 3] = [
         ("draft", CallsInReasoning::Draft),
         ("unclosed", CallsInReasoning::Unclosed),
         ("call", CallsInReasoning::Call),
     ];
 
-    /// The value of a name.
+    /// Returns the value with a name.
     pub fn from_key(key: &str) -> Option<CallsInReasoning> {
         CallsInReasoning::ALL.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
     }
 
-    /// Its name.
+    /// Returns the value's name.
     pub fn key(self) -> &'static str {
         CallsInReasoning::ALL.iter().find(|(_, value)| *value == self).map_or("", |(key, _)| key)
     }

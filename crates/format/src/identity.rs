@@ -1,4 +1,4 @@
-/// How a folder that holds one of the family's models is recognised, whatever it is called.
+/// The features that identify a folder of one of the family's models, regardless of its name.
 ///
 /// ```
 /// use rolecall_format::Identity;
@@ -8,19 +8,19 @@
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
-    /// Texts that all stand in the model's chat template.
+    /// Texts that must all occur in the model's chat template.
     pub template: Vec<String>,
-    /// Texts none of which stands there.
+    /// Texts that must not occur in the chat template.
     pub without: Vec<String>,
-    /// Tokens that its tokenizer has beside the learned vocabulary, all of them.
+    /// Tokens that the tokenizer must all have in addition to the learned vocabulary.
     pub tokens: Vec<String>,
-    /// Names of its code, one of which its config gives.
+    /// Architecture names. The model's config names one of them.
     pub architectures: Vec<String>,
 }
 
 impl Identity {
-    /// Whether a chat template is this family's. A newline may be written as `\n`, quotes may be single or double, and
-    /// comments do not count.
+    /// Reports whether a chat template belongs to this family. `\n` equals a newline, single quotes
+    /// equal double quotes, and comments are ignored.
     pub fn fits_template(&self, template: &str) -> bool {
         let template = plain(template);
         let stands = |text: &String| template.contains(&plain(text));
@@ -28,7 +28,7 @@ impl Identity {
     }
 }
 
-/// A template without its comments, each newline and quote written in one way.
+/// Returns a template without its comments and with uniform newlines and quotes.
 fn plain(template: &str) -> String {
     let mut plain = String::with_capacity(template.len());
     let mut rest = template;

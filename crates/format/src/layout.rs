@@ -10,40 +10,40 @@ pub(crate) use write::write;
 
 use crate::{Codec, Control, ControlId, Field, Own, sources};
 
-/// An invertible pattern: literal text, control tokens and holes.
+/// An invertible pattern of literal text, control tokens and holes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     ops: Vec<Op>,
-    /// The same, the tokenizer's own tokens not yet put in.
+    /// The same pieces, with placeholders for the tokenizer's own tokens.
     pattern: Vec<Op>,
-    /// The same for writing: what never changes is one text, made beforehand.
+    /// The same pieces for rendering, with adjacent constants combined into one text.
     steps: Vec<Step>,
-    /// The fields that some hole prints, as a set of their bits.
+    /// The fields that holes print, as a set of bits.
     printed: u32,
 }
 
-/// One step of writing a layout.
+/// One step of rendering a layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Literal text, control tokens and seams in a row.
+    /// Adjacent literal text, control tokens and seams.
     Constant {
-        /// As they are usually spelled, with the sources of [`crate::sources`].
+        /// The combined text in the usual spelling, with the sources of [`crate::sources`].
         text: Text,
-        /// One by one.
+        /// The individual pieces.
         ops: Vec<Op>,
     },
-    /// A value comes here.
+    /// A value.
     Hole {
-        /// Which.
+        /// The field to print.
         field: Field,
-        /// How it is printed.
+        /// The codec that prints it.
         codec: Codec,
     },
-    /// There only if every hole in it has a value.
+    /// Steps to perform only if every hole in the group has a value.
     Group {
-        /// The holes.
+        /// The holes of the group.
         holes: Vec<(Field, Codec)>,
-        /// What is written if they have.
+        /// The steps.
         steps: Vec<Step>,
     },
 }
@@ -55,33 +55,33 @@ pub enum Op {
     Literal(String),
     /// A control token.
     Control(ControlId),
-    /// A value comes here.
+    /// A value.
     Hole {
-        /// Which.
+        /// The field to print.
         field: Field,
-        /// How it is printed and read.
+        /// The codec that prints it.
         codec: Codec,
-        /// Where the hole is written, in bytes of the file.
+        /// The position of the hole, in bytes of the file.
         span: Range<usize>,
     },
-    /// There only if every hole in it has a value.
+    /// Pieces to write only if every hole among them has a value.
     Group(Vec<Op>),
-    /// The tokenizer is called anew here.
+    /// A place at which the maker's code calls the tokenizer again.
     Seam,
-    /// The tokenizer's own tokens of a kind, however many it has. Only patterns have it: in a layout's pieces its control
-    /// tokens stand instead.
+    /// The tokenizer's own tokens of a kind, regardless of their number. Only patterns contain
+    /// this; a layout's pieces contain the actual control tokens.
     Own(Own),
 }
 
 impl Op {
-    /// A hole that is written in no file.
+    /// Creates a hole that has no position in a file.
     pub fn hole(field: Field, codec: Codec) -> Op {
         Op::Hole { field, codec, span: 0..0 }
     }
 }
 
 impl Layout {
-    /// A layout of these pieces, in a format with these control tokens.
+    /// Creates a layout of these pieces for a format with these control tokens.
     pub fn new(ops: Vec<Op>, controls: &[Control]) -> Layout {
         let pattern = ops;
         let ops = with_own(&pattern, controls);
@@ -89,30 +89,30 @@ impl Layout {
         Layout { steps: steps_of(&ops, controls), ops, pattern, printed }
     }
 
-    /// How it is written, in order.
+    /// Returns the steps of rendering, in order.
     #[inline]
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// What is written, in order.
+    /// Returns the pieces, in order.
     #[inline]
     pub fn ops(&self) -> &[Op] {
         &self.ops
     }
 
-    /// What it was made of.
+    /// Returns the pieces with placeholders for the tokenizer's own tokens.
     pub(crate) fn pattern(&self) -> &[Op] {
         &self.pattern
     }
 
-    /// Whether a hole of this field stands anywhere in the layout and prints something.
+    /// Reports whether any hole of the layout prints this field.
     #[inline]
     pub fn prints(&self, field: Field) -> bool {
         self.printed & field.bit() != 0
     }
 
-    /// Whether a control token stands anywhere in the layout.
+    /// Reports whether the layout contains a control token.
     pub fn writes(&self, id: ControlId) -> bool {
         fn among(ops: &[Op], id: ControlId) -> bool {
             ops.iter().any(|op| match op {
@@ -124,7 +124,7 @@ impl Layout {
         among(&self.ops, id)
     }
 
-    /// Whether a codec puts this mark around strings.
+    /// Reports whether a codec puts this marker around strings.
     pub(crate) fn marks_with(&self, text: &str) -> bool {
         fn among(ops: &[Op], text: &str) -> bool {
             ops.iter().any(|op| match op {
@@ -136,8 +136,8 @@ impl Layout {
         among(&self.ops, text)
     }
 
-    /// Reads a text that was written by this layout behind an opening that is not part of it: the values of the
-    /// holes, in order. A value ends where the next fixed text begins.
+    /// Parses a text that this layout wrote after `opening`, which is not part of the text. Returns
+    /// the values of the holes in order. A value ends where the next fixed text begins.
     pub fn read_behind<'t>(
         &self,
         opening: &str,
@@ -168,7 +168,7 @@ impl Layout {
     }
 }
 
-/// Ops with their holes' places moved.
+/// Returns the pieces with the positions of their holes mapped.
 pub(crate) fn move_spans(ops: Vec<Op>, in_file: impl Fn(usize) -> usize + Copy) -> Vec<Op> {
     let each = ops.into_iter().map(|op| match op {
         Op::Hole { field, codec, span } => Op::Hole { field, codec, span: in_file(span.start)..in_file(span.end) },
@@ -178,7 +178,7 @@ pub(crate) fn move_spans(ops: Vec<Op>, in_file: impl Fn(usize) -> usize + Copy) 
     each.collect()
 }
 
-/// Puts the control tokens in that are the tokenizer's own.
+/// Fills in the tokenizer's own control tokens.
 fn with_own(pattern: &[Op], controls: &[Control]) -> Vec<Op> {
     let mut ops = Vec::with_capacity(pattern.len());
     for op in pattern {
@@ -224,7 +224,7 @@ fn steps_of(ops: &[Op], controls: &[Control]) -> Vec<Step> {
     steps
 }
 
-/// A layout as a reader sees it: a group is its holes, which may be empty.
+/// A piece of a layout to parse. A group is replaced by its holes, which may be empty.
 enum Piece {
     Fixed(String),
     Value(Field),
@@ -245,7 +245,8 @@ fn flatten(ops: &[Op], fixed: impl Fn(ControlId) -> String + Copy, out: &mut Vec
             Op::Literal(text) => out.push(Piece::Fixed(text.clone())),
             Op::Control(id) => out.push(Piece::Fixed(fixed(*id))),
             Op::Hole { codec: Codec::Text | Codec::Trim, field, .. } => out.push(Piece::Value(*field)),
-            // A group of nothing but an open hole reads as a value that may be empty; others are left out.
+            // A group of only open holes is parsed as a value that may be empty. Other groups are
+            // skipped.
             Op::Group(inner) if inner.iter().all(|op| matches!(op, Op::Hole { codec: Codec::Text, .. })) => {
                 flatten(inner, fixed, out);
             }

@@ -1,6 +1,10 @@
-//! In: format files (TOML, see `formats/README.md`). Out: a [`Format`]: layouts, control tokens, rules, defaults.
-//! Between: `load` reads and checks a file and names every mistake with its place; `layout` parses patterns; `codec` prints and reads values.
-//! A [`Registry`] finds formats by name or by the model they belong to.
+//! Loads chat formats.
+//!
+//! The input is a format file (TOML, see `formats/README.md`). The output is a [`Format`]: its
+//! layouts, control tokens, rules and defaults. `load` reads and checks a file and reports every
+//! mistake with its position, `layout` parses patterns, and `codec` prints values. A [`Registry`]
+//! finds formats by name or by model.
+//!
 //! Start reading at [`Format`].
 
 mod call_ids;

@@ -1,4 +1,4 @@
-//! Reads a format file and names every mistake in it.
+//! Reads a format file and reports every mistake in it.
 
 mod calls;
 mod controls;
@@ -25,7 +25,7 @@ use crate::gaps::{Places, find_gaps, find_undeclared};
 use crate::{CallIds, Diagnostic, Field, Format, FormatPart, LoadError, Pattern, Slot};
 use rolecall_conversation::spelling::nearest;
 
-/// Reads a format file (see `formats/README.md`) and checks it whole: every mistake is in the error.
+/// Reads and checks a format file (see `formats/README.md`). The error lists every mistake.
 ///
 /// ```
 /// let error = rolecall_format::load("name = \"x\"\ntitel = \"X\"").unwrap_err();
@@ -36,7 +36,7 @@ pub fn load(source: &str) -> Result<Format, LoadError> {
     let Some(file) = Table::of_file(source, &mut mistakes) else { return Err(LoadError { diagnostics: mistakes }) };
     let (places, stops) = find_places(&file);
     let format = read_file(file, source, &mut mistakes);
-    // Where no control token could be read, none is known.
+    // If no control token could be read, all of them would appear undeclared.
     if mistakes.is_empty() || !format.controls.is_empty() {
         mistakes.extend(find_undeclared(&format, &stops));
     }
@@ -51,7 +51,7 @@ pub fn load(source: &str) -> Result<Format, LoadError> {
     }
 }
 
-/// Where the keys stand that checks of the whole file speak of, and the texts to stop at.
+/// Returns the positions of the keys that whole-file checks refer to, and the stop texts.
 fn find_places(file: &Table<'_>) -> (Places, Vec<(String, std::ops::Range<usize>)>) {
     let mut places = Places::new();
     let mut unheard = Vec::new();
@@ -197,7 +197,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
     format
 }
 
-/// The same format as its maker's training code writes it.
+/// Returns the format as the maker's training code writes it.
 fn read_training(table: Table<'_>, format: &Format, source: &str, mistakes: &mut Vec<Diagnostic>) -> Format {
     let mut training = format.clone();
     training.rules.loss = read_loss(&table, mistakes);
@@ -211,7 +211,7 @@ fn read_training(table: Table<'_>, format: &Format, source: &str, mistakes: &mut
     training
 }
 
-/// Whether a format's name may have this letter.
+/// Reports whether a format's name may contain this character.
 pub(crate) fn is_name_letter(c: char) -> bool {
     c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '-' | '_' | ':')
 }
@@ -220,7 +220,7 @@ fn check_name(name: &str, file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) {
     if !name.chars().all(is_name_letter) {
         mistakes.push(Diagnostic {
             code: "bad_name",
-            message: format!("expected a name of small letters, digits, `.`, `-` and `_`, found `{name}`"),
+            message: format!("expected a name of lowercase letters, digits, `.`, `-` and `_`, found `{name}`"),
             span: file.span_of("name"),
             help: Some(format!("call it `{}`", name.to_lowercase().replace(|c| !is_name_letter(c), "-"))),
         });
@@ -230,7 +230,7 @@ fn check_name(name: &str, file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) {
 fn reserved(name: &str, span: std::ops::Range<usize>) -> Diagnostic {
     Diagnostic {
         code: "reserved_name",
-        message: format!("`{name}` is a name of the manual's own"),
+        message: format!("`{name}` is a reserved name"),
         span,
         help: Some("choose another name".into()),
     }
@@ -245,7 +245,7 @@ fn unknown<'a>(
     let known: Vec<&str> = known.into_iter().collect();
     let help = match nearest(found, known.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "there is none to choose from".into(),
+        None if known.is_empty() => "none is declared".into(),
         None => format!("use one of {}", known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")),
     };
     Diagnostic { code: "unknown_name", message: format!("`{found}` is not a {what}"), span, help: Some(help) }

@@ -1,14 +1,14 @@
-/// What a caller may choose of a format.
+/// An option of a format that a caller can set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Choice {
-    /// Its name, which is also the name of its hole.
+    /// The name of the option and of its hole.
     pub name: String,
-    /// What holds when nobody chooses.
+    /// The value if the caller sets none.
     pub default: String,
-    /// What may be chosen; anything, if empty.
+    /// The accepted values. If empty, any value is accepted.
     pub values: Vec<String>,
-    /// The values that it is meant for, where others are taken too; any value is usual, if empty.
+    /// The intended values, if others are also accepted. If empty, any value is intended.
     pub usual: Vec<String>,
-    /// One sentence for people.
+    /// A one-sentence description for people.
     pub help: String,
 }

@@ -1,4 +1,4 @@
-/// A model-name pattern: `*` stands for anything, letter case is ignored.
+/// A pattern for model names. `*` matches any text, and letter case is ignored.
 ///
 /// ```
 /// use rolecall_format::Pattern;
@@ -11,23 +11,24 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// The pattern that is written so.
+    /// Creates a pattern from its text.
     pub fn new(text: &str) -> Pattern {
         Pattern { text: text.to_owned(), lower: text.to_lowercase() }
     }
 
-    /// As it was written.
+    /// Returns the text of the pattern.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// Whether a model's name fits.
+    /// Reports whether a model's name matches.
     pub fn matches(&self, name: &str) -> bool {
         self.fit(name).is_some()
     }
 
-    /// How much of a name that fits the pattern says: its letters that are not `*`; one without `*` says all. Of a name
-    /// without its maker (`tiny-chat-7b`) the pattern's maker is not asked.
+    /// Returns the specificity of a match: the number of characters that are not `*`, or
+    /// `usize::MAX` for a pattern without `*`. If the name has no maker (`tiny-chat-7b`), the maker
+    /// in the pattern is ignored.
     ///
     /// ```
     /// use rolecall_format::Pattern;

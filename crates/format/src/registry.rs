@@ -3,13 +3,13 @@ use std::fmt;
 
 use crate::{Format, Pattern, load};
 
-/// The files of `formats/`, by name.
+/// The names and texts of the files in `formats/`.
 const BUILTIN: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/builtin.rs"));
 
-/// Pieces of models' names that say nothing of the family.
+/// Pieces of model names that do not identify a family.
 const GENERIC: [&str; 4] = ["instruct", "chat", "base", "inference"];
 
-/// Formats by name, and by the models they belong to.
+/// Formats by name and by model.
 ///
 /// ```
 /// use rolecall_format::builtin;
@@ -23,41 +23,41 @@ pub struct Registry {
     formats: Vec<Format>,
 }
 
-/// Why a format was chosen for a model.
+/// The format chosen for a model, with the reason.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fit<'a> {
     /// The format.
     pub format: &'a Format,
-    /// The pattern that the model's name fits.
+    /// The pattern that matches the model's name.
     pub pattern: &'a Pattern,
-    /// How much of the name the pattern says ([`Pattern::fit`]).
+    /// The specificity of the match ([`Pattern::fit`]).
     pub letters: usize,
-    /// Whether it is a pattern of base models.
+    /// Whether it is a pattern for base models.
     pub base: bool,
 }
 
-/// A model for which no format can be chosen without a guess.
+/// A model without an unambiguous format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unresolved {
-    /// No pattern fits; the formats whose patterns come nearest.
+    /// No pattern matches.
     Unknown {
-        /// Names of formats.
+        /// Names of the formats with the most similar patterns.
         nearest: Vec<String>,
     },
-    /// Patterns of several formats fit equally well.
+    /// Patterns of several formats match equally well.
     Ambiguous {
-        /// Names of formats and the patterns that fit.
+        /// Names of formats and their matching patterns.
         candidates: Vec<(String, String)>,
     },
 }
 
-/// A name that another format has already.
+/// A name that another format already has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameClash {
     /// The name.
     pub name: String,
-    /// The format that has it.
+    /// The name of the format that has it.
     pub of: String,
 }
 
@@ -69,31 +69,31 @@ impl fmt::Display for NameClash {
 
 impl std::error::Error for NameClash {}
 
-/// The formats of `formats/`: the model makers' own.
+/// Returns the model makers' formats in `formats/`.
 pub fn builtin() -> Registry {
     let mut registry = Registry::new();
     for (file, source) in BUILTIN {
         match load(source) {
             Ok(format) => registry.formats.push(format),
-            // A test loads every file; a broken one never ships.
+            // A test loads every file, so all of them are valid.
             Err(error) => debug_assert!(false, "formats/{file}: {error}"),
         }
     }
     registry
 }
 
-/// The files of [`builtin`]: name and text.
+/// Returns the file names and texts of [`builtin`].
 pub fn builtin_sources() -> &'static [(&'static str, &'static str)] {
     BUILTIN
 }
 
 impl Registry {
-    /// No formats.
+    /// Creates an empty registry.
     pub fn new() -> Registry {
         Registry::default()
     }
 
-    /// Adds a format under a name that nothing else has.
+    /// Adds a format. Its names must not be taken.
     ///
     /// ```
     /// use rolecall_format::{Format, Registry};
@@ -115,7 +115,8 @@ impl Registry {
         Ok(&self.formats[self.formats.len() - 1])
     }
 
-    /// Adds a format; one of the same name is replaced, and no other keeps one of its names as an alias.
+    /// Adds a format, replacing one of the same name. Other formats lose aliases that equal one of
+    /// its names.
     pub fn replace(&mut self, format: Format) -> &Format {
         for other in self.formats.iter_mut().filter(|other| other.name != format.name) {
             other.aliases.retain(|alias| !format.names().any(|name| name == alias));
@@ -134,24 +135,24 @@ impl Registry {
         &self.formats[at]
     }
 
-    /// The format of a name.
+    /// Returns the format with a name.
     pub fn get(&self, name: &str) -> Option<&Format> {
         self.formats.iter().find(|format| format.names().any(|known| known == name))
     }
 
-    /// All formats.
+    /// Returns all formats.
     pub fn iter(&self) -> impl Iterator<Item = &Format> {
         self.formats.iter()
     }
 
-    /// The names that are nearest to one that is not there.
+    /// Suggests an existing name for an unknown one.
     pub fn suggest(&self, name: &str) -> Option<&str> {
-        // A name of a framework is like another one of its own, whatever the framework's name adds to both.
+        // The part after a framework's name is compared only with other names of that framework.
         let near = || match name.split_once(':') {
             Some((framework, own)) => self.nearest_of(framework, own),
             None => nearest(name, self.formats.iter().flat_map(Format::names)),
         };
-        // The name of another framework's format, or that of a model.
+        // Otherwise suggest the format of another framework, or the format of a model.
         let rest_of = |name: &'_ str| name.split_once(':').map_or(name.len(), |(_, rest)| rest.len());
         let of_others = || {
             let own = &name[name.len() - rest_of(name)..];
@@ -163,7 +164,8 @@ impl Registry {
         near().or_else(of_others).or_else(of_model)
     }
 
-    /// The name of a framework that is nearest to one that it has not, or that begins with it.
+    /// Returns the name of a framework's format that is most similar to an unknown one or starts
+    /// with it.
     fn nearest_of(&self, framework: &str, own: &str) -> Option<&str> {
         let names = || {
             let names = self.formats.iter().flat_map(Format::names);
@@ -176,7 +178,7 @@ impl Registry {
         names().find(|(_, known)| *known == near).map(|(name, _)| name)
     }
 
-    /// The format that a model needs, by the most specific pattern that its name fits.
+    /// Returns the format for a model, by the most specific pattern that matches its name.
     pub fn resolve(&self, model: &str) -> Result<Fit<'_>, Unresolved> {
         let fits = self.fits(model);
         match fits.first().copied() {
@@ -191,7 +193,8 @@ impl Registry {
         }
     }
 
-    /// The most specific patterns that a model's name fits: several if they say equally much, none if none fits.
+    /// Returns the most specific patterns that match a model's name. There are several if they are
+    /// equally specific.
     pub fn fits(&self, model: &str) -> Vec<Fit<'_>> {
         let of =
             |format| move |(pattern, base)| Some(Fit { format, pattern, letters: Pattern::fit(pattern, model)?, base });
@@ -209,7 +212,8 @@ impl Registry {
         fits
     }
 
-    /// Names of formats whose patterns share the longest run of letters with a model's name; five at most.
+    /// Returns the names of at most five formats whose patterns share the longest piece with a
+    /// model's name.
     pub fn nearest_to(&self, model: &str) -> Vec<String> {
         let model = model.to_lowercase();
         let mut scored: Vec<(usize, &str)> = self

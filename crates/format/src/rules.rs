@@ -1,6 +1,6 @@
 use crate::CallIds;
 
-/// Who may follow whom. Each rule has a name in format files and in errors.
+/// The rules for the order of messages. Format files and errors use each rule's name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
     /// `system`
@@ -29,17 +29,18 @@ pub struct Rules {
     pub ending: EndingRule,
     /// `loss`
     pub loss: LossRule,
-    /// Whether it is how training writes a conversation: an answer that is not there is not opened.
+    /// Whether the format writes training text: a missing answer is not opened.
     pub learned: bool,
     /// `header`
     pub header: HeaderRule,
-    /// `interpreter-field`: all that a field of the family's own may say where only the code interpreter is there to call.
+    /// `interpreter-field`: the only value that the family's own fields may have if the
+    /// conversation has the code interpreter and no other tool.
     pub interpreter_field: Option<String>,
     /// `call-ids`
     pub call_ids: CallIds,
 }
 
-/// Makes an enum of named values with the first as default.
+/// Generates an enum of named values. The first value is the default.
 macro_rules! rule {
     ($(#[$about:meta])* $name:ident { $($(#[$help:meta])* $value:ident = $key:literal,)+ }) => {
         $(#[$about])*
@@ -47,15 +48,15 @@ macro_rules! rule {
         pub enum $name { $($(#[$help])* $value,)+ }
 
         impl $name {
-            /// The values as format files name them, the default first.
+            /// The values' keys in format files, the default first.
             pub const KEYS: &'static [&'static str] = &[$($key,)+];
 
-            /// The value of a key.
+            /// Returns the value with a key.
             pub fn from_key(key: &str) -> Option<$name> {
                 match key { $($key => Some($name::$value),)+ _ => None }
             }
 
-            /// The key of the value.
+            /// Returns the value's key.
             pub fn key(self) -> &'static str {
                 match self { $($name::$value => $key,)+ }
             }
@@ -70,37 +71,38 @@ macro_rules! rule {
 }
 
 rule! {
-    /// Where system messages may stand.
+    /// The allowed places of system messages.
     SystemRule {
         /// Anywhere.
         Anywhere = "anywhere",
-        /// Before all others.
+        /// Before all other messages.
         Leading = "leading",
-        /// One, first.
+        /// Only one, as the first message.
         First = "first",
-        /// One, first, and written inside the first user turn.
+        /// Only one, as the first message, written inside the first user turn.
         Fold = "fold",
         /// Nowhere.
         None = "none",
-        /// Nowhere, and the reference refuses one as well.
+        /// Nowhere. The reference also refuses system messages.
         Refused = "refused",
     }
 }
 rule! {
-    /// Whether user and assistant take turns.
+    /// The required order of user and assistant messages.
     TurnsRule {
         /// In any order.
         Any = "any",
-        /// One after the other, the user first.
+        /// Alternating, the user first.
         Alternate = "alternate",
-        /// As pairs of what was asked and the answer: what stands before an answer is joined, what has none is left out.
+        /// Pairs of question and answer. All user messages before an answer are joined, and those
+        /// without an answer are dropped.
         Answered = "answered",
-        /// One after the other, the user first; a last message without its answer is left out.
+        /// Alternating, the user first. A last message without an answer is dropped.
         Paired = "paired",
     }
 }
 rule! {
-    /// Whether a user may speak twice in a row.
+    /// Whether two user messages may follow each other.
     UsersRule {
         /// Yes.
         Any = "any",
@@ -109,100 +111,103 @@ rule! {
     }
 }
 rule! {
-    /// When the assistant may speak.
+    /// When an assistant message is allowed.
     AssistantRule {
         /// Always.
         Any = "any",
-        /// After some user message.
+        /// After a user message.
         AfterUser = "after-user",
     }
 }
 rule! {
-    /// When a tool may answer.
+    /// When a tool result is allowed.
     ToolRule {
         /// Always.
         Any = "any",
-        /// After the assistant, or another tool.
+        /// After the assistant or another result.
         AfterAssistant = "after-assistant",
-        /// After a message with calls, or another tool.
+        /// After a message with calls or another result.
         AfterCall = "after-call",
     }
 }
 rule! {
-    /// Whether calls need answers.
+    /// Whether calls need results.
     AnswersRule {
         /// No.
         Any = "any",
-        /// Before anyone else speaks.
+        /// Before any other message.
         Required = "required",
     }
 }
 rule! {
-    /// Where the turns stand that offer tools.
+    /// The place of the turns that offer tools.
     ToolsPlace {
-        /// Behind the opening system messages.
+        /// After the opening system messages.
         AfterSystem = "after-system",
-        /// Before them.
+        /// Before the opening system messages.
         BeforeSystem = "before-system",
-        /// Behind the first of them.
+        /// After the first system message.
         AfterFirst = "after-first",
-        /// Behind the system text that the format adds, before those of the conversation.
+        /// After the system text that the format adds, before the system messages of the
+        /// conversation.
         AfterDefault = "after-default",
     }
 }
 rule! {
-    /// What becomes of a system text when tools are offered.
+    /// How to treat a system text when tools are offered.
     SystemWithTools {
-        /// It stays.
+        /// Keep it.
         Keep = "keep",
-        /// The tools' own prompt takes its place.
+        /// Replace it with the system text for tools.
         Replace = "replace",
     }
 }
 rule! {
-    /// What becomes of a system message without text.
+    /// How to treat a system message without text.
     BlankSystem {
-        /// It is written like any other.
+        /// Write it like any other.
         Keep = "keep",
-        /// An empty one counts as none.
+        /// Ignore an empty one.
         Skip = "skip",
-        /// One that is empty or has nothing but spaces counts as none.
+        /// Ignore one that is empty or consists only of spaces.
         SkipSpaces = "skip-spaces",
     }
 }
 rule! {
-    /// How the reference knows who speaks.
+    /// How the reference determines the speaker of a message.
     RolesRule {
-        /// By the message's role.
+        /// From the message's role.
         Named = "named",
-        /// By the message's place, behind the system messages: the user's, the assistant's, and so on.
+        /// From the message's position after the system messages: user, assistant, and so on.
         ByPlace = "by-place",
     }
 }
 rule! {
-    /// How a prompt ends whose last message is the assistant's.
+    /// How a prompt ends if its last message is the assistant's.
     EndingRule {
-        /// That turn is closed.
+        /// The turn is closed.
         Closed = "closed",
-        /// That turn is closed, and the assistant's next one is opened.
+        /// The turn is closed, and another assistant turn is opened.
         Reopened = "reopened",
-        /// That turn stays open: the model goes on with it.
+        /// The turn stays open, and the model continues it.
         Open = "open",
     }
 }
 rule! {
-    /// What of an assistant's turn a training loss touches.
+    /// The tokens of an assistant turn that carry loss.
     LossRule {
-        /// What the model writes: all behind the generation prompt, with the token that ends the turn.
+        /// All tokens after the generation prompt, including the token that ends the turn.
         Reply = "reply",
-        /// All that the layout `assistant` writes.
+        /// All tokens that the layout `assistant` writes.
         Turn = "turn",
-        /// Of each assistant message and each result of a call, all but its first token, and the token that follows.
+        /// All but the first token of each assistant message and call result, and the token that
+        /// follows.
         Shifted = "shifted",
     }
 }
 rule! {
-    /// What may stand in a message's header: in the fields of the family's own, and as the name of a call.
+    /// The text allowed in a message's header: in the family's own fields and in the name of a
+    /// call.
     HeaderRule {
         /// Any text.
         Any = "any",

@@ -1,11 +1,11 @@
-//! Call layouts that several families share: `formats/calls/`.
+//! Call layouts shared by several families: `formats/calls/`.
 
 use crate::Slot;
 
-/// The files of `formats/calls/`, by name.
+/// The names and texts of the files in `formats/calls/`.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 
-/// The layouts that a format takes from such a file.
+/// The layouts that a format takes from a shared file.
 pub(crate) const SLOTS: [Slot; 7] = [
     Slot::Calls,
     Slot::Call,
@@ -16,7 +16,8 @@ pub(crate) const SLOTS: [Slot; 7] = [
     Slot::ArgumentSeparator,
 ];
 
-/// The names and texts of the call layouts that come with the library. A format takes one with `calls = "NAME"`.
+/// Returns the names and texts of the built-in call layouts. A format takes one with
+/// `calls = "NAME"`.
 ///
 /// ```
 /// use rolecall_format::{Slot, load, shared_calls};

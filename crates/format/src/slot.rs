@@ -1,6 +1,6 @@
 use crate::Field;
 
-/// Makes the enum, its keys and its list of one table.
+/// Generates the enum, its keys and the list of its values from one table.
 macro_rules! slots {
     ($(#[$about:meta])* enum Slot { $($(#[$help:meta])* $slot:ident = $key:literal,)+ }) => {
         $(#[$about])*
@@ -9,10 +9,10 @@ macro_rules! slots {
         pub enum Slot { $($(#[$help])* $slot,)+ }
 
         impl Slot {
-            /// Every slot, in the manual's order.
+            /// Every slot, in the order of the manual.
             pub const ALL: [Slot; [$($key),+].len()] = [$(Slot::$slot),+];
 
-            /// The key in `[layout]`.
+            /// Returns the key in `[layout]`.
             pub fn key(self) -> &'static str {
                 match self { $(Slot::$slot => $key,)+ }
             }
@@ -21,16 +21,16 @@ macro_rules! slots {
 }
 
 slots! {
-    /// A place in a prompt that has a layout of its own.
+    /// A place in a prompt that has its own layout.
     ///
     /// ```
     /// use rolecall_format::Slot;
     /// assert_eq!(Slot::from_key("user-first"), Some(Slot::UserFirst));
     /// ```
     enum Slot {
-        /// Once, first.
+        /// Once, at the start.
         Begin = "begin",
-        /// Before each pair of what was asked and the answer.
+        /// Before each pair of question and answer.
         Pair = "pair",
         /// Each system message.
         System = "system",
@@ -40,7 +40,7 @@ slots! {
         User = "user",
         /// The first user message.
         UserFirst = "user-first",
-        /// The system text and the first user's, in one.
+        /// The system text combined with the first user message.
         Folded = "folded",
         /// Each assistant message.
         Assistant = "assistant",
@@ -48,9 +48,9 @@ slots! {
         AssistantLast = "assistant-last",
         /// An assistant message that makes calls.
         AssistantWithCalls = "assistant-with-calls",
-        /// Behind an assistant's turn, and not part of it.
+        /// After an assistant's turn, and not part of it.
         AssistantAfter = "assistant-after",
-        /// Around the calls of a message.
+        /// Around all calls of a message.
         Calls = "calls",
         /// One call of a function.
         Call = "call",
@@ -68,41 +68,41 @@ slots! {
         Tool = "tool",
         /// A result of the code interpreter.
         ToolInterpreter = "tool-interpreter",
-        /// Around a run of results.
+        /// Around consecutive results.
         ToolGroup = "tool-group",
         /// A turn that offers the tools.
         Tools = "tools",
         /// A turn that offers the code interpreter.
         ToolsInterpreter = "tools-interpreter",
-        /// A tool's description, inside its JSON.
+        /// A tool's description, within its JSON.
         ToolDescription = "tool-description",
-        /// One tool of the list.
+        /// One tool in the list.
         ToolsItem = "tools-item",
-        /// Between two tools of the list.
+        /// Between two tools in the list.
         ToolsSeparator = "tools-separator",
         /// A turn for the files of a user message.
         File = "file",
-        /// A part of text inside the content.
+        /// A text part within the content.
         PartText = "part-text",
-        /// A file inside the content.
+        /// A file within the content.
         PartFile = "part-file",
-        /// An image inside the content.
+        /// An image within the content.
         PartImage = "part-image",
-        /// Audio inside the content.
+        /// Audio within the content.
         PartAudio = "part-audio",
-        /// A video inside the content.
+        /// A video within the content.
         PartVideo = "part-video",
-        /// Last, when the model is to speak.
+        /// At the end, if the model is to reply.
         Generate = "generate",
-        /// Last, when it is not.
+        /// At the end, if the model is not to reply.
         End = "end",
-        /// A text alone that the model is to go on with.
+        /// A text without a conversation, for the model to continue.
         Completion = "completion",
-        /// A program alone that the model is to go on with.
+        /// A program without a conversation, for the model to continue.
         Python = "python",
-        /// A text with a gap that the model is to fill.
+        /// A text with a gap for the model to fill.
         Infill = "infill",
-        /// The same, where what stands behind the gap comes first.
+        /// A text with a gap for the model to fill, with the text after the gap first.
         InfillSuffixFirst = "infill-suffix-first",
     }
 }
@@ -110,12 +110,12 @@ slots! {
 use Slot::*;
 
 impl Slot {
-    /// The slot of a key.
+    /// Returns the slot with a key.
     pub fn from_key(key: &str) -> Option<Slot> {
         Slot::ALL.into_iter().find(|slot| slot.key() == key)
     }
 
-    /// The holes that its layout may have, beside the file's own options and fields.
+    /// Returns the holes that its layout may have, in addition to the file's options and fields.
     pub fn fields(self) -> &'static [Field] {
         use Field as F;
         match self {
@@ -143,7 +143,7 @@ impl Slot {
         }
     }
 
-    /// Whether its layout says how a model writes its reply, or where that begins.
+    /// Reports whether its layout describes the model's reply or the start of the reply.
     pub fn is_reply(self) -> bool {
         matches!(
             self,
@@ -161,12 +161,12 @@ impl Slot {
         )
     }
 
-    /// Whether its layout writes one user text alone, and no conversation.
+    /// Reports whether its layout writes a single user text instead of a conversation.
     pub fn is_text_alone(self) -> bool {
         matches!(self, Completion | Python | Infill | InfillSuffixFirst)
     }
 
-    /// Whether its layout is a turn: one that a message of the conversation fills.
+    /// Reports whether its layout is a turn, filled by a message of the conversation.
     pub fn is_turn(self) -> bool {
         matches!(
             self,

@@ -7,8 +7,8 @@ use crate::layout::{self, Vocabulary, looks_like_control};
 use crate::load::{holes_of, is_name_letter};
 use crate::{CallIds, CallsInReasoning, Control, Format, FormatPart, InText, Op, Own, Slot};
 
-/// How a format's replies are written, as a format file that [`load`](crate::load) reads: the assistant's layouts, those of
-/// its calls, and what they speak of.
+/// Writes the reply part of a format as a format file that [`load`](crate::load) reads: the layouts
+/// of the assistant and its calls, and the declarations they use.
 ///
 /// ```
 /// use rolecall_format::{builtin, Slot, load, write_reply};
@@ -24,7 +24,7 @@ pub fn write_reply(format: &Format) -> String {
     reply.keep_layouts(Slot::is_reply);
     reply.plain_marks.extend(undeclared_marks(&reply));
     let mut file = String::new();
-    // A string takes all that is written.
+    // Writing to a string never fails.
     let _ = write_file(&mut file, &reply);
     file
 }
@@ -82,7 +82,7 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
     Ok(())
 }
 
-/// The format's name in the letters that a file takes.
+/// Returns the format's name with only the characters that a file allows.
 fn name_of(format: &Format) -> String {
     let name = format.name.to_lowercase().replace(|c| !is_name_letter(c), "-");
     if name.is_empty() { "reply".to_owned() } else { name }
@@ -98,7 +98,7 @@ fn layout_lines(format: &Format) -> Vec<String> {
             format!("{} = {}", slot.key(), quoted(&layout::write(layout.pattern(), format, &vocabulary)))
         })
         .collect();
-    // A reply file says where the reply begins, be it with nothing.
+    // A reply file needs `generate`, even if it is empty.
     if format.layout(Slot::Generate).is_none() {
         lines.push(format!("{} = \"\"", Slot::Generate.key()));
     }
@@ -129,7 +129,8 @@ fn control_line(control: &Control) -> String {
     }
 }
 
-/// The layouts that could not be told from what follows: those that say so, and those that would be refused.
+/// Returns the slots whose layouts are ambiguous: those declared as such, and those that the check
+/// would refuse.
 fn ambiguous_slots(format: &Format) -> Vec<Slot> {
     let is_ambiguous = |slot: Slot| {
         let others = Slot::ALL.into_iter().filter(|other| *other != slot).collect();
@@ -139,7 +140,7 @@ fn ambiguous_slots(format: &Format) -> Vec<Slot> {
     own.filter(|slot| format.ambiguous.contains(slot) || is_ambiguous(*slot)).collect()
 }
 
-/// What looks like a control token in literal text or is stopped at, and is not declared.
+/// Returns undeclared markers: literal text that looks like a control token, and stop texts.
 fn undeclared_marks(format: &Format) -> Vec<String> {
     fn add(text: &str, marks: &mut Vec<String>) {
         let mut from = 0;
@@ -149,7 +150,7 @@ fn undeclared_marks(format: &Format) -> Vec<String> {
         }
     }
     fn walk(ops: &[Op], marks: &mut Vec<String>) {
-        // Literals that stand in a row are one text.
+        // Adjacent literals form one text.
         let mut row = String::new();
         for op in ops {
             match op {
@@ -185,7 +186,7 @@ fn key_of(key: &str) -> String {
     if !key.is_empty() && key.bytes().all(bare) { key.to_owned() } else { quoted(key) }
 }
 
-/// A TOML string on one line.
+/// Returns a TOML string on one line.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

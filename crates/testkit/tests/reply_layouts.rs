@@ -184,12 +184,12 @@ fn foreign_ids_become_the_familys_own_with_their_results() {
 #[test]
 fn layouts_that_would_lose_something_are_refused() {
     let cases = [
-        ("call = '{arguments}'", "nothing says how each one is written"),
+        ("call = '{arguments}'", "there is no layout for one argument"),
         ("call = '{arguments:json}'\nargument = '{key}={value:json}'", "`argument` is never used"),
         ("call = '{arguments}'\nargument = '{key}'", "`argument` has no `{value}`"),
         ("calls = 'x'\ncall = '{name}'", "`calls` has no `{calls}`"),
-        ("calls = '{calls}'", "no layout says how a call is written"),
-        ("call = '{arguments}'\nargument = '{key}{value:json}'", "nothing between them"),
+        ("calls = '{calls}'", "there is no layout for a call"),
+        ("call = '{arguments}'\nargument = '{key}{value:json}'", "nothing separates two values"),
         ("call = '{arguments:mixed}'", "does not take this codec"),
         ("call = '{name}{arguments:json(tall)}'", "is not a codec"),
     ];

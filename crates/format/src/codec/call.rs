@@ -6,7 +6,7 @@ use rolecall_text::{Source, Text};
 
 use super::JsonStyle;
 
-/// The keys under which a format writes a call's name and arguments.
+/// The keys for a call's name and arguments, and the style of the arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keys {
     name: String,
@@ -14,19 +14,20 @@ pub struct Keys {
     style: Style,
 }
 
-/// How a call's arguments are laid out.
+/// The style of a call's arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// Arguments that came as text stay that very text.
+    /// Arguments given as text remain unchanged.
     AsGiven,
-    /// Arguments that came as text are read and laid out anew: `parsed`.
+    /// Arguments given as text are parsed and printed again: `parsed`.
     Parsed,
-    /// The same, and all but ASCII is escaped, as Python's `json.dumps` does unless it is told otherwise: `ascii`.
+    /// Like `Parsed`, with all non-ASCII characters escaped, as Python's `json.dumps` does by
+    /// default: `ascii`.
     Ascii,
 }
 
 impl Keys {
-    /// The keys, if they differ and need no escape.
+    /// Creates the keys. They must differ and need no escapes.
     pub fn new(name: &str, arguments: &str, style: Style) -> Option<Keys> {
         let plain = |key: &str| !key.is_empty() && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
         (plain(name) && plain(arguments) && name != arguments).then(|| Keys {
@@ -36,22 +37,23 @@ impl Keys {
         })
     }
 
-    /// The key of the name.
+    /// Returns the key of the name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The key of the arguments.
+    /// Returns the key of the arguments.
     pub fn arguments(&self) -> &str {
         &self.arguments
     }
 
-    /// How the arguments are laid out.
+    /// Returns the style of the arguments.
     pub fn style(&self) -> Style {
         self.style
     }
 
-    /// Prints a call; the braces and keys are the format's, the rest has the sources given.
+    /// Prints a call. The braces and keys have the source `literal`, the name and the arguments
+    /// their own sources.
     pub fn print(&self, out: &mut Text, literal: Source, name: (&str, Source), arguments: (Arguments<'_>, Source)) {
         out.push("{\"", literal);
         out.push(&self.name, literal);

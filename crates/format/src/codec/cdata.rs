@@ -1,17 +1,17 @@
-//! A string as XML text, in a CDATA section where it needs one.
+//! Strings as XML text, in a CDATA section if XML requires one.
 
 use super::literal;
 use super::value::{Printed, Spelling, ValueSyntax, Write};
 use rolecall_conversation::Json;
 
-/// What opens the section.
+/// The text that opens the section.
 pub const OPEN: &str = "<![CDATA[";
 
-/// What closes it.
+/// The text that closes the section.
 pub const CLOSE: &str = "]]>";
 
-/// A string as XML text, in a CDATA section if it contains `<`, `&` or a newline. Any other value is a
-/// Python literal. Nothing is escaped.
+/// A string as XML text, in a CDATA section if it contains `<`, `&` or a newline. Any other value
+/// is a Python literal. Nothing is escaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cdata;
 

@@ -3,7 +3,7 @@ use rolecall_conversation::{Arguments, Json};
 
 use super::value::{Printed, Spelling, ValueSyntax, Write};
 
-/// How a value is laid out as JSON. Plain, it is Python's `json.dumps(.., ensure_ascii=False)`.
+/// A style of JSON. The plain style is that of Python's `json.dumps(.., ensure_ascii=False)`.
 ///
 /// ```
 /// use rolecall_conversation::json;
@@ -14,26 +14,27 @@ use super::value::{Printed, Spelling, ValueSyntax, Write};
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct JsonStyle {
-    /// Spaces for each level, or all on one line: `indent=4`.
+    /// The number of spaces per level, or `None` for a single line: `indent=4`.
     pub indent: Option<usize>,
-    /// How many levels deep it stands in an indented text: `level=2`.
+    /// The nesting level of the value in an indented text: `level=2`.
     pub level: usize,
-    /// No space behind commas and colons: `compact`.
+    /// Whether to omit the spaces after commas and colons: `compact`.
     pub compact: bool,
-    /// All but ASCII is escaped: `ascii`.
+    /// Whether to escape all non-ASCII characters: `ascii`.
     pub ascii: bool,
-    /// Keys in alphabetical order, on every level: `sorted`.
+    /// Whether to sort keys alphabetically on every level: `sorted`.
     pub sorted: bool,
-    /// Arguments that came as text are laid out anew, as any style but the plain one does: `parsed`.
+    /// Whether to parse and reprint arguments given as text. All styles other than the plain one do
+    /// this: `parsed`.
     pub parsed: bool,
 }
 
 impl JsonStyle {
-    /// On one line.
+    /// The plain style, on a single line.
     pub const PLAIN: JsonStyle =
         JsonStyle { indent: None, level: 0, compact: false, ascii: false, sorted: false, parsed: false };
 
-    /// The style of the words that stand in a codec's parentheses.
+    /// Parses the words in a codec's parentheses.
     pub(super) fn from_words(words: &str) -> Option<JsonStyle> {
         let mut style = JsonStyle::PLAIN;
         for word in words.split(',').map(str::trim) {
@@ -51,7 +52,7 @@ impl JsonStyle {
         Some(style)
     }
 
-    /// The words that stand for it; none for the plain one.
+    /// Returns the words of the style. There are none for the plain style.
     pub(super) fn words(&self) -> String {
         let mut words = Vec::new();
         words.extend(self.indent.map(|spaces| format!("indent={spaces}")));
@@ -62,7 +63,7 @@ impl JsonStyle {
         words.join(", ")
     }
 
-    /// The layout of what is written so.
+    /// Returns the layout of printed JSON.
     pub fn layout(&self) -> Layout {
         let spaced = Layout { ascii: self.ascii, ..self.indent.map_or_else(Layout::default, Layout::indented) };
         match self.compact {
@@ -71,28 +72,29 @@ impl JsonStyle {
         }
     }
 
-    /// The value as text.
+    /// Returns a value as text.
     pub fn print(&self, value: &Json) -> String {
         self.print_deeper(value, 0)
     }
 
-    /// The value as text that stands so many more levels deep.
+    /// Returns a value as text, nested this many levels deeper.
     pub fn print_deeper(&self, value: &Json, levels: usize) -> String {
         let sorted = self.sorted.then(|| sorted(value));
         json::write_at(sorted.as_ref().unwrap_or(value), &self.layout(), self.level + levels)
     }
 
-    /// The bytes of line breaks and spaces that [`JsonStyle::print_deeper`] would print to indent the value.
+    /// Returns the number of bytes that [`JsonStyle::print_deeper`] uses for line breaks and
+    /// indentation.
     pub fn indentation(&self, value: &Json, levels: usize) -> usize {
         json::indentation(value, &self.layout(), self.level + levels)
     }
 
-    /// A call's arguments as text. In the plain style those that came as text stay that very text.
+    /// Returns a call's arguments as text. The plain style keeps arguments given as text unchanged.
     pub fn print_arguments(&self, arguments: Arguments<'_>) -> String {
         match arguments {
             Arguments::Value(object) => self.print(&Json::Object(object.clone())),
             Arguments::Text(text) if is_plain(self) && !is_nothing(text) => text.to_owned(),
-            // Arguments were parsed when the message was made.
+            // Arguments were already parsed when the message was created.
             other => self.print(&Json::Object(other.to_object().unwrap_or_default())),
         }
     }
@@ -124,7 +126,8 @@ fn is_nothing(text: &str) -> bool {
     text.trim().is_empty() || text.trim() == "null"
 }
 
-/// Python: `sort_keys` compares strings by their characters' numbers, as UTF-8 bytes do.
+/// Returns a value with its keys sorted like Python's `sort_keys`, which compares code points.
+/// UTF-8 bytes have the same order.
 fn sorted(value: &Json) -> Json {
     match value {
         Json::Array(items) => Json::Array(items.iter().map(sorted).collect()),

@@ -1,4 +1,5 @@
-//! A value as Python prints it: `str` of a string, `repr` of any other: `True`, `None`, `1e+16`, `{'k': [1]}`.
+//! Values as Python prints them: `str` of a string, `repr` of any other value: `True`, `None`,
+//! `1e+16`, `{'k': [1]}`.
 
 use std::borrow::Cow;
 
@@ -7,16 +8,16 @@ use rolecall_conversation::Json;
 use super::value::{AsJson, Printed, Spelling, ValueSyntax, Write};
 use super::{JsonStyle, number};
 
-/// How the numbers in a value are written.
+/// The form of the numbers in a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Numbers {
-    /// As they were spelled.
+    /// As spelled in the input.
     Spelled,
-    /// As Python prints the numbers that they are.
+    /// As Python prints their values.
     Python,
 }
 
-/// The value as Python's `str` has it.
+/// Returns Python's `str` of a value.
 pub fn print(value: &Json) -> Cow<'_, str> {
     match value {
         Json::String(text) => Cow::Borrowed(text),
@@ -24,7 +25,7 @@ pub fn print(value: &Json) -> Cow<'_, str> {
     }
 }
 
-/// The value as Python's `repr` has it.
+/// Returns Python's `repr` of a value.
 pub fn repr(value: &Json) -> String {
     let mut text = String::new();
     write_repr(&mut text, value, Numbers::Python);
@@ -79,7 +80,7 @@ impl ValueSyntax for Objects {
     }
 }
 
-/// Writes the value behind a text, as Python's `repr` has it.
+/// Appends Python's `repr` of a value to a text.
 pub(super) fn write_repr(text: &mut String, value: &Json, numbers: Numbers) {
     match value {
         Json::Null => text.push_str("None"),
@@ -111,7 +112,7 @@ pub(super) fn write_repr(text: &mut String, value: &Json, numbers: Numbers) {
     }
 }
 
-/// A string as Python's `repr` quotes it.
+/// Returns Python's `repr` of a string.
 pub(super) fn quote(string: &str) -> String {
     let quote = if string.contains('\'') && !string.contains('"') { '"' } else { '\'' };
     let mut text = String::from(quote);
@@ -132,13 +133,13 @@ pub(super) fn quote(string: &str) -> String {
     text
 }
 
-/// Python's `str.isprintable` for one character.
+/// Returns Python's `str.isprintable` for one character.
 fn is_printable(character: char) -> bool {
     if character.is_ascii() {
         return !character.is_ascii_control();
     }
-    // Rust's table of what `escape_debug` leaves alone is made by Python's rule; behind another character it is not
-    // mixed with the rule for combining marks.
+    // Rust derives the table of characters that `escape_debug` leaves unescaped from the same rule
+    // as Python. After another character, the separate rule for combining marks does not apply.
     let mut pair = String::from("a");
     pair.push(character);
     pair.escape_debug().nth(1) == Some(character)

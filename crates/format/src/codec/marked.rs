@@ -1,4 +1,5 @@
-//! Braces, bare keys in alphabetical order, and strings between marks: `{city:<|"|>Oslo<|"|>,days:3,meta:{k:[1,true]}}`.
+//! Braces, bare keys in alphabetical order, and strings between markers:
+//! `{city:<|"|>Oslo<|"|>,days:3,meta:{k:[1,true]}}`.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Arguments, Json};
@@ -6,17 +7,17 @@ use rolecall_conversation::{Arguments, Json};
 use super::number;
 use super::value::{Printed, Spelling, ValueSyntax, Write};
 
-/// Values with bare keys, and strings between two of the same marker.
+/// A syntax with bare keys, and with the same marker before and after each string.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Marked(String);
 
 impl Marked {
-    /// Values with strings between these markers.
+    /// Creates the syntax with a marker.
     pub fn new(marker: impl Into<String>) -> Marked {
         Marked(marker.into())
     }
 
-    /// The marker before and after each string.
+    /// Returns the marker before and after each string.
     pub fn marker(&self) -> &str {
         &self.0
     }
@@ -68,7 +69,7 @@ fn print(value: &Json, marker: &str, write: Write<'_>) {
 
 fn print_object(object: &Object, marker: &str, write: Write<'_>) {
     let mut entries: Vec<(&str, &Json)> = object.iter().collect();
-    // jinja2: `dictsort` takes no account of letter case.
+    // jinja2: `dictsort` ignores letter case.
     entries.sort_by_cached_key(|(key, _)| key.to_lowercase());
     write(Printed::Value("{"));
     for (index, (key, item)) in entries.into_iter().enumerate() {

@@ -1,5 +1,5 @@
-//! How a value is printed in a hole. Each syntax is one file, with what parsers and grammars need to
-//! know about it.
+//! The codecs that print values in holes. Each value syntax has its own file, with everything that
+//! parsers and grammars need to know about it.
 
 pub mod call;
 pub mod cdata;
@@ -27,46 +27,49 @@ pub use value::{AsJson, Printed, Spelling, ValueSyntax, Write};
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Codec {
-    /// The text as it is.
+    /// The text, unchanged.
     Text,
-    /// The text without white space at its ends.
+    /// The text without leading and trailing white space.
     Trim,
-    /// JSON, by default as Python's `json.dumps(.., ensure_ascii=False)` lays it out.
+    /// JSON, by default in the style of Python's `json.dumps(.., ensure_ascii=False)`.
     Json(JsonStyle),
     /// A call as a JSON object.
     Call(call::Keys),
-    /// Python keyword arguments; on one value, what Python's `repr` gives.
+    /// Python keyword arguments. For a single value, Python's `repr`.
     Python,
-    /// A value as Python prints it (`str` of a string, `repr` of any other): `True`, `None`, `{'k': [1]}`.
+    /// A value as Python prints it (`str` of a string, `repr` of any other): `True`, `None`,
+    /// `{'k': [1]}`.
     Literal,
     /// Lists and objects as JSON, any other value as Python prints it.
     Mixed,
     /// Objects as JSON, any other value as Python prints it.
     Objects,
-    /// Text; in a CDATA section where XML would need one.
+    /// A string as XML text, in a CDATA section if XML requires one. Any other value as Python
+    /// prints it.
     Cdata,
-    /// A JSON string that holds the JSON.
+    /// A JSON string that contains JSON.
     JsonString,
-    /// Braces, bare keys in alphabetical order, and strings between these marks: `{city:<|"|>Oslo<|"|>}`.
+    /// Braces, bare keys in alphabetical order, and strings between markers:
+    /// `{city:<|"|>Oslo<|"|>}`.
     Marked(Marked),
     /// An enumerated name as its control token, any other as text.
     Names,
-    /// Nothing; only asks whether the value is there.
+    /// Nothing. Only checks whether the value is present.
     Present,
-    /// The text, or one space where there is none.
+    /// The text, or one space if it is empty.
     Filled,
     /// A name up to its first dot.
     Stem,
-    /// An enumerated name as its control token; any other counts as none.
+    /// An enumerated name as its control token. Any other name counts as absent.
     Enumerated,
-    /// What an option's text has before its `{NAME}`, or all of it.
+    /// The part of an option's text before `{NAME}`, or all of it if there is none.
     Before(String),
-    /// What an option's text has behind its `{NAME}`.
+    /// The part of an option's text after `{NAME}`.
     Behind(String),
 }
 
 impl Codec {
-    /// The syntax of the value that the codec prints; none if it prints no value of its own.
+    /// Returns the syntax of the values that the codec prints, if it prints values.
     pub fn value_syntax(&self) -> Option<&dyn ValueSyntax> {
         Some(match self {
             Codec::Json(style) => style,
@@ -81,7 +84,7 @@ impl Codec {
         })
     }
 
-    /// The codecs' names, for suggestions.
+    /// The names of the codecs, for suggestions.
     pub const NAMES: [&'static str; 15] = [
         "trim",
         "json",
@@ -100,7 +103,8 @@ impl Codec {
         "behind",
     ];
 
-    /// Reads what stands behind the colon of a hole: `trim`, `json`, `json(indent=4)`, `json(name, parameters)`.
+    /// Parses a codec as written after the colon of a hole: `trim`, `json`, `json(indent=4)`,
+    /// `json(name, parameters)`.
     pub fn from_spelling(spelling: &str) -> Option<Codec> {
         let (name, arguments) = match spelling.split_once('(') {
             Some((name, rest)) => (name, Some(rest.strip_suffix(')')?)),
@@ -141,7 +145,7 @@ impl Codec {
         }
     }
 
-    /// How it is written behind the colon of a hole; nothing for [`Codec::Text`].
+    /// Returns the text after the colon of a hole. It is empty for [`Codec::Text`].
     pub fn spelling(&self) -> String {
         match self {
             Codec::Text => String::new(),
@@ -174,9 +178,10 @@ impl Codec {
     }
 }
 
-/// White space as Python's `str.strip()` knows it.
+/// Reports whether Python's `str.strip()` treats a character as white space.
 pub fn is_python_space(character: char) -> bool {
-    // The four separators U+001C..U+001F are white space to Python and not to Unicode's White_Space.
+    // Python treats the four separators U+001C..U+001F as white space. Unicode's White_Space does
+    // not include them.
     character.is_whitespace() || matches!(character, '\u{1c}'..='\u{1f}')
 }
 

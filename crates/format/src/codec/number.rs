@@ -1,11 +1,11 @@
-//! A number as Python prints it.
+//! Numbers as Python prints them.
 
 use std::borrow::Cow;
 
 use rolecall_conversation::json::Number;
 
-/// What Python prints for a number that it read from JSON: digits as they are for a whole number, the shortest that read
-/// back for any other.
+/// Returns a number as Python prints it after reading it from JSON. An integer keeps its digits,
+/// and any other number becomes the shortest text that parses to the same value.
 pub(super) fn print(number: &Number) -> Cow<'_, str> {
     let spelling = number.spelling();
     if !spelling.contains(['.', 'e', 'E']) {
@@ -14,14 +14,14 @@ pub(super) fn print(number: &Number) -> Cow<'_, str> {
     number.as_f64().map_or(Cow::Borrowed(spelling), |value| Cow::Owned(float(value)))
 }
 
-/// Python's `repr` of a float.
+/// Returns Python's `repr` of a float.
 fn float(value: f64) -> String {
     if value.is_infinite() {
         return if value > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
     let shortest = format!("{value:e}");
     let count = shortest.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
-    // Where two texts are as short and as near, Python takes the even one.
+    // Of two shortest texts equally near the value, Python prints the even one.
     let even = format!("{value:.*e}", count.saturating_sub(1));
     let is_tie = count >= 16 && even != shortest && even.parse() == Ok(value);
     let scientific = if is_tie { even } else { shortest };

@@ -1,6 +1,7 @@
-//! A call's arguments as Python keyword arguments: `city='Paris', days=3, deep={'a': [None, True]}`. Numbers keep their
-//! spelling.
-//! The reader knows literals only; nothing is ever evaluated.
+//! Python keyword arguments, as the arguments of a call:
+//! `city='Paris', days=3, deep={'a': [None, True]}`. Numbers keep their spelling.
+//!
+//! The parser accepts only literals and evaluates nothing.
 
 use rolecall_conversation::json::{Number, Object};
 use rolecall_conversation::{Arguments, Json};
@@ -8,7 +9,7 @@ use rolecall_conversation::{Arguments, Json};
 use super::literal::{self, Numbers};
 use super::value::{Printed, Spelling, ValueSyntax, Write};
 
-/// How deep literals may nest when they are read.
+/// The maximum nesting depth of parsed literals.
 const MAX_DEPTH: usize = 100;
 
 /// Python literals, and keyword arguments for all arguments of a call.
@@ -41,7 +42,8 @@ impl ValueSyntax for Python {
     }
 }
 
-/// Prints keyword arguments as Python's `ast.unparse` would. A key that Python cannot take as a keyword goes through `**{..}`.
+/// Prints keyword arguments like Python's `ast.unparse`. A key that is not a valid keyword is
+/// written as `**{..}`.
 pub fn print(arguments: &Object) -> String {
     let written = arguments.iter().map(|(key, value)| {
         let mut text = String::new();
@@ -66,27 +68,28 @@ fn is_keyword_name(key: &str) -> bool {
     ];
     let mut characters = key.chars();
     let starts = characters.next().is_some_and(|c| c == '_' || c.is_alphabetic());
-    // Superscripts and fractions are numeric and no part of a name.
+    // Superscripts and fractions are numeric, but not allowed in names.
     starts && characters.all(|c| c == '_' || c.is_alphabetic() || c.is_ascii_digit()) && !RESERVED.contains(&key)
 }
 
 /// A text that is not a list of keyword arguments with literal values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// Bytes before the fault.
+    /// The number of bytes before the mistake.
     pub offset: usize,
     /// What was expected and what was found.
     pub message: String,
 }
 
-/// Reads keyword arguments with literal values: strings, numbers, `True`, `False`, `None`, lists, tuples, dicts.
+/// Parses keyword arguments with literal values: strings, numbers, `True`, `False`, `None`, lists,
+/// tuples, dicts.
 pub fn read(text: &str) -> Result<Object, ReadError> {
     let mut reader = Reader { text, at: 0 };
     reader.arguments().map_err(|message| ReadError { offset: reader.at, message })
 }
 
-/// The number that Python spells so; what is JSON keeps its spelling. Complex numbers and what takes more than 128 bits in another base
-/// than ten are none.
+/// Parses a Python number. Valid JSON keeps its spelling. Returns `None` for complex numbers, and
+/// for numbers in other bases that exceed 128 bits.
 ///
 /// ```
 /// use rolecall_format::codec::python::number;
@@ -109,7 +112,7 @@ pub fn number(spelling: &str) -> Option<Number> {
         [b'0', b'b' | b'B', ..] => 2,
         _ => 10,
     };
-    // An underscore stands behind a digit, or behind the letter of a base, and before a digit.
+    // An underscore is allowed only after a digit or the letter of a base, and before a digit.
     let is_digit = |byte: Option<&u8>| byte.is_some_and(|byte| char::from(*byte).is_digit(radix));
     let mut places = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_').map(|(at, _)| at);
     if !places
@@ -129,7 +132,7 @@ pub fn number(spelling: &str) -> Option<Number> {
     };
     let is_integer = fraction.is_none() && exponent.is_empty();
     let short = whole.trim_start_matches('0');
-    // `.` alone is no number, nor is `007`, though `007.5` and `000` are.
+    // `.` and `007` are not numbers, but `007.5` and `000` are.
     if (whole.is_empty() && fraction.unwrap_or_default().is_empty())
         || (is_integer && whole.len() > short.len() && !short.is_empty())
     {
@@ -160,7 +163,7 @@ impl Reader<'_> {
                     Json::Object(object) => {
                         entries.extend(object.iter().map(|(key, value)| (key.to_owned(), value.clone())));
                     }
-                    other => return Err(format!("expected a dict behind `**`, found {}", other.kind())),
+                    other => return Err(format!("expected a dict after `**`, found {}", other.kind())),
                 }
             } else {
                 let start = self.at;
@@ -239,7 +242,7 @@ impl Reader<'_> {
                 return Ok(Json::Object(entries.into_iter().collect()));
             }
             let Json::String(key) = self.value(depth + 1)? else {
-                return Err("expected a string as key of a dict".into());
+                return Err("expected a string as the key of a dict".into());
             };
             self.skip_space();
             if !self.take(":") {
@@ -326,7 +329,7 @@ impl Reader<'_> {
     fn code(&mut self, digits: usize, radix: u32) -> Result<char, String> {
         let read = self.text.get(self.at..self.at + digits).filter(|d| d.bytes().all(|b| (b as char).is_digit(radix)));
         let code = read.and_then(|digits| u32::from_str_radix(digits, radix).ok()).and_then(char::from_u32);
-        let code = code.ok_or_else(|| format!("expected {digits} digits of a character's number"))?;
+        let code = code.ok_or_else(|| format!("expected {digits} digits of a character code"))?;
         self.at += digits;
         Ok(code)
     }
@@ -441,7 +444,7 @@ b'"#,
             ("a=0_", 2, "expected a number, found `0_`"),
             ("a=0x1__f", 2, "expected a number, found `0x1__f`"),
             ("a=2j", 2, "expected a number, found `2j`"),
-            ("a={1: 2}", 4, "expected a string as key of a dict"),
+            ("a={1: 2}", 4, "expected a string as the key of a dict"),
         ];
         for (text, offset, message) in cases {
             let error = read(text).unwrap_err();

@@ -19,10 +19,11 @@ pub enum Printed<'a> {
     Marker(&'a str),
 }
 
-/// The syntax of a value: how it is printed, and what a parser or a grammar needs to know about the
+/// The syntax of a value: how to print it, and what a parser or a grammar needs to know about the
 /// printed text.
 ///
-/// To add a syntax, implement this in a file of its own and add a variant to [`Codec`](super::Codec).
+/// To add a syntax, implement this trait in a new file and add a variant to
+/// [`Codec`](super::Codec).
 pub trait ValueSyntax {
     /// Describes the printed text.
     fn spelling(&self) -> Spelling<'_>;

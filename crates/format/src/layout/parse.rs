@@ -1,4 +1,4 @@
-//! Reads a layout's text.
+//! Parses the text of a layout.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use super::Op;
 use crate::{Codec, ControlId, Field, Slot};
 use rolecall_conversation::spelling::nearest;
 
-/// A mistake in a layout's text: where in it, and what.
+/// A mistake in the text of a layout.
 pub(crate) struct Fault {
     pub span: Range<usize>,
     pub code: &'static str,
@@ -14,17 +14,17 @@ pub(crate) struct Fault {
     pub help: Option<String>,
 }
 
-/// What a layout may speak of.
+/// The names that a layout may use.
 pub(crate) struct Vocabulary<'a> {
-    /// Control tokens' texts, the longest first.
+    /// The texts of the control tokens, the longest first.
     pub controls: &'a [(String, ControlId)],
-    /// Marks that look like control tokens and are none.
+    /// Markers that look like control tokens but are ordinary text.
     pub plain_marks: &'a [String],
-    /// The slot's holes and the file's own, by name.
+    /// The holes of the slot and of the file, by name.
     pub holes: &'a [(String, Field)],
 }
 
-/// Reads a layout's text. Spans are bytes of that text.
+/// Parses the text of a layout. Spans are in bytes of that text.
 pub(crate) fn parse(text: &str, vocabulary: &Vocabulary<'_>) -> (Vec<Op>, Vec<Fault>) {
     let mut reader = Reader { text, at: 0, vocabulary, faults: Vec::new(), literal: String::new(), literal_start: 0 };
     let ops = reader.ops(false);
@@ -47,7 +47,7 @@ impl Reader<'_> {
         while self.at < self.text.len() {
             let rest = &self.text[self.at..];
             if let Some(length) = looks_like_jinja(rest) {
-                let help = "a layout is a pattern, not a program; the manual says what stands for `loop.first`, `trim`, `tojson`";
+                let help = "a layout is a pattern, not a program; see the manual for the equivalents of `loop.first`, `trim` and `tojson`";
                 let span = self.at..self.at + length;
                 self.fault(span, "jinja", "this looks like a Jinja template".into(), Some(help.into()));
                 self.at = self.text.len();
@@ -58,7 +58,7 @@ impl Reader<'_> {
                     Some(end) if end >= 2 && !rest[2..end].contains('"') => self.literal(&rest[2..end], end + 2),
                     _ => {
                         let help = "for JSON write `{{\"key\": ..}}`; literal text in quotes is `{\"text\"}`";
-                        let message = "expected `\"}` behind `{\"` and its text".into();
+                        let message = "expected `\"}` after `{\"` and its text".into();
                         self.fault(self.at..self.at + 2, "open_quote", message, Some(help.into()));
                         self.at = self.text.len();
                     }
@@ -79,15 +79,17 @@ impl Reader<'_> {
                 }
                 ops.push(Op::Group(self.ops(true)));
             } else if in_group && rest.starts_with("]]]") {
-                // Of several brackets the last two close the group.
+                // Of three or more brackets, the last two close the group.
                 self.literal("]", 1);
             } else if in_group && rest.starts_with("]]") {
                 self.flush(&mut ops);
                 self.at += 2;
                 let faulty = self.faults.iter().any(|fault| fault.span.start >= opened);
                 if !faulty && !ops.iter().any(|op| matches!(op, Op::Hole { .. })) {
-                    let help =
-                        Some("a group is there when its holes have values; without one, drop the brackets".into());
+                    let help = Some(
+                        "a group is written only if its holes have values; remove the brackets if it has no hole"
+                            .into(),
+                    );
                     self.fault(opened..self.at, "group_without_hole", "found a group without a hole".into(), help);
                 }
                 return ops;
@@ -107,7 +109,7 @@ impl Reader<'_> {
             }
         }
         self.flush(&mut ops);
-        // The end of a nested group was taken for this one's.
+        // The nested group took the `]]` of this one.
         if in_group && !self.faults.iter().any(|fault| fault.code == "nested_group") {
             let help = Some("close it with `]]`, or write `{\"[[\"}` for literal brackets".into());
             self.fault(opened..opened + 2, "open_group", "expected `]]` for this `[[`".into(), help);
@@ -131,7 +133,8 @@ impl Reader<'_> {
         ops.push(Op::Literal(std::mem::take(&mut self.literal)));
     }
 
-    /// Literal text that looks like a control token is most likely a forgotten declaration.
+    /// Reports undeclared markers. Literal text that looks like a control token is probably a
+    /// forgotten declaration.
     fn find_undeclared(&mut self) {
         let mut from = 0;
         while let Some(mark) = looks_like_control(&self.literal[from..]) {
@@ -187,13 +190,13 @@ impl Reader<'_> {
             let help = match nearest(name, known.iter().map(|(hole, _)| hole.as_str())) {
                 _ if !elsewhere.is_empty() => {
                     format!(
-                        "it belongs to {}",
+                        "use it in {}",
                         elsewhere.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ")
                     )
                 }
                 Some(near) => format!("did you mean `{{{near}}}`? write `{{{{` for a literal brace"),
                 None => {
-                    let list = if list.is_empty() { "no holes of its own".to_owned() } else { list };
+                    let list = if list.is_empty() { "no predefined holes".to_owned() } else { list };
                     format!(
                         "this layout has {list}; declare others in `[options]` or `[fields]`; write `{{{{` for a literal brace"
                     )
@@ -213,7 +216,7 @@ impl Reader<'_> {
                             "write `json`, `json(indent=4)`, `json(compact)` or `json(name, arguments)`".into()
                         }
                         Some(near) => format!("did you mean `{near}`?"),
-                        None => format!("codecs are {}", Codec::NAMES.map(|name| format!("`{name}`")).join(", ")),
+                        None => format!("known codecs: {}", Codec::NAMES.map(|name| format!("`{name}`")).join(", ")),
                     };
                     let at = start + 2 + name.len();
                     let span = at..at + spelling.len();
@@ -234,7 +237,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether a codec can print a field's values.
+/// Reports whether a codec can print a field's values.
 fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
     let good = match (field, codec) {
         (_, Codec::Present) => true,
@@ -268,11 +271,11 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
     };
     match good {
         true => Ok(()),
-        false => Err(("does not take this codec".into(), "leave the codec out".into())),
+        false => Err(("does not take this codec".into(), "remove the codec".into())),
     }
 }
 
-/// How long the start of a text is that looks like a Jinja tag or expression.
+/// Returns the length of the opening of a Jinja tag or expression, if the text starts with one.
 fn looks_like_jinja(rest: &str) -> Option<usize> {
     if rest.starts_with("{%") || rest.starts_with("{#") {
         return Some(2);
@@ -282,10 +285,11 @@ fn looks_like_jinja(rest: &str) -> Option<usize> {
     (quoted && rest.contains("}}")).then_some(2)
 }
 
-/// Names that sentencepiece models and their heirs give control tokens everywhere.
+/// Common names of control tokens in models based on SentencePiece.
 const USUAL: [&str; 7] = ["<s>", "</s>", "<bos>", "<eos>", "<pad>", "<unk>", "<BOS_TOKEN>"];
 
-/// The first thing in a text that looks like a control token: `<|..|>` or with DeepSeek's full-width bars.
+/// Finds the first text that looks like a control token: a usual name, or `<|..|>` with ASCII or
+/// DeepSeek's full-width bars.
 pub(crate) fn looks_like_control(text: &str) -> Option<Range<usize>> {
     let usual = USUAL.iter().filter_map(|name| text.find(name).map(|at| at..at + name.len()));
     if let Some(found) = usual.min_by_key(|span| span.start) {

@@ -1,21 +1,21 @@
-//! Writes a layout's text.
+//! Writes the text of a layout.
 
 use super::Op;
 use super::parse::{Vocabulary, parse};
 use crate::{Codec, Field, Format};
 
-/// The text that reads back as these pieces, in a format's file.
+/// Returns the text that parses to these pieces.
 pub(crate) fn write(ops: &[Op], format: &Format, vocabulary: &Vocabulary<'_>) -> String {
     let ops = joined(ops);
     let plain = text_of(&ops, format, vocabulary, false);
-    // Where neighbours make a mark together, everything is put in quotes that can be.
+    // If adjacent pieces accidentally form a marker, quote all text that can be quoted.
     match is_same(&parse(&plain, vocabulary).0, &ops, format) {
         true => plain,
         false => text_of(&ops, format, vocabulary, true),
     }
 }
 
-/// The same with each row of literals as one.
+/// Returns the pieces with adjacent literals joined.
 fn joined(ops: &[Op]) -> Vec<Op> {
     let mut joined: Vec<Op> = Vec::with_capacity(ops.len());
     for op in ops {
@@ -29,7 +29,7 @@ fn joined(ops: &[Op]) -> Vec<Op> {
     joined
 }
 
-/// Whether two layouts print the same, wherever their holes are written.
+/// Reports whether two layouts print the same text, ignoring the positions of their holes.
 fn is_same(read: &[Op], ops: &[Op], format: &Format) -> bool {
     read.len() == ops.len()
         && read.iter().zip(ops).all(|pair| match pair {
@@ -111,7 +111,7 @@ fn write_literal(out: &mut String, literal: &str, opens_group: bool, vocabulary:
     }
 }
 
-/// Whether what stands behind a brace makes it look like a template's expression.
+/// Reports whether the text after a brace looks like a template's expression.
 fn looks_like_jinja(behind: &str) -> bool {
     let inside = behind.trim_start_matches('-').trim_start();
     ["'", "bos_token", "message"].iter().any(|start| inside.starts_with(start))

@@ -1,4 +1,4 @@
-//! Reads `calls = "NAME"`: the layouts of a file of `formats/calls/`.
+//! Reads `calls = "NAME"`: the layouts of a file in `formats/calls/`.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -8,17 +8,17 @@ use super::unknown;
 use crate::shared_calls::SLOTS;
 use crate::{CallIds, Diagnostic, Slot, shared_calls};
 
-/// What a format takes from a shared file.
+/// The layouts and rules that a format takes from a shared file.
 pub(super) struct Shared {
     /// The file's name.
     pub name: String,
-    /// Where the format names it.
+    /// The position at which the format names it.
     pub span: Range<usize>,
-    /// The layouts' texts.
+    /// The texts of the layouts.
     pub layouts: BTreeMap<Slot, String>,
-    /// The marks in them that are control tokens.
+    /// The markers in the layouts that are control tokens.
     pub marks: Vec<String>,
-    /// How the calls are named.
+    /// The form of the call ids.
     pub call_ids: CallIds,
 }
 
@@ -29,7 +29,7 @@ pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> O
         mistakes.push(unknown("shared call layout", &name, shared_calls().map(|(known, _)| known), span));
         return None;
     };
-    // A test loads every shared file; what is wrong in one never ships.
+    // A test loads every shared file, so all of them are valid.
     let mut unheard = Vec::new();
     let shared = Table::of_file(source, &mut unheard)?;
     let texts = shared.table("layout", &mut unheard);

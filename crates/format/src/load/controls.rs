@@ -63,13 +63,13 @@ pub(super) fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
                 code: "control_clash",
                 message: format!("`{}` and `{}` share a spelling or an id", other.text, control.text),
                 span: span.clone(),
-                help: Some("a token of two names is one token with `spelled`".into()),
+                help: Some("declare a token with two names once, with `spelled`".into()),
             });
         }
         if control.texts().any(str::is_empty) {
             mistakes.push(Diagnostic {
                 code: "empty_control",
-                message: "found a control token without text".into(),
+                message: "expected the text of a control token, found an empty string".into(),
                 span,
                 help: Some("write the token's text".into()),
             });

@@ -1,4 +1,4 @@
-//! Reads of `[reading]` what a family's models write otherwise than their layouts.
+//! Reads from `[reading]` how a family's models deviate from their layouts.
 
 use super::table::Table;
 use super::unknown;

@@ -18,28 +18,27 @@ pub(super) fn read_identity(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
     if !without.is_empty() && template.is_empty() {
         mistakes.push(Diagnostic {
             code: "useless_key",
-            message: "`without` says what a chat template lacks, and there is no `template` that says what it has"
-                .into(),
+            message: "`without` needs `template`, which is missing".into(),
             span: table.key_span("without"),
-            help: Some("add `template = [\"..\"]`: texts that all stand in the model's chat template".into()),
+            help: Some("add `template = [\"..\"]` with texts that the model's chat template contains".into()),
         });
     }
     for (text, span) in without.iter().filter(|(text, _)| !text.is_empty()) {
         if let Some((has, _)) = template.iter().find(|(has, _)| has.contains(text)) {
             mistakes.push(Diagnostic {
                 code: "never_fits",
-                message: format!("no chat template has `{has}` and lacks `{text}`"),
+                message: format!("no chat template can contain `{has}` without `{text}`"),
                 span: span.clone(),
-                help: Some("take it out of `without`, or out of `template`".into()),
+                help: Some("remove the text from `without` or from `template`".into()),
             });
         }
     }
     if template.is_empty() && tokens.is_empty() && architectures.is_empty() && without.is_empty() {
         mistakes.push(Diagnostic {
             code: "empty_table",
-            message: "`[identity]` says nothing by which a model could be recognised".into(),
+            message: "`[identity]` has nothing that identifies a model".into(),
             span,
-            help: Some("give `template`, `tokens` or `architectures`, or leave the table out".into()),
+            help: Some("add `template`, `tokens` or `architectures`, or remove the table".into()),
         });
     }
     table.finish(&KEYS, mistakes);
@@ -51,8 +50,8 @@ pub(super) fn read_identity(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
 fn empty(key: &str, span: Range<usize>) -> Diagnostic {
     Diagnostic {
         code: "empty_text",
-        message: format!("expected a text in `{key}`, found an empty one, which stands everywhere"),
+        message: format!("expected a text in `{key}`, found an empty one, which every text contains"),
         span,
-        help: Some("take it out".into()),
+        help: Some("remove it".into()),
     }
 }

@@ -53,7 +53,7 @@ pub(super) fn read_layouts(
     layouts
 }
 
-/// The layout of one slot, if the table has it.
+/// Returns the layout of a slot, if the table has it.
 pub(super) fn read_layout(
     slot: Slot,
     table: &Table<'_>,
@@ -90,8 +90,8 @@ fn layout_of(
     Some(Layout::new(as_own(move_spans(ops, in_file), format), &format.controls))
 }
 
-/// Adds the layouts of a shared file that the format has not got itself. What is wrong with one is said where the format
-/// names the file.
+/// Adds the layouts of a shared file that the format does not define itself. A mistake in such a
+/// layout is reported where the format names the file.
 fn add_shared(
     shared: &Shared,
     controls: &[(String, ControlId)],
@@ -99,7 +99,7 @@ fn add_shared(
     layouts: &mut [Option<Layout>],
     mistakes: &mut Vec<Diagnostic>,
 ) {
-    // What the file declares is known here as well, be it as ordinary text.
+    // Markers that the shared file declares are known here too, if only as ordinary text.
     let known = |mark: &String| controls.iter().any(|(text, _)| text == mark) || format.plain_marks.contains(mark);
     let unknown: Vec<&String> = shared.marks.iter().filter(|mark| !known(mark)).collect();
     let plain_marks = [&format.plain_marks[..], &shared.marks].concat();
@@ -110,7 +110,7 @@ fn add_shared(
         mistakes.extend(unknown.iter().filter(|mark| text.contains(mark.as_str())).map(|mark| Diagnostic {
             code: "undeclared_control",
             message: format!(
-                "`{}` of the shared calls `{}` writes `{mark}`, which is not declared",
+                "`{}` in the shared call layouts `{}` writes `{mark}`, which is not declared",
                 slot.key(),
                 shared.name
             ),
@@ -122,7 +122,7 @@ fn add_shared(
         let (ops, faults) = parse(text, &vocabulary);
         mistakes.extend(faults.into_iter().map(|fault| Diagnostic {
             code: fault.code,
-            message: format!("`{}` of the shared calls `{}`: {}", slot.key(), shared.name, fault.message),
+            message: format!("`{}` in the shared call layouts `{}`: {}", slot.key(), shared.name, fault.message),
             span: shared.span.clone(),
             help: fault.help,
         }));
@@ -131,7 +131,7 @@ fn add_shared(
     }
 }
 
-/// The tokenizer's own tokens are put in anew for each tokenizer.
+/// Replaces the tokenizer's own tokens with placeholders, which each tokenizer fills in.
 fn as_own(ops: Vec<Op>, format: &Format) -> Vec<Op> {
     let each = ops.into_iter().map(|op| match op {
         Op::Control(id) => format.control(id).own.map_or(Op::Control(id), Op::Own),
@@ -147,7 +147,7 @@ pub(crate) fn holes_of(slot: Slot, format: &Format) -> Vec<(String, Field)> {
     if slot.is_turn() {
         holes.extend(format.fields.iter().enumerate().map(|(at, (name, _))| (name.clone(), Field::Extra(at))));
     }
-    // What is offered may be asked for with `present` wherever a turn is written.
+    // `present` can check in any turn whether tools are offered.
     if slot.is_turn() && !holes.iter().any(|(name, _)| name == "tools") {
         holes.push(("tools".into(), Field::Tools));
     }

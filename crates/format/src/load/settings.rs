@@ -25,7 +25,7 @@ pub(super) fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> 
         if !choice.values.is_empty() && !choice.values.contains(&choice.default) {
             mistakes.push(Diagnostic {
                 code: "bad_default",
-                message: format!("the default `{}` is not among the values", choice.default),
+                message: format!("the default `{}` is not one of the values", choice.default),
                 span: span.clone(),
                 help: nearest(&choice.default, choice.values.iter().map(String::as_str))
                     .map(|near| format!("did you mean `{near}`?")),
@@ -39,7 +39,7 @@ pub(super) fn read_choices(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> 
     choices
 }
 
-/// The rule `loss` of a table.
+/// Reads the rule `loss` of a table.
 pub(super) fn read_loss(table: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> LossRule {
     choose(table, "loss", LossRule::KEYS, LossRule::from_key, mistakes)
 }
@@ -104,7 +104,8 @@ fn read_call_ids(table: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> CallIds {
             ),
             span: table.span_of("call-ids"),
             help: Some(
-                "write for example `functions.{name}:{index}`: each hole once, with text between the two".into(),
+                "write for example `functions.{name}:{index}`, with each hole at most once and text between the two"
+                    .into(),
             ),
         });
         CallIds::Any

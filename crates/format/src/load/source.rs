@@ -1,7 +1,8 @@
-//! Where a character of a TOML string stands in the file, escapes considered.
+//! Maps the characters of a TOML string to their positions in the file, taking escapes into
+//! account.
 
-/// For each byte of the decoded string, and for its end, the byte of the token where it is written.
-/// A token that is not a string gives nothing.
+/// Returns the position in the token of each byte of the decoded string, and of its end. Returns
+/// nothing for a token that is not a string.
 pub(super) fn offsets(token: &str) -> Vec<usize> {
     let (quote, escapes) = match token {
         t if t.starts_with("\"\"\"") => ("\"\"\"", true),
@@ -12,7 +13,7 @@ pub(super) fn offsets(token: &str) -> Vec<usize> {
     };
     let mut at = quote.len();
     if quote.len() == 3 {
-        // A newline right behind the opening quotes is not part of the string.
+        // A newline immediately after the opening quotes is not part of the string.
         let rest = &token[at..];
         at += if rest.starts_with("\r\n") { 2 } else { usize::from(rest.starts_with('\n')) };
     }
@@ -23,7 +24,7 @@ pub(super) fn offsets(token: &str) -> Vec<usize> {
         let Some(first) = rest.chars().next() else { break };
         let (written, decoded) = match (escapes, first) {
             (true, '\\') => escape(rest),
-            // TOML may read CR LF as LF; the length of what is decoded is that of LF.
+            // TOML may read CR LF as LF, so it counts as one decoded byte.
             (_, '\r') if rest.starts_with("\r\n") => (2, 1),
             _ => (first.len_utf8(), first.len_utf8()),
         };
@@ -34,7 +35,7 @@ pub(super) fn offsets(token: &str) -> Vec<usize> {
     places
 }
 
-/// Bytes that an escape takes in the file, and bytes that it stands for.
+/// Returns the number of bytes of an escape in the file, and of the text it denotes.
 fn escape(rest: &str) -> (usize, usize) {
     let digits = match rest.as_bytes().get(1) {
         Some(b'u') => 4,

@@ -6,16 +6,16 @@ use toml::de::{DeTable, DeValue};
 use crate::Diagnostic;
 use rolecall_conversation::spelling::nearest;
 
-/// A table of a format file, read key by key; what is wrong is said where it stands.
+/// A table of a format file, read key by key. Mistakes are reported at their positions.
 pub(super) struct Table<'a> {
     entries: DeTable<'a>,
     span: Range<usize>,
-    /// What the table is called in messages.
+    /// The table's name in messages.
     name: String,
 }
 
 impl<'a> Table<'a> {
-    /// The whole file.
+    /// Parses the whole file.
     pub fn of_file(source: &'a str, mistakes: &mut Vec<Diagnostic>) -> Option<Table<'a>> {
         match DeTable::parse(source) {
             Ok(table) => {
@@ -25,9 +25,9 @@ impl<'a> Table<'a> {
             Err(error) => {
                 mistakes.push(Diagnostic {
                     code: "not_toml",
-                    message: format!("not TOML: {}", error.message().to_lowercase()),
+                    message: format!("invalid TOML: {}", error.message().to_lowercase()),
                     span: error.span().unwrap_or(0..0),
-                    help: Some("the manual of format files has examples of every table".into()),
+                    help: Some("see the manual of format files, which has examples of every table".into()),
                 });
                 None
             }
@@ -57,12 +57,12 @@ impl<'a> Table<'a> {
         self.entries.iter().find(|(known, _)| known.get_ref() == key).map(|(_, value)| value)
     }
 
-    /// Where a key's value stands; the table's own place where there is none.
+    /// Returns the position of a key's value, or of the table if there is no such key.
     pub fn span_of(&self, key: &str) -> Range<usize> {
         self.entry(key).map_or(self.span.clone(), |value| value.span())
     }
 
-    /// Where a key itself stands.
+    /// Returns the position of a key, or of the table if there is no such key.
     pub fn key_span(&self, key: &str) -> Range<usize> {
         let found = self.entries.iter().find(|(known, _)| known.get_ref() == key);
         found.map_or(self.span.clone(), |(known, _)| known.span())
@@ -87,7 +87,7 @@ impl<'a> Table<'a> {
         self.texts_with_spans(key, mistakes).into_iter().map(|(text, _)| text).collect()
     }
 
-    /// A string, or a list of strings.
+    /// Reads a string or a list of strings.
     pub fn text_or_texts(&self, key: &str, mistakes: &mut Vec<Diagnostic>) -> Vec<String> {
         match self.entry(key).map(Spanned::get_ref) {
             Some(DeValue::Array(_)) => self.texts(key, mistakes),
@@ -127,7 +127,7 @@ impl<'a> Table<'a> {
         };
         match whole.filter(|whole| (0..=i64::from(u32::MAX)).contains(whole)) {
             Some(whole) => Some(whole),
-            None => self.wrong_type(key, "a whole number from 0 to 4294967295", value.get_ref(), mistakes),
+            None => self.wrong_type(key, "an integer from 0 to 4294967295", value.get_ref(), mistakes),
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a> Table<'a> {
         };
         match number.filter(|number: &f64| number.is_finite() && *number >= 0.0) {
             Some(number) => Some(number),
-            None => self.wrong_type(key, "a number, 0 or more,", value.get_ref(), mistakes),
+            None => self.wrong_type(key, "a nonnegative number", value.get_ref(), mistakes),
         }
     }
 
@@ -160,7 +160,7 @@ impl<'a> Table<'a> {
         self.table(key, mistakes)
     }
 
-    /// Says which keys are not known.
+    /// Reports unknown keys.
     pub fn finish(self, known: &[&str], mistakes: &mut Vec<Diagnostic>) {
         if self.name == "sources" {
             return;
@@ -171,7 +171,7 @@ impl<'a> Table<'a> {
             let help = match nearest(found, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => {
-                    format!("known here: {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))
+                    format!("known keys: {}", known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", "))
                 }
             };
             mistakes.push(Diagnostic {

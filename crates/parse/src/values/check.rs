@@ -6,29 +6,30 @@ use rolecall_conversation::json::{self, Layout, Number, Object};
 use super::schema::Schema;
 use super::types::Types;
 
-/// How many pairs of a value and a schema are compared at most, besides a few for each byte of the arguments; what is beyond is taken for
-/// right.
+/// The maximum number of comparisons of a value with a schema, in addition to [`BUDGET_OF_A_BYTE`]
+/// per byte of the arguments. Everything beyond is accepted.
 const BUDGET: usize = 20_000;
 const BUDGET_OF_A_BYTE: usize = 4;
 
-/// How deep schemas may lead into one another; what is beyond is taken for right.
+/// The maximum depth of nested schemas. Everything beyond is accepted.
 const MAX_DEPTH: usize = 500;
 
-/// The most characters of a value, and the most values or keys of a list, that a message shows.
+/// The maximum length of a value in a message, and the maximum number of listed values or keys.
 const SHOWN: usize = 40;
 const LISTED: usize = 6;
 
-/// The first difference between a call's arguments and their schema, in words; none if they fit, or are no JSON.
+/// Returns a message about the first difference between a call's arguments and their schema, or
+/// `None` if they match or are not valid JSON.
 ///
-/// What takes a regular expression (`pattern`, `patternProperties`), `format`, `not` and conditions are not looked at, so that whatever is
-/// reported is wrong for certain.
+/// Regular expressions (`pattern`, `patternProperties`), `format`, `not` and conditions are not
+/// checked, so every reported difference is real.
 pub(crate) fn check(arguments: &str, schema: &Json) -> Option<String> {
     let value = json::parse(arguments).ok()?;
     let mut check = Check { budget: BUDGET + BUDGET_OF_A_BYTE * arguments.len() };
     check.difference(&value, Schema::new(schema), Place::Whole, 0)
 }
 
-/// Where a value stands.
+/// The place of a value in the arguments.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     Whole,
@@ -48,7 +49,7 @@ impl Display for Place<'_> {
 }
 
 impl Place<'_> {
-    /// `wanted` is not what stands here.
+    /// Reports that the value at this place is not `wanted`.
     fn differs(&self, wanted: impl Display, found: impl Display) -> Option<String> {
         Some(match self {
             Place::Whole => format!("expected {wanted}, found {found}"),
@@ -92,7 +93,8 @@ impl Check {
             })
     }
 
-    /// None of the choices fits. A single one says why.
+    /// Reports a difference if none of the choices matches. For a single choice, reports its
+    /// difference.
     fn of_choices(
         &mut self,
         value: &Json,
@@ -110,7 +112,7 @@ impl Check {
         }
         match count {
             0 | 1 => first,
-            _ => place.differs(format_args!("what one of {count} schemas says"), shown(value)),
+            _ => place.differs(format_args!("a value that matches one of {count} schemas"), shown(value)),
         }
     }
 
@@ -122,7 +124,7 @@ impl Check {
         if let Some(most) = count_of(schema, "maxItems").filter(|most| count > *most) {
             return place.differs(format_args!("at most {most} items"), count);
         }
-        // An earlier JSON Schema lists the first items' schemas under `items`.
+        // Earlier versions of JSON Schema list the first items' schemas under `items`.
         let first = ["prefixItems", "items"].into_iter().find_map(|name| schema.keyword(name)?.as_array());
         let first = first.unwrap_or_default();
         let rest = schema.keyword("items").filter(|items| items.as_array().is_none());
@@ -138,7 +140,7 @@ impl Check {
             for (index, item) in items.iter().enumerate() {
                 self.budget = self.budget.checked_sub(index)?;
                 if let Some(earlier) = items[..index].iter().position(|earlier| is_same(earlier, item)) {
-                    return Place::Item(&place, index).differs("another item", format_args!("item {earlier} again"));
+                    return Place::Item(&place, index).differs("a distinct item", format_args!("item {earlier} again"));
                 }
             }
         }
@@ -213,7 +215,7 @@ fn of_number(number: &Number, schema: Schema<'_>, place: Place<'_>) -> Option<St
         ("maximum", "at most", |found, limit| found <= limit),
         ("exclusiveMinimum", "more than", |found, limit| found > limit),
         ("exclusiveMaximum", "less than", |found, limit| found < limit),
-        // Fractions in binary are seldom exact.
+        // Binary fractions are rarely exact.
         ("multipleOf", "a multiple of", |found, limit| {
             let times = found / limit;
             limit == 0.0 || !times.is_finite() || (times - times.round()).abs() <= 1e-9 * times.abs().max(1.0)
@@ -249,7 +251,8 @@ fn count_of(schema: Schema<'_>, keyword: &str) -> Option<usize> {
     }
 }
 
-/// Whether two values are the same to JSON Schema: `1` and `1.0` are, and the order of keys is nothing.
+/// Reports whether JSON Schema considers two values equal. `1` equals `1.0`, and the order of keys
+/// is irrelevant.
 fn is_same(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(one), Json::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -265,7 +268,7 @@ fn is_same(one: &Json, other: &Json) -> bool {
     }
 }
 
-/// A value as JSON, shortened.
+/// Returns a value as JSON, truncated.
 fn shown(value: &Json) -> String {
     let text = json::write(value, &Layout::default());
     match text.char_indices().nth(SHOWN) {
@@ -318,8 +321,8 @@ mod tests {
                 r#"{"city": "Oslo", "x": 1}"#,
                 "expected one of `city`, `days`, `part`, `unit`, `fixed`, `tags` and 11 more, found `x`",
             ),
-            (r#"{"city": "Oslo", "days": "3"}"#, "expected a whole number at `days`, found a string"),
-            (r#"{"city": "Oslo", "days": 2.5}"#, "expected a whole number at `days`, found 2.5"),
+            (r#"{"city": "Oslo", "days": "3"}"#, "expected an integer at `days`, found a string"),
+            (r#"{"city": "Oslo", "days": 2.5}"#, "expected an integer at `days`, found 2.5"),
             (r#"{"city": "Oslo", "days": 0}"#, "expected at least 1 at `days`, found 0"),
             (r#"{"city": "Oslo", "days": 12}"#, "expected at most 10 at `days`, found 12"),
             (r#"{"city": "Oslo", "days": 9}"#, "expected less than 9 at `days`, found 9"),
@@ -330,24 +333,30 @@ mod tests {
             (r#"{"city": "Oslo", "fixed": 1}"#, "expected {\"a\": [1]} at `fixed`, found 1"),
             (r#"{"city": "Oslo", "tags": []}"#, "expected at least 1 items at `tags`, found 0"),
             (r#"{"city": "Oslo", "tags": ["a", 1]}"#, "expected a string at `tags[1]`, found 1"),
-            (r#"{"city": "Oslo", "tags": ["a", "b", "a"]}"#, "expected another item at `tags[2]`, found item 0 again"),
+            (
+                r#"{"city": "Oslo", "tags": ["a", "b", "a"]}"#,
+                "expected a distinct item at `tags[2]`, found item 0 again",
+            ),
             (r#"{"city": "Oslo", "tags": ["a", "b", "c", "d"]}"#, "expected at most 3 items at `tags`, found 4"),
-            (r#"{"city": "Oslo", "pair": ["a", "b"]}"#, "expected a whole number at `pair[1]`, found a string"),
+            (r#"{"city": "Oslo", "pair": ["a", "b"]}"#, "expected an integer at `pair[1]`, found a string"),
             (r#"{"city": "Oslo", "pair": ["a", 1, 2]}"#, "expected nothing at `pair[2]`, found a number"),
             (r#"{"city": "Oslo", "meta": 1}"#, "expected null or an object at `meta`, found 1"),
             (r#"{"city": "Oslo", "meta": {"deep": [{"x": 1}, {}]}}"#, "expected `meta.deep[1].x`, which is required"),
-            (r#"{"city": "Oslo", "meta": {"b": 1}}"#, "expected a truth value at `meta.b`, found 1"),
+            (r#"{"city": "Oslo", "meta": {"b": 1}}"#, "expected a boolean at `meta.b`, found 1"),
             (
                 r#"{"city": "Oslo", "meta": {"a": true, "b": true, "c": true}}"#,
                 "expected at most 2 keys at `meta`, found 3",
             ),
-            (r#"{"city": "Oslo", "either": "xy"}"#, "expected what one of 2 schemas says at `either`, found \"xy\""),
-            (r#"{"city": "Oslo", "one": 1}"#, "expected a truth value at `one`, found 1"),
+            (
+                r#"{"city": "Oslo", "either": "xy"}"#,
+                "expected a value that matches one of 2 schemas at `either`, found \"xy\"",
+            ),
+            (r#"{"city": "Oslo", "one": 1}"#, "expected a boolean at `one`, found 1"),
             (r#"{"city": "Oslo", "both": 4}"#, "expected at most 3 at `both`, found 4"),
             (r#"{"city": "Oslo", "never": 4}"#, "expected nothing at `never`, found a number"),
             (
                 r#"{"city": "Oslo", "tree": {"left": {"left": {"n": ""}}}}"#,
-                "expected a whole number at `tree.left.left.n`, found a string",
+                "expected an integer at `tree.left.left.n`, found a string",
             ),
         ];
         for (arguments, difference) in cases {

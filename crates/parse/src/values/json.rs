@@ -4,7 +4,8 @@ use super::nest::Nest;
 use super::{State, Step, bad};
 use crate::{JsonPolicy, Why};
 
-/// Reads a JSON value and gives it as it is spelled. Only control characters in strings, where they may stand, are given as escapes.
+/// Reads a JSON value and outputs it in its original spelling, except for raw control characters in
+/// strings, which it escapes.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonReader {
     policy: JsonPolicy,
@@ -12,45 +13,45 @@ pub(crate) struct JsonReader {
     nest: Nest,
 }
 
-/// What may come next.
+/// The position in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// The value, or white space before it, which is not given.
+    /// Before the value. White space here is not output.
     Start,
-    /// A value inside the whole.
+    /// Before a nested value.
     Value,
-    /// An item, or the end of the list.
+    /// Before the first item or the end of the list.
     FirstItem,
-    /// A key, or the end of the object.
+    /// Before the first key or the end of the object.
     FirstKey,
     Key,
     Colon,
-    /// A comma, or the bracket that closes.
+    /// Before a comma or the closing bracket.
     Next,
-    /// More of a string.
+    /// Within a string.
     Text {
         key: bool,
     },
-    /// What stands behind a backslash.
+    /// After a backslash.
     Escape {
         key: bool,
     },
-    /// So many hexadecimal digits.
+    /// Within a `\u` escape, with this many digits left.
     Hex {
         key: bool,
         left: u8,
     },
-    /// The rest of a word.
+    /// Within a word, with these bytes left.
     Word(&'static [u8]),
     Number(Number),
     Done,
 }
 
-/// What of a number was there last.
+/// The last part of a number that was read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Number {
     Minus,
-    /// A zero in front, behind which no digit may stand.
+    /// A leading zero, which no digit may follow.
     Zero,
     Whole,
     Point,
@@ -61,7 +62,8 @@ enum Number {
 }
 
 impl Number {
-    /// What follows with this byte; none if it is no part of the number.
+    /// Returns the part of the number that this byte continues, or `None` if the number ends before
+    /// it.
     fn next(self, byte: u8) -> Option<Number> {
         match (self, byte) {
             (Number::Minus, b'0') => Some(Number::Zero),
@@ -85,21 +87,21 @@ impl JsonReader {
         JsonReader { policy, at: At::Start, nest: Nest::default() }
     }
 
-    /// Whether nothing of the value was there yet.
+    /// Reports whether nothing of the value was read yet.
     pub(crate) fn is_at_start(&self) -> bool {
         self.at == At::Start
     }
 
-    /// Whether a string is open, so that a backslash would begin an escape.
+    /// Reports whether a string is open, so that a backslash would start an escape.
     pub(crate) fn is_in_string(&self) -> bool {
         matches!(self.at, At::Text { .. })
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let bytes = text.as_bytes();
         let mut at = 0;
-        // What was used of the piece is given in one go, at its end.
+        // Used text is output at the end of the piece, in one go.
         let mut given = 0;
         let step = loop {
             if let At::Text { key } = self.at {
@@ -132,9 +134,9 @@ impl JsonReader {
                         at += 1;
                     }
                     None if number == Number::Zero && byte.is_ascii_digit() => {
-                        break bad(at, "no digit behind a zero in front", text);
+                        break bad(at, "no digit after a leading zero", text);
                     }
-                    // What stands behind the number is looked at again, as what it is.
+                    // Read the byte after the number again, in its own state.
                     None if number.is_whole() => self.at = self.behind_value(),
                     None => break bad(at, "a digit", text),
                 }
@@ -156,7 +158,7 @@ impl JsonReader {
         step
     }
 
-    /// The value ends here at the latest.
+    /// Ends the input.
     pub(crate) fn end(&mut self) -> State {
         match self.at {
             At::Done => State::Done,
@@ -168,7 +170,7 @@ impl JsonReader {
         }
     }
 
-    /// What follows with a byte outside strings and numbers.
+    /// Returns the position after a byte outside strings and numbers.
     fn next(&mut self, byte: u8) -> Result<At, Fault> {
         match (self.at, byte) {
             (
@@ -181,7 +183,7 @@ impl JsonReader {
             (At::FirstKey, _) => Err(Fault::Expected("a key in double quotes or `}`")),
             (At::Key, _) => Err(Fault::Expected("a key in double quotes")),
             (At::Colon, b':') => Ok(At::Value),
-            (At::Colon, _) => Err(Fault::Expected("`:` behind the key")),
+            (At::Colon, _) => Err(Fault::Expected("`:` after the key")),
             (At::Next, _) => match (self.nest.innermost(), byte) {
                 (Some(true), b',') => Ok(At::Key),
                 (Some(false), b',') => Ok(At::Value),
@@ -194,18 +196,18 @@ impl JsonReader {
             (At::Escape { .. }, _) => Err(Fault::Expected("an escape such as `\\n`")),
             (At::Hex { key, left: 1 }, byte) if byte.is_ascii_hexdigit() => Ok(At::Text { key }),
             (At::Hex { key, left }, byte) if byte.is_ascii_hexdigit() => Ok(At::Hex { key, left: left - 1 }),
-            (At::Hex { .. }, _) => Err(Fault::Expected("four hexadecimal digits behind `\\u`")),
+            (At::Hex { .. }, _) => Err(Fault::Expected("four hexadecimal digits after `\\u`")),
             (At::Word(rest), byte) if rest.first() == Some(&byte) => match &rest[1..] {
                 [] => Ok(self.behind_value()),
                 rest => Ok(At::Word(rest)),
             },
             (At::Word(_), _) => Err(Fault::Expected("`true`, `false` or `null`")),
-            // These three are dealt with where the bytes are gone through.
+            // `push` handles these three.
             (At::Text { .. } | At::Number(_) | At::Done, _) => Ok(self.at),
         }
     }
 
-    /// What follows with the first byte of a value.
+    /// Returns the position after the first byte of a value.
     fn begin(&mut self, byte: u8) -> Result<At, Fault> {
         match byte {
             b'{' if self.nest.open(true) => Ok(At::FirstKey),
@@ -235,7 +237,7 @@ impl JsonReader {
     }
 }
 
-/// Why a byte cannot stand where it stands.
+/// The reason that a byte is invalid.
 enum Fault {
     Expected(&'static str),
     TooDeep,

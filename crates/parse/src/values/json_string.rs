@@ -6,12 +6,12 @@ use super::json::JsonReader;
 use super::{State, Step, bad};
 use crate::{JsonPolicy, Why};
 
-/// Halves of the pairs that spell a character beyond U+FFFF.
+/// The surrogates that form pairs for characters beyond U+FFFF.
 const HIGH: RangeInclusive<u32> = 0xd800..=0xdbff;
 const LOW: RangeInclusive<u32> = 0xdc00..=0xdfff;
 
-/// Reads a JSON string that holds JSON and gives what it holds. Unless strict, a value in no string is given as it is: some models write
-/// arguments either way.
+/// Reads a JSON string that contains JSON and outputs that JSON. Unless strict, it also accepts a
+/// value outside a string, because some models write arguments either way.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonStringReader {
     policy: JsonPolicy,
@@ -22,17 +22,17 @@ pub(crate) struct JsonStringReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Start,
-    /// The value in no string.
+    /// Within a value outside a string.
     Bare,
     Text,
     Escape,
-    /// So many digits of a `\u`, behind the first half of a pair if that is there.
+    /// Within a `\u` escape, possibly after the first half of a surrogate pair.
     Hex {
         code: u32,
         left: u8,
         high: Option<u32>,
     },
-    /// What may be the second half of a pair.
+    /// Before a possible second half of a surrogate pair.
     Pair {
         high: u32,
     },
@@ -47,7 +47,7 @@ impl JsonStringReader {
         JsonStringReader { policy, at: At::Start, inner: JsonReader::new(policy) }
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let mut at = 0;
         loop {
@@ -76,7 +76,7 @@ impl JsonStringReader {
         }
     }
 
-    /// The value ends here at the latest.
+    /// Ends the input.
     pub(crate) fn end(&mut self) -> State {
         match self.at {
             At::Done => State::Done,
@@ -86,15 +86,15 @@ impl JsonStringReader {
     }
 }
 
-/// Why a character cannot stand where it stands.
+/// The reason that a character is invalid.
 enum Fault {
     Expected(&'static str),
-    /// What it says is not what the JSON inside may have there.
+    /// The unescaped text is invalid in the JSON inside.
     Inside(Why),
 }
 
 impl JsonStringReader {
-    /// Goes on by a character; false if it was only looked at.
+    /// Reads a character. Returns `false` if the character was not used.
     fn next(&mut self, character: char, out: &mut String) -> Result<bool, Fault> {
         match (self.at, character) {
             (At::Start, ' ' | '\t' | '\n' | '\r') => {}
@@ -110,7 +110,7 @@ impl JsonStringReader {
             (At::Text, _) => return Err(Fault::Expected("a control character to be escaped")),
             (At::Escape, _) => self.escape(character, out)?,
             (At::Hex { code, left, high }, _) => {
-                let digit = character.to_digit(16).ok_or(Fault::Expected("four hexadecimal digits behind `\\u`"))?;
+                let digit = character.to_digit(16).ok_or(Fault::Expected("four hexadecimal digits after `\\u`"))?;
                 let code = code * 16 + digit;
                 match left {
                     1 => self.unit(high, code, out)?,
@@ -152,7 +152,7 @@ impl JsonStringReader {
         self.give_character(meant, out)
     }
 
-    /// A whole `\u` escape, maybe the second of a pair.
+    /// Handles a complete `\u` escape, possibly the second of a pair.
     fn unit(&mut self, high: Option<u32>, code: u32, out: &mut String) -> Result<(), Fault> {
         self.at = At::Text;
         match high {
@@ -173,17 +173,18 @@ impl JsonStringReader {
         }
     }
 
-    /// A half of a pair alone, which a string inside can say and nothing else can.
+    /// Outputs an unpaired surrogate, which is valid only inside a string of the JSON inside.
     fn half(&mut self, code: u32, out: &mut String) -> Result<(), Fault> {
         if !self.inner.is_in_string() {
             return Err(Fault::Inside(Why::BadValue(
-                "expected JSON in the string, found half a pair of surrogates".into(),
+                "expected JSON in the string, found an unpaired surrogate".into(),
             )));
         }
         self.give(&format!("\\u{code:04x}"), out).map_err(|(_, why)| Fault::Inside(why))
     }
 
-    /// The string is over, and so must be what it holds; a string of nothing says that there are no arguments.
+    /// Closes the string. The JSON inside must be complete. Unless strict, an empty string means no
+    /// arguments.
     fn close(&mut self, out: &mut String) -> Result<(), Fault> {
         if self.inner.is_at_start() && self.policy == JsonPolicy::Lenient {
             out.push_str("{}");
@@ -198,7 +199,7 @@ impl JsonStringReader {
         self.give(character.encode_utf8(&mut [0; 4]), out).map_err(|(_, why)| Fault::Inside(why))
     }
 
-    /// Gives more of what the string holds, or says how much of it was good.
+    /// Passes text to the JSON reader. On error, returns the number of valid bytes.
     fn give(&mut self, text: &str, out: &mut String) -> Result<(), (usize, Why)> {
         let step = self.inner.push(text, out);
         match step.state {
@@ -207,7 +208,7 @@ impl JsonStringReader {
             State::Done => match text[step.used..].find(|character| !matches!(character, ' ' | '\t' | '\n' | '\r')) {
                 None => Ok(()),
                 Some(at) => {
-                    Err((step.used + at, Why::BadValue("expected nothing behind the JSON in the string".into())))
+                    Err((step.used + at, Why::BadValue("expected nothing after the JSON in the string".into())))
                 }
             },
         }

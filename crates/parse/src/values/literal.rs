@@ -7,7 +7,8 @@ use super::quoted::{Quoted, Spelling};
 use super::{State, Step};
 use crate::{JsonPolicy, Why};
 
-/// Reads values as Python or JSON spells them and gives JSON: one value, or keyword arguments up to the `)` behind them.
+/// Converts values in the spelling of Python or JSON to JSON: a single value, or keyword arguments
+/// up to the closing `)`.
 ///
 /// ```text
 /// city='Oslo', deep={'a': [None, True]}    ->  {"city": "Oslo", "deep": {"a": [null, true]}}
@@ -17,50 +18,50 @@ use crate::{JsonPolicy, Why};
 pub(crate) struct LiteralReader {
     syntax: Syntax,
     policy: JsonPolicy,
-    /// The most bytes that are kept back.
+    /// The maximum number of bytes to hold back.
     cap: usize,
     at: At,
-    /// What is open, outermost first.
+    /// The open brackets, outermost first.
     frames: Vec<Frame>,
-    /// The word, number or name that is open.
+    /// The unfinished word, number or name.
     token: String,
     between: Between,
     held: Held,
 }
 
-/// Where a value stands, and how it is spelled.
+/// The kind of value and its spelling.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Syntax {
-    /// One value, with its white space as it is.
+    /// A single value. Its white space is kept.
     Value,
     /// Keyword arguments.
     Arguments {
-        /// Whether one was given.
+        /// Whether any argument was output.
         any: bool,
     },
-    /// One value with bare keys, and with strings between marks.
+    /// A single value with bare keys, and with strings between markers.
     Marked(Mark),
 }
 
-/// What may come next.
+/// The position in the grammar.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum At {
     Value,
-    /// An item of a list or a tuple, or its end.
+    /// Before an item of a list or a tuple, or its end.
     Item,
-    /// A key of a dict, or its end.
+    /// Before a key of a dict, or its end.
     Key,
     Colon,
-    /// A comma or the closing bracket.
+    /// Before a comma or the closing bracket.
     Next,
-    /// A keyword argument, or the end of all.
+    /// Before a keyword argument, or the end of all.
     Argument,
     Name,
-    /// The `=` behind a name.
+    /// Before the `=` after a name.
     Equals,
-    /// The second star of two.
+    /// Before the second of two stars.
     Star,
-    /// The dict behind two stars.
+    /// Before the dict after two stars.
     Splat,
     Word {
         key: bool,
@@ -73,16 +74,16 @@ enum At {
         quoted: Quoted,
         key: bool,
     },
-    /// Another string that is joined to the last, or what stands behind a string.
+    /// After a string. Another string may follow and is joined to it.
     BehindString {
         key: bool,
     },
-    /// Behind the letter before another string.
+    /// After the prefix letter of another string.
     BehindPrefix {
         is_raw: bool,
         key: bool,
     },
-    /// So much of the mark that opens a string.
+    /// Within the marker that opens a string, after this many characters.
     MarkOpen {
         seen: usize,
         key: bool,
@@ -94,55 +95,58 @@ enum At {
     Done,
 }
 
-/// What is open.
+/// An open bracket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     List,
     Dict,
-    /// The dict behind two stars, whose entries are arguments.
+    /// A dict after two stars, whose entries are arguments.
     Splat,
-    /// Parentheses that are a tuple if a comma comes; their bracket has its place in what is held.
+    /// Parentheses, which become a tuple if a comma follows. `place` is the position reserved for
+    /// their bracket in the held text.
     Round {
         place: usize,
     },
     Tuple,
 }
 
-/// What stands between two values and is given with the second.
+/// The text between two values, output with the second value.
 #[derive(Clone, Debug, Default)]
 struct Between {
     comma: bool,
     space: String,
 }
 
-/// Output that waits until it is known what the parentheses around it are.
+/// Output that is held back until the meaning of the enclosing parentheses is known.
 #[derive(Clone, Debug, Default)]
 struct Held {
     text: String,
-    /// The same as it was read.
+    /// The same text as read.
     raw: String,
-    /// How many parentheses are not known yet.
+    /// The number of parentheses whose meaning is unknown.
     open: usize,
 }
 
-/// In what is held, the place of a bracket that may come. Nothing else is a NUL: in strings it is escaped.
+/// A placeholder in the held text for a bracket. There are no other NULs, because strings escape
+/// them.
 const UNKNOWN: &str = "\0";
 
-/// The most characters of a bad number that are shown.
+/// The maximum number of characters of an invalid number to show.
 const SHOWN: usize = 40;
 
 impl LiteralReader {
-    /// One value, as JSON or Python spells it; white space before it is skipped.
+    /// Creates a reader for one value in the spelling of JSON or Python. It skips leading white
+    /// space.
     pub(crate) fn value(policy: JsonPolicy, cap: usize) -> LiteralReader {
         LiteralReader::new(Syntax::Value, At::Value, policy, cap)
     }
 
-    /// Keyword arguments up to the parenthesis that closes them, which is left.
+    /// Creates a reader for keyword arguments. It stops before the closing parenthesis.
     pub(crate) fn arguments(policy: JsonPolicy, cap: usize) -> LiteralReader {
         LiteralReader::new(Syntax::Arguments { any: false }, At::Argument, policy, cap)
     }
 
-    /// One value with bare keys, and with strings between marks.
+    /// Creates a reader for one value with bare keys, and with strings between markers.
     pub(crate) fn marked(mark: &str, policy: JsonPolicy, cap: usize) -> LiteralReader {
         LiteralReader::new(Syntax::Marked(Mark::new(mark)), At::Value, policy, cap)
     }
@@ -152,12 +156,12 @@ impl LiteralReader {
         LiteralReader { syntax, policy, cap, at, frames: Vec::new(), token: String::new(), between, held }
     }
 
-    /// What was read of it and not given.
+    /// Returns the text that was read but produced no output yet.
     pub(crate) fn unsaid(&self) -> String {
         if self.held.open > 0 { self.held.raw.clone() } else { self.token.clone() }
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let mut at = 0;
         let state = loop {
@@ -167,7 +171,8 @@ impl LiteralReader {
             let rest = &text[at..];
             let Some(character) = rest.chars().next() else { break State::More };
             let used = match self.at {
-                // What is held back is counted after each character, so that the cap is met at the same one however the text is cut.
+                // Held text is measured after each character, so that the cap applies at the same
+                // character however the text is cut.
                 At::Quoted { .. } | At::MarkedText { .. } if self.held.open > 0 => {
                     self.string(&rest[..character.len_utf8()], out)
                 }
@@ -193,7 +198,7 @@ impl LiteralReader {
         Step { used: at, state }
     }
 
-    /// Nothing of the value follows.
+    /// Ends the input.
     pub(crate) fn end(&mut self, out: &mut String) -> State {
         if let At::Quoted { quoted, key } = &mut self.at
             && quoted.end()
@@ -219,7 +224,7 @@ impl LiteralReader {
     }
 }
 
-/// Whether a character was used, or how much of the piece was good before a fault.
+/// Whether a character was used, or on error, the number of valid bytes in the piece.
 type Taken<T> = Result<T, (usize, Why)>;
 
 fn expected<T>(what: &str, found: char) -> Taken<T> {
@@ -236,7 +241,7 @@ fn opens_string(character: char) -> bool {
 }
 
 impl LiteralReader {
-    /// Goes on by a character; false if it was only looked at.
+    /// Reads a character. Returns `false` if the character was not used.
     fn next(&mut self, character: char, out: &mut String) -> Taken<bool> {
         match self.at {
             At::Value | At::Item | At::Key | At::Colon | At::Next if is_space(character) => self.space(character, out),
@@ -252,14 +257,14 @@ impl LiteralReader {
                     self.sink(out).push_str(colon);
                     self.at = At::Value;
                 }
-                _ => return expected("`:` behind the key", character),
+                _ => return expected("`:` after the key", character),
             },
             At::Next => return self.separator(character, out),
             At::Argument => return self.argument(character, out),
             At::Name => return self.name(character, out),
             At::Equals => match character {
                 '=' => self.give_name(out),
-                _ => return expected("`=` behind an argument's name", character),
+                _ => return expected("`=` after an argument's name", character),
             },
             At::Star => match character {
                 '*' => self.at = At::Splat,
@@ -270,7 +275,7 @@ impl LiteralReader {
                     self.frames.push(Frame::Splat);
                     self.at = At::Key;
                 }
-                _ => return expected("a dict behind `**`", character),
+                _ => return expected("a dict after `**`", character),
             },
             At::Word { key } => return self.word(character, key, out),
             At::Number { key } => {
@@ -289,7 +294,7 @@ impl LiteralReader {
                     self.sink(out).push_str("\": ");
                     self.at = At::Value;
                 }
-                '{' | '}' | '\n' => return expected("`:` behind the key", character),
+                '{' | '}' | '\n' => return expected("`:` after the key", character),
                 _ => escape_into(self.sink(out), character.encode_utf8(&mut [0; 4]), false),
             },
             At::BehindString { key } => match character {
@@ -308,13 +313,13 @@ impl LiteralReader {
                     self.between.space.clear();
                     self.quote(character, is_raw, key);
                 }
-                _ => return expected("a string to be joined to the one before", character),
+                _ => return expected("a string to join to the previous one", character),
             },
             At::MarkOpen { seen, key } => {
                 let Syntax::Marked(mark) = &self.syntax else { return Ok(false) };
                 match mark.character(seen) {
                     Some(wanted) if wanted == character => self.at = At::MarkOpen { seen: seen + 1, key },
-                    Some(_) => return expected("the mark of a string", character),
+                    Some(_) => return expected("the marker of a string", character),
                     None => {
                         self.at = At::MarkedText { seen: 0, key };
                         return Ok(false);
@@ -326,7 +331,7 @@ impl LiteralReader {
         Ok(true)
     }
 
-    /// Goes on inside a string.
+    /// Continues a string.
     fn string(&mut self, text: &str, out: &mut String) -> Taken<usize> {
         let LiteralReader { syntax, at, held, .. } = self;
         let sink = if held.open > 0 { &mut held.text } else { &mut *out };
@@ -338,7 +343,7 @@ impl LiteralReader {
                     State::More => {}
                     State::Done => {
                         self.at = At::BehindString { key };
-                        // A value that stands alone is over; there is nothing that it could be joined to.
+                        // No string can be joined to a single value, so the value is complete.
                         if self.is_alone() {
                             self.close_string(key, out);
                         }
@@ -360,15 +365,15 @@ impl LiteralReader {
         }
     }
 
-    /// A key of a dict begins.
+    /// Begins a key of a dict.
     fn key(&mut self, character: char, out: &mut String) -> Taken<bool> {
         match character {
-            '[' | '{' | '(' => expected("a string or a number as key", character),
+            '[' | '{' | '(' => expected("a string or a number as a key", character),
             _ => self.begin(character, true, out),
         }
     }
 
-    /// A value or a key begins.
+    /// Begins a value or a key.
     fn begin(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
         let mark = match &self.syntax {
             Syntax::Marked(mark) => mark.character(0),
@@ -399,7 +404,7 @@ impl LiteralReader {
         Ok(false)
     }
 
-    /// A list, a dict or parentheses begin.
+    /// Opens a list, a dict or parentheses.
     fn open(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
         if self.frames.len() == MAX_DEPTH {
             return Err((0, Why::TooDeep));
@@ -425,7 +430,7 @@ impl LiteralReader {
         Ok(true)
     }
 
-    /// What stands behind a value.
+    /// Reads the text after a value.
     fn separator(&mut self, character: char, out: &mut String) -> Taken<bool> {
         match (self.frames.last(), character) {
             (None, ',') => {
@@ -436,7 +441,7 @@ impl LiteralReader {
                 self.close_arguments(out);
                 return Ok(false);
             }
-            (None, _) => return expected("`,` or `)` behind an argument", character),
+            (None, _) => return expected("`,` or `)` after an argument", character),
             (Some(Frame::Dict | Frame::Splat), ',') => {
                 self.between.comma = true;
                 self.at = At::Key;
@@ -457,7 +462,7 @@ impl LiteralReader {
         Ok(true)
     }
 
-    /// The innermost list, dict or parentheses end.
+    /// Closes the innermost list, dict or parentheses.
     fn close(&mut self, bracket: char, out: &mut String) -> Taken<bool> {
         let Some(frame) = self.frames.last().copied() else { return Ok(false) };
         match (frame, bracket) {
@@ -504,8 +509,9 @@ impl LiteralReader {
         }
     }
 
-    /// Whether an argument's name may have this character. Templates print keys as they are, so unless strict that is any character but
-    /// those that stand behind a name or begin a value.
+    /// Reports whether an argument's name may contain this character. Templates print keys without
+    /// quotes, so the lenient policy allows all characters that neither end a name nor begin a
+    /// value.
     fn is_of_name(&self, character: char) -> bool {
         match self.policy {
             JsonPolicy::Strict => {
@@ -523,7 +529,7 @@ impl LiteralReader {
             '=' => self.give_name(out),
             _ if is_space(character) => self.at = At::Equals,
             _ if self.is_of_name(character) => self.token.push(character),
-            _ => return expected("`=` behind an argument's name", character),
+            _ => return expected("`=` after an argument's name", character),
         }
         Ok(true)
     }
@@ -544,7 +550,7 @@ impl LiteralReader {
         self.at = At::Done;
     }
 
-    /// More of a word, which is over as soon as it is one.
+    /// Continues a word, which ends as soon as it is complete.
     fn word(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
         const WORDS: [(&str, &str); 6] = [
             ("None", "null"),
@@ -576,7 +582,7 @@ impl LiteralReader {
         Ok(true)
     }
 
-    /// The number is over.
+    /// Ends a number.
     fn number(&mut self, key: bool, out: &mut String) -> Taken<()> {
         let token = std::mem::take(&mut self.token);
         let Some(number) = python::number(&token) else {
@@ -588,7 +594,7 @@ impl LiteralReader {
         Ok(())
     }
 
-    /// Gives a word or a number; as a key it is a string.
+    /// Outputs a word or a number. A key becomes a string.
     fn give_scalar(&mut self, json: &str, key: bool, out: &mut String) {
         self.give_between(out);
         let quote = if key { "\"" } else { "" };
@@ -626,7 +632,8 @@ impl LiteralReader {
         }
     }
 
-    /// Whether the value is the whole, not a part of something that ends behind it.
+    /// Reports whether the value is the whole input, rather than part of an enclosing value or of
+    /// arguments.
     fn is_alone(&self) -> bool {
         self.frames.is_empty() && !matches!(self.syntax, Syntax::Arguments { .. })
     }
@@ -635,7 +642,8 @@ impl LiteralReader {
         self.syntax == Syntax::Value
     }
 
-    /// White space: with a comma before it, it may turn out to stand before a closing bracket, and to be left out with the comma.
+    /// Handles white space. After a comma it is held back, because a closing bracket drops it
+    /// together with the comma.
     fn space(&mut self, character: char, out: &mut String) {
         if !self.keeps_space() || self.frames.is_empty() || character == '\u{c}' {
             return;
@@ -646,7 +654,7 @@ impl LiteralReader {
         }
     }
 
-    /// What stands before a value or a key.
+    /// Outputs the text before a value or a key.
     fn give_between(&mut self, out: &mut String) {
         if let Syntax::Arguments { any: any @ false } = &mut self.syntax {
             *any = true;
@@ -670,7 +678,7 @@ impl LiteralReader {
 }
 
 impl Held {
-    /// Gives what is held if all of its parentheses are known.
+    /// Outputs the held text if the meaning of all its parentheses is known.
     fn flush(&mut self, out: &mut String) {
         if self.open == 0 {
             self.text.split(UNKNOWN).for_each(|part| out.push_str(part));

@@ -1,10 +1,11 @@
 use rolecall_conversation::json::escape_into;
 
-/// The mark around strings, ready to be found in text that is cut anywhere.
+/// The marker around strings, prepared for a search in text that is cut anywhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     characters: Box<[char]>,
-    /// For each length of what was seen of the mark: how much of its start that ends with, itself left out.
+    /// For each matched length, the length of the longest proper suffix that is also a prefix of
+    /// the marker.
     shorter: Box<[usize]>,
 }
 
@@ -23,13 +24,14 @@ impl Mark {
         Mark { characters, shorter: shorter.into() }
     }
 
-    /// The character that follows what was seen of the mark.
+    /// Returns the character that follows this many matched characters.
     pub(super) fn character(&self, seen: usize) -> Option<char> {
         self.characters.get(seen).copied()
     }
 
-    /// Goes on in a text that ends with a mark, of which so much was seen: what was used of a piece, how much of the mark is seen now.
-    /// All of the mark is the end of the text.
+    /// Continues a text that ends with a marker, after this many matched characters. Returns the
+    /// number of bytes used and the new number of matched characters. A complete match is the end
+    /// of the text.
     pub(super) fn text(&self, mut seen: usize, text: &str, out: &mut String) -> (usize, usize) {
         let mut at = 0;
         let Some(first) = self.character(0) else { return (0, 0) };
@@ -45,7 +47,7 @@ impl Mark {
                 at += character.len_utf8();
                 continue;
             }
-            // What looked like the mark was text, but for its end that looks like the mark's start.
+            // The match failed. Its text is output, except for a suffix that may start the marker.
             let kept = self.shorter[seen];
             for character in &self.characters[..seen - kept] {
                 escape_into(out, character.encode_utf8(&mut [0; 4]), false);

@@ -1,5 +1,7 @@
-//! The syntaxes that arguments come in, each turned into JSON text while it streams. A reader takes pieces cut anywhere between
-//! characters, writes what is certain behind an output, and says how far it came. What is written is never taken back.
+//! Readers for the syntaxes of arguments. Each converts its syntax to JSON text while it streams.
+//!
+//! A reader accepts pieces cut anywhere between characters, appends output as soon as it is
+//! certain, and reports how many bytes it used. Output is never retracted.
 
 mod check;
 mod json;
@@ -24,64 +26,65 @@ pub(crate) use text::{TextValue, uncdata};
 pub(crate) use typed::typed;
 pub(crate) use types::Types;
 
-/// How far a reader came with a piece.
+/// The progress of a reader through a piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
-    /// The bytes of the piece that belong to the value, or that were good before the one that was not.
+    /// The bytes of the piece that belong to the value, or that precede the first invalid byte.
     pub(crate) used: usize,
-    /// What it waits for.
+    /// The state after the piece.
     pub(crate) state: State,
 }
 
-/// What a reader waits for.
+/// The state of a reader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum State {
-    /// More of the value.
+    /// The value continues.
     More,
-    /// Nothing: the value is whole.
+    /// The value is complete.
     Done,
-    /// Nothing: this is no such value.
+    /// The text is not a value of this syntax.
     Bad(Why),
 }
 
-/// A value that is being read.
+/// A reader for one value.
 #[derive(Clone, Debug)]
 pub(crate) enum ValueReader {
-    /// JSON, as it is spelled.
+    /// JSON in its original spelling.
     Json(JsonReader),
     /// JSON inside a JSON string.
     JsonString(JsonStringReader),
-    /// Python's literals and keyword arguments, and values with marks.
+    /// Python literals and keyword arguments, and values with markers.
     Literal(LiteralReader),
 }
 
 impl ValueReader {
-    /// Any JSON value; white space before it is skipped.
+    /// Creates a reader for any JSON value. It skips leading white space.
     pub(crate) fn json(policy: JsonPolicy) -> ValueReader {
         ValueReader::Json(JsonReader::new(policy))
     }
 
-    /// A JSON string that holds JSON, which comes out; unless strict, JSON that is in no string too.
+    /// Creates a reader for a JSON string that contains JSON. Unless strict, it also accepts JSON
+    /// outside a string.
     pub(crate) fn json_string(policy: JsonPolicy) -> ValueReader {
         ValueReader::JsonString(JsonStringReader::new(policy))
     }
 
-    /// Python's keyword arguments, up to the `)` behind them.
+    /// Creates a reader for Python keyword arguments, up to the closing `)`.
     pub(crate) fn python_arguments(policy: JsonPolicy, cap: usize) -> ValueReader {
         ValueReader::Literal(LiteralReader::arguments(policy, cap))
     }
 
-    /// One value as Python or JSON spells it.
+    /// Creates a reader for one value in the spelling of Python or JSON.
     pub(crate) fn literal(policy: JsonPolicy, cap: usize) -> ValueReader {
         ValueReader::Literal(LiteralReader::value(policy, cap))
     }
 
-    /// Braces, bare keys, and strings between marks.
+    /// Creates a reader for braces, bare keys, and strings between markers.
     pub(crate) fn marked(mark: &str, policy: JsonPolicy, cap: usize) -> ValueReader {
         ValueReader::Literal(LiteralReader::marked(mark, policy, cap))
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         match self {
             ValueReader::Json(reader) => reader.push(text, out),
@@ -90,7 +93,8 @@ impl ValueReader {
         }
     }
 
-    /// What was read and not given: the start of a number, a word or a key.
+    /// Returns the text that was read but produced no output yet: the start of a number, a word or
+    /// a key.
     pub(crate) fn unsaid(&self) -> String {
         match self {
             ValueReader::Json(_) | ValueReader::JsonString(_) => String::new(),
@@ -98,7 +102,8 @@ impl ValueReader {
         }
     }
 
-    /// The output ends here, or what stands behind the value begins: a number is whole now, an open string is not.
+    /// Ends the input, at the end of the output or at the text after the value. This completes a
+    /// number, but not an open string.
     pub(crate) fn end(&mut self, out: &mut String) -> State {
         match self {
             ValueReader::Json(reader) => reader.end(),
@@ -108,7 +113,7 @@ impl ValueReader {
     }
 }
 
-/// The bytes of a piece that were used before something that must not stand there.
+/// Reports an unexpected character after this number of used bytes.
 fn bad(used: usize, expected: &str, text: &str) -> Step {
     let found = match text.get(used..).and_then(|rest| rest.chars().next()) {
         Some(character) if character.is_control() => format!("{character:?}"),

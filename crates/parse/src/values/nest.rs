@@ -1,18 +1,18 @@
-/// How deep a value may be nested.
+/// The maximum nesting depth of a value.
 pub(crate) const MAX_DEPTH: usize = 4_096;
 
-/// The brackets that are open, a bit for each.
+/// The open brackets, one bit each.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Nest {
-    /// Whether they are braces, the innermost in the lowest bit.
+    /// Whether each bracket is a brace, the innermost in the lowest bit.
     bits: u64,
     depth: usize,
-    /// The bits of 64 levels each that lie further out.
+    /// The bits of the outer brackets, 64 levels each.
     outer: Vec<u64>,
 }
 
 impl Nest {
-    /// Opens one more, unless that is too deep.
+    /// Opens a bracket. Returns `false` at the maximum depth.
     pub(super) fn open(&mut self, is_brace: bool) -> bool {
         if self.depth == MAX_DEPTH {
             return false;
@@ -25,7 +25,7 @@ impl Nest {
         true
     }
 
-    /// Closes the innermost.
+    /// Closes the innermost bracket.
     pub(super) fn close(&mut self) {
         self.depth = self.depth.saturating_sub(1);
         self.bits >>= 1;
@@ -34,7 +34,7 @@ impl Nest {
         }
     }
 
-    /// Whether the innermost is a brace, if one is open.
+    /// Reports whether the innermost bracket is a brace, if any is open.
     pub(super) fn innermost(&self) -> Option<bool> {
         (self.depth > 0).then_some(self.bits & 1 == 1)
     }

@@ -5,7 +5,7 @@ use rolecall_conversation::json::escape_into;
 use super::{State, Step, bad};
 use crate::JsonPolicy;
 
-/// A string in quotes as Python spells it, which takes in JSON's: what stands between its quotes becomes that of a JSON string.
+/// Converts a quoted Python string, a superset of JSON's, to the contents of a JSON string.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Quoted {
     spelling: Spelling,
@@ -13,39 +13,39 @@ pub(super) struct Quoted {
     at: At,
 }
 
-/// How a string begins, and what its escapes mean.
+/// The delimiter of a string and the meaning of its escapes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Spelling {
     /// The quote.
     pub(super) quote: char,
-    /// Whether a backslash is a backslash.
+    /// Whether backslashes are literal.
     pub(super) is_raw: bool,
-    /// Whether `\/` in double quotes is a slash.
+    /// Whether `\/` in double quotes is an escaped slash.
     pub(super) is_json: bool,
-    /// Whether a line may end inside.
+    /// Whether the string may contain a line break.
     pub(super) policy: JsonPolicy,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
-    /// Behind the first quote.
+    /// After the first quote.
     Opened,
-    /// Behind the second: the string is empty, or a third opens a long one.
+    /// After the second quote. The string is empty, or a third quote opens a triple-quoted string.
     OpenedTwice,
     Text,
-    /// Behind so many quotes that may close a long string.
+    /// After this many quotes that may close a triple-quoted string.
     Closing(usize),
     Escape,
-    /// Behind a backslash that is one.
+    /// After a literal backslash.
     RawEscape,
-    /// So many digits of a `\u`, which are given as they come.
+    /// Within a `\u` escape, with this many digits left. Digits are output as they arrive.
     Unicode(u8),
-    /// So many digits of a character's number.
+    /// Within a character code, with this many digits left.
     Code {
         code: u32,
         left: u8,
     },
-    /// Up to so many octal digits.
+    /// Within an octal escape, with up to this many digits left.
     Octal {
         code: u32,
         left: u8,
@@ -54,12 +54,12 @@ enum At {
 }
 
 impl Quoted {
-    /// Begins behind the first quote.
+    /// Creates a reader that starts after the first quote.
     pub(super) fn new(spelling: Spelling) -> Quoted {
         Quoted { spelling, is_triple: false, at: At::Opened }
     }
 
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(super) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let mut at = 0;
         loop {
@@ -78,12 +78,12 @@ impl Quoted {
         }
     }
 
-    /// Whether the string is whole if nothing follows.
+    /// Reports whether the string is complete if the input ends here.
     pub(super) fn end(&mut self) -> bool {
         self.at == At::Done || self.at == At::OpenedTwice
     }
 
-    /// Gives what needs a closer look by nobody, and says how much that was.
+    /// Outputs a run of characters without special meaning, and returns its length.
     fn plain(&self, text: &str, out: &mut String) -> usize {
         let quote = self.spelling.quote as u8;
         let run = text.bytes().position(|byte| byte == quote || byte == b'\\' || byte == b'\n' || byte == b'\r');
@@ -92,7 +92,7 @@ impl Quoted {
         run
     }
 
-    /// Goes on by a character; false if it was only looked at.
+    /// Reads a character. Returns `false` if the character was not used.
     fn next(&mut self, character: char, out: &mut String) -> Result<bool, &'static str> {
         let quote = self.spelling.quote;
         match self.at {
@@ -131,13 +131,13 @@ impl Quoted {
             At::Escape => return self.escape(character, out),
             At::Unicode(left) => {
                 if !character.is_ascii_hexdigit() {
-                    return Err("four hexadecimal digits behind `\\u`");
+                    return Err("four hexadecimal digits after `\\u`");
                 }
                 out.push(character);
                 self.at = if left > 1 { At::Unicode(left - 1) } else { At::Text };
             }
             At::Code { code, left } => {
-                let digit = character.to_digit(16).ok_or("a hexadecimal digit of a character's number")?;
+                let digit = character.to_digit(16).ok_or("a hexadecimal digit of a character code")?;
                 self.number(code * 16 + digit, left - 1, out)?;
             }
             At::Octal { code, left } => match character.to_digit(8) {
@@ -151,10 +151,10 @@ impl Quoted {
         Ok(true)
     }
 
-    /// A line's end, which Python allows in long strings only.
+    /// Reads a line break. Python allows it only in triple-quoted strings.
     fn line_end(&self, character: char, out: &mut String) -> Result<bool, &'static str> {
         if self.spelling.policy == JsonPolicy::Strict && !self.is_triple {
-            return Err("the string's end on its line");
+            return Err("the end of the string on the same line");
         }
         give(character, out);
         Ok(true)
@@ -174,7 +174,7 @@ impl Quoted {
             'v' => give('\u{b}', out),
             'x' => self.at = At::Code { code: 0, left: 2 },
             'U' => self.at = At::Code { code: 0, left: 8 },
-            // JSON's escape is kept as it is, a half of a pair of surrogates too.
+            // Keep a JSON escape unchanged, even an unpaired surrogate.
             'u' => {
                 out.push_str("\\u");
                 self.at = At::Unicode(4);
@@ -183,9 +183,9 @@ impl Quoted {
                 self.at = At::Octal { code: 0, left: 3 };
                 return Ok(false);
             }
-            'N' => return Err("an escape without a character's name"),
+            'N' => return Err("an escape other than `\\N`"),
             '/' if self.spelling.is_json && self.spelling.quote == '"' => out.push_str("\\/"),
-            // An unknown escape stays as it is written, as in Python.
+            // Like Python, keep the backslash of an unknown escape.
             _ => {
                 out.push_str("\\\\");
                 return Ok(false);
@@ -194,7 +194,7 @@ impl Quoted {
         Ok(true)
     }
 
-    /// Goes on in a character's number, or gives the character.
+    /// Continues a character code, or outputs the character if the code is complete.
     fn number(&mut self, code: u32, left: u8, out: &mut String) -> Result<(), &'static str> {
         if left > 0 {
             self.at = At::Code { code, left };
@@ -203,11 +203,11 @@ impl Quoted {
         self.at = At::Text;
         match char::from_u32(code) {
             Some(character) => give(character, out),
-            // Python's strings may hold halves of surrogates, and so may JSON's escapes.
+            // Strings in Python may contain unpaired surrogates, and so may JSON's escapes.
             None if code <= 0xffff => {
                 let _ = write!(out, "\\u{code:04x}");
             }
-            None => return Err("the number of a character"),
+            None => return Err("a valid character code"),
         }
         Ok(())
     }

@@ -4,10 +4,10 @@ use rolecall_conversation::{Json, Tool};
 
 use super::types::Types;
 
-/// How many schemas are looked at for one answer, so that schemas that lead to themselves cost little.
+/// The maximum number of schemas to visit for one query. This bounds the work for cyclic schemas.
 const BUDGET: usize = 1_000;
 
-/// A schema inside a document that its references lead into.
+/// A schema within a document, which its references point into.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schema<'a> {
     document: &'a Json,
@@ -15,12 +15,12 @@ pub(crate) struct Schema<'a> {
 }
 
 impl<'a> Schema<'a> {
-    /// The schema that is the whole document.
+    /// Creates the schema of a whole document.
     pub(crate) fn new(document: &'a Json) -> Schema<'a> {
         Schema { document, node: document }
     }
 
-    /// The schema of a function's arguments, if a tool of that name has one.
+    /// Returns the schema of a function's arguments, if a tool with that name has one.
     pub(crate) fn of_function(tools: &'a [Tool], name: &str) -> Option<Schema<'a>> {
         let function = tools.iter().filter_map(Tool::function).find(|function| {
             let known = function.get("name").and_then(Json::as_str);
@@ -29,28 +29,28 @@ impl<'a> Schema<'a> {
         function.get("parameters").map(Schema::new)
     }
 
-    /// The schema itself.
+    /// Returns the JSON of the schema.
     pub(crate) fn node(self) -> &'a Json {
         self.node
     }
 
-    /// The value of a keyword.
+    /// Returns the value of a keyword.
     pub(crate) fn keyword(self, name: &str) -> Option<&'a Json> {
         self.node.as_object()?.get(name)
     }
 
-    /// Another schema of the same document.
+    /// Returns another schema of the same document.
     pub(crate) fn at(self, node: &'a Json) -> Schema<'a> {
         Schema { node, ..self }
     }
 
-    /// The schemas that a keyword lists.
+    /// Returns the schemas that a keyword lists.
     pub(crate) fn listed(self, name: &str) -> impl Iterator<Item = Schema<'a>> {
         let list = self.keyword(name).and_then(Json::as_array).unwrap_or_default();
         list.iter().map(move |node| self.at(node))
     }
 
-    /// What `$ref` leads to, where it stays in the document.
+    /// Returns the target of `$ref` if it is in the same document.
     pub(crate) fn referred(self) -> Option<Schema<'a>> {
         let pointer = self.keyword("$ref")?.as_str()?.strip_prefix('#')?;
         let node = pointer.split('/').skip(1).try_fold(self.document, |node, step| match node {
@@ -61,7 +61,7 @@ impl<'a> Schema<'a> {
         Some(self.at(node))
     }
 
-    /// The schema of an object's property.
+    /// Returns the schema of an object's property.
     pub(crate) fn property(self, key: &str) -> Option<Schema<'a>> {
         self.find_property(key, &mut BUDGET.clone())
     }
@@ -82,7 +82,7 @@ impl<'a> Schema<'a> {
         self.keyword("additionalProperties").filter(|node| node.as_object().is_some()).map(|node| self.at(node))
     }
 
-    /// The types that a value may have.
+    /// Returns the types that a value may have.
     pub(crate) fn types(self) -> Types {
         self.find_types(&mut BUDGET.clone())
     }
@@ -104,7 +104,7 @@ impl<'a> Schema<'a> {
             let any = self.listed(choice).map(|part| part.find_types(budget)).reduce(Types::bitor);
             types = types & any.unwrap_or(Types::ANY);
         }
-        // These say nothing of the type by the letter; whoever writes them means it.
+        // Strictly, these keywords do not restrict the type. In practice they imply it.
         if types == Types::ANY && self.keyword("properties").is_some() {
             types = Types::OBJECT;
         }
@@ -117,7 +117,7 @@ impl<'a> Schema<'a> {
         }
     }
 
-    /// Whether the text itself is one of the values that the schema lists.
+    /// Reports whether the text itself is one of the values that the schema lists.
     pub(crate) fn lists_text(self, text: &str) -> bool {
         self.find_text(text, &mut BUDGET.clone())
     }

@@ -1,11 +1,12 @@
-//! Laws of every reader: any cut gives the same, what comes out whole is JSON, nothing panics.
+//! Tests of all readers: any cut gives the same result, complete output is valid JSON, and nothing
+//! panics.
 
 use fastrand::Rng;
 use rolecall_conversation::{Json, json};
 
 use super::*;
 
-/// What a reader makes of a text in one piece, in single characters or in random pieces: what it gave, how much it used, how it ended.
+/// The result of reading a text: the output, the number of bytes used, and the final state.
 type Outcome = (String, usize, State);
 
 fn read(reader: &ValueReader, pieces: &[&str]) -> Outcome {
@@ -24,7 +25,7 @@ fn read(reader: &ValueReader, pieces: &[&str]) -> Outcome {
     (out, used, state)
 }
 
-/// Cuts a text at random between characters; sometimes a piece is empty.
+/// Cuts a text at random between characters. Some pieces may be empty.
 fn cut<'t>(text: &'t str, rng: &mut Rng) -> Vec<&'t str> {
     let mut borders: Vec<usize> = (0..rng.usize(0..12)).map(|_| rng.usize(0..=text.len())).collect();
     borders.retain(|border| text.is_char_boundary(*border));
@@ -33,7 +34,7 @@ fn cut<'t>(text: &'t str, rng: &mut Rng) -> Vec<&'t str> {
     borders.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect()
 }
 
-/// Reads a text whole and cut in many ways; all must agree.
+/// Reads a text whole and cut in many ways, and asserts that the results agree.
 fn read_every_way(reader: &ValueReader, text: &str, rng: &mut Rng) -> Outcome {
     let whole = read(reader, &[text]);
     let singles: Vec<&str> = text.char_indices().map(|(at, c)| &text[at..at + c.len_utf8()]).collect();
@@ -45,7 +46,7 @@ fn read_every_way(reader: &ValueReader, text: &str, rng: &mut Rng) -> Outcome {
     whole
 }
 
-/// JSON text with every kind of value, spelled in every way.
+/// Returns random JSON text with all kinds of values in varied spellings.
 fn json_text(rng: &mut Rng, depth: usize) -> String {
     let space = |rng: &mut Rng| [" ", "", "", "\n", " \t\r\n"][rng.usize(0..5)];
     match rng.usize(0..if depth == 0 { 6 } else { 8 }) {
@@ -134,7 +135,8 @@ fn json_that_is_damaged_is_refused_where_the_reader_of_whole_texts_refuses_it() 
         assert_eq!(out, text[start..used.max(start)], "{text}");
         match json::parse(&text) {
             Ok(_) => assert_eq!(state, State::Done, "{text}"),
-            // A value may end before the fault; a half of a pair of surrogates is JSON that no value can be made of.
+            // A value may end before the mistake. An unpaired surrogate is valid JSON, but no value
+            // can hold it.
             Err(error) if state == State::Done => {
                 assert!(json::parse(&text[..used]).is_ok() || error.message.contains("surrogate"), "{text}");
             }
@@ -304,7 +306,8 @@ fn a_raw_text_is_typed_by_its_schema() {
     }
 }
 
-/// Whether two values are the same to Python: numbers are compared, however they are spelled.
+/// Reports whether Python considers two values equal. Numbers are compared regardless of their
+/// spelling.
 fn same(one: &Json, other: &Json) -> bool {
     match (one, other) {
         (Json::Number(one), Json::Number(other)) => one == other || one.as_f64() == other.as_f64(),
@@ -319,7 +322,7 @@ fn same(one: &Json, other: &Json) -> bool {
     }
 }
 
-/// The fixture holds Python's own reading of many texts, good and damaged.
+/// The fixture contains Python's own results for many valid and damaged texts.
 #[test]
 fn python_is_read_as_python_reads_it() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/values/python.jsonl");
@@ -371,23 +374,23 @@ fn arguments_are_written_as_python_writes_json() {
 #[test]
 fn what_is_no_literal_is_refused_with_its_reason() {
     let cases = [
-        ("a=1+1)", 3, "expected `,` or `)` behind an argument, found `+`"),
+        ("a=1+1)", 3, "expected `,` or `)` after an argument, found `+`"),
         ("a=f(1))", 3, "expected a literal, found `f(`"),
         ("a=foo)", 3, "expected a literal, found `fo`"),
         ("'Oslo')", 0, "expected a keyword argument, found `'`"),
-        ("1)", 1, "expected `=` behind an argument's name, found `)`"),
-        ("a=1 b=2)", 4, "expected `,` or `)` behind an argument, found `b`"),
-        ("a={1, 2})", 4, "expected `:` behind the key, found `,`"),
-        ("a={(1, 2): 3})", 3, "expected a string or a number as key, found `(`"),
+        ("1)", 1, "expected `=` after an argument's name, found `)`"),
+        ("a=1 b=2)", 4, "expected `,` or `)` after an argument, found `b`"),
+        ("a={1, 2})", 4, "expected `:` after the key, found `,`"),
+        ("a={(1, 2): 3})", 3, "expected a string or a number as a key, found `(`"),
         ("a=[1)", 4, "expected `,` or `]`, found `)`"),
         ("a=2j)", 4, "expected a number, found `2j`"),
         ("a=b'x')", 2, "expected a literal, found `b`"),
-        ("a='\\N{DASH}')", 4, "expected an escape without a character's name, found `N`"),
-        ("a='\\x4z')", 6, "expected a hexadecimal digit of a character's number, found `z`"),
+        ("a='\\N{DASH}')", 4, "expected an escape other than `\\N`, found `N`"),
+        ("a='\\x4z')", 6, "expected a hexadecimal digit of a character code, found `z`"),
         ("*a)", 1, "expected `**`, found `a`"),
-        ("**[])", 2, "expected a dict behind `**`, found `[`"),
+        ("**[])", 2, "expected a dict after `**`, found `[`"),
         ("a==1)", 2, "expected a literal, found `=`"),
-        ("a=1 # no)", 4, "expected `,` or `)` behind an argument, found `#`"),
+        ("a=1 # no)", 4, "expected `,` or `)` after an argument, found `#`"),
     ];
     let mut rng = Rng::with_seed(8);
     for (text, used, why) in cases {
@@ -442,7 +445,7 @@ fn values_with_marks_are_read() {
     }
 }
 
-/// A mark whose start comes again inside it is found as a search of the whole text finds it.
+/// A marker whose start recurs within it must be found where a search of the whole text finds it.
 #[test]
 fn a_mark_is_found_wherever_it_is() {
     let mut rng = Rng::with_seed(11);
@@ -526,7 +529,8 @@ fn hostile_literals_are_bounded() {
         let (out, used, state) = read(reader, &[&text]);
         assert_eq!((out.len(), used, state), (long.len() + 8, text.len(), State::Done));
     }
-    // Quotes that may close a long string, and starts of marks, are not looked for again and again.
+    // Quotes that may close a triple-quoted string, and prefixes of markers, must not be searched
+    // repeatedly.
     for (reader, open, inside, close) in [
         (&readers[1], "'''", "''x", "'''"),
         (&readers[1], "[", "(1, ),", "]"),
@@ -539,7 +543,7 @@ fn hostile_literals_are_bounded() {
     }
 }
 
-/// Whatever comes, in whatever pieces, a reader gives what it gives of the whole, and what it calls done is JSON.
+/// However noise is cut, the result is the same, and completed output is valid JSON.
 #[test]
 fn noise_is_read_alike_in_any_pieces() {
     const PARTS: [&str; 44] = [

@@ -2,20 +2,20 @@ use std::borrow::Cow;
 
 use rolecall_conversation::json::escape_into;
 
-/// Text that becomes a JSON string while it comes.
+/// Converts text to a JSON string while it streams.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TextValue {
     is_open: bool,
 }
 
 impl TextValue {
-    /// Takes the next piece.
+    /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) {
         self.open(out);
         escape_into(out, text, false);
     }
 
-    /// The text is over.
+    /// Ends the text.
     pub(crate) fn end(&mut self, out: &mut String) {
         self.open(out);
         out.push('"');
@@ -30,8 +30,8 @@ impl TextValue {
     }
 }
 
-/// The text inside a CDATA section, if that is all there is; else the text as it is. Sections that follow one another are one text, as
-/// XML has it for a text that holds `]]>`.
+/// Returns the text of a CDATA section if the text consists of one, and the text itself otherwise.
+/// Adjacent sections form one text, since XML splits a text that contains `]]>` this way.
 pub(crate) fn uncdata(text: &str) -> Cow<'_, str> {
     const OPEN: &str = "<![CDATA[";
     const CLOSE: &str = "]]>";

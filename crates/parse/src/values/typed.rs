@@ -5,10 +5,11 @@ use super::types::Types;
 use super::{State, ValueReader};
 use crate::JsonPolicy;
 
-/// A whole raw text as the JSON value that it stands for, by its schema if there is one.
+/// Converts a complete raw text to a JSON value, according to its schema if there is one.
 ///
-/// Where a string alone may stand, it is one, whatever it looks like. Elsewhere JSON and Python's literals are the values that they spell, if
-/// these are of a type that may stand there; anything else is a string. Text in quotes is text that has quotes.
+/// If the schema allows only strings or lists the text itself, the value is a string. Otherwise,
+/// JSON and Python literals become the values they spell if the schema allows their types, and any
+/// other text becomes a string. Quoted text becomes a string that includes the quotes.
 pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
     let types = schema.map_or(Types::ANY, Schema::types);
     let is_listed = schema.is_some_and(|schema| schema.lists_text(raw));
@@ -31,7 +32,7 @@ pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
     })
 }
 
-/// The JSON of a value that takes the whole text.
+/// Returns the JSON of a value that spans the whole text.
 fn read(mut reader: ValueReader, text: &str) -> Option<String> {
     let mut value = String::with_capacity(text.len());
     let step = reader.push(text, &mut value);
@@ -39,23 +40,24 @@ fn read(mut reader: ValueReader, text: &str) -> Option<String> {
     (step.used == text.len() && state == State::Done).then_some(value)
 }
 
-/// Whether text that is no JSON may be one of Python's literals. Where it may be a string too, it is one unless Python prints values so: a
-/// number such as `1_000` or `007.5`, or a tuple, is text that somebody wrote.
+/// Reports whether text that is not JSON may be a Python literal. If the schema also allows
+/// strings, only the forms that Python prints are literals. Numbers such as `1_000` or `007.5`, and
+/// tuples, are then text.
 fn may_be_literal(text: &str, types: Types) -> bool {
     !Types::STRING.is_within(types) || text.starts_with(['[', '{']) || ["None", "True", "False"].contains(&text)
 }
 
-/// Whether a JSON text is of one of these types.
+/// Reports whether a JSON text has one of these types.
 fn fits(value: &str, types: Types) -> bool {
     let found = match value.bytes().next() {
         Some(b'{') => Types::OBJECT,
         Some(b'[') => Types::ARRAY,
         Some(b't' | b'f') => Types::BOOLEAN,
-        // Where no string may stand, a null was meant.
+        // If strings are not allowed, `null` is accepted even if the schema does not list it.
         Some(b'n') if !Types::STRING.is_within(types) => return true,
         Some(b'n') => Types::NULL,
         Some(b'"') | None => return false,
-        // A fraction where a whole number is due is still a number.
+        // A fraction is accepted for an integer, since it is still a number.
         Some(_) if Types::INTEGER.is_within(types) => return true,
         Some(_) => Types::of_number(value),
     };

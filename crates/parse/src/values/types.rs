@@ -3,7 +3,7 @@ use std::ops::{BitAnd, BitOr};
 
 use rolecall_conversation::Json;
 
-/// A set of the types that JSON Schema knows.
+/// A set of JSON Schema types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Types(u8);
 
@@ -11,7 +11,7 @@ impl Types {
     pub(crate) const NONE: Types = Types(0);
     pub(crate) const NULL: Types = Types(1);
     pub(crate) const BOOLEAN: Types = Types(1 << 1);
-    /// Whole numbers alone.
+    /// Only integers.
     pub(crate) const INTEGER: Types = Types(1 << 2);
     /// Any number.
     pub(crate) const NUMBER: Types = Types(1 << 3 | 1 << 2);
@@ -20,7 +20,8 @@ impl Types {
     pub(crate) const OBJECT: Types = Types(1 << 6);
     pub(crate) const ANY: Types = Types(0x7f);
 
-    /// The types that a schema's `type` names. Python's names are known too; any other name says nothing.
+    /// Returns the types that a schema's `type` names. Python's names are also known. Any other
+    /// name allows every type.
     pub(crate) fn named(names: &Json) -> Types {
         let one = |name: &Json| match name.as_str().unwrap_or_default() {
             "null" | "None" => Types::NULL,
@@ -38,7 +39,7 @@ impl Types {
         }
     }
 
-    /// The type of a value.
+    /// Returns the type of a value.
     pub(crate) fn of(value: &Json) -> Types {
         match value {
             Json::Null => Types::NULL,
@@ -50,14 +51,14 @@ impl Types {
         }
     }
 
-    /// The type of a number that is spelled so: `3.0` and `1e5` are whole.
+    /// Returns the type of a number. `3.0` and `1e5` are integers.
     pub(crate) fn of_number(spelling: &str) -> Types {
         let is_whole = !spelling.contains(['.', 'e', 'E'])
             || spelling.parse::<f64>().is_ok_and(|number| number.is_finite() && number.fract() == 0.0);
         if is_whole { Types::INTEGER } else { Types::NUMBER }
     }
 
-    /// Whether every value of these types is of one of those.
+    /// Reports whether all these types are among `others`.
     pub(crate) fn is_within(self, others: Types) -> bool {
         self & others == self
     }
@@ -83,9 +84,9 @@ impl fmt::Display for Types {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const WORDS: [(Types, &str); 7] = [
             (Types::NULL, "null"),
-            (Types::BOOLEAN, "a truth value"),
+            (Types::BOOLEAN, "a boolean"),
             (Types::NUMBER, "a number"),
-            (Types::INTEGER, "a whole number"),
+            (Types::INTEGER, "an integer"),
             (Types::STRING, "a string"),
             (Types::ARRAY, "a list"),
             (Types::OBJECT, "an object"),
@@ -93,7 +94,7 @@ impl fmt::Display for Types {
         let mut words =
             WORDS.iter().filter(|(kind, _)| kind.is_within(*self)).map(|(_, words)| *words).collect::<Vec<_>>();
         if Types::NUMBER.is_within(*self) {
-            words.retain(|words| *words != "a whole number");
+            words.retain(|words| *words != "an integer");
         }
         f.write_str(&words.join(" or "))
     }
