@@ -20,6 +20,19 @@ pub struct Layout {
     steps: Vec<Step>,
     /// The fields that holes print, as a set of bits.
     printed: u32,
+    /// What the layout writes for a message that has only a role and a text.
+    plain: Option<PlainTurn>,
+}
+
+/// What a layout writes for a message that has only a role and a text: constants around the text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlainTurn {
+    /// The text before the content, with the sources of [`crate::sources`].
+    pub before: Text,
+    /// Whether the white space around the content is removed.
+    pub trims: bool,
+    /// The text after the content.
+    pub after: Text,
 }
 
 /// One step of rendering a layout.
@@ -86,7 +99,15 @@ impl Layout {
         let pattern = ops;
         let ops = with_own(&pattern, controls);
         let printed = printed_fields(&ops);
-        Layout { steps: steps_of(&ops, controls), ops, pattern, printed }
+        let plain = plain_turn(&ops, controls);
+        Layout { steps: steps_of(&ops, controls), ops, pattern, printed, plain }
+    }
+
+    /// Returns what the layout writes for a message that has only a role and a text. None if that
+    /// depends on more than the text.
+    #[inline]
+    pub fn plain(&self) -> Option<&PlainTurn> {
+        self.plain.as_ref()
     }
 
     /// Returns the steps of rendering, in order.
@@ -192,6 +213,33 @@ fn with_own(pattern: &[Op], controls: &[Control]) -> Vec<Op> {
         }
     }
     ops
+}
+
+fn plain_turn(ops: &[Op], controls: &[Control]) -> Option<PlainTurn> {
+    // A message without them writes nothing here, nor a group around them.
+    let is_absent = |op: &Op| match op {
+        Op::Hole { field: Field::Calls | Field::Reasoning | Field::Extra(_), codec, .. } => *codec != Codec::Present,
+        Op::Hole { field: Field::Name, codec: Codec::Text | Codec::Names, .. } => true,
+        _ => false,
+    };
+    let is_left_out = |op: &Op| match op {
+        Op::Group(inner) => inner.iter().any(is_absent),
+        Op::Hole { field: Field::Calls | Field::Reasoning, codec, .. } => *codec != Codec::Present,
+        _ => false,
+    };
+    let kept: Vec<Op> = ops.iter().filter(|op| !is_left_out(op)).cloned().collect();
+    let at = kept.iter().position(|op| matches!(op, Op::Hole { .. } | Op::Group(_)))?;
+    let trims = match &kept[at] {
+        Op::Hole { field: Field::Content, codec: Codec::Text, .. } => false,
+        Op::Hole { field: Field::Content, codec: Codec::Trim, .. } => true,
+        _ => return None,
+    };
+    let constant = |ops: &[Op]| match steps_of(ops, controls).as_slice() {
+        [] => Some(Text::new()),
+        [Step::Constant { text, .. }] => Some(text.clone()),
+        _ => None,
+    };
+    Some(PlainTurn { before: constant(&kept[..at])?, trims, after: constant(&kept[at + 1..])? })
 }
 
 fn steps_of(ops: &[Op], controls: &[Control]) -> Vec<Step> {

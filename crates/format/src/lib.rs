@@ -44,7 +44,7 @@ pub use format_part::FormatPart;
 pub use generation::Generation;
 pub use habits::{CallsInReasoning, Habits};
 pub use identity::Identity;
-pub use layout::{Layout, Op, Step};
+pub use layout::{Layout, Op, PlainTurn, Step};
 pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;

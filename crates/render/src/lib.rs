@@ -24,6 +24,8 @@ mod write;
 use rolecall_conversation::Conversation;
 use rolecall_format::Format;
 
+use role::Speakers;
+
 pub use error::Error;
 pub use extend::{extend, new_turn};
 pub use loss::{LossPolicy, loss_spans};
@@ -54,7 +56,8 @@ pub use trust::{ROLES, Trust};
 /// ```
 pub fn render(conversation: &Conversation, format: &Format, options: &Options) -> Result<Prompt, Error> {
     let chosen = options::choose(conversation, format, options)?;
-    order::check(conversation, format, options.rules)?;
-    let plan = plan::plan_turns(conversation, format, options.rules, &chosen)?;
+    let speakers = Speakers::new(conversation, format, options.rules);
+    order::check(conversation, format, options.rules, speakers)?;
+    let plan = plan::plan_turns(conversation, format, options.rules, speakers, &chosen)?;
     write::write_prompt(plan, format, options.bos, &chosen)
 }

@@ -3,16 +3,21 @@
 use rolecall_conversation::{Call, Conversation, Message, Role, Tool};
 use rolecall_format::{AnswersRule, AssistantRule, Format, HeaderRule, SystemRule, ToolRule, TurnsRule, UsersRule};
 
-use crate::role::{Speakers, is_blank, role_of};
+use crate::role::{Roles, Speakers, is_blank};
 use crate::{Error, RuleMode};
 
 /// Refuses roles that the format does not know and, if rules are enforced, orders that it does not
 /// allow.
-pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode) -> Result<(), Error> {
-    let speakers = Speakers::new(conversation, format, mode);
+pub(crate) fn check(
+    conversation: &Conversation,
+    format: &Format,
+    mode: RuleMode,
+    speakers: Speakers<'_>,
+) -> Result<(), Error> {
     let mut state = State {
         format,
-        interprets: interprets(conversation, format),
+        roles: speakers.roles,
+        interprets: interprets(conversation, format, speakers.roles),
         seen_user: false,
         leading: true,
         previous: None,
@@ -21,7 +26,7 @@ pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode
     };
     for (index, message) in conversation.messages.iter().enumerate() {
         if !speakers.are_by_place() {
-            check_role(index, message, format, mode)?;
+            check_role(index, message, speakers.roles, format, mode)?;
         }
         match mode {
             RuleMode::Enforce => state.take(index, message)?,
@@ -34,8 +39,8 @@ pub(crate) fn check(conversation: &Conversation, format: &Format, mode: RuleMode
     Ok(())
 }
 
-fn check_role(index: usize, message: &Message, format: &Format, mode: RuleMode) -> Result<(), Error> {
-    let known = match (role_of(message, format), mode) {
+fn check_role(index: usize, message: &Message, roles: Roles<'_>, format: &Format, mode: RuleMode) -> Result<(), Error> {
+    let known = match (roles.of(message), mode) {
         (Role::Other(_), _) => false,
         (_, RuleMode::Enforce) => true,
         (role, RuleMode::Reference) => format.role_names(role.name()).contains(&message.role_as_spelled()),
@@ -80,6 +85,7 @@ pub(crate) fn refuse_system(index: usize, format: &Format) -> Error {
 
 struct State<'a> {
     format: &'a Format,
+    roles: Roles<'a>,
     /// The only value that the family's own fields may have if the code interpreter is the only
     /// tool.
     interprets: Option<&'a str>,
@@ -95,11 +101,11 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn take(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
-        if *role_of(message, self.format) != Role::Tool {
+        if *self.roles.of(message) != Role::Tool {
             self.need_answers(Some(index))?;
         }
         self.header(index, message)?;
-        match role_of(message, self.format) {
+        match self.roles.of(message) {
             // A system message without text is ignored.
             Role::System if is_blank(message, self.format) => {}
             // A conversation written as pairs keeps only system messages that belong to an answer.
@@ -110,7 +116,7 @@ impl<'a> State<'a> {
             Role::Tool => self.tool(index)?,
             Role::Other(_) => {}
         }
-        self.leading &= *role_of(message, self.format) == Role::System;
+        self.leading &= *self.roles.of(message) == Role::System;
         self.previous = Some(message);
         Ok(())
     }
@@ -129,7 +135,7 @@ impl<'a> State<'a> {
                 return Err(self.broken(index, "header", what, "use the function's name from the list of tools"));
             }
         }
-        let Some(only) = self.interprets.filter(|_| *role_of(message, self.format) == Role::Assistant) else {
+        let Some(only) = self.interprets.filter(|_| *self.roles.of(message) == Role::Assistant) else {
             return Ok(());
         };
         let odd = |(name, _): &&(String, String)| {
@@ -166,7 +172,7 @@ impl<'a> State<'a> {
     }
 
     fn user(&mut self, index: usize) -> Result<(), Error> {
-        let previous = self.previous.map(|previous| role_of(previous, self.format));
+        let previous = self.previous.map(|previous| self.roles.of(previous));
         if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
             let (what, help) =
                 ("a second user message in a row", "merge the two, or put an assistant message between them");
@@ -191,7 +197,7 @@ impl<'a> State<'a> {
             let what = "an assistant message before any user message";
             return Err(self.broken(index, "assistant", what, "begin with a user message"));
         }
-        let goes_on = self.previous.is_some_and(|previous| *role_of(previous, self.format) == Role::Tool);
+        let goes_on = self.previous.is_some_and(|previous| *self.roles.of(previous) == Role::Tool);
         if alternates(self.format) && self.users_turn && !goes_on {
             let what = "expected a user message, found an assistant message";
             return Err(self.broken(
@@ -224,11 +230,9 @@ impl<'a> State<'a> {
         let calls = |message: &Message| message.calls().len() > 0 || has_own_field(message, self.format);
         let good = match (self.format.rules.tool, self.previous) {
             (ToolRule::Any, _) => true,
-            (_, Some(previous)) if *role_of(previous, self.format) == Role::Tool => true,
-            (ToolRule::AfterAssistant, Some(previous)) => *role_of(previous, self.format) == Role::Assistant,
-            (ToolRule::AfterCall, Some(previous)) => {
-                *role_of(previous, self.format) == Role::Assistant && calls(previous)
-            }
+            (_, Some(previous)) if *self.roles.of(previous) == Role::Tool => true,
+            (ToolRule::AfterAssistant, Some(previous)) => *self.roles.of(previous) == Role::Assistant,
+            (ToolRule::AfterCall, Some(previous)) => *self.roles.of(previous) == Role::Assistant && calls(previous),
             (_, None) => false,
         };
         if !good {
@@ -264,14 +268,14 @@ fn names(message: &Message) -> impl Iterator<Item = &str> {
 /// Returns the only value that the family's own fields may have if nothing but the code interpreter
 /// can be called. This is the case if only the interpreter is offered, or if no tools are offered
 /// and the system text is the one that announces it.
-fn interprets<'a>(conversation: &Conversation, format: &'a Format) -> Option<&'a str> {
+fn interprets<'a>(conversation: &Conversation, format: &'a Format, roles: Roles<'_>) -> Option<&'a str> {
     let only = format.rules.interpreter_field.as_deref()?;
     let offered = conversation.tools.iter().flatten();
     let own = conversation.messages.iter().filter_map(Message::tools).flatten();
     let tools: Vec<&Tool> = offered.chain(own).collect();
     let announced = || {
         let text = format.defaults.interpreter.as_deref();
-        let first = conversation.messages.first().filter(|first| *role_of(first, format) == Role::System);
+        let first = conversation.messages.first().filter(|first| *roles.of(first) == Role::System);
         text.is_some() && first.and_then(Message::text).as_deref() == text
     };
     let is_all = if tools.is_empty() { announced() } else { tools.iter().all(|tool| **tool == Tool::CodeInterpreter) };

@@ -15,7 +15,7 @@ use calls::Calls;
 
 use crate::options::Chosen;
 use crate::order::refuse_system;
-use crate::role::{Speakers, role_of};
+use crate::role::Speakers;
 use crate::{Dropped, Error, RuleMode};
 
 /// The turns of a prompt in order, and the content that has no place in it.
@@ -119,9 +119,10 @@ pub(crate) fn plan_turns<'a>(
     conversation: &'a Conversation,
     format: &'a Format,
     rules: RuleMode,
+    speakers: Speakers<'a>,
     chosen: &Chosen<'_>,
 ) -> Result<Plan<'a>, Error> {
-    let mut planner = Planner::new(conversation, format, rules, chosen);
+    let mut planner = Planner::new(conversation, format, rules, speakers, chosen);
     if planner.add_text_alone(conversation, chosen)? {
         planner.check_rest(conversation)?;
         if conversation.continue_final_message {
@@ -168,13 +169,19 @@ struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    fn new(conversation: &'a Conversation, format: &'a Format, rules: RuleMode, chosen: &Chosen<'_>) -> Planner<'a> {
+    fn new(
+        conversation: &'a Conversation,
+        format: &'a Format,
+        rules: RuleMode,
+        speakers: Speakers<'a>,
+        chosen: &Chosen<'_>,
+    ) -> Planner<'a> {
         let tools = conversation.tools.as_deref().unwrap_or_default();
         let functions = tools.iter().any(|tool| matches!(tool, Tool::Function { .. }));
         Planner {
             format,
             strict: rules == RuleMode::Enforce,
-            speakers: Speakers::new(conversation, format, rules),
+            speakers,
             plan: Plan {
                 messages: &conversation.messages,
                 asked: Vec::new(),
@@ -259,7 +266,7 @@ impl<'a> Planner<'a> {
                 Role::Tool if self.format.layout(Slot::ToolGroup).is_some() => {
                     let results = messages[index..]
                         .iter()
-                        .take_while(|message| *role_of(message, self.format) == Role::Tool)
+                        .take_while(|message| *self.speakers.roles.of(message) == Role::Tool)
                         .count();
                     let group = &messages[index..index + results];
                     for (at, message) in group.iter().enumerate() {
@@ -290,7 +297,7 @@ impl<'a> Planner<'a> {
         if self.format.rules.turns != TurnsRule::Paired {
             return all;
         }
-        let named_user = |message: &Message| *role_of(message, self.format) == Role::User;
+        let named_user = |message: &Message| *self.speakers.roles.of(message) == Role::User;
         let (answered, why) = match self.speakers.are_by_place() {
             true if !messages.get(first).is_some_and(named_user) => (first, "the first message is not a user message"),
             true => (all - (all - first) % 2, "no answer follows it"),
@@ -406,7 +413,7 @@ impl<'a> Planner<'a> {
         let index = conversation.messages.len().saturating_sub(1);
         let nothing = |what| Err(Error::NothingToContinue { message: index, what });
         let Some(message) = conversation.messages.last() else { return nothing("there is no message") };
-        if *role_of(message, self.format) != Role::Assistant {
+        if *self.speakers.roles.of(message) != Role::Assistant {
             return nothing("the last message is not an assistant message");
         }
         let calls = message.calls().len() > 0;
@@ -455,7 +462,7 @@ impl<'a> Planner<'a> {
 
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(fallback)) else {
-            let what = match role_of(message, self.format) {
+            let what = match self.speakers.roles.of(message) {
                 Role::Tool => "results of tools",
                 _ => "messages of this role",
             };

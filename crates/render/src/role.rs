@@ -8,21 +8,38 @@ use crate::RuleMode;
 
 static USUAL: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
 
-/// Returns the role of a message. The maker's own name for a role takes precedence over the usual
-/// meaning of the name.
-#[inline]
-pub(crate) fn role_of<'m>(message: &'m Message, format: &Format) -> &'m Role {
-    if format.roles.is_empty() && !matches!(message.role(), Role::Other(_)) {
-        return message.role();
+/// The roles of messages in a format. The maker's own name for a role takes precedence over the
+/// usual meaning of the name.
+#[derive(Clone, Copy)]
+pub(crate) struct Roles<'f> {
+    format: &'f Format,
+    /// Whether every name of the maker's has its usual meaning.
+    are_usual: bool,
+}
+
+impl<'f> Roles<'f> {
+    pub fn of_format(format: &'f Format) -> Roles<'f> {
+        let is_usual = |usual: &str, name: &str| Role::from_name(name).name() == usual;
+        let mut names = format.roles.iter().flat_map(|(usual, own)| own.iter().map(move |name| (usual, name)));
+        Roles { format, are_usual: names.all(|(usual, name)| is_usual(usual, name)) }
     }
-    let spelled = message.role_as_spelled();
-    let is_own = |own: &[String]| own.iter().any(|name| name == spelled);
-    // Few messages use one of the maker's names.
-    if !format.roles.iter().any(|(_, own)| is_own(own)) {
-        return message.role();
+
+    /// Returns the role of a message.
+    #[inline]
+    pub fn of<'m>(&self, message: &'m Message) -> &'m Role {
+        if self.are_usual { message.role() } else { self.own_or_usual(message) }
     }
-    let named = |role: &&Role| format.roles.iter().any(|(usual, own)| usual == role.name() && is_own(own));
-    USUAL.iter().find(named).unwrap_or(message.role())
+
+    fn own_or_usual<'m>(&self, message: &'m Message) -> &'m Role {
+        let spelled = message.role_as_spelled();
+        let is_own = |own: &[String]| own.iter().any(|name| name == spelled);
+        // Few messages use one of the maker's names.
+        if !self.format.roles.iter().any(|(_, own)| is_own(own)) {
+            return message.role();
+        }
+        let named = |role: &&Role| self.format.roles.iter().any(|(usual, own)| usual == role.name() && is_own(own));
+        USUAL.iter().find(named).unwrap_or(message.role())
+    }
 }
 
 /// Reports whether a system message is ignored because it has no text.
@@ -43,6 +60,7 @@ pub(crate) fn is_blank(message: &Message, format: &Format) -> bool {
 #[derive(Clone, Copy)]
 pub(crate) struct Speakers<'f> {
     format: &'f Format,
+    pub roles: Roles<'f>,
     /// If messages are told apart by position, the index of the first one after the system message.
     by_place: Option<usize>,
 }
@@ -50,8 +68,9 @@ pub(crate) struct Speakers<'f> {
 impl<'f> Speakers<'f> {
     pub fn new(conversation: &Conversation, format: &'f Format, mode: RuleMode) -> Speakers<'f> {
         let by_place = mode == RuleMode::Reference && format.rules.roles == RolesRule::ByPlace;
-        let system = conversation.messages.first().is_some_and(|message| *role_of(message, format) == Role::System);
-        Speakers { format, by_place: by_place.then_some(usize::from(system)) }
+        let roles = Roles::of_format(format);
+        let system = conversation.messages.first().is_some_and(|message| *roles.of(message) == Role::System);
+        Speakers { format, roles, by_place: by_place.then_some(usize::from(system)) }
     }
 
     /// Reports whether messages are told apart by position, regardless of their roles.
@@ -63,7 +82,7 @@ impl<'f> Speakers<'f> {
     #[inline]
     pub fn of<'m>(&self, index: usize, message: &'m Message) -> &'m Role {
         match self.by_place {
-            None => role_of(message, self.format),
+            None => self.roles.of(message),
             Some(first) if index < first => &USUAL[0],
             Some(first) => &USUAL[1 + (index - first) % 2],
         }

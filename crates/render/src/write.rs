@@ -130,24 +130,11 @@ impl<'a> Writer<'a> {
     fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
         let What::Message(index, message, _) = &turn.what else { return false };
         let Some(text) = message.plain_text().filter(|_| self.usual && turn.cut.is_none()) else { return false };
-        let [Step::Constant { text: before, .. }, Step::Hole { field: Field::Content, codec }, rest @ ..] =
-            turn.layout.steps()
-        else {
-            return false;
-        };
-        let after = match rest {
-            [] => None,
-            [Step::Constant { text: after, .. }] => Some(after),
-            _ => return false,
-        };
-        if !matches!(codec, Codec::Text | Codec::Trim) {
-            return false;
-        }
-        out.append_joining(before, sources::FORMAT);
-        out.push(text_by(text, codec), self.content_source(*index));
-        if let Some(after) = after {
-            out.append_joining(after, sources::FORMAT);
-        }
+        let Some(plain) = turn.layout.plain() else { return false };
+        out.append_joining(&plain.before, sources::FORMAT);
+        let text = if plain.trims { text.trim_matches(is_python_space) } else { text };
+        out.push(text, self.content_source(*index));
+        out.append_joining(&plain.after, sources::FORMAT);
         true
     }
 
@@ -210,7 +197,7 @@ impl<'a> Writer<'a> {
                 _ => message.is_some_and(has_text),
             },
             Field::Name if scene.call.is_some() || scene.tool_name.is_some() => true,
-            Field::Name if *codec == Codec::Enumerated => {
+            Field::Name if matches!(codec, Codec::Enumerated) => {
                 let name = message.and_then(Message::name);
                 self.format.control_names.iter().any(|(known, _)| Some(known.as_str()) == name)
             }
@@ -218,7 +205,7 @@ impl<'a> Writer<'a> {
             Field::Reasoning => filled(message.and_then(Message::reasoning_content)),
             Field::Calls => message.is_some_and(|message| message.calls().len() > 0),
             Field::System => scene.folded().is_some(),
-            Field::Tools | Field::Functions if *codec == Codec::Present => self.offered,
+            Field::Tools | Field::Functions if matches!(codec, Codec::Present) => self.offered,
             Field::Tools | Field::Functions => scene.offer().is_some(),
             Field::Id => match scene.call {
                 Some((at, call)) => self.call_id(scene, at, call).is_some(),
@@ -236,7 +223,9 @@ impl<'a> Writer<'a> {
             Field::Description => scene.description.is_some(),
             // Arguments written one by one are present only if there are any. Arguments written as
             // one value are always present.
-            Field::Arguments if *codec == Codec::Text => scene.call.is_some_and(|(_, call)| calls::has_arguments(call)),
+            Field::Arguments if matches!(codec, Codec::Text) => {
+                scene.call.is_some_and(|(_, call)| calls::has_arguments(call))
+            }
             Field::Prefix | Field::Suffix => matches!(scene.turn.map(|turn| turn.what), Some(What::Gap(..))),
             Field::Round
             | Field::Index
@@ -262,7 +251,7 @@ impl<'a> Writer<'a> {
             return;
         }
         match field {
-            _ if *codec == Codec::Present => {}
+            _ if matches!(codec, Codec::Present) => {}
             Field::Content => self.content(codec, scene, out),
             Field::Name => self.name(codec, scene, out),
             Field::Reasoning => self.message_text(scene, "reasoning_content", Message::reasoning_content, codec, out),

@@ -5,7 +5,6 @@ use rolecall_conversation::{Call, Message, Part, Place, Role};
 use rolecall_format::{Codec, Field, Layout, Op, Slot};
 
 use super::Planner;
-use crate::role::role_of;
 use crate::{Dropped, Error};
 
 impl<'a> Planner<'a> {
@@ -39,7 +38,7 @@ impl<'a> Planner<'a> {
                 Part::Audio(_) => Slot::PartAudio,
                 Part::Video(_) => Slot::PartVideo,
                 Part::File(_)
-                    if self.format.layout(Slot::File).is_some() && *role_of(message, self.format) == Role::User =>
+                    if self.format.layout(Slot::File).is_some() && *self.speakers.roles.of(message) == Role::User =>
                 {
                     continue;
                 }
@@ -81,7 +80,7 @@ impl<'a> Planner<'a> {
         let listed = |name: &str| name.is_empty() || self.format.control_names.iter().any(|(known, _)| known == name);
         let unlisted = message.name().is_some_and(|name| !listed(name));
         // The name on a tool result adds no information.
-        if unlisted && *role_of(message, self.format) != Role::Tool && names_only(layout.ops()) {
+        if unlisted && *self.speakers.roles.of(message) != Role::Tool && names_only(layout.ops()) {
             let why = "the format writes only names that it has tokens for";
             self.plan.dropped.push(Dropped { place: Place::message(index, "name"), why, by_design: false });
         }
@@ -104,7 +103,7 @@ impl<'a> Planner<'a> {
             note("reasoning_content", "the format does not show earlier reasoning to the model", true);
         }
         // A tool result is identified by its position, so the function's name adds no information.
-        if filled(message.name()) && *role_of(message, self.format) != Role::Tool && !prints(Field::Name) {
+        if filled(message.name()) && *self.speakers.roles.of(message) != Role::Tool && !prints(Field::Name) {
             note("name", why, false);
         }
         for (number, (name, _)) in self.format.fields.iter().enumerate() {

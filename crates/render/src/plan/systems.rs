@@ -5,7 +5,7 @@ use rolecall_format::{Field, Slot, SystemRule, SystemWhen, SystemWithTools, Tool
 
 use super::{Planner, SystemText, What};
 use crate::options::Chosen;
-use crate::role::{is_blank, role_of};
+use crate::role::is_blank;
 use crate::{Dropped, Error};
 
 impl<'a> Planner<'a> {
@@ -13,13 +13,13 @@ impl<'a> Planner<'a> {
     /// the index of the first message after them.
     pub(super) fn add_systems(&mut self, conversation: &'a Conversation, chosen: &Chosen<'_>) -> Result<usize, Error> {
         let messages = &conversation.messages;
-        let format = self.format;
-        let is_system = |message: &&Message| *role_of(message, format) == Role::System;
+        let (format, roles) = (self.format, self.speakers.roles);
+        let is_system = |message: &&Message| *roles.of(message) == Role::System;
         let leading = match self.speakers.are_by_place() {
             true => usize::from(messages.first().is_some_and(|message| is_system(&message))),
             false => messages.iter().take_while(is_system).count(),
         };
-        let said = |message: &Message| *role_of(message, format) == Role::System && !is_blank(message, format);
+        let said = |message: &Message| *roles.of(message) == Role::System && !is_blank(message, format);
         let opened = messages[..leading].iter().any(said);
         let replaced = self.replaces_system(chosen) && self.offer.is_some();
         let none = !messages.iter().any(said);

@@ -38,7 +38,7 @@ impl Writer<'_> {
                 }
             }
         }
-        if *codec == Codec::Filled && out.len() == before {
+        if matches!(codec, Codec::Filled) && out.len() == before {
             out.push(" ", sources::FORMAT);
         }
     }
