@@ -1,9 +1,11 @@
 //! Commands for contributors. `suite` runs all tests and reports what was skipped, `mutants` plants
-//! bugs and looks for a test that fails, `fuzz` runs each fuzz target for a while. Each prints the
-//! output of the commands that it runs, and a last line of its own.
+//! bugs and looks for a test that fails, `fuzz` runs each fuzz target for a while, and `compare`
+//! compares the speed of two commits. Each prints the output of the commands that it runs, and a
+//! last line of its own.
 //!
 //! Start reading at [`main`].
 
+mod compare;
 mod fuzz;
 mod mutants;
 mod suite;
@@ -17,6 +19,7 @@ Commands for contributors to rolecall.
     cargo xtask test [ARGUMENT ..]   run all tests; the last line lists what was not tested
     cargo xtask mutants [OPTION ..]  plant bugs and check that a test catches each (--help lists the options)
     cargo xtask fuzz [OPTION ..]     run each fuzz target for a while (--help lists the options)
+    cargo xtask compare BASE         compare the benchmarks of two commits (--help lists the options)
 ";
 
 fn main() -> ExitCode {
@@ -25,6 +28,7 @@ fn main() -> ExitCode {
         Some("test") => suite::run(&arguments[1..]),
         Some("mutants") => mutants::run(&arguments[1..]),
         Some("fuzz") => fuzz::run(&arguments[1..]),
+        Some("compare") => compare::run(&arguments[1..]),
         Some("--help" | "-h" | "help") => {
             print!("{HELP}");
             return ExitCode::SUCCESS;
