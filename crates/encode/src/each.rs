@@ -2,7 +2,7 @@
 
 use rolecall_render::{Prompt, Run};
 
-use crate::pieces::Piece;
+use crate::pieces::PromptPart;
 use crate::special::Surrounding;
 use crate::{EncodedToken, Encoder, Error, Note};
 use rolecall_tokenizer::{Place, Token};
@@ -85,7 +85,7 @@ impl Encoder {
         for run in prompt.runs() {
             match run {
                 Run::Control { text, id, start } => {
-                    pieces.push(Piece::Control(self.control_id(id)?, start..start + text.len()));
+                    pieces.push(PromptPart::Control(self.control_id(id)?, start..start + text.len()));
                 }
                 Run::Text { text, start } => self.split_literals(prompt, start..start + text.len(), &mut pieces)?,
             }
@@ -110,18 +110,18 @@ impl Encoder {
     fn encode_piece(
         &self,
         prompt: &Prompt,
-        pieces: &[Piece],
+        pieces: &[PromptPart],
         at: usize,
         place: &mut Place,
         sink: &mut impl Sink,
     ) -> Result<(), Error> {
         let here = std::mem::replace(place, Place::Inside);
         match &pieces[at] {
-            Piece::Control(id, span) => {
+            PromptPart::Control(id, span) => {
                 sink.control(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
                 Ok(())
             }
-            Piece::Text(span) => {
+            PromptPart::Text(span) => {
                 let span = self.stripped(prompt.text(), span.clone(), pieces, at);
                 let Some(text) = prompt.text().get(span.clone()).filter(|text| !text.is_empty()) else { return Ok(()) };
                 let mut take = |tokens: &[Token]| sink.text(tokens, span.start);

@@ -6,7 +6,7 @@ use rolecall_render::{Prompt, Run};
 
 use crate::binding::{bind, find, is_text};
 use crate::markers::Markers;
-use crate::pieces::Piece;
+use crate::pieces::PromptPart;
 use crate::reference::{Split, SplitRun, split_text};
 use crate::special::{AddSpecial, surround};
 use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection};
@@ -148,11 +148,11 @@ impl Encoder {
                         return Err(Error::UnknownControl { token: text.to_owned() });
                     }
                     joined.push_str(text);
-                    pieces.push(Piece::Control(self.control_id(id)?, start..joined.len()));
+                    pieces.push(PromptPart::Control(self.control_id(id)?, start..joined.len()));
                 }
                 Run::Text { text, .. } => {
                     joined.push_str(text);
-                    pieces.push(Piece::Text(start..joined.len()));
+                    pieces.push(PromptPart::Text(start..joined.len()));
                 }
             }
         }
@@ -181,15 +181,15 @@ impl Encoder {
         for run in prompt.runs() {
             match run {
                 Run::Control { text, id, start } => {
-                    pieces.push(Piece::Control(self.control_id(id)?, start..start + text.len()))
+                    pieces.push(PromptPart::Control(self.control_id(id)?, start..start + text.len()))
                 }
                 Run::Text { text, start } => {
                     for run in split_text(text, &self.controls, None, Split::Published) {
                         pieces.push(match run {
                             SplitRun::Control { id, span } => {
-                                Piece::Control(self.control_id(id)?, span.start + start..span.end + start)
+                                PromptPart::Control(self.control_id(id)?, span.start + start..span.end + start)
                             }
-                            SplitRun::Text { span } => Piece::Text(span.start + start..span.end + start),
+                            SplitRun::Text { span } => PromptPart::Text(span.start + start..span.end + start),
                         });
                     }
                 }
@@ -212,17 +212,17 @@ impl Encoder {
     }
 
     /// Encodes pieces and appends the tokens to `encoded`.
-    pub(crate) fn encode_pieces(&self, text: &str, pieces: &[Piece], encoded: &mut Encoded) -> Result<(), Error> {
+    pub(crate) fn encode_pieces(&self, text: &str, pieces: &[PromptPart], encoded: &mut Encoded) -> Result<(), Error> {
         if encoded.tokens.is_empty() {
             encoded.tokens.reserve(text.len() / 3);
         }
         let mut tokens = Vec::new();
         for (at, piece) in pieces.iter().enumerate() {
             match piece {
-                Piece::Control(id, span) => {
+                PromptPart::Control(id, span) => {
                     encoded.tokens.push(EncodedToken { id: *id, start: span.start, end: span.end, control: true });
                 }
-                Piece::Text(span) => {
+                PromptPart::Text(span) => {
                     let span = self.stripped(text, span.clone(), pieces, at);
                     let place = if at == 0 { Place::Start } else { Place::Inside };
                     tokens.clear();

@@ -23,11 +23,11 @@ pub enum CallIds {
 /// A text that contains `{name}`, `{index}`, or both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdPattern {
-    pieces: Vec<Piece>,
+    pieces: Vec<IdPart>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Piece {
+enum IdPart {
     Text(String),
     Name,
     Index,
@@ -92,15 +92,15 @@ impl fmt::Display for CallIds {
 impl IdPattern {
     /// Reports whether the pattern contains the call's index.
     pub fn has_index(&self) -> bool {
-        self.pieces.contains(&Piece::Index)
+        self.pieces.contains(&IdPart::Index)
     }
 
     /// Returns the id of a call.
     pub fn print(&self, name: &str, index: usize) -> String {
         let pieces = self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text.clone(),
-            Piece::Name => name.to_owned(),
-            Piece::Index => index.to_string(),
+            IdPart::Text(text) => text.clone(),
+            IdPart::Name => name.to_owned(),
+            IdPart::Index => index.to_string(),
         });
         pieces.collect()
     }
@@ -111,9 +111,9 @@ impl IdPattern {
         let mut pieces = Vec::new();
         let mut rest = text;
         while !rest.is_empty() {
-            let hole = [("{name}", Piece::Name), ("{index}", Piece::Index)];
+            let hole = [("{name}", IdPart::Name), ("{index}", IdPart::Index)];
             if let Some((spelled, piece)) = hole.into_iter().find(|(spelled, _)| rest.starts_with(spelled)) {
-                if pieces.contains(&piece) || matches!(pieces.last(), Some(Piece::Name | Piece::Index)) {
+                if pieces.contains(&piece) || matches!(pieces.last(), Some(IdPart::Name | IdPart::Index)) {
                     return None;
                 }
                 pieces.push(piece);
@@ -121,10 +121,10 @@ impl IdPattern {
                 continue;
             }
             let end = ["{name}", "{index}"].iter().filter_map(|hole| rest.find(hole)).min().unwrap_or(rest.len());
-            pieces.push(Piece::Text(rest[..end].to_owned()));
+            pieces.push(IdPart::Text(rest[..end].to_owned()));
             rest = &rest[end..];
         }
-        pieces.iter().any(|piece| !matches!(piece, Piece::Text(_))).then_some(IdPattern { pieces })
+        pieces.iter().any(|piece| !matches!(piece, IdPart::Text(_))).then_some(IdPattern { pieces })
     }
 
     /// Parses the name and the index in an id, if the pattern has them. The index is read from
@@ -136,22 +136,22 @@ impl IdPattern {
         loop {
             match pieces {
                 [] => return rest.is_empty().then_some((name, index)),
-                [Piece::Text(text), tail @ ..] => (rest, pieces) = (rest.strip_prefix(text.as_str())?, tail),
-                [head @ .., Piece::Text(text)] => (rest, pieces) = (rest.strip_suffix(text.as_str())?, head),
-                [Piece::Name] => (name, rest, pieces) = (Some(rest).filter(|name| !name.is_empty()), "", &[]),
-                [Piece::Index] => (index, rest, pieces) = (Some(rest).filter(|text| digits(text)), "", &[]),
-                [Piece::Index, tail @ ..] => {
+                [IdPart::Text(text), tail @ ..] => (rest, pieces) = (rest.strip_prefix(text.as_str())?, tail),
+                [head @ .., IdPart::Text(text)] => (rest, pieces) = (rest.strip_suffix(text.as_str())?, head),
+                [IdPart::Name] => (name, rest, pieces) = (Some(rest).filter(|name| !name.is_empty()), "", &[]),
+                [IdPart::Index] => (index, rest, pieces) = (Some(rest).filter(|text| digits(text)), "", &[]),
+                [IdPart::Index, tail @ ..] => {
                     let end = rest.bytes().take_while(u8::is_ascii_digit).count();
                     (index, rest, pieces) = (Some(&rest[..end]).filter(|text| digits(text)), &rest[end..], tail);
                 }
-                [head @ .., Piece::Index] => {
+                [head @ .., IdPart::Index] => {
                     let start = rest.len() - rest.bytes().rev().take_while(u8::is_ascii_digit).count();
                     (index, rest, pieces) = (Some(&rest[start..]).filter(|text| digits(text)), &rest[..start], head);
                 }
-                [Piece::Name, ..] => return None,
+                [IdPart::Name, ..] => return None,
             }
-            let has = |piece: &Piece| pieces.contains(piece) || !self.pieces.contains(piece);
-            if (name.is_none() && !has(&Piece::Name)) || (index.is_none() && !has(&Piece::Index)) {
+            let has = |piece: &IdPart| pieces.contains(piece) || !self.pieces.contains(piece);
+            if (name.is_none() && !has(&IdPart::Name)) || (index.is_none() && !has(&IdPart::Index)) {
                 return None;
             }
         }
@@ -161,9 +161,9 @@ impl IdPattern {
 impl fmt::Display for IdPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.pieces.iter().try_for_each(|piece| match piece {
-            Piece::Text(text) => f.write_str(text),
-            Piece::Name => f.write_str("{name}"),
-            Piece::Index => f.write_str("{index}"),
+            IdPart::Text(text) => f.write_str(text),
+            IdPart::Name => f.write_str("{name}"),
+            IdPart::Index => f.write_str("{index}"),
         })
     }
 }

@@ -167,16 +167,16 @@ impl Layout {
     ) -> Option<Vec<(Field, &'t str)>> {
         let mut flat = Vec::new();
         flatten(&self.ops, fixed, &mut flat);
-        if let Some(Piece::Fixed(first)) = flat.first_mut() {
+        if let Some(FlatPiece::Fixed(first)) = flat.first_mut() {
             *first = first.strip_prefix(opening)?.to_owned();
         }
         let mut values = Vec::new();
         let mut rest = text;
         for (at, piece) in flat.iter().enumerate() {
             match piece {
-                Piece::Fixed(text) => rest = rest.strip_prefix(text.as_str())?,
-                Piece::Value(field) => {
-                    let end = match flat[at + 1..].iter().find_map(Piece::fixed) {
+                FlatPiece::Fixed(text) => rest = rest.strip_prefix(text.as_str())?,
+                FlatPiece::Value(field) => {
+                    let end = match flat[at + 1..].iter().find_map(FlatPiece::fixed) {
                         Some(next) => rest.find(next)?,
                         None => rest.len(),
                     };
@@ -273,26 +273,26 @@ fn steps_of(ops: &[Op], controls: &[Control]) -> Vec<Step> {
 }
 
 /// A piece of a layout to parse. A group is replaced by its holes, which may be empty.
-enum Piece {
+enum FlatPiece {
     Fixed(String),
     Value(Field),
 }
 
-impl Piece {
+impl FlatPiece {
     fn fixed(&self) -> Option<&str> {
         match self {
-            Piece::Fixed(text) => Some(text),
-            Piece::Value(_) => None,
+            FlatPiece::Fixed(text) => Some(text),
+            FlatPiece::Value(_) => None,
         }
     }
 }
 
-fn flatten(ops: &[Op], fixed: impl Fn(ControlId) -> String + Copy, out: &mut Vec<Piece>) {
+fn flatten(ops: &[Op], fixed: impl Fn(ControlId) -> String + Copy, out: &mut Vec<FlatPiece>) {
     for op in ops {
         match op {
-            Op::Literal(text) => out.push(Piece::Fixed(text.clone())),
-            Op::Control(id) => out.push(Piece::Fixed(fixed(*id))),
-            Op::Hole { codec: Codec::Text | Codec::Trim, field, .. } => out.push(Piece::Value(*field)),
+            Op::Literal(text) => out.push(FlatPiece::Fixed(text.clone())),
+            Op::Control(id) => out.push(FlatPiece::Fixed(fixed(*id))),
+            Op::Hole { codec: Codec::Text | Codec::Trim, field, .. } => out.push(FlatPiece::Value(*field)),
             // A group of only open holes is parsed as a value that may be empty. Other groups are
             // skipped.
             Op::Group(inner) if inner.iter().all(|op| matches!(op, Op::Hole { codec: Codec::Text, .. })) => {

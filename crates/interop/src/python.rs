@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use rolecall_format::{Diagnostic, LoadError};
 
-use reader::{Kind, Node, read_file};
+use reader::{Node, TokenKind, read_file};
 
 /// A Python literal, converted to JSON.
 pub(crate) struct Literal<'t> {
@@ -42,9 +42,9 @@ pub(crate) fn is_literal(text: &str) -> bool {
 pub(crate) fn read(source: &str) -> Result<Literal<'_>, LoadError> {
     let (mut name, mut root) = read_file(source)?;
     // A dictionary of templates by name.
-    if let Kind::Dict(entries) = &mut root.kind
+    if let TokenKind::Dict(entries) = &mut root.kind
         && !entries.is_empty()
-        && entries.iter().all(|(_, value)| matches!(value.kind, Kind::Dict(_)))
+        && entries.iter().all(|(_, value)| matches!(value.kind, TokenKind::Dict(_)))
     {
         if let [(_, first), (second, _), ..] = entries.as_slice() {
             let message = format!("expected one template, found {}", entries.len());
@@ -85,9 +85,9 @@ impl Literal<'_> {
 
     fn write(&mut self, node: &Node) {
         match &node.kind {
-            Kind::Text(characters) => self.write_text(node, characters),
-            Kind::Word(word) => self.push(word, node.start),
-            Kind::List(items) => {
+            TokenKind::Text(characters) => self.write_text(node, characters),
+            TokenKind::Word(word) => self.push(word, node.start),
+            TokenKind::List(items) => {
                 self.push("[", node.start);
                 for (at, item) in items.iter().enumerate() {
                     self.push(if at > 0 { "," } else { "" }, item.start);
@@ -95,7 +95,7 @@ impl Literal<'_> {
                 }
                 self.push("]", node.end.saturating_sub(1));
             }
-            Kind::Dict(entries) => {
+            TokenKind::Dict(entries) => {
                 self.push("{", node.start);
                 for (at, (key, value)) in entries.iter().enumerate() {
                     self.push(if at > 0 { "," } else { "" }, key.start);

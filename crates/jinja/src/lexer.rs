@@ -10,12 +10,12 @@ use crate::parser::ast::{BinaryOp, CompareOp};
 /// A token with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Token<'s> {
-    pub(crate) kind: Kind<'s>,
+    pub(crate) kind: TokenKind<'s>,
     pub(crate) at: u32,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Kind<'s> {
+pub(crate) enum TokenKind<'s> {
     Data(&'s str),
     VariableBegin,
     VariableEnd,
@@ -115,18 +115,18 @@ fn operator_of(bytes: &[u8]) -> Option<(usize, Op)> {
 }
 
 /// Describes a token for error messages.
-pub(crate) fn describe(kind: &Kind<'_>) -> String {
+pub(crate) fn describe(kind: &TokenKind<'_>) -> String {
     match kind {
-        Kind::Data(_) => "template text".to_owned(),
-        Kind::VariableBegin => "`{{`".to_owned(),
-        Kind::VariableEnd => "`}}`".to_owned(),
-        Kind::BlockBegin => "`{%`".to_owned(),
-        Kind::BlockEnd => "`%}`".to_owned(),
-        Kind::Name(name) => format!("`{name}`"),
-        Kind::Str(_) => "a string".to_owned(),
-        Kind::Int(_) | Kind::BigInt(_) | Kind::Float(_) => "a number".to_owned(),
-        Kind::Op(op) => describe_op(*op),
-        Kind::End => "the end of the template".to_owned(),
+        TokenKind::Data(_) => "template text".to_owned(),
+        TokenKind::VariableBegin => "`{{`".to_owned(),
+        TokenKind::VariableEnd => "`}}`".to_owned(),
+        TokenKind::BlockBegin => "`{%`".to_owned(),
+        TokenKind::BlockEnd => "`%}`".to_owned(),
+        TokenKind::Name(name) => format!("`{name}`"),
+        TokenKind::Str(_) => "a string".to_owned(),
+        TokenKind::Int(_) | TokenKind::BigInt(_) | TokenKind::Float(_) => "a number".to_owned(),
+        TokenKind::Op(op) => describe_op(*op),
+        TokenKind::End => "the end of the template".to_owned(),
     }
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn tokenize(source: &str) -> Result<Vec<Token<'_>>, (Fault, usize)> {
     while lexer.position < source.len() {
         lexer.text()?;
     }
-    lexer.push(source.len(), Kind::End);
+    lexer.push(source.len(), TokenKind::End);
     Ok(lexer.tokens)
 }
 
@@ -187,7 +187,7 @@ struct Lexer<'s> {
 type Step = Result<(), (Fault, usize)>;
 
 impl<'s> Lexer<'s> {
-    fn push(&mut self, at: usize, kind: Kind<'s>) {
+    fn push(&mut self, at: usize, kind: TokenKind<'s>) {
         self.tokens.push(Token { kind, at: at as u32 });
     }
 
@@ -204,7 +204,7 @@ impl<'s> Lexer<'s> {
     fn text(&mut self) -> Step {
         let start = self.position;
         let Some((tag_at, opener)) = find_tag(self.source, start) else {
-            self.push(start, Kind::Data(self.rest()));
+            self.push(start, TokenKind::Data(self.rest()));
             self.position = self.source.len();
             return Ok(());
         };
@@ -213,7 +213,7 @@ impl<'s> Lexer<'s> {
         let sign = self.source.as_bytes().get(inside).copied().filter(|sign| matches!(sign, b'-' | b'+'));
         let text = self.strip_before_tag(text, sign, opener != b'{');
         if !text.is_empty() {
-            self.push(start, Kind::Data(text));
+            self.push(start, TokenKind::Data(text));
         }
         self.advance(inside + usize::from(sign.is_some()));
         match opener {
@@ -224,12 +224,12 @@ impl<'s> Lexer<'s> {
                     self.raw(tag_at)
                 }
                 None => {
-                    self.push(tag_at, Kind::BlockBegin);
+                    self.push(tag_at, TokenKind::BlockBegin);
                     self.tag(true)
                 }
             },
             _ => {
-                self.push(tag_at, Kind::VariableBegin);
+                self.push(tag_at, TokenKind::VariableBegin);
                 self.tag(false)
             }
         }
@@ -311,7 +311,7 @@ impl<'s> Lexer<'s> {
             }
             let text = self.strip_before_tag(&self.source[start..at], sign, true);
             if !text.is_empty() {
-                self.push(start, Kind::Data(text));
+                self.push(start, TokenKind::Data(text));
             }
             let end = self.after_close(self.source.len() - rest.len(), close_sign, true);
             self.advance(end);
@@ -364,7 +364,7 @@ impl<'s> Lexer<'s> {
         }
         let start = self.position;
         let end = self.after_close(start + usize::from(sign.is_some()), sign, is_block);
-        self.push(start, if is_block { Kind::BlockEnd } else { Kind::VariableEnd });
+        self.push(start, if is_block { TokenKind::BlockEnd } else { TokenKind::VariableEnd });
         self.advance(end);
         true
     }
@@ -385,7 +385,7 @@ impl<'s> Lexer<'s> {
                 return Err((Fault::syntax("invalid character in a name"), start));
             }
         }
-        self.push(start, Kind::Name(&self.source[start..start + length]));
+        self.push(start, TokenKind::Name(&self.source[start..start + length]));
         self.position += length;
         Ok(())
     }
@@ -397,7 +397,7 @@ impl<'s> Lexer<'s> {
             && !self.source[..start].ends_with('.')
         {
             let value = rest[..length].replace('_', "").parse().unwrap_or(f64::INFINITY);
-            self.push(start, Kind::Float(value));
+            self.push(start, TokenKind::Float(value));
             self.position += length;
             return Ok(());
         }
@@ -405,12 +405,12 @@ impl<'s> Lexer<'s> {
         let digits = &rest[if radix == 10 { 0 } else { 2 }..length];
         let digits = if digits.contains('_') { Cow::Owned(digits.replace('_', "")) } else { Cow::Borrowed(digits) };
         let kind = match i64::from_str_radix(&digits, radix) {
-            Ok(value) => Kind::Int(value),
+            Ok(value) => TokenKind::Int(value),
             Err(_) if digits.len() > crate::limits::INTEGER_DIGITS => {
                 return Err((Fault::limit(crate::LimitKind::Digits, crate::limits::INTEGER_DIGITS), start));
             }
             Err(_) => match BigInt::parse_bytes(digits.as_bytes(), radix) {
-                Some(value) => Kind::BigInt(Box::new(value)),
+                Some(value) => TokenKind::BigInt(Box::new(value)),
                 None => return Err((Fault::syntax("invalid number"), start)),
             },
         };
@@ -447,7 +447,7 @@ impl<'s> Lexer<'s> {
         } else {
             Cow::Borrowed(&rest[1..end])
         };
-        self.push(start, Kind::Str(value));
+        self.push(start, TokenKind::Str(value));
         self.position += end + 1;
         Ok(())
     }
@@ -472,7 +472,7 @@ impl<'s> Lexer<'s> {
             },
             _ => {}
         }
-        self.push(start, Kind::Op(op));
+        self.push(start, TokenKind::Op(op));
         self.position += length;
         Ok(())
     }

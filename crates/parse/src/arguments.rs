@@ -3,7 +3,7 @@ use crate::cursor::Cursor;
 use crate::literal::Literal;
 use crate::marks::{Found, Here, Input};
 use crate::progress::Falling;
-use crate::reply::{Between, CDATA, Kind, List};
+use crate::reply::{Between, CDATA, List, ValueLayout};
 use crate::shared::Shared;
 use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
 use rolecall_conversation::json;
@@ -384,7 +384,7 @@ impl Reading {
 }
 
 /// Returns how to parse a value between markers.
-fn how_of(callee: &Callee<'_>, kind: &Kind, key: &str) -> How {
+fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str) -> How {
     // If one layout serves all types, the tool's schema tells which values are strings.
     let is_string = kind.is_string
         || (callee.list.kinds.len() == 1

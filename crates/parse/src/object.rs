@@ -30,11 +30,11 @@ enum At {
     /// In a key.
     InKey(Box<Short>),
     /// Before the colon.
-    Colon(Kind),
+    Colon(KeyKind),
     /// Before a value.
-    Before(Kind),
+    Before(KeyKind),
     /// In a value.
-    Value(Kind, Box<Short>),
+    Value(KeyKind, Box<Short>),
     /// After a value.
     Behind,
 }
@@ -51,7 +51,7 @@ struct Short {
 
 /// The role of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum KeyKind {
     Name,
     Id,
     Arguments,
@@ -150,9 +150,9 @@ impl Object {
                         State::Done => match json::parse(&key.spelling) {
                             Ok(Json::String(key)) => {
                                 let kind = self.kind_of(&key);
-                                let is_odd = kind == Kind::Other && !USUAL.contains(&key.as_str());
-                                let part =
-                                    (self.keys.name_is_key && kind == Kind::Arguments).then(|| Part::Name(key.clone()));
+                                let is_odd = kind == KeyKind::Other && !USUAL.contains(&key.as_str());
+                                let part = (self.keys.name_is_key && kind == KeyKind::Arguments)
+                                    .then(|| Part::Name(key.clone()));
                                 at = At::Colon(kind);
                                 match self.is_bare && is_odd && !self.has_name {
                                     true => Some(expected("the name or arguments of a call")),
@@ -170,7 +170,7 @@ impl Object {
                     None
                 }
                 At::Colon(_) => Some(expected("`:`")),
-                At::Before(Kind::Wrapper) if next == '{' => {
+                At::Before(KeyKind::Wrapper) if next == '{' => {
                     used += 1;
                     self.depth += 1;
                     at = At::Key(false);
@@ -179,18 +179,18 @@ impl Object {
                 At::Before(kind) => {
                     let kind = match *kind {
                         // `"function": "get_weather"` gives the name.
-                        Kind::Wrapper if next == '"' && !self.has_name => Kind::Name,
-                        Kind::Wrapper => Kind::Other,
-                        Kind::Name if next != '"' => Kind::Other,
+                        KeyKind::Wrapper if next == '"' && !self.has_name => KeyKind::Name,
+                        KeyKind::Wrapper => KeyKind::Other,
+                        KeyKind::Name if next != '"' => KeyKind::Other,
                         kind => kind,
                     };
                     let reader = match (kind, next) {
-                        (Kind::Arguments, '"') => ValueReader::json_string(shared.options.json),
+                        (KeyKind::Arguments, '"') => ValueReader::json_string(shared.options.json),
                         _ => ValueReader::json(shared.options.json),
                     };
                     at = At::Value(kind, Box::new(Short::new(reader)));
                     match kind {
-                        Kind::Arguments => {
+                        KeyKind::Arguments => {
                             self.has_arguments = true;
                             Some(Part::Arguments)
                         }
@@ -199,16 +199,16 @@ impl Object {
                 }
                 At::Value(kind, value) => {
                     let (step, is_cut) = match kind {
-                        Kind::Arguments => (value.reader.push(rest, out), false),
-                        Kind::Other => (value.reader.push(rest, &mut value.spelling), false),
+                        KeyKind::Arguments => (value.reader.push(rest, out), false),
+                        KeyKind::Other => (value.reader.push(rest, &mut value.spelling), false),
                         _ => value.push(rest, self.is_bare, shared),
                     };
                     used += step.used;
                     let spelling = &mut value.spelling;
-                    if *kind == Kind::Other {
+                    if *kind == KeyKind::Other {
                         spelling.clear();
                     }
-                    let is_open = self.is_bare && *kind == Kind::Name && step.state == State::More;
+                    let is_open = self.is_bare && *kind == KeyKind::Name && step.state == State::More;
                     match step.state {
                         State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool name")),
                         State::More if is_cut => Some(Part::Bad(Why::TooLong)),
@@ -218,12 +218,12 @@ impl Object {
                             let spelling = std::mem::take(spelling);
                             at = At::Behind;
                             match (kind, json::parse(&spelling)) {
-                                (Kind::Arguments, _) => Some(Part::ArgumentsOver),
-                                (Kind::Name, Ok(Json::String(name))) => {
+                                (KeyKind::Arguments, _) => Some(Part::ArgumentsOver),
+                                (KeyKind::Name, Ok(Json::String(name))) => {
                                     self.has_name = true;
                                     Some(Part::Name(name))
                                 }
-                                (Kind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
+                                (KeyKind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
                                 _ => None,
                             }
                         }
@@ -265,30 +265,30 @@ impl Object {
         }
     }
 
-    fn kind_of(&self, key: &str) -> Kind {
+    fn kind_of(&self, key: &str) -> KeyKind {
         let keys = &self.keys;
         if keys.name_is_key {
-            return if self.depth == 1 && !self.has_arguments { Kind::Arguments } else { Kind::Other };
+            return if self.depth == 1 && !self.has_arguments { KeyKind::Arguments } else { KeyKind::Other };
         }
         // If two keys have the same meaning, the first one counts.
         if key == keys.name {
-            return if self.has_name { Kind::Other } else { Kind::Name };
+            return if self.has_name { KeyKind::Other } else { KeyKind::Name };
         }
         if key == keys.arguments {
-            return if self.has_arguments { Kind::Other } else { Kind::Arguments };
+            return if self.has_arguments { KeyKind::Other } else { KeyKind::Arguments };
         }
         if keys.id.as_deref() == Some(key) {
-            return Kind::Id;
+            return KeyKind::Id;
         }
         if keys.wrappers.iter().any(|wrapper| wrapper == key) {
-            return Kind::Wrapper;
+            return KeyKind::Wrapper;
         }
         match key {
-            "name" if !self.has_name => Kind::Name,
-            "arguments" | "parameters" if !self.has_arguments => Kind::Arguments,
-            "id" if keys.id.is_none() => Kind::Id,
-            "function" if !self.has_name => Kind::Wrapper,
-            _ => Kind::Other,
+            "name" if !self.has_name => KeyKind::Name,
+            "arguments" | "parameters" if !self.has_arguments => KeyKind::Arguments,
+            "id" if keys.id.is_none() => KeyKind::Id,
+            "function" if !self.has_name => KeyKind::Wrapper,
+            _ => KeyKind::Other,
         }
     }
 

@@ -13,7 +13,7 @@ mod vocabulary;
 use std::collections::BTreeMap;
 use std::io::{Read, Seek};
 
-use cursor::{Cursor, Kind};
+use cursor::{Cursor, ValueKind};
 
 pub use error::{Error, Flaw, Problem};
 
@@ -73,7 +73,7 @@ pub enum Value {
 /// An array whose elements are still in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Array {
-    kind: Kind,
+    kind: ValueKind,
     count: u64,
     start: u64,
 }
@@ -200,7 +200,7 @@ impl Entry {
 pub struct Elements<'g, R> {
     cursor: &'g mut Cursor<R>,
     key: &'g str,
-    kind: Kind,
+    kind: ValueKind,
     left: u64,
 }
 

@@ -22,7 +22,7 @@ enum Entry {
 
 /// A piece of an output, as an engine delivers it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum TranscriptPiece {
     /// Text.
     Text(String),
     /// The bytes of an ordinary token.
@@ -87,7 +87,7 @@ fn fact(event: &Event<'_>) -> String {
 pub fn read_pieces(
     reply: &Arc<Reply>,
     options: &ParseOptions,
-    pieces: impl IntoIterator<Item = Piece>,
+    pieces: impl IntoIterator<Item = TranscriptPiece>,
     stop: Stop,
 ) -> (Transcript, Reading) {
     let (mut transcript, mut reading) = (Transcript::default(), Reading::default());
@@ -98,9 +98,9 @@ pub fn read_pieces(
     let mut parser = OutputParser::new(reply, options.clone());
     for piece in pieces {
         match piece {
-            Piece::Text(text) => parser.push_text(&text, &mut sink),
-            Piece::Bytes(bytes) => parser.push_bytes(&bytes, false, &mut sink),
-            Piece::Control(text) => parser.push_bytes(text.as_bytes(), true, &mut sink),
+            TranscriptPiece::Text(text) => parser.push_text(&text, &mut sink),
+            TranscriptPiece::Bytes(bytes) => parser.push_bytes(&bytes, false, &mut sink),
+            TranscriptPiece::Control(text) => parser.push_bytes(text.as_bytes(), true, &mut sink),
         }
     }
     parser.finish(stop, &mut sink);
@@ -114,7 +114,7 @@ pub fn read_texts<'t>(
     texts: impl IntoIterator<Item = &'t str>,
     stop: Stop,
 ) -> (Transcript, Reading) {
-    read_pieces(reply, options, texts.into_iter().map(|text| Piece::Text(text.to_owned())), stop)
+    read_pieces(reply, options, texts.into_iter().map(|text| TranscriptPiece::Text(text.to_owned())), stop)
 }
 
 /// Splits a text at random places, never inside a character, into mostly short pieces, as tokens

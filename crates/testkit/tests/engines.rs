@@ -63,7 +63,7 @@ impl Pair {
     fn new(name: &str, json: &[u8], config: Option<&[u8]>) -> Self {
         let load = || HuggingFace::from_bytes(json, config).unwrap_or_else(|error| panic!("{name}: {error}"));
         let (own, reference) = (load(), load().with_reference_engine().unwrap());
-        assert_eq!(own.engine(), Engine::Own, "{name}");
+        assert_eq!(own.engine(), Engine::Native, "{name}");
         assert!(matches!(reference.engine(), Engine::Crate { .. }), "{name}");
         Self::of(name, Box::new(own), Box::new(reference))
     }

@@ -22,7 +22,7 @@ use rolecall::render::{Options, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::{Stop, answer};
 use rolecall_testkit::Fixture;
-use rolecall_testkit::transcript::{Piece, characters, random_chunks, read_pieces, read_texts};
+use rolecall_testkit::transcript::{TranscriptPiece, characters, random_chunks, read_pieces, read_texts};
 
 /// Outputs up to this length are split at every pair of places.
 const SHORT: usize = 48;
@@ -74,7 +74,7 @@ fn check(case: &mut Fixture, registry: &Registry) {
         let (other, _) = read_pieces(&reply, &options, cut.iter().cloned(), stop);
         assert!(other == whole, "{path}: split as {cut:?}\n--- in one piece\n{whole}\n--- split\n{other}");
     }
-    if let [Piece::Text(output)] = pieces.as_slice() {
+    if let [TranscriptPiece::Text(output)] = pieces.as_slice() {
         let (one_by_one, _) = read_texts(&reply, &options, characters(output), stop);
         assert!(
             one_by_one == whole,
@@ -118,8 +118,8 @@ fn reply(case: &Fixture, format: &Format) -> Arc<Reply> {
         Some(_) => pieces_of(case)
             .into_iter()
             .filter_map(|piece| match piece {
-                Piece::Control(text) => Some(text),
-                Piece::Text(_) | Piece::Bytes(_) => None,
+                TranscriptPiece::Control(text) => Some(text),
+                TranscriptPiece::Text(_) | TranscriptPiece::Bytes(_) => None,
             })
             .collect(),
     };
@@ -178,20 +178,22 @@ fn options_of(case: &Fixture, tail: String) -> (ParseOptions, Stop) {
     (options, stop)
 }
 
-fn pieces_of(case: &Fixture) -> Vec<Piece> {
+fn pieces_of(case: &Fixture) -> Vec<TranscriptPiece> {
     let path = case.path.display();
-    let Some(tokens) = case.section("tokens") else { return vec![Piece::Text(case.needed("output").to_owned())] };
+    let Some(tokens) = case.section("tokens") else {
+        return vec![TranscriptPiece::Text(case.needed("output").to_owned())];
+    };
     let tokens = json::parse(tokens).unwrap_or_else(|error| panic!("{path}: {error}"));
     let piece = |token: &Json| {
         if let Some(text) = token.as_str() {
-            return Piece::Bytes(text.as_bytes().to_vec());
+            return TranscriptPiece::Bytes(text.as_bytes().to_vec());
         }
         let object = token.as_object().unwrap_or_else(|| panic!("{path}: not a token: {token:?}"));
         match (object.get("control").and_then(Json::as_str), object.get("bytes").and_then(Json::as_array)) {
-            (Some(text), _) => Piece::Control(text.to_owned()),
+            (Some(text), _) => TranscriptPiece::Control(text.to_owned()),
             (None, Some(bytes)) => {
                 let byte = |byte: &Json| u8::try_from(number(byte)?).ok();
-                Piece::Bytes(bytes.iter().map(|value| byte(value).expect("a byte")).collect())
+                TranscriptPiece::Bytes(bytes.iter().map(|value| byte(value).expect("a byte")).collect())
             }
             _ => panic!("{path}: not a token: {token:?}"),
         }
@@ -201,16 +203,16 @@ fn pieces_of(case: &Fixture) -> Vec<Piece> {
 
 /// Returns other ways of splitting the output: at each place, at each pair of places if it is
 /// short, and at random places.
-fn cuts(pieces: &[Piece]) -> Vec<Vec<Piece>> {
-    let [Piece::Text(output)] = pieces else {
+fn cuts(pieces: &[TranscriptPiece]) -> Vec<Vec<TranscriptPiece>> {
+    let [TranscriptPiece::Text(output)] = pieces else {
         // Ordinary tokens byte by byte, which also splits characters.
         let byte_by_byte = pieces.iter().flat_map(|piece| match piece {
-            Piece::Bytes(bytes) => bytes.iter().map(|byte| Piece::Bytes(vec![*byte])).collect(),
+            TranscriptPiece::Bytes(bytes) => bytes.iter().map(|byte| TranscriptPiece::Bytes(vec![*byte])).collect(),
             other => vec![other.clone()],
         });
         return vec![byte_by_byte.collect()];
     };
-    let text = |text: &str| Piece::Text(text.to_owned());
+    let text = |text: &str| TranscriptPiece::Text(text.to_owned());
     let places: Vec<usize> = output.char_indices().map(|(at, _)| at).skip(1).collect();
     let mut cuts = Vec::new();
     for (number, place) in places.iter().enumerate() {

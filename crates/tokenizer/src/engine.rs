@@ -3,7 +3,7 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Engine {
     /// This library.
-    Own,
+    Native,
     /// The reference crate, which is many times slower.
     Crate {
         /// The feature of the file that this library does not implement.
@@ -14,7 +14,7 @@ pub enum Engine {
 impl std::fmt::Display for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Own => f.write_str("rolecall's own"),
+            Self::Native => f.write_str("rolecall's own"),
             Self::Crate { why } => write!(f, "the tokenizers crate ({why})"),
         }
     }

@@ -29,7 +29,7 @@ use self::reference::{Reference, Whole};
 use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
-use super::own::{Core, Out, Own, Reading, Unencoded};
+use super::native::{Core, Native, Out, Reading, Unencoded};
 use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
 
 /// A tokenizer read from a `tokenizer.json`.
@@ -51,7 +51,7 @@ pub struct HuggingFace {
     shared: Arc<Shared>,
     /// The tokens that are kept out of text.
     out: BTreeSet<u32>,
-    own: Result<Own, String>,
+    own: Result<Native, String>,
     reference: OnceLock<Result<Reference, String>>,
 }
 
@@ -400,7 +400,7 @@ impl Tokenizer for HuggingFace {
 
     fn engine(&self) -> Engine {
         match &self.own {
-            Ok(_) => Engine::Own,
+            Ok(_) => Engine::Native,
             Err(why) => Engine::Crate { why: why.clone() },
         }
     }

@@ -33,7 +33,7 @@ mod gguf;
 #[cfg(feature = "files")]
 mod hugging_face;
 #[cfg(feature = "files")]
-mod own;
+mod native;
 #[cfg(feature = "files")]
 mod ranks;
 #[cfg(feature = "files")]
@@ -171,7 +171,7 @@ pub trait Tokenizer: Send + Sync {
 
     /// Returns the engine that encodes, for reports.
     fn engine(&self) -> Engine {
-        Engine::Own
+        Engine::Native
     }
 
     /// Returns the token that the reference adds before every prompt, if any.

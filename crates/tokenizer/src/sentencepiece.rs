@@ -8,8 +8,8 @@
 mod bpe;
 pub(super) mod charsmap;
 mod model;
+mod native;
 mod normalizer;
-mod own;
 mod protobuf;
 mod sections;
 mod trie;
@@ -19,13 +19,13 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use self::model::{Algorithm, Model, Piece, PieceKind};
+use self::native::Words;
 use self::normalizer::{Normalizer, Prefix};
-use self::own::Words;
 use self::sections::{Section, Sections};
 use self::trie::Trie;
 use super::added::is_space;
 use super::config::Config;
-use super::own::added::Added;
+use super::native::added::Added;
 use super::{AddedToken, Beside, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
 
 /// A tokenizer read from a sentencepiece `.model`.

@@ -307,7 +307,7 @@ fn a_group_of_a_pattern_is_a_group() {
         "model": {"type": "BPE", "unk_token": "?", "vocab": {"a": 0, "b": 1, "ab": 2, "c": 3, "bc": 4, "?": 5}, "merges": ["a b", "b c"]}
     });
     let tokenizer = hugging_face(&file);
-    assert_eq!(tokenizer.engine(), Engine::Own);
+    assert_eq!(tokenizer.engine(), Engine::Native);
     assert_eq!(ordinary(&tokenizer, "abbcab"), [2, 1, 3, 2]);
 }
 

@@ -256,7 +256,7 @@ impl Scan {
 
 struct Cutter {
     scan: Scan,
-    place: Place,
+    place: Container,
     /// Whether top-level lists hold records instead of being records.
     are_lists: bool,
     /// The text written before each record: the beginning of the object with the instances, or
@@ -273,7 +273,7 @@ struct Cutter {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Place {
+enum Container {
     Between,
     /// Inside a value that is a record, or an object that may hold instances.
     Value,
@@ -289,7 +289,7 @@ impl Cutter {
     fn new(are_lists: bool) -> Cutter {
         Cutter {
             scan: Scan::default(),
-            place: Place::Between,
+            place: Container::Between,
             are_lists,
             head: Vec::new(),
             tail: Vec::new(),
@@ -302,52 +302,52 @@ impl Cutter {
     fn push(&mut self, byte: u8, out: &mut Vec<u8>) -> Result<(), String> {
         let was_in_string = self.scan.in_string;
         let is_break = byte == b'\n' || byte == b'\r';
-        if is_break && was_in_string && !matches!(self.place, Place::Between | Place::Raw) {
+        if is_break && was_in_string && !matches!(self.place, Container::Between | Container::Raw) {
             return Err(self.lost("has a line break inside a string"));
         }
         // A record must not contain line breaks in the output.
         let shown = if is_break { b' ' } else { byte };
         match self.place {
-            Place::Between => match byte {
-                b'[' if self.are_lists => self.enter(Place::List(1), byte),
+            Container::Between => match byte {
+                b'[' if self.are_lists => self.enter(Container::List(1), byte),
                 b'{' | b'[' => {
-                    self.enter(Place::Value, byte);
+                    self.enter(Container::Value, byte);
                     self.head.push(byte);
                 }
                 0xef | 0xbb | 0xbf => {}
                 _ if byte.is_ascii_whitespace() => {}
                 _ => {
-                    self.place = Place::Raw;
+                    self.place = Container::Raw;
                     out.push(byte);
                 }
             },
-            Place::Raw => {
+            Container::Raw => {
                 out.push(byte);
                 if byte == b'\n' {
                     self.records += 1;
-                    self.place = Place::Between;
+                    self.place = Container::Between;
                 }
             }
-            Place::Value => {
+            Container::Value => {
                 self.head.push(shown);
                 self.scan.push(byte);
                 if was_in_string || self.scan.in_string {
                 } else if byte == b'[' && self.scan.depth == 2 && self.scan.holds_instances() {
-                    self.place = Place::List(2);
+                    self.place = Container::List(2);
                 } else if self.scan.depth == 0 {
                     self.head.push(b'\n');
                     out.append(&mut self.head);
                     self.records += 1;
-                    self.place = Place::Between;
+                    self.place = Container::Between;
                 }
             }
-            Place::List(depth) => self.push_of_list(depth, byte, shown, out),
-            Place::Behind => {
+            Container::List(depth) => self.push_of_list(depth, byte, shown, out),
+            Container::Behind => {
                 self.tail.push(shown);
                 self.scan.push(byte);
                 if self.scan.depth == 0 {
                     self.close_instances(out);
-                    self.place = Place::Between;
+                    self.place = Container::Between;
                 }
             }
         }
@@ -372,7 +372,7 @@ impl Cutter {
                 }
                 self.is_owed = false;
                 self.scan.push(byte);
-                self.place = if depth == 1 { Place::Between } else { Place::Behind };
+                self.place = if depth == 1 { Container::Between } else { Container::Behind };
             }
             _ if is_between && byte.is_ascii_whitespace() => {}
             _ => {
@@ -386,7 +386,7 @@ impl Cutter {
         }
     }
 
-    fn enter(&mut self, place: Place, byte: u8) {
+    fn enter(&mut self, place: Container, byte: u8) {
         (self.place, self.scan) = (place, Scan::default());
         self.scan.push(byte);
         self.head.clear();
@@ -430,10 +430,12 @@ impl Cutter {
     /// Returns an error if the input ends inside a record or a list.
     fn end(&self) -> Result<(), String> {
         match self.place {
-            Place::Between | Place::Raw => Ok(()),
-            Place::Behind => Err("the object with the instances is not closed".into()),
-            Place::List(_) if !self.has_begun => Err(format!("the list is not closed after record {}", self.records)),
-            Place::Value | Place::List(_) => Err(self.lost("is incomplete")),
+            Container::Between | Container::Raw => Ok(()),
+            Container::Behind => Err("the object with the instances is not closed".into()),
+            Container::List(_) if !self.has_begun => {
+                Err(format!("the list is not closed after record {}", self.records))
+            }
+            Container::Value | Container::List(_) => Err(self.lost("is incomplete")),
         }
     }
 

@@ -8,7 +8,7 @@ use rolecall::conversation::Role;
 
 use super::legend::{self, Seen};
 use super::turns::Owner;
-use super::view::{Kind, Piece, Row, Stroke, View};
+use super::view::{DrawnPiece, PieceKind, Row, Stroke, View};
 use crate::visible;
 
 const STYLE: &str = include_str!("page.css");
@@ -47,7 +47,7 @@ fn write_row(out: &mut dyn io::Write, row: &Row) -> io::Result<()> {
     write!(out, "<tr class=\"{}{opens}\"><th>{label}</th><td>", owner_class(&row.owner))
 }
 
-fn write_piece(out: &mut dyn io::Write, piece: &Piece<'_, '_>, view: &View<'_>) -> io::Result<()> {
+fn write_piece(out: &mut dyn io::Write, piece: &DrawnPiece<'_, '_>, view: &View<'_>) -> io::Result<()> {
     let edge = if piece.edge { " edge" } else { "" };
     let learned = if piece.learned { " learned" } else { "" };
     let title = escape(&title(piece, view));
@@ -62,14 +62,14 @@ fn write_piece(out: &mut dyn io::Write, piece: &Piece<'_, '_>, view: &View<'_>) 
 }
 
 /// Returns the tooltip of a piece: its origin and its ids.
-fn title(piece: &Piece<'_, '_>, view: &View<'_>) -> String {
+fn title(piece: &DrawnPiece<'_, '_>, view: &View<'_>) -> String {
     let mut title = match piece.origin {
         Origin::Message { message, field } if field == "content" => format!("message {message}, content"),
         origin => legend::who(origin),
     };
     match piece.kind {
-        Kind::Spelled => title.push_str("; spells a control token and stays text"),
-        Kind::Forged => title.push_str("; became a control token"),
+        PieceKind::Spelled => title.push_str("; spells a control token and stays text"),
+        PieceKind::Forged => title.push_str("; became a control token"),
         _ => {}
     }
     let ids: Vec<String> = match (piece.origin, piece.ids) {
@@ -118,25 +118,25 @@ fn push_facts(out: &mut String, view: &View<'_>) {
 
 fn owner_class(owner: &Owner) -> &'static str {
     match owner {
-        Owner::Message(_, role) => class(&Kind::Said(role.clone())),
-        Owner::Tools => class(&Kind::Offered),
-        Owner::Begin | Owner::Added | Owner::Generate | Owner::End => class(&Kind::Format),
+        Owner::Message(_, role) => class(&PieceKind::Said(role.clone())),
+        Owner::Tools => class(&PieceKind::Offered),
+        Owner::Begin | Owner::Added | Owner::Generate | Owner::End => class(&PieceKind::Format),
     }
 }
 
-fn class(kind: &Kind) -> &'static str {
+fn class(kind: &PieceKind) -> &'static str {
     match kind {
-        Kind::Control => "control",
-        Kind::Format => "format",
-        Kind::Said(Role::System) => "system",
-        Kind::Said(Role::User) => "user",
-        Kind::Said(Role::Assistant) => "assistant",
-        Kind::Said(Role::Tool) => "tool",
-        Kind::Said(Role::Other(_)) => "other",
-        Kind::Offered => "offered",
-        Kind::Chosen => "option",
-        Kind::Spelled => "spelled",
-        Kind::Forged => "forged",
+        PieceKind::Control => "control",
+        PieceKind::Format => "format",
+        PieceKind::Said(Role::System) => "system",
+        PieceKind::Said(Role::User) => "user",
+        PieceKind::Said(Role::Assistant) => "assistant",
+        PieceKind::Said(Role::Tool) => "tool",
+        PieceKind::Said(Role::Other(_)) => "other",
+        PieceKind::Offered => "offered",
+        PieceKind::Chosen => "option",
+        PieceKind::Spelled => "spelled",
+        PieceKind::Forged => "forged",
     }
 }
 

@@ -7,7 +7,7 @@ use rolecall::Origin;
 use rolecall::conversation::{Place, Role};
 
 use super::forgery::Forgery;
-use super::view::{Kind, Piece, View};
+use super::view::{DrawnPiece, PieceKind, View};
 
 /// A line of the legend, with its label.
 pub struct Line {
@@ -41,37 +41,37 @@ pub struct Seen {
 const KINDS: usize = 10;
 
 /// Returns the kinds of pieces that have a name, in the order of the legend.
-fn named_kinds() -> [(Kind, &'static str); KINDS] {
+fn named_kinds() -> [(PieceKind, &'static str); KINDS] {
     [
-        (Kind::Control, "control token"),
-        (Kind::Format, "format"),
-        (Kind::Said(Role::System), "system"),
-        (Kind::Said(Role::User), "user"),
-        (Kind::Said(Role::Assistant), "assistant"),
-        (Kind::Said(Role::Tool), "tool"),
-        (Kind::Offered, "tool offered"),
-        (Kind::Chosen, "option"),
-        (Kind::Spelled, "text that spells a control token"),
-        (Kind::Forged, "forged control token"),
+        (PieceKind::Control, "control token"),
+        (PieceKind::Format, "format"),
+        (PieceKind::Said(Role::System), "system"),
+        (PieceKind::Said(Role::User), "user"),
+        (PieceKind::Said(Role::Assistant), "assistant"),
+        (PieceKind::Said(Role::Tool), "tool"),
+        (PieceKind::Offered, "tool offered"),
+        (PieceKind::Chosen, "option"),
+        (PieceKind::Spelled, "text that spells a control token"),
+        (PieceKind::Forged, "forged control token"),
     ]
 }
 
 const MARKS: [(&str, &str); 4] = [("⏎", "line break"), ("·", "space"), ("→", "tab"), ("␍", "carriage return")];
 
 impl Seen {
-    pub fn see(&mut self, piece: &Piece<'_, '_>) {
+    pub fn see(&mut self, piece: &DrawnPiece<'_, '_>) {
         let kind = match &piece.kind {
-            Kind::Control => Some(0),
-            Kind::Format => Some(1),
-            Kind::Said(Role::System) => Some(2),
-            Kind::Said(Role::User) => Some(3),
-            Kind::Said(Role::Assistant) => Some(4),
-            Kind::Said(Role::Tool) => Some(5),
-            Kind::Said(Role::Other(_)) => None,
-            Kind::Offered => Some(6),
-            Kind::Chosen => Some(7),
-            Kind::Spelled => Some(8),
-            Kind::Forged => Some(9),
+            PieceKind::Control => Some(0),
+            PieceKind::Format => Some(1),
+            PieceKind::Said(Role::System) => Some(2),
+            PieceKind::Said(Role::User) => Some(3),
+            PieceKind::Said(Role::Assistant) => Some(4),
+            PieceKind::Said(Role::Tool) => Some(5),
+            PieceKind::Said(Role::Other(_)) => None,
+            PieceKind::Offered => Some(6),
+            PieceKind::Chosen => Some(7),
+            PieceKind::Spelled => Some(8),
+            PieceKind::Forged => Some(9),
         };
         if let Some(seen) = kind.and_then(|kind| self.kinds.get_mut(kind)) {
             *seen = true;
@@ -87,7 +87,7 @@ impl Seen {
     }
 
     /// Returns the kinds of pieces that occur, with their names, in a fixed order.
-    pub fn kinds(&self) -> impl Iterator<Item = (Kind, &'static str)> {
+    pub fn kinds(&self) -> impl Iterator<Item = (PieceKind, &'static str)> {
         named_kinds().into_iter().zip(self.kinds).filter(|(_, seen)| *seen).map(|(kind, _)| kind)
     }
 

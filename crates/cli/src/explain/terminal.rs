@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthChar;
 
 use super::legend::{self, Line, Seen};
 use super::turns::Owner;
-use super::view::{Kind, Piece, Row, Stroke, View};
+use super::view::{DrawnPiece, PieceKind, Row, Stroke, View};
 use crate::paint::{Paint, Style};
 use crate::visible;
 
@@ -67,25 +67,25 @@ impl Gutter {
 fn owner_style(owner: &Owner) -> Style {
     match owner {
         Owner::Begin | Owner::Generate | Owner::End | Owner::Added => Style::Format,
-        Owner::Message(_, role) => style(&Kind::Said(role.clone())),
+        Owner::Message(_, role) => style(&PieceKind::Said(role.clone())),
         Owner::Tools => Style::Offered,
     }
 }
 
-fn style(kind: &Kind) -> Style {
+fn style(kind: &PieceKind) -> Style {
     use rolecall::conversation::Role;
     match kind {
-        Kind::Control => Style::Control,
-        Kind::Format => Style::Format,
-        Kind::Said(Role::System) => Style::System,
-        Kind::Said(Role::User) => Style::User,
-        Kind::Said(Role::Assistant) => Style::Assistant,
-        Kind::Said(Role::Tool) => Style::Tool,
-        Kind::Said(Role::Other(_)) => Style::Plain,
-        Kind::Offered => Style::Offered,
-        Kind::Chosen => Style::Option,
-        Kind::Spelled => Style::Spelled,
-        Kind::Forged => Style::Forged,
+        PieceKind::Control => Style::Control,
+        PieceKind::Format => Style::Format,
+        PieceKind::Said(Role::System) => Style::System,
+        PieceKind::Said(Role::User) => Style::User,
+        PieceKind::Said(Role::Assistant) => Style::Assistant,
+        PieceKind::Said(Role::Tool) => Style::Tool,
+        PieceKind::Said(Role::Other(_)) => Style::Plain,
+        PieceKind::Offered => Style::Offered,
+        PieceKind::Chosen => Style::Option,
+        PieceKind::Spelled => Style::Spelled,
+        PieceKind::Forged => Style::Forged,
     }
 }
 
@@ -107,9 +107,9 @@ struct Cells {
 type Add<'a> = dyn FnMut(Look, &str) -> io::Result<()> + 'a;
 
 impl Cells {
-    fn of_piece(&mut self, piece: &Piece<'_, '_>, paint: Paint, add: &mut Add<'_>) -> io::Result<()> {
+    fn of_piece(&mut self, piece: &DrawnPiece<'_, '_>, paint: Paint, add: &mut Add<'_>) -> io::Result<()> {
         let look = |style| Look { style, learned: piece.learned };
-        let is_control = matches!(piece.kind, Kind::Control | Kind::Forged);
+        let is_control = matches!(piece.kind, PieceKind::Control | PieceKind::Forged);
         let bracket = is_control && !paint.colored;
         // Two adjacent texts in inverse video would look like one.
         let touching = is_control && self.behind_control && paint.colored;
@@ -122,10 +122,10 @@ impl Cells {
             add(look(Style::Mark), "▏")?;
         }
         if bracket {
-            add(look(style(&piece.kind)), if piece.kind == Kind::Forged { "⟦!" } else { "⟦" })?;
+            add(look(style(&piece.kind)), if piece.kind == PieceKind::Forged { "⟦!" } else { "⟦" })?;
         }
         for shown in piece.shown() {
-            let style = if shown.mark && piece.kind != Kind::Control { Style::Mark } else { style(&piece.kind) };
+            let style = if shown.mark && piece.kind != PieceKind::Control { Style::Mark } else { style(&piece.kind) };
             add(look(style), &shown.text)?;
         }
         if bracket {

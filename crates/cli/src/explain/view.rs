@@ -34,14 +34,14 @@ pub enum Stroke<'a, 's> {
     /// A row begins.
     Row(&'s Row),
     /// A piece of the row.
-    Piece(&'s Piece<'a, 's>),
+    Piece(&'s DrawnPiece<'a, 's>),
     /// The row ends.
     End,
 }
 
 /// A run of characters with the same properties.
-pub struct Piece<'a, 's> {
-    pub kind: Kind,
+pub struct DrawnPiece<'a, 's> {
+    pub kind: PieceKind,
     pub origin: &'s Origin,
     /// Whether a token begins here and both it and the token before are ordinary tokens.
     pub edge: bool,
@@ -66,7 +66,7 @@ const SHOWN: usize = 1 << 14;
 
 /// The kind of a piece, which determines its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PieceKind {
     Control,
     Format,
     /// Text of a message with this role.
@@ -164,7 +164,11 @@ impl<'a, F: Iterator<Item = Forgery<'a>>> Pieces<'a, Box<dyn Iterator<Item = Seg
 
 impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Pieces<'a, S, F> {
     /// Cuts the next row into pieces.
-    fn cut(&mut self, row: Range<usize>, mut take: impl FnMut(&Piece<'a, '_>) -> io::Result<()>) -> io::Result<()> {
+    fn cut(
+        &mut self,
+        row: Range<usize>,
+        mut take: impl FnMut(&DrawnPiece<'a, '_>) -> io::Result<()>,
+    ) -> io::Result<()> {
         let whole = self.explained.prompt.text();
         let dots = self.dotted_spaces(row.clone());
         let mut ids = Vec::new();
@@ -173,14 +177,14 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
             let end = self.next_cut(start).min(row.end);
             let Some(origin) = self.segments.peek().map(|segment| segment.origin.clone()) else { break };
             let kind = self.kind(&origin, start);
-            let is_control = matches!(kind, Kind::Control | Kind::Forged);
+            let is_control = matches!(kind, PieceKind::Control | PieceKind::Forged);
             let tokens = self.explained.tokens;
             let begins = tokens.and_then(|tokens| tokens.get(self.token)).is_some_and(|token| token.start == start);
             ids.clear();
             if let Some(tokens) = tokens {
                 ids.extend(tokens.from(self.token).take_while(|token| token.start < end).map(|token| token.id));
             }
-            take(&Piece {
+            take(&DrawnPiece {
                 origin: &origin,
                 text: &whole[start..end],
                 dots: &dots[start - row.start..end - row.start],
@@ -237,24 +241,24 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
         segment.into_iter().chain(forgery).chain(token).chain(loss).min().unwrap_or(usize::MAX)
     }
 
-    fn kind(&mut self, origin: &Origin, start: usize) -> Kind {
+    fn kind(&mut self, origin: &Origin, start: usize) -> PieceKind {
         match self.forgeries.peek() {
-            Some(forgery) if forgery.span.contains(&start) && forgery.succeeded => return Kind::Forged,
-            Some(forgery) if forgery.span.contains(&start) => return Kind::Spelled,
+            Some(forgery) if forgery.span.contains(&start) && forgery.succeeded => return PieceKind::Forged,
+            Some(forgery) if forgery.span.contains(&start) => return PieceKind::Spelled,
             _ => {}
         }
         let token = self.explained.tokens.and_then(|tokens| tokens.get(self.token));
         match origin {
-            Origin::Control(_) => Kind::Control,
+            Origin::Control(_) => PieceKind::Control,
             // A template has no list of control tokens; the tokenizer finds them in its text.
-            Origin::Format if token.is_some_and(|token| token.control && token.start <= start) => Kind::Control,
-            Origin::Format => Kind::Format,
+            Origin::Format if token.is_some_and(|token| token.control && token.start <= start) => PieceKind::Control,
+            Origin::Format => PieceKind::Format,
             Origin::Message { message, .. } => {
                 let message = self.explained.conversation.messages.get(*message);
-                Kind::Said(message.map_or(Role::Other(String::new()), |message| message.role().clone()))
+                PieceKind::Said(message.map_or(Role::Other(String::new()), |message| message.role().clone()))
             }
-            Origin::Tool { .. } | Origin::Document { .. } => Kind::Offered,
-            Origin::Option { .. } => Kind::Chosen,
+            Origin::Tool { .. } | Origin::Document { .. } => PieceKind::Offered,
+            Origin::Option { .. } => PieceKind::Chosen,
         }
     }
 
@@ -263,7 +267,7 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
     }
 }
 
-impl Piece<'_, '_> {
+impl DrawnPiece<'_, '_> {
     /// Returns the printed form of the piece's characters, in runs of limited length.
     pub fn shown(&self) -> impl Iterator<Item = Shown> {
         let mut characters = self.text.char_indices().peekable();

@@ -17,10 +17,10 @@ const LITERALS: &str =
 pub(super) struct Node {
     pub start: usize,
     pub end: usize,
-    pub kind: Kind,
+    pub kind: TokenKind,
 }
 
-pub(super) enum Kind {
+pub(super) enum TokenKind {
     /// A string: its characters, each with its byte offset in the file.
     Text(Vec<(usize, char)>),
     /// A number, or `true`, `false` or `null`.
@@ -46,8 +46,8 @@ pub(super) fn read_file(source: &str) -> Result<(Option<&str>, Node), LoadError>
     reader.takes(',');
     reader.skip_space();
     match (&value.kind, reader.rest()) {
-        (Kind::Dict(_), "") => Ok((name, value)),
-        (Kind::Dict(_), _) => Err(reader.unexpected("the end of the file")),
+        (TokenKind::Dict(_), "") => Ok((name, value)),
+        (TokenKind::Dict(_), _) => Err(reader.unexpected("the end of the file")),
         _ => Err(mistake(
             "wrong_type",
             "expected a template's fields in `dict(..)` or `{..}`".into(),
@@ -114,14 +114,14 @@ impl<'t> Reader<'t> {
                     items.push(self.value(depth + 1)?);
                     self.separates(']')?;
                 }
-                Kind::List(items)
+                TokenKind::List(items)
             }
             Some('{') => {
                 self.at += 1;
-                Kind::Dict(self.entries('}', depth)?)
+                TokenKind::Dict(self.entries('}', depth)?)
             }
             Some('\'' | '"') => self.text()?,
-            Some('0'..='9' | '-') => Kind::Word(self.number()?),
+            Some('0'..='9' | '-') => TokenKind::Word(self.number()?),
             Some(first) if first.is_alphabetic() || first == '_' => self.named(depth)?,
             _ => return Err(self.unexpected("a value")),
         };
@@ -129,7 +129,7 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses a value in parentheses, or a tuple, which becomes a list.
-    fn parenthesized(&mut self, depth: usize) -> Result<Kind, LoadError> {
+    fn parenthesized(&mut self, depth: usize) -> Result<TokenKind, LoadError> {
         let mut items = Vec::new();
         let mut is_tuple = true;
         while !self.ends(')') {
@@ -149,14 +149,14 @@ impl<'t> Reader<'t> {
             Some(only) if !is_tuple => Ok(only.kind),
             last => {
                 items.extend(last);
-                Ok(Kind::List(items))
+                Ok(TokenKind::List(items))
             }
         }
     }
 
     /// Parses a value that starts with a word: a constant, a call of `dict`, or a string with a
     /// prefix.
-    fn named(&mut self, depth: usize) -> Result<Kind, LoadError> {
+    fn named(&mut self, depth: usize) -> Result<TokenKind, LoadError> {
         let start = self.at;
         let word = self.word();
         let constant = match word {
@@ -166,7 +166,7 @@ impl<'t> Reader<'t> {
             _ => None,
         };
         if let Some(constant) = constant {
-            return Ok(Kind::Word(constant.to_owned()));
+            return Ok(TokenKind::Word(constant.to_owned()));
         }
         if self.rest().starts_with(['\'', '"']) {
             self.at = start;
@@ -174,7 +174,7 @@ impl<'t> Reader<'t> {
         }
         self.skip_space();
         if CALLS.contains(&word) && self.takes('(') {
-            return Ok(Kind::Dict(self.entries(')', depth)?));
+            return Ok(TokenKind::Dict(self.entries(')', depth)?));
         }
         let message = format!("expected a literal, found `{word}`");
         Err(mistake("not_a_literal", message, start..start + word.len(), LITERALS))
@@ -194,10 +194,10 @@ impl<'t> Reader<'t> {
                     return Err(self.unexpected("a field name"));
                 }
                 let characters = word.char_indices().map(|(at, character)| (start + at, character)).collect();
-                (Node { start, end: self.at, kind: Kind::Text(characters) }, '=')
+                (Node { start, end: self.at, kind: TokenKind::Text(characters) }, '=')
             } else {
                 let key = self.value(depth + 1)?;
-                if !matches!(key.kind, Kind::Text(_)) {
+                if !matches!(key.kind, TokenKind::Text(_)) {
                     self.at = start;
                     return Err(self.unexpected("a field name in quotes"));
                 }
@@ -218,11 +218,11 @@ impl<'t> Reader<'t> {
     }
 
     /// Parses a string. Adjacent strings are joined.
-    fn text(&mut self) -> Result<Kind, LoadError> {
+    fn text(&mut self) -> Result<TokenKind, LoadError> {
         let mut characters = Vec::new();
         self.at = text::read(self.source, self.at, &mut characters)?;
         self.more_text(&mut characters)?;
-        Ok(Kind::Text(characters))
+        Ok(TokenKind::Text(characters))
     }
 
     fn more_text(&mut self, characters: &mut Vec<(usize, char)>) -> Result<(), LoadError> {
@@ -273,7 +273,7 @@ impl<'t> Reader<'t> {
 
 fn spelled(key: &Node) -> impl Iterator<Item = char> + '_ {
     let characters: &[(usize, char)] = match &key.kind {
-        Kind::Text(characters) => characters,
+        TokenKind::Text(characters) => characters,
         _ => &[],
     };
     characters.iter().map(|(_, character)| *character)

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::ast::{ArgList, Args, BinaryOp, CompareOp, Expr, ExprKind, Target};
 use super::{Parsed, Parser, known};
-use crate::lexer::{Kind, Op};
+use crate::lexer::{Op, TokenKind};
 
 impl Parser<'_> {
     pub(super) fn expression(&mut self) -> Parsed<Expr> {
@@ -48,7 +48,7 @@ impl Parser<'_> {
     /// Returns the binding level of the operator at the current token, if there is one.
     fn operator_level(&self) -> Option<Level> {
         Some(match self.current().kind {
-            Kind::Op(op) => match op {
+            TokenKind::Op(op) => match op {
                 Op::Binary(BinaryOp::Add | BinaryOp::Sub) => Level::Sum,
                 Op::Tilde => Level::Concat,
                 Op::Binary(BinaryOp::Pow) => Level::Power,
@@ -56,10 +56,10 @@ impl Parser<'_> {
                 Op::Compare(_) => Level::Compare,
                 _ => return None,
             },
-            Kind::Name("or") => Level::Or,
-            Kind::Name("and") => Level::And,
-            Kind::Name("in") => Level::Compare,
-            Kind::Name("not") if self.next_is_name("in") => Level::Compare,
+            TokenKind::Name("or") => Level::Or,
+            TokenKind::Name("and") => Level::And,
+            TokenKind::Name("in") => Level::Compare,
+            TokenKind::Name("not") if self.next_is_name("in") => Level::Compare,
             _ => return None,
         })
     }
@@ -83,7 +83,7 @@ impl Parser<'_> {
             }
             // jinja2: `**` is left-associative like the others, and unary minus binds tighter.
             Level::Not | Level::Sum | Level::Product | Level::Power => {
-                let Kind::Op(Op::Binary(op)) = self.current().kind else { return Ok(left) };
+                let TokenKind::Op(Op::Binary(op)) = self.current().kind else { return Ok(left) };
                 let tighter = match level {
                     Level::Sum => Level::Concat,
                     Level::Product => Level::Power,
@@ -110,9 +110,9 @@ impl Parser<'_> {
 
     fn compare_operator(&mut self) -> Option<CompareOp> {
         let op = match self.current().kind {
-            Kind::Op(Op::Compare(op)) => op,
-            Kind::Name("in") => CompareOp::In,
-            Kind::Name("not") if self.next_is_name("in") => {
+            TokenKind::Op(Op::Compare(op)) => op,
+            TokenKind::Name("in") => CompareOp::In,
+            TokenKind::Name("not") if self.next_is_name("in") => {
                 self.advance();
                 CompareOp::NotIn
             }
@@ -140,27 +140,27 @@ impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Parsed<Expr> {
         let at = self.at();
         let kind = match &self.current().kind {
-            Kind::Name("true" | "True") => ExprKind::Bool(true),
-            Kind::Name("false" | "False") => ExprKind::Bool(false),
-            Kind::Name("none" | "None") => ExprKind::None,
-            Kind::Name(_) => {
+            TokenKind::Name("true" | "True") => ExprKind::Bool(true),
+            TokenKind::Name("false" | "False") => ExprKind::Bool(false),
+            TokenKind::Name("none" | "None") => ExprKind::None,
+            TokenKind::Name(_) => {
                 let name = self.expect_name()?;
                 self.reads_loop |= name == known::LOOP;
                 self.reads_call_names |= matches!(name, known::CALLER | known::KWARGS | known::VARARGS);
                 return self.expr(ExprKind::Name(name), at);
             }
-            Kind::Str(_) => return self.string(),
-            Kind::Int(value) => ExprKind::Int(*value),
-            Kind::BigInt(value) => ExprKind::BigInt(value.clone()),
-            Kind::Float(value) => ExprKind::Float(*value),
-            Kind::Op(Op::OpenParen) => {
+            TokenKind::Str(_) => return self.string(),
+            TokenKind::Int(value) => ExprKind::Int(*value),
+            TokenKind::BigInt(value) => ExprKind::BigInt(value.clone()),
+            TokenKind::Float(value) => ExprKind::Float(*value),
+            TokenKind::Op(Op::OpenParen) => {
                 self.advance();
                 let inner = self.deeper(|parser| parser.tuple(true, true))?;
                 self.expect_op(Op::CloseParen)?;
                 return Ok(inner);
             }
-            Kind::Op(Op::OpenBracket) => return self.deeper(Self::list),
-            Kind::Op(Op::OpenBrace) => return self.deeper(Self::dict),
+            TokenKind::Op(Op::OpenBracket) => return self.deeper(Self::list),
+            TokenKind::Op(Op::OpenBrace) => return self.deeper(Self::dict),
             _ => return Err(self.expected("an expression")),
         };
         self.advance();
@@ -171,7 +171,7 @@ impl Parser<'_> {
     fn string(&mut self) -> Parsed<Expr> {
         let at = self.at();
         let mut text = Cow::Borrowed("");
-        while let Kind::Str(part) = &mut self.tokens[self.position].kind {
+        while let TokenKind::Str(part) = &mut self.tokens[self.position].kind {
             let part = std::mem::take(part);
             text = if text.is_empty() { part } else { text + part };
             self.position += 1;
@@ -202,7 +202,7 @@ impl Parser<'_> {
     }
 
     fn is_tuple_end(&self) -> bool {
-        matches!(self.current().kind, Kind::VariableEnd | Kind::BlockEnd | Kind::Op(Op::CloseParen))
+        matches!(self.current().kind, TokenKind::VariableEnd | TokenKind::BlockEnd | TokenKind::Op(Op::CloseParen))
     }
 
     fn list(&mut self) -> Parsed<Expr> {
@@ -242,9 +242,9 @@ impl Parser<'_> {
     fn postfix(&mut self, mut node: Expr) -> Parsed<Expr> {
         loop {
             node = match self.current().kind {
-                Kind::Op(Op::Dot) => self.attribute(node)?,
-                Kind::Op(Op::OpenBracket) => self.subscript(node)?,
-                Kind::Op(Op::OpenParen) => self.call(node)?,
+                TokenKind::Op(Op::Dot) => self.attribute(node)?,
+                TokenKind::Op(Op::OpenBracket) => self.subscript(node)?,
+                TokenKind::Op(Op::OpenParen) => self.call(node)?,
                 _ => return Ok(node),
             };
         }
@@ -253,12 +253,12 @@ impl Parser<'_> {
     fn filters_and_tests(&mut self, mut node: Expr) -> Parsed<Expr> {
         loop {
             node = match self.current().kind {
-                Kind::Op(Op::Pipe) => {
+                TokenKind::Op(Op::Pipe) => {
                     self.advance();
                     self.filter(Some(node))?
                 }
-                Kind::Name("is") => self.test(node)?,
-                Kind::Op(Op::OpenParen) => self.call(node)?,
+                TokenKind::Name("is") => self.test(node)?,
+                TokenKind::Op(Op::OpenParen) => self.call(node)?,
                 _ => return Ok(node),
             };
         }
@@ -268,11 +268,11 @@ impl Parser<'_> {
         self.advance();
         let at = self.at();
         match self.current().kind {
-            Kind::Name(_) => {
+            TokenKind::Name(_) => {
                 let name = self.expect_name()?;
                 self.expr(ExprKind::Attribute(Box::new(node), name), at)
             }
-            Kind::Int(index) => {
+            TokenKind::Int(index) => {
                 self.advance();
                 let index = self.expr(ExprKind::Int(index), at)?;
                 self.expr(ExprKind::Item(Box::new(node), Box::new(index)), at)
@@ -323,10 +323,10 @@ impl Parser<'_> {
             bounds[0] = Some(first);
         }
         self.advance();
-        if !matches!(self.current().kind, Kind::Op(Op::Colon | Op::CloseBracket | Op::Comma)) {
+        if !matches!(self.current().kind, TokenKind::Op(Op::Colon | Op::CloseBracket | Op::Comma)) {
             bounds[1] = Some(self.expression()?);
         }
-        if self.skip_op(Op::Colon) && !matches!(self.current().kind, Kind::Op(Op::CloseBracket | Op::Comma)) {
+        if self.skip_op(Op::Colon) && !matches!(self.current().kind, TokenKind::Op(Op::CloseBracket | Op::Comma)) {
             bounds[2] = Some(self.expression()?);
         }
         Ok(Subscript::Slice(Box::new(bounds)))
@@ -358,7 +358,7 @@ impl Parser<'_> {
                 let is_valid = args.spread_keywords.is_none();
                 args.spread_keywords = Some(self.expression()?);
                 is_valid
-            } else if matches!(self.current().kind, Kind::Name(_)) && self.next_is_op(Op::Assign) {
+            } else if matches!(self.current().kind, TokenKind::Name(_)) && self.next_is_op(Op::Assign) {
                 let name = self.expect_name()?;
                 self.advance();
                 args.keywords.push((name, self.expression()?));
@@ -428,15 +428,15 @@ impl Parser<'_> {
         let name = self.dotted_name()?;
         let mut args = Args::default();
         match self.current().kind {
-            Kind::Op(Op::OpenParen) => args = self.arguments()?,
-            Kind::Name("is") => return Err(self.fail("tests cannot be chained with `is`")),
-            Kind::Name("else" | "or" | "and") => {}
-            Kind::Name(_)
-            | Kind::Str(_)
-            | Kind::Int(_)
-            | Kind::BigInt(_)
-            | Kind::Float(_)
-            | Kind::Op(Op::OpenBracket | Op::OpenBrace) => {
+            TokenKind::Op(Op::OpenParen) => args = self.arguments()?,
+            TokenKind::Name("is") => return Err(self.fail("tests cannot be chained with `is`")),
+            TokenKind::Name("else" | "or" | "and") => {}
+            TokenKind::Name(_)
+            | TokenKind::Str(_)
+            | TokenKind::Int(_)
+            | TokenKind::BigInt(_)
+            | TokenKind::Float(_)
+            | TokenKind::Op(Op::OpenBracket | Op::OpenBrace) => {
                 let argument = self.primary()?;
                 args.positional.push(self.postfix(argument)?);
             }
@@ -462,17 +462,17 @@ impl Parser<'_> {
     fn simple_target(&mut self, with_namespace: bool) -> Parsed<Target> {
         let at = self.at();
         match self.current().kind {
-            Kind::Name("true" | "True" | "false" | "False" | "none" | "None") => {
+            TokenKind::Name("true" | "True" | "false" | "False" | "none" | "None") => {
                 Err(self.fail("a constant cannot be assigned to"))
             }
-            Kind::Name(_) => {
+            TokenKind::Name(_) => {
                 let name = self.expect_name()?;
                 if with_namespace && self.skip_op(Op::Dot) {
                     return Ok(Target::Attribute(name, self.expect_name()?, at));
                 }
                 Ok(Target::Name(name, at))
             }
-            Kind::Op(Op::OpenParen) => {
+            TokenKind::Op(Op::OpenParen) => {
                 self.advance();
                 let inner = self.deeper(|parser| {
                     if parser.is_op(Op::CloseParen) {

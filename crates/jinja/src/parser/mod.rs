@@ -10,7 +10,7 @@ use std::collections::hash_map::Entry;
 use ast::{Expr, ExprKind, NameId, Tree};
 
 use crate::error::{ErrorKind, Fault, LimitKind};
-use crate::lexer::{Kind, Op, Token, describe, describe_op, tokenize};
+use crate::lexer::{Op, Token, TokenKind, describe, describe_op, tokenize};
 use crate::limits::Limits;
 use crate::output::Literals;
 
@@ -110,19 +110,19 @@ impl<'s> Parser<'s> {
     }
 
     fn is_op(&self, op: Op) -> bool {
-        matches!(self.current().kind, Kind::Op(found) if found == op)
+        matches!(self.current().kind, TokenKind::Op(found) if found == op)
     }
 
     fn is_name(&self, name: &str) -> bool {
-        matches!(self.current().kind, Kind::Name(found) if found == name)
+        matches!(self.current().kind, TokenKind::Name(found) if found == name)
     }
 
     fn next_is_name(&self, name: &str) -> bool {
-        matches!(self.tokens.get(self.position + 1), Some(Token { kind: Kind::Name(found), .. }) if *found == name)
+        matches!(self.tokens.get(self.position + 1), Some(Token { kind: TokenKind::Name(found), .. }) if *found == name)
     }
 
     fn next_is_op(&self, op: Op) -> bool {
-        matches!(self.tokens.get(self.position + 1), Some(Token { kind: Kind::Op(found), .. }) if *found == op)
+        matches!(self.tokens.get(self.position + 1), Some(Token { kind: TokenKind::Op(found), .. }) if *found == op)
     }
 
     fn skip_op(&mut self, op: Op) -> bool {
@@ -146,7 +146,7 @@ impl<'s> Parser<'s> {
     }
 
     fn expect_name(&mut self) -> Parsed<NameId> {
-        let Kind::Name(name) = self.current().kind else { return Err(self.expected("a name")) };
+        let TokenKind::Name(name) = self.current().kind else { return Err(self.expected("a name")) };
         if self.names.len() > MOST_NAMES {
             let fault =
                 Fault::new(ErrorKind::Limit(LimitKind::Source), format!("more than {MOST_NAMES} different names"));

@@ -3,7 +3,7 @@
 use super::ast::{ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 use super::{MOST_PARAMETERS, Parsed, Parser, known};
 use crate::error::{ErrorKind, Fault, LimitKind};
-use crate::lexer::{Kind, Op};
+use crate::lexer::{Op, TokenKind};
 
 impl Parser<'_> {
     /// Parses statements up to one of the end tags, whose name is then the current token. Without
@@ -13,31 +13,31 @@ impl Parser<'_> {
         loop {
             let at = self.at();
             match self.current().kind {
-                Kind::Data(text) => {
+                TokenKind::Data(text) => {
                     self.advance();
                     let id = self.literals.push(text, at, true);
                     body.push(Stmt { kind: StmtKind::Data(id), at });
                 }
-                Kind::VariableBegin => {
+                TokenKind::VariableBegin => {
                     self.advance();
                     let value = self.tuple(true, false)?;
-                    if !matches!(self.current().kind, Kind::VariableEnd) {
+                    if !matches!(self.current().kind, TokenKind::VariableEnd) {
                         return Err(self.expected("`}}`"));
                     }
                     self.advance();
                     body.push(Stmt { kind: StmtKind::Print(value), at });
                 }
-                Kind::BlockBegin => {
+                TokenKind::BlockBegin => {
                     self.advance();
-                    if matches!(self.current().kind, Kind::Name(name) if end_tags.contains(&name)) {
+                    if matches!(self.current().kind, TokenKind::Name(name) if end_tags.contains(&name)) {
                         return Ok(body);
                     }
                     let at = self.at();
                     self.deeper(|parser| parser.statement(&mut body, at))?;
                     self.block_end()?;
                 }
-                Kind::End if end_tags.is_empty() => return Ok(body),
-                Kind::End => {
+                TokenKind::End if end_tags.is_empty() => return Ok(body),
+                TokenKind::End => {
                     let expected: Vec<String> = end_tags.iter().map(|tag| format!("`{tag}`")).collect();
                     return Err(self.expected(&expected.join(" or ")));
                 }
@@ -47,7 +47,7 @@ impl Parser<'_> {
     }
 
     fn block_end(&mut self) -> Parsed<()> {
-        if !matches!(self.current().kind, Kind::BlockEnd) {
+        if !matches!(self.current().kind, TokenKind::BlockEnd) {
             return Err(self.expected("`%}`"));
         }
         self.advance();
@@ -70,7 +70,7 @@ impl Parser<'_> {
     }
 
     fn statement(&mut self, body: &mut Vec<Stmt>, at: u32) -> Parsed<()> {
-        let Kind::Name(tag) = self.current().kind else { return Err(self.expected("the name of a tag")) };
+        let TokenKind::Name(tag) = self.current().kind else { return Err(self.expected("the name of a tag")) };
         self.advance();
         let kind = match tag {
             "if" => self.if_tag()?,
@@ -104,7 +104,7 @@ impl Parser<'_> {
                 StmtKind::Scope(self.whole_body("endautoescape")?)
             }
             "print" => {
-                while self.current().kind != Kind::BlockEnd {
+                while self.current().kind != TokenKind::BlockEnd {
                     if !matches!(body.last(), Some(Stmt { at: last, kind: StmtKind::Print(_) }) if *last == at) {
                         // The first value of this tag has no comma before it.
                     } else {
@@ -172,7 +172,7 @@ impl Parser<'_> {
 
     fn with_tag(&mut self) -> Parsed<StmtKind> {
         let mut targets = Vec::new();
-        while self.current().kind != Kind::BlockEnd {
+        while self.current().kind != TokenKind::BlockEnd {
             if !targets.is_empty() {
                 self.expect_op(Op::Comma)?;
             }
@@ -184,7 +184,7 @@ impl Parser<'_> {
     }
 
     fn block_tag(&mut self) -> Parsed<StmtKind> {
-        let Kind::Name(spelling) = self.current().kind else { return Err(self.expected("a name")) };
+        let TokenKind::Name(spelling) = self.current().kind else { return Err(self.expected("a name")) };
         let name = self.expect_name()?;
         let is_scoped = self.skip_name("scoped");
         if self.skip_name("required") {

@@ -11,8 +11,8 @@ use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
-pub(crate) use program::{Between, CDATA, Item, Keys, Kind, List, Program, Syntax};
-use program::{Layouts, Piece, call_items, code_items};
+pub(crate) use program::{Between, CDATA, Item, Keys, List, Program, Syntax, ValueLayout};
+use program::{LayoutPiece, Layouts, call_items, code_items};
 use turns::{Part, Turns, turns_of};
 
 /// Parsing tables for the replies of a format. They are built once and shared by all parsers.
@@ -183,9 +183,9 @@ impl Calls {
             let mut is_behind = false;
             for piece in group {
                 match piece {
-                    Piece::Literal(literal) if is_behind => close.append(literal),
-                    Piece::Literal(literal) => open.append(literal),
-                    Piece::Hole(..) => is_behind = true,
+                    LayoutPiece::Literal(literal) if is_behind => close.append(literal),
+                    LayoutPiece::Literal(literal) => open.append(literal),
+                    LayoutPiece::Hole(..) => is_behind = true,
                 }
             }
         }

@@ -92,7 +92,7 @@ pub(crate) struct List {
     /// The text after all arguments, where the call continues.
     pub end: Literal,
     /// The layouts of values.
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<ValueLayout>,
     /// Markers at a place where an argument may begin.
     pub between: Marks<Between>,
     /// Markers between key and value, with the index of the value's kind.
@@ -109,7 +109,7 @@ pub(crate) enum Between {
 
 /// The layout of one kind of value.
 #[derive(Clone, Debug)]
-pub(crate) struct Kind {
+pub(crate) struct ValueLayout {
     /// The text between key and value, without white space around it.
     pub middle: Literal,
     /// White space before the value that is not part of it.
@@ -131,7 +131,7 @@ pub(crate) const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
 
 /// A piece of a layout, literal text or a hole. Groups are flattened.
 #[derive(Clone, Debug)]
-pub(crate) enum Piece {
+pub(crate) enum LayoutPiece {
     Literal(Literal),
     Hole(Field, Codec),
 }
@@ -146,11 +146,11 @@ pub(crate) struct Layouts<'a> {
 
 impl Layouts<'_> {
     /// Returns the pieces of a slot's layout, with groups flattened and adjacent literals joined.
-    pub fn pieces(self, slot: Slot) -> Option<Vec<Piece>> {
+    pub fn pieces(self, slot: Slot) -> Option<Vec<LayoutPiece>> {
         let mut pieces = Vec::new();
         self.collect(self.format.layout(slot)?.ops(), &mut pieces);
         for piece in &mut pieces {
-            if let Piece::Literal(literal) = piece {
+            if let LayoutPiece::Literal(literal) = piece {
                 literal.mark_tokens(self.tokens);
             }
         }
@@ -160,19 +160,19 @@ impl Layouts<'_> {
     /// Returns the literal text that a slot's layout begins with.
     pub fn literal(self, slot: Slot) -> Option<Literal> {
         match self.pieces(slot)?.into_iter().next()? {
-            Piece::Literal(literal) => Some(literal),
-            Piece::Hole(..) => None,
+            LayoutPiece::Literal(literal) => Some(literal),
+            LayoutPiece::Hole(..) => None,
         }
     }
 
-    fn collect(self, ops: &[Op], pieces: &mut Vec<Piece>) {
+    fn collect(self, ops: &[Op], pieces: &mut Vec<LayoutPiece>) {
         for op in ops {
             let (text, is_control) = match op {
                 Op::Literal(text) => (text.as_str(), false),
                 Op::Control(id) => (self.format.control(*id).text.as_str(), true),
                 Op::Hole { codec: Codec::Present, .. } | Op::Seam | Op::Own(_) => continue,
                 Op::Hole { field, codec, .. } => {
-                    pieces.push(Piece::Hole(*field, codec.clone()));
+                    pieces.push(LayoutPiece::Hole(*field, codec.clone()));
                     continue;
                 }
                 Op::Group(inner) => {
@@ -181,11 +181,11 @@ impl Layouts<'_> {
                 }
             };
             match pieces.last_mut() {
-                Some(Piece::Literal(literal)) => literal.push(text, is_control),
+                Some(LayoutPiece::Literal(literal)) => literal.push(text, is_control),
                 _ => {
                     let mut literal = Literal::default();
                     literal.push(text, is_control);
-                    pieces.push(Piece::Literal(literal));
+                    pieces.push(LayoutPiece::Literal(literal));
                 }
             }
         }
@@ -198,7 +198,7 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
     let mut items = Vec::new();
     let mut at = 0;
     while at < pieces.len() {
-        if let Piece::Literal(literal) = &pieces[at]
+        if let LayoutPiece::Literal(literal) = &pieces[at]
             && let Some((before, keys, behind, used)) = object_in(literal, &pieces[at..])
         {
             push_item(&mut items, before);
@@ -208,11 +208,11 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
             continue;
         }
         match &pieces[at] {
-            Piece::Literal(literal) => push_item(&mut items, literal.clone()),
-            Piece::Hole(field, codec) => {
+            LayoutPiece::Literal(literal) => push_item(&mut items, literal.clone()),
+            LayoutPiece::Hole(field, codec) => {
                 let next = pieces[at + 1..].iter().find_map(|piece| match piece {
-                    Piece::Literal(literal) => literal.core().byte(0).map(|(byte, _)| byte),
-                    Piece::Hole(..) => None,
+                    LayoutPiece::Literal(literal) => literal.core().byte(0).map(|(byte, _)| byte),
+                    LayoutPiece::Hole(..) => None,
                 });
                 match (field, codec) {
                     (Field::Name, _) => items.push(Item::Name(next)),
@@ -225,7 +225,7 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
                     })),
                     (Field::Arguments, Codec::Text) => {
                         let end = match pieces.get(at + 1) {
-                            Some(Piece::Literal(literal)) => literal.core(),
+                            Some(LayoutPiece::Literal(literal)) => literal.core(),
                             _ => Literal::default(),
                         };
                         items.push(Item::Arguments(Syntax::List(Box::new(list_of(layouts, end)?))));
@@ -244,9 +244,9 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
 /// Returns the items of the code interpreter's layout.
 pub(crate) fn code_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
     let pieces = layouts.pieces(Slot::CallInterpreter)?;
-    let at = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Code, _)))?;
+    let at = pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(Field::Code, _)))?;
     let mut items = Vec::new();
-    if let Some(Piece::Literal(literal)) = at.checked_sub(1).and_then(|before| pieces.get(before)) {
+    if let Some(LayoutPiece::Literal(literal)) = at.checked_sub(1).and_then(|before| pieces.get(before)) {
         let fence = literal.text().find("```").unwrap_or(literal.text().len());
         push_item(&mut items, literal.up_to(fence));
         if fence < literal.text().len() {
@@ -255,7 +255,7 @@ pub(crate) fn code_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
         items.push(Item::Pad(literal.trail().to_owned()));
     }
     let close = match pieces.get(at + 1) {
-        Some(Piece::Literal(literal)) => literal.clone(),
+        Some(LayoutPiece::Literal(literal)) => literal.clone(),
         _ => Literal::default(),
     };
     // The fence around the code may be missing if a marker follows it.
@@ -282,21 +282,21 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     let mut open = Literal::default();
     for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
         let Some(pieces) = layouts.pieces(slot) else { continue };
-        let key = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Key, _)))?;
-        let value = pieces.iter().position(|piece| matches!(piece, Piece::Hole(Field::Value, _)))?;
+        let key = pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(Field::Key, _)))?;
+        let value = pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(Field::Value, _)))?;
         let literal = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
-            Some(Piece::Literal(literal)) => literal.clone(),
+            Some(LayoutPiece::Literal(literal)) => literal.clone(),
             _ => Literal::default(),
         };
         open = literal(key.checked_sub(1)).core();
         let middle = if value > key + 1 { literal(Some(key + 1)) } else { Literal::default() };
         let close = literal(Some(value + 1));
-        let mut kind = Kind {
+        let mut kind = ValueLayout {
             pad: middle.trail().to_owned(),
             middle: middle.core(),
             close: close.core(),
             is_string,
-            cdata: matches!(&pieces[value], Piece::Hole(_, codec) if is_cdata(codec)),
+            cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
             closes: Marks::new(),
             cdata_closes: Marks::new(),
         };
@@ -332,12 +332,12 @@ fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
 
 /// Finds a JSON object that literal text and holes form together. Returns the text before it, its
 /// keys, the text after it, and the number of pieces that it spans.
-fn object_in(first: &Literal, pieces: &[Piece]) -> Option<(Literal, Keys, Literal, usize)> {
+fn object_in(first: &Literal, pieces: &[LayoutPiece]) -> Option<(Literal, Keys, Literal, usize)> {
     let starts = first.text().match_indices('{').map(|(at, _)| at);
     starts.into_iter().find_map(|start| object_from(first, start, pieces))
 }
 
-fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Literal, Keys, Literal, usize)> {
+fn object_from(first: &Literal, start: usize, pieces: &[LayoutPiece]) -> Option<(Literal, Keys, Literal, usize)> {
     // Placeholders for holes, in text that no layout writes.
     const NAME: &str = "\u{1}n";
     const ID: &str = "\u{1}i";
@@ -346,7 +346,7 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
     let mut braces = Braces::default();
     for (at, piece) in pieces.iter().enumerate() {
         match piece {
-            Piece::Literal(literal) => {
+            LayoutPiece::Literal(literal) => {
                 let offset = text.len();
                 let from = if at == 0 { start } else { 0 };
                 text.push_str(&literal.text()[from..]);
@@ -359,7 +359,7 @@ fn object_from(first: &Literal, start: usize, pieces: &[Piece]) -> Option<(Liter
                     return Some((before, keys, behind, at + 1));
                 }
             }
-            Piece::Hole(field, codec) => {
+            LayoutPiece::Hole(field, codec) => {
                 let word = match field {
                     Field::Name => NAME,
                     Field::Id => ID,

@@ -43,7 +43,7 @@ pub(crate) struct Turns {
 
 /// A piece of a turn: literal text or a part, and the number of its group.
 #[derive(Clone, Debug)]
-enum Piece {
+enum TurnPiece {
     Literal(Literal, Option<usize>),
     Part(Part, Option<usize>),
 }
@@ -55,12 +55,12 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
         variants.extend(variants_of(format, layout.ops()));
     }
     for piece in variants.iter_mut().flatten() {
-        if let Piece::Literal(literal, _) = piece {
+        if let TurnPiece::Literal(literal, _) = piece {
             literal.mark_tokens(tokens);
         }
     }
     // A turn that begins with its calls has no opening other than theirs.
-    let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(Piece::Part(Part::Calls, _))));
+    let begin = variants.iter().filter(|variant| !matches!(variant.first(), Some(TurnPiece::Part(Part::Calls, _))));
     let leads: Vec<Literal> = begin.map(|variant| leading(variant)).collect();
     let generate = format.layout(Slot::Generate).map(|layout| literal_of(format, layout.ops()));
     let opening = opening_of(&leads, generate);
@@ -82,8 +82,8 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
 }
 
 /// Returns all variants of a layout: each group may be present or absent.
-fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<Piece>> {
-    let mut variants: Vec<Vec<Piece>> = vec![Vec::new()];
+fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<TurnPiece>> {
+    let mut variants: Vec<Vec<TurnPiece>> = vec![Vec::new()];
     for (number, op) in ops.iter().enumerate() {
         match op {
             Op::Group(inner) => {
@@ -93,7 +93,7 @@ fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<Piece>> {
                 }
                 // A group that depends on something other than a part of the answer is absent when
                 // the model writes.
-                if group.iter().any(|piece| matches!(piece, Piece::Part(..))) && variants.len() < 16 {
+                if group.iter().any(|piece| matches!(piece, TurnPiece::Part(..))) && variants.len() < 16 {
                     let with = variants.iter().map(|variant| [variant.as_slice(), &group].concat());
                     let with: Vec<_> = with.collect();
                     variants.extend(with);
@@ -105,7 +105,7 @@ fn variants_of(format: &Format, ops: &[Op]) -> Vec<Vec<Piece>> {
     variants
 }
 
-fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<Piece>) {
+fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<TurnPiece>) {
     let (text, is_control) = match op {
         Op::Literal(text) => (text.as_str(), false),
         Op::Control(id) => (format.control(*id).text.as_str(), true),
@@ -117,16 +117,16 @@ fn push_op(format: &Format, op: &Op, group: Option<usize>, pieces: &mut Vec<Piec
                 Field::Calls => Part::Calls,
                 _ => return,
             };
-            return pieces.push(Piece::Part(part, group));
+            return pieces.push(TurnPiece::Part(part, group));
         }
         Op::Group(_) | Op::Seam | Op::Own(_) => return,
     };
     match pieces.last_mut() {
-        Some(Piece::Literal(literal, of)) if *of == group => literal.push(text, is_control),
+        Some(TurnPiece::Literal(literal, of)) if *of == group => literal.push(text, is_control),
         _ => {
             let mut literal = Literal::default();
             literal.push(text, is_control);
-            pieces.push(Piece::Literal(literal, group));
+            pieces.push(TurnPiece::Literal(literal, group));
         }
     }
 }
@@ -145,12 +145,12 @@ fn literal_of(format: &Format, ops: &[Op]) -> Literal {
 }
 
 /// Returns the literal text before a variant's first part.
-fn leading(variant: &[Piece]) -> Literal {
+fn leading(variant: &[TurnPiece]) -> Literal {
     let mut lead = Literal::default();
     for piece in variant {
         match piece {
-            Piece::Literal(literal, _) => lead.append(literal),
-            Piece::Part(..) => break,
+            TurnPiece::Literal(literal, _) => lead.append(literal),
+            TurnPiece::Part(..) => break,
         }
     }
     lead
@@ -175,7 +175,7 @@ fn opening_of(leads: &[Literal], generate: Option<Literal>) -> Literal {
     first.up_to(end).core()
 }
 
-fn read_variant(variant: &[Piece], turns: &mut Turns) {
+fn read_variant(variant: &[TurnPiece], turns: &mut Turns) {
     // A literal is in the group of the part before it, in the group of the part after it, or in
     // neither.
     let mut found: Vec<Around> = Vec::new();
@@ -183,8 +183,8 @@ fn read_variant(variant: &[Piece], turns: &mut Turns) {
     let mut between: Vec<(Literal, Option<usize>)> = Vec::new();
     for piece in variant {
         match piece {
-            Piece::Literal(literal, group) => between.push((literal.clone(), *group)),
-            &Piece::Part(part, group) => {
+            TurnPiece::Literal(literal, group) => between.push((literal.clone(), *group)),
+            &TurnPiece::Part(part, group) => {
                 let mut open = Literal::default();
                 let mut close = Literal::default();
                 for (literal, of) in between.drain(..) {

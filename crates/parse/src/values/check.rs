@@ -26,33 +26,33 @@ const LISTED: usize = 6;
 pub(crate) fn check(arguments: &str, schema: &Json) -> Option<String> {
     let value = json::parse(arguments).ok()?;
     let mut check = Check { budget: BUDGET + BUDGET_OF_A_BYTE * arguments.len() };
-    check.difference(&value, Schema::new(schema), Place::Whole, 0)
+    check.difference(&value, Schema::new(schema), SchemaPath::Whole, 0)
 }
 
 /// The place of a value in the arguments.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum SchemaPath<'a> {
     Whole,
-    Key(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Key(&'a SchemaPath<'a>, &'a str),
+    Item(&'a SchemaPath<'a>, usize),
 }
 
-impl Display for Place<'_> {
+impl Display for SchemaPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Whole => Ok(()),
-            Place::Key(Place::Whole, key) => f.write_str(key),
-            Place::Key(outer, key) => write!(f, "{outer}.{key}"),
-            Place::Item(outer, index) => write!(f, "{outer}[{index}]"),
+            SchemaPath::Whole => Ok(()),
+            SchemaPath::Key(SchemaPath::Whole, key) => f.write_str(key),
+            SchemaPath::Key(outer, key) => write!(f, "{outer}.{key}"),
+            SchemaPath::Item(outer, index) => write!(f, "{outer}[{index}]"),
         }
     }
 }
 
-impl Place<'_> {
+impl SchemaPath<'_> {
     /// Reports that the value at this place is not `wanted`.
     fn differs(&self, wanted: impl Display, found: impl Display) -> Option<String> {
         Some(match self {
-            Place::Whole => format!("expected {wanted}, found {found}"),
+            SchemaPath::Whole => format!("expected {wanted}, found {found}"),
             place => format!("expected {wanted} at `{place}`, found {found}"),
         })
     }
@@ -63,7 +63,7 @@ struct Check {
 }
 
 impl Check {
-    fn difference(&mut self, value: &Json, schema: Schema<'_>, place: Place<'_>, depth: usize) -> Option<String> {
+    fn difference(&mut self, value: &Json, schema: Schema<'_>, place: SchemaPath<'_>, depth: usize) -> Option<String> {
         if depth == MAX_DEPTH || self.budget == 0 {
             return None;
         }
@@ -100,7 +100,7 @@ impl Check {
         value: &Json,
         keyword: &str,
         schema: Schema<'_>,
-        place: Place<'_>,
+        place: SchemaPath<'_>,
         depth: usize,
     ) -> Option<String> {
         let mut first = None;
@@ -116,7 +116,7 @@ impl Check {
         }
     }
 
-    fn of_list(&mut self, items: &[Json], schema: Schema<'_>, place: Place<'_>, depth: usize) -> Option<String> {
+    fn of_list(&mut self, items: &[Json], schema: Schema<'_>, place: SchemaPath<'_>, depth: usize) -> Option<String> {
         let count = items.len();
         if let Some(least) = count_of(schema, "minItems").filter(|least| count < *least) {
             return place.differs(format_args!("at least {least} items"), count);
@@ -130,7 +130,7 @@ impl Check {
         let rest = schema.keyword("items").filter(|items| items.as_array().is_none());
         for (index, item) in items.iter().enumerate() {
             if let Some(node) = first.get(index).or(rest) {
-                let found = self.difference(item, schema.at(node), Place::Item(&place, index), depth + 1);
+                let found = self.difference(item, schema.at(node), SchemaPath::Item(&place, index), depth + 1);
                 if found.is_some() {
                     return found;
                 }
@@ -140,17 +140,24 @@ impl Check {
             for (index, item) in items.iter().enumerate() {
                 self.budget = self.budget.checked_sub(index)?;
                 if let Some(earlier) = items[..index].iter().position(|earlier| is_same(earlier, item)) {
-                    return Place::Item(&place, index).differs("a distinct item", format_args!("item {earlier} again"));
+                    return SchemaPath::Item(&place, index)
+                        .differs("a distinct item", format_args!("item {earlier} again"));
                 }
             }
         }
         None
     }
 
-    fn of_object(&mut self, object: &Object, schema: Schema<'_>, place: Place<'_>, depth: usize) -> Option<String> {
+    fn of_object(
+        &mut self,
+        object: &Object,
+        schema: Schema<'_>,
+        place: SchemaPath<'_>,
+        depth: usize,
+    ) -> Option<String> {
         let required = schema.keyword("required").and_then(Json::as_array).unwrap_or_default();
         if let Some(missing) = required.iter().filter_map(Json::as_str).find(|key| object.get(key).is_none()) {
-            return Some(format!("expected `{}`, which is required", Place::Key(&place, missing)));
+            return Some(format!("expected `{}`, which is required", SchemaPath::Key(&place, missing)));
         }
         if let Some(least) = count_of(schema, "minProperties").filter(|least| object.len() < *least) {
             return place.differs(format_args!("at least {least} keys"), object.len());
@@ -170,10 +177,10 @@ impl Check {
                 (None, Some(Json::Bool(false))) => {
                     let known = listed(properties.iter().map(|(key, _)| format!("`{key}`")));
                     let known = if properties.is_empty() { "no key".to_owned() } else { format!("one of {known}") };
-                    Some(format!("expected {known}, found `{}`", Place::Key(&place, key)))
+                    Some(format!("expected {known}, found `{}`", SchemaPath::Key(&place, key)))
                 }
                 (Some(node), _) | (None, Some(node)) => {
-                    self.difference(value, schema.at(node), Place::Key(&place, key), depth + 1)
+                    self.difference(value, schema.at(node), SchemaPath::Key(&place, key), depth + 1)
                 }
                 (None, None) => None,
             };
@@ -185,7 +192,7 @@ impl Check {
     }
 }
 
-fn of_type(value: &Json, schema: Schema<'_>, place: Place<'_>) -> Option<String> {
+fn of_type(value: &Json, schema: Schema<'_>, place: SchemaPath<'_>) -> Option<String> {
     let types = Types::named(schema.keyword("type")?);
     if Types::of(value).is_within(types) {
         return None;
@@ -197,7 +204,7 @@ fn of_type(value: &Json, schema: Schema<'_>, place: Place<'_>) -> Option<String>
     place.differs(types, found)
 }
 
-fn of_listed(value: &Json, schema: Schema<'_>, place: Place<'_>) -> Option<String> {
+fn of_listed(value: &Json, schema: Schema<'_>, place: SchemaPath<'_>) -> Option<String> {
     if let Some(wanted) = schema.keyword("const").filter(|wanted| !is_same(wanted, value)) {
         return place.differs(shown(wanted), shown(value));
     }
@@ -208,7 +215,7 @@ fn of_listed(value: &Json, schema: Schema<'_>, place: Place<'_>) -> Option<Strin
     }
 }
 
-fn of_number(number: &Number, schema: Schema<'_>, place: Place<'_>) -> Option<String> {
+fn of_number(number: &Number, schema: Schema<'_>, place: SchemaPath<'_>) -> Option<String> {
     type Fits = fn(f64, f64) -> bool;
     const LIMITS: [(&str, &str, Fits); 5] = [
         ("minimum", "at least", |found, limit| found >= limit),
@@ -231,7 +238,7 @@ fn of_number(number: &Number, schema: Schema<'_>, place: Place<'_>) -> Option<St
     })
 }
 
-fn of_string(string: &str, schema: Schema<'_>, place: Place<'_>) -> Option<String> {
+fn of_string(string: &str, schema: Schema<'_>, place: SchemaPath<'_>) -> Option<String> {
     let (least, most) = (count_of(schema, "minLength"), count_of(schema, "maxLength"));
     if least.is_none() && most.is_none() {
         return None;

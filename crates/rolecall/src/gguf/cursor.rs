@@ -16,7 +16,7 @@ const DEEPEST: usize = 4;
 
 /// The type of a value, as a number in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     U8,
     I8,
     U16,
@@ -32,9 +32,9 @@ pub enum Kind {
     F64,
 }
 
-impl Kind {
-    fn of_number(number: u32) -> Option<Kind> {
-        use Kind::*;
+impl ValueKind {
+    fn of_number(number: u32) -> Option<ValueKind> {
+        use ValueKind::*;
         let all = [U8, I8, U16, I16, U32, I32, F32, Bool, Text, Array, U64, I64, F64];
         all.get(usize::try_from(number).ok()?).copied()
     }
@@ -42,11 +42,11 @@ impl Kind {
     /// Returns the size of a value in bytes, if all values of the type have the same size.
     fn width(self) -> Option<u64> {
         match self {
-            Kind::U8 | Kind::I8 | Kind::Bool => Some(1),
-            Kind::U16 | Kind::I16 => Some(2),
-            Kind::U32 | Kind::I32 | Kind::F32 => Some(4),
-            Kind::U64 | Kind::I64 | Kind::F64 => Some(8),
-            Kind::Text | Kind::Array => None,
+            ValueKind::U8 | ValueKind::I8 | ValueKind::Bool => Some(1),
+            ValueKind::U16 | ValueKind::I16 => Some(2),
+            ValueKind::U32 | ValueKind::I32 | ValueKind::F32 => Some(4),
+            ValueKind::U64 | ValueKind::I64 | ValueKind::F64 => Some(8),
+            ValueKind::Text | ValueKind::Array => None,
         }
     }
 
@@ -54,8 +54,8 @@ impl Kind {
     /// type and count.
     fn shortest(self) -> u64 {
         match self {
-            Kind::Text => 8,
-            Kind::Array => 12,
+            ValueKind::Text => 8,
+            ValueKind::Array => 12,
             fixed => fixed.width().unwrap_or(1),
         }
     }
@@ -130,28 +130,28 @@ impl<R: Read + Seek> Cursor<R> {
         String::from_utf8(self.run(length)?).map_err(|_| Error::at(offset, Problem::NotUtf8))
     }
 
-    pub fn kind(&mut self) -> Result<Kind, Error> {
+    pub fn kind(&mut self) -> Result<ValueKind, Error> {
         let offset = self.at;
         let number = u32::from_le_bytes(self.bytes()?);
-        Kind::of_number(number).ok_or_else(|| Error::at(offset, Problem::UnknownType(number)))
+        ValueKind::of_number(number).ok_or_else(|| Error::at(offset, Problem::UnknownType(number)))
     }
 
     /// Reads a value. Of an array, returns its position and skips the elements. `depth` is the
     /// number of arrays around it.
-    pub fn value(&mut self, kind: Kind, depth: usize) -> Result<Value, Error> {
+    pub fn value(&mut self, kind: ValueKind, depth: usize) -> Result<Value, Error> {
         Ok(match kind {
-            Kind::U8 => Value::Unsigned(u8::from_le_bytes(self.bytes()?).into()),
-            Kind::U16 => Value::Unsigned(u16::from_le_bytes(self.bytes()?).into()),
-            Kind::U32 => Value::Unsigned(u32::from_le_bytes(self.bytes()?).into()),
-            Kind::U64 => Value::Unsigned(u64::from_le_bytes(self.bytes()?)),
-            Kind::I8 => Value::Signed(i8::from_le_bytes(self.bytes()?).into()),
-            Kind::I16 => Value::Signed(i16::from_le_bytes(self.bytes()?).into()),
-            Kind::I32 => Value::Signed(i32::from_le_bytes(self.bytes()?).into()),
-            Kind::I64 => Value::Signed(i64::from_le_bytes(self.bytes()?)),
-            Kind::F32 => Value::Float(f32::from_le_bytes(self.bytes()?).into()),
-            Kind::F64 => Value::Float(f64::from_le_bytes(self.bytes()?)),
-            Kind::Bool => Value::Bool(self.bytes::<1>()? != [0]),
-            Kind::Text => {
+            ValueKind::U8 => Value::Unsigned(u8::from_le_bytes(self.bytes()?).into()),
+            ValueKind::U16 => Value::Unsigned(u16::from_le_bytes(self.bytes()?).into()),
+            ValueKind::U32 => Value::Unsigned(u32::from_le_bytes(self.bytes()?).into()),
+            ValueKind::U64 => Value::Unsigned(u64::from_le_bytes(self.bytes()?)),
+            ValueKind::I8 => Value::Signed(i8::from_le_bytes(self.bytes()?).into()),
+            ValueKind::I16 => Value::Signed(i16::from_le_bytes(self.bytes()?).into()),
+            ValueKind::I32 => Value::Signed(i32::from_le_bytes(self.bytes()?).into()),
+            ValueKind::I64 => Value::Signed(i64::from_le_bytes(self.bytes()?)),
+            ValueKind::F32 => Value::Float(f32::from_le_bytes(self.bytes()?).into()),
+            ValueKind::F64 => Value::Float(f64::from_le_bytes(self.bytes()?)),
+            ValueKind::Bool => Value::Bool(self.bytes::<1>()? != [0]),
+            ValueKind::Text => {
                 let offset = self.at;
                 let length = self.count("bytes of a string", 1, MOST_TEXT)?;
                 // Elements of arrays are passed to the caller one by one and not kept here.
@@ -164,7 +164,7 @@ impl<R: Read + Seek> Cursor<R> {
                 }
                 Value::Text(self.run(length)?)
             }
-            Kind::Array => Value::Array(self.array(depth)?),
+            ValueKind::Array => Value::Array(self.array(depth)?),
         })
     }
 
@@ -187,7 +187,7 @@ impl<R: Read + Seek> Cursor<R> {
         }
         for _ in 0..count {
             match kind {
-                Kind::Array => drop(self.array(depth + 1)?),
+                ValueKind::Array => drop(self.array(depth + 1)?),
                 _ => {
                     let length = self.count("bytes of a string", 1, MOST_TEXT)?;
                     self.skip(length)?;

@@ -10,16 +10,16 @@ use tokenizers::pre_tokenizers::split::SplitPattern;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, SplitDelimiterBehavior};
 
 use super::super::AddedToken;
-use super::super::own::added::Added;
-use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::own::automaton::Automaton;
-use super::super::own::bpe::{Bpe, Tables};
-use super::super::own::forged::{Forged, Spelled};
-use super::super::own::joints::Joints;
-use super::super::own::merges::{self, Merges};
-use super::super::own::pattern::Pattern;
-use super::super::own::words::{Split, Words};
-use super::super::own::{Core, Cuts, Normalized, Own, Owner, Prefix};
+use super::super::native::added::Added;
+use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
+use super::super::native::automaton::Automaton;
+use super::super::native::bpe::{Bpe, Tables};
+use super::super::native::forged::{Forged, Spelled};
+use super::super::native::joints::Joints;
+use super::super::native::merges::{self, Merges};
+use super::super::native::pattern::Pattern;
+use super::super::native::words::{Split, Words};
+use super::super::native::{Core, Cuts, Native, Normalized, Owner, Prefix};
 use super::bpe_model::BpeModel;
 
 /// The pattern of the `ByteLevel` pre-tokenizer, a constant of the reference crate.
@@ -32,14 +32,14 @@ pub(super) fn build_own(
     model: &BpeModel,
     added: &[AddedToken],
     out: &BTreeSet<u32>,
-) -> Result<Own, String> {
+) -> Result<Native, String> {
     let plain: Vec<&AddedToken> = added.iter().filter(|token| !out.contains(&token.id)).collect();
     if !plain.iter().all(|token| is_simple(token)) {
         return Err("tokens in text that absorb white space or match only whole words".to_owned());
     }
     let plain = added_texts(core.composes, core.normalizer_replaces, plain.into_iter());
     let forged = forged_tokens(model, out, &core.tables.alphabet);
-    Ok(Own {
+    Ok(Native {
         bpe: Bpe { tables: Arc::clone(&core.tables), forged },
         plain: plain.ok_or("added tokens that are matched after a normalizer")??,
         core: Arc::clone(core),

@@ -1,14 +1,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::own::Owner;
-use super::super::own::added::Added;
-use super::super::own::alphabet::{Alphabet, Characters, Otherwise};
-use super::super::own::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
-use super::super::own::forged::Forged;
-use super::super::own::joints::Joints;
-use super::super::own::merges::Merges;
-use super::super::own::word_cache::Memory;
+use super::super::native::Owner;
+use super::super::native::added::Added;
+use super::super::native::alphabet::{Alphabet, Characters, Otherwise};
+use super::super::native::bpe::{Bpe, LONG_WORD, Reading as Guard, Tables};
+use super::super::native::forged::Forged;
+use super::super::native::joints::Joints;
+use super::super::native::merges::Merges;
+use super::super::native::word_cache::Memory;
 use super::super::{Error, Token};
 use super::Reading;
 use super::model::{Algorithm, Model, PieceKind};

@@ -3,7 +3,7 @@
 //! `added` splits at added tokens, `normalization` composes characters, `words` or `joints` split
 //! the rest into words, and `bpe` merges them. When a file is loaded, `hugging_face/covered.rs`
 //! decides whether this engine covers it; if not, the reference crate encodes. Start reading at
-//! [`Own::encode`].
+//! [`Native::encode`].
 
 pub(super) mod added;
 pub(super) mod alphabet;
@@ -32,7 +32,7 @@ use self::words::{TooHard, Words};
 use super::{Error, Place, Token};
 
 /// Our own byte-pair encoder.
-pub(super) struct Own {
+pub(super) struct Native {
     pub core: Arc<Core>,
     pub bpe: Bpe,
     /// The added tokens that text may encode to, matched in raw text and in normalized text.
@@ -145,7 +145,7 @@ impl Section<'_> {
     }
 }
 
-impl Own {
+impl Native {
     /// Encodes a text as the reference crate does in this reading. On failure, `out` loses the
     /// tokens of this text; tokens that were already handed over are still the first tokens of the
     /// text.
