@@ -281,7 +281,7 @@ fn what_has_no_template_says_where_one_would_be() {
             vec![("0a1b", "GGUF")],
             "0a1b",
             "model_damaged",
-            "`FOLDER/0a1b`: expected 4 more bytes at least, found 0 to the end of the file (byte 4)",
+            "`FOLDER/0a1b`: expected at least 4 more bytes, found 0 before the end of the file (byte 4)",
             "the file is truncated or damaged: download it again, or give the model's .jinja file",
         ),
         (

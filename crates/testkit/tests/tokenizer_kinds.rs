@@ -448,27 +448,33 @@ fn what_a_gguf_file_says_and_cannot_be_names_its_key() {
         (object! { "tokenizer.ggml.pre" => "my-own" }, "unsupported `tokenizer.ggml.pre`: my-own"),
         (
             object! { "tokenizer.ggml.pre" => Json::Null },
-            "malformed `tokenizer.ggml.pre`: it is not there, and nothing else says how text is cut into words",
+            "malformed `tokenizer.ggml.pre`: expected the name of the pattern that splits text into words, found none",
         ),
         (object! { "tokenizer.ggml.model" => "rwkv" }, "unsupported `tokenizer.ggml.model`: rwkv"),
-        (object! { "tokenizer.ggml.merges" => Json::Null }, "malformed `tokenizer.ggml.merges`: they are not there"),
+        (
+            object! { "tokenizer.ggml.merges" => Json::Null },
+            "malformed `tokenizer.ggml.merges`: expected a list of merges, found none",
+        ),
         (
             object! { "tokenizer.ggml.merges" => vec![Json::from("h e"), Json::from("x")] },
-            "malformed `tokenizer.ggml.merges[1]`: expected two tokens with a space between, found `x`",
+            "malformed `tokenizer.ggml.merges[1]`: expected two tokens separated by a space, found `x`",
         ),
         (
             object! { "tokenizer.ggml.bos_token_id" => 5000, "tokenizer.ggml.add_bos_token" => true },
-            "malformed `tokenizer.ggml.bos_token_id`: expected the number of one of the 263 tokens, found 5000",
+            "malformed `tokenizer.ggml.bos_token_id`: expected an id below the number of tokens, 263, found 5000",
         ),
         (
             object! { "tokenizer.ggml.add_bos_token" => true },
-            "malformed `tokenizer.ggml.bos_token_id`: it is to be added, and not there",
+            "malformed `tokenizer.ggml.bos_token_id`: expected the id of the token to add, found none",
         ),
         (
             object! { "tokenizer.ggml.token_type" => vec![Json::from(1)] },
-            "malformed `tokenizer.ggml.token_type`: expected one for each of the 263 tokens, found 1",
+            "malformed `tokenizer.ggml.token_type`: expected 263 values, one for each token, found 1",
         ),
-        (object! { "tokenizer.ggml.model" => "llama" }, "malformed `tokenizer.ggml.scores`: they are not there"),
+        (
+            object! { "tokenizer.ggml.model" => "llama" },
+            "malformed `tokenizer.ggml.scores`: expected a list of scores, found none",
+        ),
     ];
     for (changes, expected) in cases {
         assert_eq!(error(changes), expected);
