@@ -1,9 +1,10 @@
-use rolecall_conversation::json::{escape_into, write_string};
-use rolecall_format::codec::python;
+mod tokens;
+
+use rolecall_conversation::json::escape_into;
 
 use super::marked::Mark;
 use super::nest::MAX_DEPTH;
-use super::quoted::{Quoted, Spelling};
+use super::quoted::Quoted;
 use super::{State, Step};
 use crate::{JsonPolicy, Why};
 
@@ -489,140 +490,6 @@ impl LiteralReader {
         self.frames.pop();
         self.at = self.behind_value();
         Ok(true)
-    }
-
-    fn argument(&mut self, character: char, out: &mut String) -> Taken<bool> {
-        match character {
-            ')' => {
-                self.close_arguments(out);
-                Ok(false)
-            }
-            '*' => {
-                self.at = At::Star;
-                Ok(true)
-            }
-            _ if self.is_of_name(character) => {
-                self.at = At::Name;
-                Ok(false)
-            }
-            _ => expected("a keyword argument", character),
-        }
-    }
-
-    /// Reports whether an argument's name may contain this character. Templates print keys without
-    /// quotes, so the lenient policy allows all characters that neither end a name nor begin a
-    /// value.
-    fn is_of_name(&self, character: char) -> bool {
-        match self.policy {
-            JsonPolicy::Strict => {
-                let is_first = self.token.is_empty();
-                character == '_' || character.is_alphabetic() || (character.is_alphanumeric() && !is_first)
-            }
-            JsonPolicy::Lenient => {
-                !is_space(character) && !character.is_control() && !"=,()[]{}'\"".contains(character)
-            }
-        }
-    }
-
-    fn name(&mut self, character: char, out: &mut String) -> Taken<bool> {
-        match character {
-            '=' => self.give_name(out),
-            _ if is_space(character) => self.at = At::Equals,
-            _ if self.is_of_name(character) => self.token.push(character),
-            _ => return expected("`=` after an argument's name", character),
-        }
-        Ok(true)
-    }
-
-    fn give_name(&mut self, out: &mut String) {
-        self.give_between(out);
-        let name = std::mem::take(&mut self.token);
-        let sink = self.sink(out);
-        write_string(sink, &name, false);
-        sink.push_str(": ");
-        self.at = At::Value;
-    }
-
-    fn close_arguments(&mut self, out: &mut String) {
-        self.between.comma = false;
-        self.give_between(out);
-        out.push('}');
-        self.at = At::Done;
-    }
-
-    /// Continues a word, which ends as soon as it is complete.
-    fn word(&mut self, character: char, key: bool, out: &mut String) -> Taken<bool> {
-        const WORDS: [(&str, &str); 6] = [
-            ("None", "null"),
-            ("True", "true"),
-            ("False", "false"),
-            ("null", "null"),
-            ("true", "true"),
-            ("false", "false"),
-        ];
-        const PREFIXES: [&str; 4] = ["r", "R", "u", "U"];
-        if opens_string(character) && PREFIXES.contains(&self.token.as_str()) {
-            let is_raw = self.token.eq_ignore_ascii_case("r");
-            self.token.clear();
-            self.give_between(out);
-            self.open_string(character, is_raw, key, out);
-            return Ok(true);
-        }
-        self.token.push(character);
-        if let Some((_, json)) = WORDS.iter().find(|(word, _)| *word == self.token) {
-            self.token.clear();
-            self.give_scalar(json, key, out);
-        } else if !WORDS.iter().any(|(word, _)| word.starts_with(&self.token))
-            && !PREFIXES.contains(&self.token.as_str())
-        {
-            let why = Why::BadValue(format!("expected a literal, found `{}`", self.token));
-            self.token.pop();
-            return Err((0, why));
-        }
-        Ok(true)
-    }
-
-    /// Ends a number.
-    fn number(&mut self, key: bool, out: &mut String) -> Taken<()> {
-        let token = std::mem::take(&mut self.token);
-        let Some(number) = python::number(&token) else {
-            let start: String = token.chars().take(SHOWN).collect();
-            self.token = token;
-            return Err((0, Why::BadValue(format!("expected a number, found `{start}`"))));
-        };
-        self.give_scalar(number.spelling(), key, out);
-        Ok(())
-    }
-
-    /// Outputs a word or a number. A key becomes a string.
-    fn give_scalar(&mut self, json: &str, key: bool, out: &mut String) {
-        self.give_between(out);
-        let quote = if key { "\"" } else { "" };
-        let sink = self.sink(out);
-        sink.extend([quote, json, quote]);
-        self.at = if key { At::Colon } else { self.behind_value() };
-    }
-
-    fn open_string(&mut self, quote: char, is_raw: bool, key: bool, out: &mut String) {
-        self.sink(out).push('"');
-        self.quote(quote, is_raw, key);
-    }
-
-    fn quote(&mut self, quote: char, is_raw: bool, key: bool) {
-        let is_json = !matches!(self.syntax, Syntax::Arguments { .. });
-        let quoted = Quoted::new(Spelling { quote, is_raw, is_json, policy: self.policy });
-        self.at = At::Quoted { quoted, key };
-    }
-
-    fn close_string(&mut self, key: bool, out: &mut String) {
-        let mut space = std::mem::take(&mut self.between.space);
-        if !self.keeps_space() {
-            space.clear();
-        }
-        let sink = self.sink(out);
-        sink.push('"');
-        sink.push_str(&space);
-        self.at = if key { At::Colon } else { self.behind_value() };
     }
 
     fn behind_value(&self) -> At {
