@@ -1,15 +1,21 @@
 //! Python's `str` methods.
 
 mod padding;
+mod parts;
 
 pub(super) use padding::center_sides;
 use padding::{center, expandtabs, ljust, maketrans, rjust, translate, zfill};
+use parts::{partition, rpartition, rsplit, split, splitlines};
 
 use std::ops::Range;
 
+use super::Args;
+use super::braces;
 use super::case;
+use super::int_arg;
 use super::methods::Method;
-use super::{Args, braces, flag, int_arg, needed, str_arg};
+use super::needed;
+use super::str_arg;
 use crate::error::{Fault, Res};
 use crate::lexer::is_space;
 use crate::output::Origin;
@@ -234,50 +240,6 @@ fn rstrip<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     strip_ends(world, args, Ends::Right)
 }
 
-fn split<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    split_from(world, args, Ends::Left)
-}
-
-fn rsplit<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    split_from(world, args, Ends::Right)
-}
-
-fn split_from<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Value<'a>> {
-    let [separator, most] = args.bind("split", ["sep", "maxsplit"])?;
-    let text = args.subject_str()?;
-    let plain = text.plain();
-    world.work(plain.len())?;
-    let most = usize::try_from(int_arg(most, -1)?).unwrap_or(usize::MAX);
-    let parts: Vec<&str> = match separator {
-        None | Some(Value::None) => {
-            check_parts(world, plain, is_space)?;
-            if from == Ends::Left { split_space(plain, most) } else { rsplit_space(plain, most) }
-        }
-        Some(separator) => {
-            let separator = str_arg(separator)?.plain();
-            if separator.is_empty() {
-                return Err(Fault::value("empty separator"));
-            }
-            if most == 0 {
-                vec![plain]
-            } else {
-                world.work(separator.len() * 6)?;
-                let pieces = plain.matches(separator).count().min(most) + 1;
-                world.check_items(pieces * 2)?;
-                let most = most.saturating_add(1);
-                if from == Ends::Left {
-                    plain.splitn(most, separator).collect()
-                } else {
-                    let mut parts: Vec<&str> = plain.rsplitn(most, separator).collect();
-                    parts.reverse();
-                    parts
-                }
-            }
-        }
-    };
-    slices(world, text, &parts)
-}
-
 /// Checks that there is room for the parts of a text separated by characters of a kind, before they
 /// are searched.
 pub(super) fn check_parts(world: &World<'_>, text: &str, is_border: impl Fn(char) -> bool) -> Res<()> {
@@ -285,51 +247,6 @@ pub(super) fn check_parts(world: &World<'_>, text: &str, is_border: impl Fn(char
     let borders = text.chars().filter(|c| is_border(*c)).count();
     world.work((borders + 1) * 32)?;
     world.meter.check((borders + 1).saturating_mul(2 * size_of::<&str>()))
-}
-
-/// Creates a list of strings from parts of a string.
-fn slices<'a>(world: &World<'a>, text: &Str<'a>, parts: &[&str]) -> Res<Value<'a>> {
-    world.check_items(parts.len())?;
-    let mut items = Vec::with_capacity(parts.len());
-    let each = if let Str::Slice(_) = text { 32 } else { 128 };
-    for part in parts {
-        world.work(each)?;
-        items.push(Value::Str(text.slice(world, text.range_of(part))?));
-    }
-    Value::list(world, items)
-}
-
-fn split_space(text: &str, most: usize) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = text.trim_start_matches(is_space);
-    while !rest.is_empty() {
-        if parts.len() == most {
-            // Python keeps the white space at the end of the unsplit rest.
-            parts.push(rest);
-            break;
-        }
-        let end = rest.find(is_space).unwrap_or(rest.len());
-        parts.push(&rest[..end]);
-        rest = rest[end..].trim_start_matches(is_space);
-    }
-    parts
-}
-
-fn rsplit_space(text: &str, most: usize) -> Vec<&str> {
-    let mut parts = Vec::new();
-    let mut rest = text.trim_end_matches(is_space);
-    while !rest.is_empty() {
-        if parts.len() == most {
-            // Python keeps the white space at the start of the unsplit rest.
-            parts.push(rest);
-            break;
-        }
-        let start = rest.char_indices().rev().find(|(_, c)| is_space(*c)).map_or(0, |(at, c)| at + c.len_utf8());
-        parts.push(&rest[start..]);
-        rest = rest[..start].trim_end_matches(is_space);
-    }
-    parts.reverse();
-    parts
 }
 
 /// Checks that there is room for the lines of a text.
@@ -355,13 +272,6 @@ pub(crate) fn lines(text: &str, keeps_breaks: bool) -> Vec<&str> {
         rest = &rest[after..];
     }
     lines
-}
-
-fn splitlines<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    let [keeps_breaks] = args.bind("splitlines", ["keepends"])?;
-    let text = args.subject_str()?;
-    check_lines(world, text.plain())?;
-    slices(world, text, &lines(text.plain(), flag(world, keeps_breaks, false)))
 }
 
 /// Returns the byte range between two character indexes, given as Python's optional `start` and
@@ -607,39 +517,6 @@ fn count<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let Some(window) = window(text, start, end)? else { return Ok(Value::Int(0)) };
     let inside = &text[window];
     Ok(Value::length(if wanted.is_empty() { char_count(inside) + 1 } else { inside.matches(wanted).count() }))
-}
-
-fn partition_at<'a>(world: &World<'a>, args: Args<'_, 'a>, from: Ends) -> Res<Value<'a>> {
-    let [separator] = args.bind("partition", ["sep"])?;
-    let separator = str_arg(needed("partition", "sep", separator)?)?;
-    let text = args.subject_str()?;
-    let plain = text.plain();
-    world.work(plain.len() * 2 + separator.plain().len() * 4)?;
-    if separator.is_empty() {
-        return Err(Fault::value("empty separator"));
-    }
-    let found = if from == Ends::Left { plain.find(separator.plain()) } else { plain.rfind(separator.plain()) };
-    let ranges = match (found, from) {
-        (Some(at), _) => {
-            let behind = at + separator.plain().len();
-            [0..at, at..behind, behind..plain.len()]
-        }
-        (None, Ends::Left) => [0..plain.len(), 0..0, 0..0],
-        (None, _) => [0..0, 0..0, 0..plain.len()],
-    };
-    let mut items = Vec::with_capacity(3);
-    for range in ranges {
-        items.push(Value::Str(text.slice(world, range)?));
-    }
-    Value::tuple(world, items)
-}
-
-fn partition<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    partition_at(world, args, Ends::Left)
-}
-
-fn rpartition<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    partition_at(world, args, Ends::Right)
 }
 
 fn removeprefix<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {

@@ -1,0 +1,285 @@
+//! Flags that several commands share.
+
+use super::values::AfterArg;
+use super::values::BosArg;
+use super::values::CallsArg;
+use super::values::DraftArg;
+use super::values::LossArg;
+use super::values::RulesArg;
+use super::values::ShapeArg;
+use super::values::UnknownArg;
+use crate::flags::read_limit;
+use crate::row_kind::RowKind;
+use rolecall::parse::CallsInReasoning;
+use rolecall::parse::Ids;
+use rolecall::parse::JsonPolicy;
+use rolecall::parse::ParseOptions;
+use rolecall::parse::TextAfterCalls;
+use rolecall::parse::UnknownNames;
+use rolecall::template::DateTime;
+use rolecall::template::jinja::LimitKind;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+/// Formats in addition to the built-in ones.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct MoreFormats {
+    /// Load additional formats: every .toml file in a folder
+    #[arg(long, value_name = "DIR")]
+    pub formats: Option<PathBuf>,
+    /// Let a format file replace an existing format of the same name
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// The layouts by which model output is parsed.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
+pub struct Layouts {
+    /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
+    /// stop tokens and sampling defaults come from the model unless another flag sets them
+    #[arg(short, long, value_name = "DIR|FILE|NAME")]
+    pub model: Option<PathBuf>,
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template
+    /// as .json or .py; a `format` in the input takes precedence
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
+    #[command(flatten)]
+    pub more: MoreFormats,
+    /// Use layouts inferred from a chat template (Jinja): a .jinja file, a tokenizer_config.json, a
+    /// GGUF file, or a model's folder
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
+    pub template: Option<PathBuf>,
+    /// Which chat template to use if the model has several [default: `tool_use` for conversations
+    /// with tools, else `default`]
+    #[arg(long, value_name = "NAME", requires = "templated")]
+    pub template_name: Option<String>,
+    /// Set an option of the format or a switch of the template, e.g. enable_thinking=false; may be
+    /// repeated
+    #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
+    pub options: Vec<(String, String)>,
+    /// The BOS token, if the files of --template do not name it
+    #[arg(long = "bos-token", value_name = "TOKEN")]
+    pub bos_tokens: Vec<String>,
+    /// The EOS token, if the files of --template do not name it
+    #[arg(long, value_name = "TOKEN")]
+    pub eos_token: Option<String>,
+    /// The time that the template gets from `strftime_now` [default: the current time, in UTC]
+    #[arg(long, value_name = "TIME", requires = "templated")]
+    pub now: Option<DateTime>,
+    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
+    /// bytes, `loop` in items, `integer` in bits; may be repeated
+    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
+    pub limits: Vec<(LimitKind, u64)>,
+}
+
+/// Parsing policies for ambiguous or invalid model output.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Policies")]
+pub struct Policies {
+    /// How to treat a tool call inside reasoning [default: draft]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub calls_in_reasoning: Option<DraftArg>,
+    /// How to treat calls to unknown tools [default: pass]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub unknown_names: Option<UnknownArg>,
+    /// How to treat text after a tool call [default: content]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub text_after_calls: Option<AfterArg>,
+    /// Accept only strict JSON
+    #[arg(long)]
+    pub strict_json: bool,
+    /// Check arguments against the tools' schemas and report mismatches; nothing is dropped
+    #[arg(long)]
+    pub check_schema: bool,
+    /// The maximum number of tool calls per turn; anything after them is text
+    #[arg(long, value_name = "N")]
+    pub max_calls: Option<usize>,
+    /// The seed for generated call ids, if the model writes none; the same seed gives the same ids
+    /// (with --jsonl, the line number is added to it)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub id_seed: u64,
+}
+
+/// A conversation and how to render it.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Chat {
+    /// The conversation: a JSON object as OpenAI's API takes it, or a list of messages; reads
+    /// standard input if `-` or omitted. With --jsonl, several files and patterns such as
+    /// `data/*.jsonl` are accepted. Files compressed with gzip or zstd are decompressed
+    #[arg(value_name = "FILE")]
+    pub inputs: Vec<PathBuf>,
+    /// The shape of the data, if its keys do not determine it
+    #[arg(long, value_enum, value_name = "SHAPE")]
+    pub shape: Option<ShapeArg>,
+    /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
+    /// stop tokens and sampling defaults come from the model unless another flag sets them
+    #[arg(short, long, value_name = "DIR|FILE|NAME")]
+    pub model: Option<PathBuf>,
+    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template
+    /// as .json or .py; a `format` in the input takes precedence
+    #[arg(short, long, value_name = "NAME|FILE")]
+    pub format: Option<String>,
+    #[command(flatten)]
+    pub more: MoreFormats,
+    /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; `options` in
+    /// the input take precedence
+    #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
+    pub options: Vec<(String, String)>,
+    /// Who writes the BOS token; a `bos` in the input takes precedence [default: template]
+    #[arg(long, value_enum, value_name = "WHO")]
+    pub bos: Option<BosArg>,
+    /// The BOS token, for chat templates and for formats that use the tokenizer's own; may be
+    /// repeated; empty for none [default: from the files of --template or next to --tokenizer, or
+    /// from the format]
+    #[arg(long = "bos-token", value_name = "TOKEN")]
+    pub bos_tokens: Vec<String>,
+    /// The EOS token, for chat templates and for formats that use the tokenizer's own; empty for
+    /// none
+    #[arg(long, value_name = "TOKEN")]
+    pub eos_token: Option<String>,
+    /// How to apply the format's order rules; `rules` in the input take precedence [default:
+    /// enforce]
+    #[arg(long, value_enum, value_name = "HOW")]
+    pub rules: Option<RulesArg>,
+    /// End with the generation prompt, regardless of the input
+    #[arg(long, conflicts_with_all = ["no_generation_prompt", "continue_final_message"])]
+    pub generation_prompt: bool,
+    /// End without the generation prompt, regardless of the input
+    #[arg(long, conflicts_with = "continue_final_message")]
+    pub no_generation_prompt: bool,
+    /// End inside the last message, so that the model continues it
+    #[arg(long = "continue")]
+    pub continue_final_message: bool,
+    /// Refuse a conversation if any part of it is not in the prompt, except parts that are left out
+    /// by design
+    #[arg(long)]
+    pub strict: bool,
+    /// Print only the new turn, that is, the text after the model's last token, for an engine that
+    /// has cached the rest
+    #[arg(long, conflicts_with_all = ["for_training", "continue_final_message"])]
+    pub new_turn: bool,
+    /// Render training text and show which tokens carry loss: those of each assistant message, of
+    /// the last one, or all; ends without the generation prompt
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHOSE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "assistant",
+        conflicts_with_all = ["generation_prompt", "continue_final_message"]
+    )]
+    pub for_training: Option<LossArg>,
+}
+
+/// A model's own chat template, used instead of a format.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
+pub struct OwnTemplate {
+    /// Render with a chat template (Jinja) instead of a format: a .jinja file, a
+    /// tokenizer_config.json, a GGUF file, or a model's folder; --option sets its switches, e.g.
+    /// enable_thinking=false
+    #[arg(
+        long,
+        value_name = "FILE|DIR",
+        conflicts_with_all = ["format", "formats", "rules", "new_turn", "for_training"]
+    )]
+    pub template: Option<PathBuf>,
+    /// Which chat template to use if the model has several [default: `tool_use` for conversations
+    /// with tools, else `default`]
+    #[arg(long, value_name = "NAME", requires = "templated")]
+    pub template_name: Option<String>,
+    /// How to pass tool calls to the template [default: as-given, as transformers does]
+    #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
+    pub tool_calls: Option<CallsArg>,
+    /// The time that the template gets from `strftime_now`, e.g. 2026-11-21T12:34:56 [default: the
+    /// current time, in UTC]
+    #[arg(long, value_name = "TIME", requires = "templated")]
+    pub now: Option<DateTime>,
+    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
+    /// bytes, `loop` in items, `integer` in bits; may be repeated
+    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
+    pub limits: Vec<(LimitKind, u64)>,
+}
+
+/// How results are printed.
+#[derive(Debug, clap::Args)]
+pub struct Batch {
+    /// Print one JSON object, for errors too
+    #[arg(long)]
+    pub json: bool,
+    /// Read one JSON object per line and print one for each, in order; errors become lines too
+    #[arg(long)]
+    pub jsonl: bool,
+    /// Also write the lines that are refused to this file, unchanged
+    #[arg(long, value_name = "FILE", requires = "jsonl")]
+    pub errors: Option<PathBuf>,
+    /// The number of worker threads [default: one per core]
+    #[arg(long, value_name = "N", requires = "jsonl")]
+    pub threads: Option<NonZeroUsize>,
+    /// Show progress even when stderr is not a terminal
+    #[arg(long, requires = "jsonl", conflicts_with = "quiet")]
+    pub progress: bool,
+    /// Do not show progress
+    #[arg(long, requires = "jsonl")]
+    pub quiet: bool,
+}
+
+/// The output file of a batch.
+#[derive(Debug, clap::Args)]
+pub struct BatchFile {
+    /// Write the results of --jsonl to a file, which appears under this name once it is complete
+    #[arg(long, value_name = "FILE", requires = "jsonl")]
+    pub output: Option<PathBuf>,
+    /// The file format: JSON lines, an Arrow stream or Parquet, with the columns of docs/batches.md
+    /// [default: by the file's extension]
+    #[arg(long, value_enum, value_name = "KIND", requires = "output")]
+    pub to: Option<RowKind>,
+    /// Include the text of the prompts in Arrow and Parquet files
+    #[arg(long, requires = "output")]
+    pub with_text: bool,
+    /// Resume an interrupted run, if there is one
+    #[arg(long, requires = "output", conflicts_with_all = ["force", "errors"])]
+    pub resume: bool,
+    /// Replace the file and anything left by an interrupted run
+    #[arg(long, requires = "output")]
+    pub force: bool,
+    /// How often to save the journal, in milliseconds; tests use a small value
+    #[arg(long, hide = true, default_value_t = 2000)]
+    pub journal_ms: u64,
+}
+
+impl Policies {
+    /// Returns the parser's options, without the tools and the end of the prompt.
+    pub fn options(&self) -> ParseOptions {
+        ParseOptions {
+            calls_in_reasoning: match self.calls_in_reasoning {
+                None => None,
+                Some(DraftArg::Draft) => Some(CallsInReasoning::Draft),
+                Some(DraftArg::Unclosed) => Some(CallsInReasoning::Unclosed),
+                Some(DraftArg::Call) => Some(CallsInReasoning::Call),
+            },
+            unknown_names: match self.unknown_names {
+                None | Some(UnknownArg::Pass) => UnknownNames::Pass,
+                Some(UnknownArg::Text) => UnknownNames::Text,
+            },
+            text_after_calls: match self.text_after_calls {
+                None | Some(AfterArg::Content) => TextAfterCalls::Content,
+                Some(AfterArg::Report) => TextAfterCalls::Report,
+            },
+            json: if self.strict_json { JsonPolicy::Strict } else { JsonPolicy::Lenient },
+            check_schema: self.check_schema,
+            max_calls: self.max_calls,
+            ids: Ids::Seeded(self.id_seed),
+            ..ParseOptions::default()
+        }
+    }
+}
+
+fn read_option(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".into()),
+    }
+}
