@@ -48,6 +48,8 @@ pub struct Job {
     pub clock: i64,
     /// Whether the command line sets the time.
     is_timed: bool,
+    /// Whether prompts come with ids, so that the tokenizer's stop ids are among them.
+    pub has_ids: bool,
 }
 
 impl Job {
@@ -117,6 +119,7 @@ impl Job {
             loss: chat.for_training.map(LossArg::policy),
             clock,
             is_timed: own.now.is_some(),
+            has_ids: false,
         })
     }
 
@@ -160,7 +163,10 @@ impl Job {
             request.conversation.continue_final_message = false;
         }
         request.conversation.continue_final_message |= self.continue_final_message;
-        let prompt = self.model.prompt_for(request, self.purpose)?;
+        let mut prompt = self.model.prompt_for(request, self.purpose)?;
+        if self.has_ids {
+            prompt.find_stop_ids()?;
+        }
         if self.is_strict
             && let Some(left_out) = prompt.left_out().into_iter().find(|left_out| !left_out.by_design)
         {

@@ -13,8 +13,9 @@ use crate::output::Output;
 use crate::row_kind::RowKind;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
-    let job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode(), output)?;
+    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode(), output)?;
     load_tokenizer(&job.model)?;
+    job.has_ids = true;
     let encoding = Encoding { reference: args.reference_encoding, max_length: args.max_length };
     if args.reference_encoding {
         warn_of_reference(output);

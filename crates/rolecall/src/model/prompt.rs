@@ -73,6 +73,22 @@ impl ModelPrompt {
         }
     }
 
+    /// Adds the tokenizer's ids of the stop texts to [`Prompt::stop_ids`].
+    ///
+    /// A prompt alone knows only the ids that the format or the model's files name. This loads the
+    /// tokenizer.
+    pub fn find_stop_ids(&mut self) -> Result<(), Error> {
+        let tokenizer = self.model.tokenizer()?;
+        let known = self.prompt.stop_ids();
+        let found: Vec<u32> = self.prompt.stops().iter().filter_map(|text| tokenizer.token_id(text)).collect();
+        let missing = found.into_iter().filter(|id| !known.contains(id));
+        let missing: Vec<u32> = missing.collect();
+        if !missing.is_empty() {
+            Arc::make_mut(&mut self.prompt.generation).stop_ids.extend(missing);
+        }
+        Ok(())
+    }
+
     /// Returns the token ids, each with the bytes that it covers.
     pub fn encode(&self) -> Result<Encoded, Error> {
         let mut encoded = self.encoder()?.encode(&self.prompt)?;
