@@ -6,9 +6,11 @@ use std::io;
 use rolecall::Origin;
 use rolecall::conversation::Role;
 
-use super::legend::{self, Seen};
+use super::legend;
+use super::piece::{DrawnPiece, PieceKind};
+use super::seen::Seen;
 use super::turns::Owner;
-use super::view::{DrawnPiece, PieceKind, Row, Stroke, View};
+use super::view::{Row, Stroke, View};
 use crate::visible;
 
 const STYLE: &str = include_str!("page.css");

@@ -10,6 +10,8 @@ mod forgery;
 mod html;
 mod json;
 mod legend;
+mod piece;
+mod seen;
 mod terminal;
 mod tokens;
 mod turns;
@@ -26,9 +28,10 @@ use rolecall::tokenizer::AddedToken;
 pub use html::draw as draw_html;
 pub use json::write as write_json;
 pub use legend::counted;
+pub use piece::mark_of;
 pub use terminal::draw as draw_terminal;
 pub use tokens::Tokens;
-pub use view::{View, mark_of};
+pub use view::View;
 
 /// A prompt with everything that is known about it.
 #[derive(Clone, Copy)]

@@ -4,9 +4,11 @@ use std::io;
 
 use unicode_width::UnicodeWidthChar;
 
-use super::legend::{self, Line, Seen};
+use super::legend::{self, Line};
+use super::piece::{DrawnPiece, PieceKind};
+use super::seen::Seen;
 use super::turns::Owner;
-use super::view::{DrawnPiece, PieceKind, Row, Stroke, View};
+use super::view::{Row, Stroke, View};
 use crate::paint::{Paint, Style};
 use crate::visible;
 

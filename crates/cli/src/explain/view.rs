@@ -1,4 +1,3 @@
-use std::borrow::Cow;
 use std::io;
 use std::iter::Peekable;
 use std::ops::Range;
@@ -9,9 +8,9 @@ use rolecall::{Origin, Segment};
 
 use super::Explained;
 use super::forgery::{self, Forgery};
-use super::legend::Seen;
+use super::piece::{DrawnPiece, PieceKind};
+use super::seen::Seen;
 use super::turns::{Owner, find_turns};
-use crate::visible;
 
 /// A prompt cut into rows of one turn each, and rows cut into pieces of one origin and one token
 /// each. Rows and pieces are not stored but passed to the drawing code one by one.
@@ -37,48 +36,6 @@ pub enum Stroke<'a, 's> {
     Piece(&'s DrawnPiece<'a, 's>),
     /// The row ends.
     End,
-}
-
-/// A run of characters with the same properties.
-pub struct DrawnPiece<'a, 's> {
-    pub kind: PieceKind,
-    pub origin: &'s Origin,
-    /// Whether a token begins here and both it and the token before are ordinary tokens.
-    pub edge: bool,
-    /// The ids of the tokens that this piece is part of.
-    pub ids: &'s [u32],
-    /// Whether this piece carries loss.
-    pub learned: bool,
-    text: &'a str,
-    /// For each byte of the text, whether it is a space shown as a dot.
-    dots: &'s [bool],
-}
-
-/// Characters as they are printed. Marks represent white space and unprintable characters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Shown {
-    pub text: String,
-    pub mark: bool,
-}
-
-/// The approximate maximum number of bytes in one [`Shown`].
-const SHOWN: usize = 1 << 14;
-
-/// The kind of a piece, which determines its style.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PieceKind {
-    Control,
-    Format,
-    /// Text of a message with this role.
-    Said(Role),
-    /// Text of an offered tool or a document.
-    Offered,
-    /// Text of an option.
-    Chosen,
-    /// Text of the conversation that spells a control token.
-    Spelled,
-    /// Text of the conversation that became a control token.
-    Forged,
 }
 
 impl<'a> View<'a> {
@@ -267,31 +224,6 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
     }
 }
 
-impl DrawnPiece<'_, '_> {
-    /// Returns the printed form of the piece's characters, in runs of limited length.
-    pub fn shown(&self) -> impl Iterator<Item = Shown> {
-        let mut characters = self.text.char_indices().peekable();
-        std::iter::from_fn(move || {
-            let mut shown: Option<Shown> = None;
-            while let Some((at, character)) = characters.peek().copied() {
-                let mark = mark_of(character).filter(|_| character != ' ' || self.dots[at]).unwrap_or_default();
-                let is_mark = !mark.is_empty();
-                let shown = match &mut shown {
-                    Some(shown) if shown.mark != is_mark || shown.text.len() >= SHOWN => break,
-                    Some(shown) => shown,
-                    none => none.insert(Shown { text: String::new(), mark: is_mark }),
-                };
-                match is_mark {
-                    true => shown.text.push_str(&mark),
-                    false => shown.text.push(character),
-                }
-                characters.next();
-            }
-            shown
-        })
-    }
-}
-
 /// Returns for each byte of a text without control tokens whether it is a space that is easily
 /// overlooked: at either end, or next to another space.
 fn dotted_spaces(text: &str) -> impl Iterator<Item = bool> + '_ {
@@ -302,22 +234,4 @@ fn dotted_spaces(text: &str) -> impl Iterator<Item = bool> + '_ {
     let is_space = |at: Option<usize>| at.and_then(|at| bytes.get(at)) == Some(&b' ');
     let dotted = move |at: usize| at < lead || at >= trail || is_space(at.checked_sub(1)) || is_space(Some(at + 1));
     (0..bytes.len()).map(move |at| bytes[at] == b' ' && dotted(at))
-}
-
-/// Returns the mark for a character that is white space, a control or invisible character, or one
-/// of the marks itself.
-pub fn mark_of(character: char) -> Option<Cow<'static, str>> {
-    match character {
-        '\n' => Some("⏎".into()),
-        '\t' => Some("→".into()),
-        '\r' => Some("␍".into()),
-        ' ' => Some("·".into()),
-        c if visible::is_steering(c) || is_own_mark(c) => Some(format!("\\u{{{:x}}}", c as u32).into()),
-        _ => None,
-    }
-}
-
-/// Reports whether a character could be used to fake a control token, a line break or another mark.
-fn is_own_mark(character: char) -> bool {
-    matches!(character, '⟦' | '⟧' | '⏎' | '▏' | '‹' | '›')
 }
