@@ -20,6 +20,30 @@ const MOST_STRINGS: usize = 64;
 /// The most nested substitutions of variables.
 const DEEPEST: usize = 24;
 
+/// Filters that only read their arguments. The arguments of any other filter may be written.
+const READING_FILTERS: [&str; 9] =
+    ["trim", "select", "reject", "selectattr", "rejectattr", "sort", "unique", "groupby", "length"];
+/// Methods that only read their arguments. The arguments of any other method may be written.
+const READING_METHODS: [&str; 17] = [
+    "strip",
+    "lstrip",
+    "rstrip",
+    "split",
+    "rsplit",
+    "startswith",
+    "endswith",
+    "find",
+    "rfind",
+    "index",
+    "rindex",
+    "count",
+    "partition",
+    "rpartition",
+    "removeprefix",
+    "removesuffix",
+    "splitlines",
+];
+
 /// The literals of a template, and which of them may follow each other in its output.
 ///
 /// ```
@@ -87,7 +111,8 @@ enum Value<'t> {
     In(&'t Expr),
     /// Any string nested in the expression, at any depth.
     Within(&'t Expr),
-    Block(&'t [Stmt]),
+    /// A body, and the filters applied to it.
+    Block(&'t [Stmt], Option<&'t Expr>),
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -238,8 +263,8 @@ impl<'t> Builder<'t> {
                 self.body(body);
                 return None;
             }
-            StmtKind::FilterBlock { body, .. }
-            | StmtKind::With { body, .. }
+            StmtKind::FilterBlock { body, filter } => self.filtered(body, Some(filter)),
+            StmtKind::With { body, .. }
             | StmtKind::Generation(body)
             | StmtKind::Block { body, .. }
             | StmtKind::Scope(body) => self.body(body),
@@ -296,19 +321,23 @@ impl<'t> Builder<'t> {
                 self.filled_all(left, '%', &values)
             }
             ExprKind::Filter(Some(subject), name, args) => match (self.name(*name), &subject.kind) {
-                ("join", _) => self.joined(subject, args.positional.first()),
+                ("join", _) => self.joined(subject, args.positional.first().or_else(|| self.keyword(args, "d"))),
                 ("format", _) => {
                     let values: Vec<&Expr> = args.expressions().collect();
                     self.filled_all(subject, '%', &values)
                 }
                 ("default" | "d", _) => {
                     let mut parts = vec![self.value(subject)];
-                    parts.extend(args.positional.first().map(|other| self.value(other)));
+                    parts.extend(args.expressions().map(|other| self.value(other)));
                     self.either(parts)
                 }
                 ("first" | "last" | "random" | "min" | "max", _) => self.items(subject),
-                _ => self.value(subject),
+                (name, _) if READING_FILTERS.contains(&name) => self.value(subject),
+                _ => self.mixed(Some(subject), args),
             },
+            ExprKind::Filter(None, name, args) if !READING_FILTERS.contains(&self.name(*name)) => {
+                self.mixed(None, args)
+            }
             ExprKind::Call(callee, args) => self.call(callee, args),
             ExprKind::Binary(..)
             | ExprKind::None
@@ -337,15 +366,18 @@ impl<'t> Builder<'t> {
                     let parts = bodies.into_iter().map(|body| builder.body(body)).collect();
                     builder.either(parts)
                 }),
-                None => self.nothing(),
+                None if self.name(*name) == "raise_exception" => self.nothing(),
+                // A function that a variable stands for, such as a joiner.
+                None if self.values.contains_key(&Name::Variable(*name)) => self.mixed(Some(callee), args),
+                None => self.mixed(None, args),
             },
             ExprKind::Attribute(node, method) => match (self.name(*method), &node.kind) {
                 ("join", _) => match args.positional.first() {
                     Some(list) => self.joined(list, Some(node)),
                     None => self.nothing(),
                 },
-                ("format", _) => {
-                    let values: Vec<&Expr> = args.expressions().collect();
+                ("format" | "format_map", _) => {
+                    let values: Vec<&Expr> = args.expressions().flat_map(|value| self.values_of(value)).collect();
                     self.filled_all(node, '{', &values)
                 }
                 ("get" | "pop", _) => {
@@ -359,10 +391,39 @@ impl<'t> Builder<'t> {
                     let either = self.either(parts);
                     self.repeated(either)
                 }
-                _ => self.value(node),
+                (name, _) if READING_METHODS.contains(&name) => self.value(node),
+                _ => self.mixed(Some(node), args),
             },
-            _ => self.nothing(),
+            _ => self.mixed(Some(callee), args),
         }
+    }
+
+    fn keyword(&self, args: &'t Args, wanted: &str) -> Option<&'t Expr> {
+        args.keywords.iter().find(|(name, _)| self.name(*name) == wanted).map(|(_, value)| value)
+    }
+
+    /// Returns any texts of a value and of the arguments of its filter or method, in any order.
+    fn mixed(&mut self, subject: Option<&'t Expr>, args: &'t Args) -> Part {
+        let is_silent = |expr: &&Expr| !matches!(expr.kind, ExprKind::Int(_) | ExprKind::Bool(_) | ExprKind::None);
+        let args: Vec<&Expr> = args.expressions().filter(is_silent).collect();
+        let mut parts: Vec<Part> = subject.into_iter().map(|subject| self.value(subject)).collect();
+        if args.is_empty() {
+            return self.either(parts);
+        }
+        for arg in args {
+            parts.push(self.value(arg));
+            parts.push(self.items(arg));
+        }
+        let either = self.either(parts);
+        self.repeated(either)
+    }
+
+    /// Returns the text of a body that filters are applied to.
+    fn filtered(&mut self, body: &'t [Stmt], filter: Option<&'t Expr>) -> Part {
+        let Some(filter) = filter else { return self.body(body) };
+        let parts = vec![self.body(body), self.value(filter)];
+        let either = self.either(parts);
+        self.repeated(either)
     }
 
     /// Returns the text that a variable may hold, over all its assignments.
@@ -380,7 +441,7 @@ impl<'t> Builder<'t> {
                     Value::Of(expr) => builder.value(expr),
                     Value::In(expr) => builder.items(expr),
                     Value::Within(expr) => builder.within(expr),
-                    Value::Block(body) => builder.body(body),
+                    Value::Block(body, filter) => builder.filtered(body, *filter),
                 })
                 .collect();
             builder.either(parts)
@@ -441,7 +502,7 @@ impl<'t> Builder<'t> {
                     parts.extend(entries.iter().map(|(_, value)| self.value(value)));
                 }
                 Value::Of(expr) | Value::In(expr) | Value::Within(expr) => parts.push(self.within(expr)),
-                Value::Block(_) => {}
+                Value::Block(..) => {}
             }
         }
         self.either(parts)
@@ -456,7 +517,7 @@ impl<'t> Builder<'t> {
                 if seen.insert(name) {
                     open.extend(self.values.get(&name).into_iter().flatten().filter_map(|value| match value {
                         Value::Of(expr) | Value::In(expr) | Value::Within(expr) => Some(*expr),
-                        Value::Block(_) => None,
+                        Value::Block(..) => None,
                     }));
                 }
             };
@@ -476,14 +537,16 @@ impl<'t> Builder<'t> {
                         variable(Name::Attribute(*space, *name), &mut open);
                     }
                 }
-                ExprKind::Item(node, _) | ExprKind::Slice(node, _) | ExprKind::Filter(Some(node), ..) => {
-                    open.push(node)
+                ExprKind::Item(node, _) | ExprKind::Slice(node, _) => open.push(node),
+                ExprKind::Filter(node, _, args) => {
+                    open.extend(node.as_deref());
+                    open.extend(args.expressions());
                 }
-                ExprKind::Call(callee, args) => match &callee.kind {
-                    ExprKind::Name(name) if self.name(*name) == "dict" => open.extend(args.expressions()),
-                    ExprKind::Attribute(node, _) => open.push(node),
-                    _ => {}
-                },
+                ExprKind::Binary(_, left, right) => open.extend([&**left, &**right]),
+                ExprKind::Call(callee, args) => {
+                    open.push(callee);
+                    open.extend(args.expressions());
+                }
                 ExprKind::Name(name) => variable(Name::Variable(*name), &mut open),
                 _ => {}
             }
@@ -524,6 +587,7 @@ impl<'t> Builder<'t> {
     fn values_of(&self, expr: &'t Expr) -> Vec<&'t Expr> {
         match &expr.kind {
             ExprKind::List(items) | ExprKind::Tuple(items) => items.iter().collect(),
+            ExprKind::Dict(entries) => entries.iter().map(|(_, value)| value).collect(),
             _ => vec![expr],
         }
     }
@@ -555,7 +619,7 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Fills the placeholders (`%s` or `{}`) of a literal with values.
+    /// Fills the placeholders (`%s`, `%(key)s` or `{}`) of a literal with values.
     fn filled(&mut self, id: u32, sign: char, values: &[&'t Expr]) -> Part {
         let text = self.tree.literals.text(id).unwrap_or_default();
         let mut row = Vec::new();
@@ -565,11 +629,14 @@ impl<'t> Builder<'t> {
             let hole = &rest[at..];
             let end = match sign {
                 '{' => hole.find('}').map_or(hole.len(), |end| end + 1),
-                _ => hole
-                    .char_indices()
-                    .skip(1)
-                    .find(|(_, c)| c.is_ascii_alphabetic() || *c == '%')
-                    .map_or(hole.len(), |(end, c)| end + c.len_utf8()),
+                _ => {
+                    // The key of `%(key)s` may contain letters.
+                    let key = if hole.starts_with("%(") { hole.find(')').unwrap_or(0) } else { 0 };
+                    hole.char_indices()
+                        .skip_while(|(end, _)| *end <= key)
+                        .find(|(_, c)| c.is_ascii_alphabetic() || *c == '%')
+                        .map_or(hole.len(), |(end, c)| end + c.len_utf8())
+                }
             };
             let parts = values.iter().map(|value| self.value(value)).collect();
             row.push(self.either(parts));

@@ -60,7 +60,7 @@ impl<'t> Builder<'t> {
                 }
                 StmtKind::SetBlock { target, filter, body } => {
                     filter.iter().for_each(|filter| self.learn_in(filter));
-                    self.assign(target, Value::Block(body));
+                    self.assign(target, Value::Block(body, filter.as_ref()));
                     self.learn(body);
                 }
                 StmtKind::Macro { signature, body, .. } => {
