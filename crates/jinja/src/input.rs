@@ -81,7 +81,7 @@ pub trait Inputs {
     }
 
     /// Returns all the engine needs to know about a value. Implementors can keep the default of
-    /// this and the next two methods; they exist so that a lookup is one call on the concrete type.
+    /// this and the next three methods; they exist so that a lookup is one call on the concrete type.
     fn look<'a>(&'a self, node: &'a dyn Any) -> InputNode<'a> {
         InputNode { node, value: self.value(node), tag: self.tag(node) }
     }
@@ -91,9 +91,15 @@ pub trait Inputs {
         self.item(list, index).map(|node| self.look(node))
     }
 
-    /// Returns the same for the value of a key in a dict.
-    fn look_up<'a>(&'a self, dict: &'a dyn Any, key: &str) -> Option<InputNode<'a>> {
-        self.get(dict, key).map(|node| self.look(node))
+    /// Returns the entry of a dict at an index, with the same for its value.
+    fn look_entry<'a>(&'a self, dict: &'a dyn Any, index: usize) -> Option<(InputEntry<'a>, InputNode<'a>)> {
+        self.entry(dict, index).map(|entry| (entry, self.look(entry.value)))
+    }
+
+    /// Writes the same for the value of a key in a dict to `found`. Templates look up keys all the
+    /// time, and returning the answer would copy it once more.
+    fn look_up<'a>(&'a self, dict: &'a dyn Any, key: &str, found: &mut Option<InputNode<'a>>) {
+        *found = self.get(dict, key).map(|node| self.look(node));
     }
 }
 
@@ -264,7 +270,7 @@ impl<'a> Context<'a> {
 
     /// Creates a context without variables, for values that `inputs` can read.
     pub fn reading(inputs: &'a dyn Inputs) -> Context<'a> {
-        Context { inputs, entries: Vec::new(), places: HashMap::new() }
+        Context { inputs, entries: Vec::with_capacity(8), places: HashMap::new() }
     }
 
     /// Sets a variable, replacing an earlier one of the same name.

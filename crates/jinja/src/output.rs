@@ -86,6 +86,17 @@ impl Origin {
         }
     }
 
+    /// Reports whether text of the other origin comes from the same source, at any offset.
+    #[inline]
+    pub(crate) fn has_source_of(self, other: Origin) -> bool {
+        match (self, other) {
+            (Origin::Literal { id, .. }, Origin::Literal { id: other, .. }) => id == other,
+            (Origin::Input { tag, .. }, Origin::Input { tag: other, .. }) => tag == other,
+            (Origin::Engine, Origin::Engine) => true,
+            _ => false,
+        }
+    }
+
     /// Reports whether text of the other origin, directly after `bytes` of this one, continues it.
     #[inline]
     pub(crate) fn continues_as(self, bytes: usize, other: Origin) -> bool {

@@ -51,8 +51,7 @@ fn a_plain_message_is_rendered_like_any_other() {
             };
             for rules in [RuleMode::Enforce, RuleMode::Reference] {
                 let options = Options { rules, ..Options::default() };
-                let [plain, general] =
-                    [true, false].map(|is_plain| render(&conversation(is_plain), format, &options));
+                let [plain, general] = [true, false].map(|is_plain| render(&conversation(is_plain), format, &options));
                 let name = format!("{} {round} {messages:?}", generate::label(format));
                 match (plain, general) {
                     (Ok(plain), Ok(general)) => {

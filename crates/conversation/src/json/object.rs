@@ -58,11 +58,13 @@ impl Object {
     }
 
     /// Returns the value of a key.
+    #[inline]
     pub fn get(&self, key: &str) -> Option<&Json> {
         self.position(key).map(|at| &self.entries[at].1)
     }
 
     /// Returns the position of a key, from 0.
+    #[inline]
     pub fn position(&self, key: &str) -> Option<usize> {
         match &self.index {
             None => self.entries.iter().position(|(known, _)| known == key),

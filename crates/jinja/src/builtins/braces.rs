@@ -6,7 +6,7 @@ use super::percent::{ascii_escapes, radix};
 use super::{Args, html};
 use crate::error::{Fault, Res};
 use crate::output::Origin;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::float::{self, Style};
 use crate::value::number::{big_digits, to_float};
 use crate::value::subscript::{attribute_named, item};

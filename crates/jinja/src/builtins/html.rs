@@ -5,7 +5,7 @@ use crate::error::{Fault, Res};
 use crate::lexer::is_space;
 use crate::output::Origin;
 use crate::value::Value;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::text::Str;
 use crate::vm::World;
 

@@ -3,9 +3,9 @@
 
 use super::{Args, FilterFn, flag, str_arg};
 use crate::error::{Fault, Res};
-use crate::input::{InputNode, InputValue, Tag};
+use crate::input::{InputEntry, InputNode, InputValue, Tag};
 use crate::output::{Offset, Origin};
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::compare::{order, sort};
 use crate::value::text::Str;
 use crate::value::{Value, float, number};
@@ -25,17 +25,18 @@ struct Layout<'a> {
     /// The indentation of one level; without it, everything is on one line.
     indent: Option<Indent<'a>>,
     between_items: Str<'a>,
-    behind_key: Str<'a>,
+    after_key: Str<'a>,
     sorts_keys: bool,
 }
 
 fn to_json<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
-    written(world, args)?.finish().map(Value::Str)
+    let mut out = Builder::new(world);
+    print(world, &mut out, args)?;
+    out.finish().map(Value::Str)
 }
 
-/// Evaluates `tojson` into a builder without creating a value, since the result is usually printed
-/// directly.
-pub(crate) fn written<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Builder<'a>> {
+/// Writes the result of `tojson` without creating a value, since it is usually printed directly.
+pub(crate) fn print<'a>(world: &World<'a>, out: &mut impl Pieces<'a>, args: Args<'_, 'a>) -> Res<()> {
     let [is_ascii, indent, separators, sort_keys] =
         args.bind("tojson", ["ensure_ascii", "indent", "separators", "sort_keys"])?;
     let indent = match indent {
@@ -43,10 +44,10 @@ pub(crate) fn written<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Builder<
         Some(Value::Str(text)) => Some(Indent::Text(text.clone())),
         Some(width) => Some(Indent::Width(usize::try_from(number::index(width)?).unwrap_or(0))),
     };
-    let (between_items, behind_key) = match separators {
+    let (between_items, after_key) = match separators {
         None | Some(Value::None) => (Str::engine(if indent.is_some() { "," } else { ", " }), Str::engine(": ")),
         Some(pair) => match crate::value::iter::collect(world, pair)?.as_slice() {
-            [between, behind] => (str_arg(between)?.clone(), str_arg(behind)?.clone()),
+            [between, after] => (str_arg(between)?.clone(), str_arg(after)?.clone()),
             other => return Err(Fault::value(format!("expected 2 separators, found {}", other.len()))),
         },
     };
@@ -54,15 +55,19 @@ pub(crate) fn written<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Builder<
         is_ascii: flag(world, is_ascii, false),
         indent,
         between_items,
-        behind_key,
+        after_key,
         sorts_keys: flag(world, sort_keys, false),
     };
-    let mut out = Builder::new(world);
-    write(world, &mut out, args.subject(), &layout, 0)?;
-    Ok(out)
+    write(world, out, args.subject(), &layout, 0)
 }
 
-fn write<'a>(world: &World<'a>, out: &mut Builder<'a>, value: &Value<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
+fn write<'a>(
+    world: &World<'a>,
+    out: &mut impl Pieces<'a>,
+    value: &Value<'a>,
+    layout: &Layout<'a>,
+    depth: u32,
+) -> Res<()> {
     world.work(64)?;
     world.check_depth(depth)?;
     match value {
@@ -105,7 +110,7 @@ type Spellings<'a> = Option<std::slice::Iter<'a, String>>;
 /// Writes a caller's value directly.
 fn write_node<'a>(
     world: &World<'a>,
-    out: &mut Builder<'a>,
+    out: &mut impl Pieces<'a>,
     found: InputNode<'a>,
     spellings: &mut Spellings<'a>,
     layout: &Layout<'a>,
@@ -152,13 +157,21 @@ fn write_node<'a>(
             out.push_engine("{")?;
             for index in 0..length {
                 begin_item(out, layout, depth, index)?;
-                if let Some(entry) = world.inputs.entry(node, index) {
+                if let Some((InputEntry { key, key_tag, .. }, value)) = world.inputs.look_entry(node, index) {
                     match spellings.as_mut().and_then(Iterator::next) {
-                        Some(spelling) => write_spelled(world, out, spelling, entry.key_tag)?,
-                        None => write_input(world, out, entry.key, entry.key_tag, layout.is_ascii)?,
+                        Some(spelling) => write_spelled(world, out, spelling, key_tag)?,
+                        None => write_input(world, out, key, key_tag, layout.is_ascii)?,
                     }
-                    out.push_str(&layout.behind_key)?;
-                    write_node(world, out, world.inputs.look(entry.value), spellings, layout, depth + 1)?;
+                    out.push_str(&layout.after_key)?;
+                    // Most values are strings, and a call for each takes longer than writing it.
+                    match value.value {
+                        InputValue::Str(text) if spellings.is_none() => {
+                            world.work(64)?;
+                            world.check_depth(depth + 1)?;
+                            write_input(world, out, text, value.tag, layout.is_ascii)?;
+                        }
+                        _ => write_node(world, out, value, spellings, layout, depth + 1)?,
+                    }
                 }
             }
             end_items(out, layout, depth)?;
@@ -172,18 +185,22 @@ fn write_node<'a>(
 }
 
 /// Writes the spelling from the caller's JSON text verbatim.
-fn write_spelled<'a>(world: &World<'a>, out: &mut Builder<'a>, spelling: &str, tag: Tag) -> Res<()> {
+fn write_spelled<'a>(world: &World<'a>, out: &mut impl Pieces<'a>, spelling: &str, tag: Tag) -> Res<()> {
     world.work(spelling.len() * 2)?;
     out.push(spelling, Origin::Input { tag, offset: Offset::UNKNOWN })
 }
 
-fn write_input<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &'a str, tag: Tag, is_ascii: bool) -> Res<()> {
+fn write_input<'a>(world: &World<'a>, out: &mut impl Pieces<'a>, text: &'a str, tag: Tag, is_ascii: bool) -> Res<()> {
+    world.work(text.len() * 2)?;
+    if !needs_escapes(text.as_bytes(), is_ascii) {
+        return out.push_quoted(text, Origin::Input { tag, offset: Offset::UNKNOWN });
+    }
     write_string(world, out, &Str::input(text, tag), is_ascii)
 }
 
 fn write_dict<'a>(
     world: &World<'a>,
-    out: &mut Builder<'a>,
+    out: &mut impl Pieces<'a>,
     dict: &Value<'a>,
     layout: &Layout<'a>,
     depth: u32,
@@ -219,7 +236,7 @@ fn write_dict<'a>(
 
 fn write_entry<'a>(
     world: &World<'a>,
-    out: &mut Builder<'a>,
+    out: &mut impl Pieces<'a>,
     index: usize,
     key: &Value<'a>,
     value: &Value<'a>,
@@ -242,25 +259,33 @@ fn write_entry<'a>(
             return Err(Fault::type_error(format!("keys must be str, int, float, bool or None, not {}", other.kind())));
         }
     }
-    out.push_str(&layout.behind_key)?;
+    out.push_str(&layout.after_key)?;
     write(world, out, value, layout, depth + 1)
 }
 
-fn begin_item<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32, index: usize) -> Res<()> {
+#[inline]
+fn begin_item<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, depth: u32, index: usize) -> Res<()> {
     if index > 0 {
         out.push_str(&layout.between_items)?;
     }
     break_line(out, layout, depth + 1)
 }
 
-fn end_items<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
+fn end_items<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
     break_line(out, layout, depth)
 }
 
-fn break_line<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
+#[inline]
+fn break_line<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
     match &layout.indent {
         None => Ok(()),
-        Some(Indent::Width(width)) => {
+        Some(indent) => indent_line(out, indent, depth),
+    }
+}
+
+fn indent_line<'a>(out: &mut impl Pieces<'a>, indent: &Indent<'a>, depth: u32) -> Res<()> {
+    match indent {
+        Indent::Width(width) => {
             const BLANKS: &str = "\n                                                                ";
             let wanted = width.saturating_mul(depth as usize);
             if wanted < BLANKS.len() {
@@ -270,7 +295,7 @@ fn break_line<'a>(out: &mut Builder<'a>, layout: &Layout<'a>, depth: u32) -> Res
             out.push_engine("\n")?;
             out.push_engine(&" ".repeat(wanted))
         }
-        Some(Indent::Text(indent)) => {
+        Indent::Text(indent) => {
             out.push_engine("\n")?;
             (0..depth).try_for_each(|_| out.push_str(indent))
         }
@@ -288,15 +313,13 @@ fn float_text(value: f64) -> String {
 }
 
 /// Writes a quoted string. Quotes and escapes have the origin of the text they enclose or replace.
-fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is_ascii: bool) -> Res<()> {
+fn write_string<'a>(world: &World<'a>, out: &mut impl Pieces<'a>, text: &Str<'a>, is_ascii: bool) -> Res<()> {
     let plain = text.plain();
     world.work(plain.len() * 2)?;
-    if let Str::Slice(slice) = text {
-        let needs_escape = |byte: u8| byte < b' ' || byte == b'"' || byte == b'\\' || (is_ascii && byte >= 0x7f);
-        // Checking all bytes is faster than stopping at the first match.
-        if !slice.text.bytes().fold(false, |found, byte| found | needs_escape(byte)) {
-            return out.push_quoted(slice.text, slice.origin.changed());
-        }
+    if let Str::Slice(slice) = text
+        && !needs_escapes(slice.text.as_bytes(), is_ascii)
+    {
+        return out.push_quoted(slice.text, slice.origin.changed());
     }
     out.push("\"", text.origin_at(0).changed())?;
     for part in text.all_parts() {
@@ -312,6 +335,29 @@ fn write_string<'a>(world: &World<'a>, out: &mut Builder<'a>, text: &Str<'a>, is
         }
     }
     out.push("\"", text.origin_at(plain.len()).changed())
+}
+
+/// Reports whether a text contains a byte that JSON escapes. It reads eight bytes at a time, since
+/// most texts are short and have none.
+fn needs_escapes(text: &[u8], is_ascii: bool) -> bool {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x80 * ONES;
+    // The high bit of a byte of the result is set if the byte of `word` is zero. Bytes above a zero
+    // may be reported too, which does not change whether there is one.
+    let has_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let found = |word: u64| {
+        let control = word.wrapping_sub(0x20 * ONES) & !word;
+        let quote = has_zero(word ^ (u64::from(b'"') * ONES));
+        let backslash = has_zero(word ^ (u64::from(b'\\') * ONES));
+        let beyond = if is_ascii { word | has_zero(word ^ (0x7f * ONES)) } else { 0 };
+        (control | quote | backslash | beyond) & HIGH
+    };
+    let Some(last) = text.last_chunk::<8>() else {
+        return text.iter().any(|byte| matches!(byte, ..b' ' | b'"' | b'\\') || (is_ascii && *byte >= 0x7f));
+    };
+    // The last eight bytes overlap with the word before them, if the length is not a multiple.
+    let (words, _) = text.as_chunks::<8>();
+    words.iter().fold(found(u64::from_le_bytes(*last)), |all, word| all | found(u64::from_le_bytes(*word))) != 0
 }
 
 fn escaped(text: &str, is_ascii: bool) -> String {
@@ -357,6 +403,29 @@ fn escape(c: char, out: &mut String) {
             for unit in c.encode_utf16(&mut [0; 2]) {
                 out.push_str("\\u");
                 out.extend([12, 8, 4, 0].map(|shift| char::from(HEX[usize::from(*unit >> shift & 15)])));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::needs_escapes;
+
+    #[test]
+    fn every_byte_at_every_place_is_seen() {
+        for byte in 0..=u8::MAX {
+            let escapes = byte < b' ' || byte == b'"' || byte == b'\\';
+            for length in 1..20 {
+                for place in 0..length {
+                    for filler in [b' ', b'a', 0x7e, 0x80, 0xff] {
+                        let mut text = vec![filler; length];
+                        text[place] = byte;
+                        assert_eq!(needs_escapes(&text, false), escapes, "{text:?}");
+                        let has_beyond = text.iter().any(|byte| *byte >= 0x7f);
+                        assert_eq!(needs_escapes(&text, true), escapes || has_beyond, "{text:?}");
+                    }
+                }
             }
         }
     }

@@ -4,7 +4,7 @@ use num_bigint::{BigInt, Sign};
 
 use crate::error::{Fault, Res};
 use crate::output::Origin;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::float::{self, Style};
 use crate::value::number::{big_digits, index, is_number, to_float};
 use crate::value::text::Str;

@@ -6,7 +6,7 @@ use crate::error::{Fault, Res};
 use crate::lexer::is_space;
 use crate::parser::ast::BinaryOp;
 use crate::value::Value;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::compare::{order, sort};
 use crate::value::iter::{Iter, collect};
 use crate::value::operate::binary;

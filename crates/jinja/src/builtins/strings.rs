@@ -19,7 +19,7 @@ use super::str_arg;
 use crate::error::{Fault, Res};
 use crate::lexer::is_space;
 use crate::output::Origin;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::iter::Iter;
 use crate::value::repr::is_printable;
 use crate::value::text::{Slice, Str};

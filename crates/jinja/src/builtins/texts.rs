@@ -6,7 +6,7 @@ use super::{Args, FilterFn, case, flag, int_arg, needed, percent, strings};
 use crate::error::{Fault, Res};
 use crate::lexer::is_space;
 use crate::output::Origin;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::text::Str;
 use crate::value::{Value, char_count, subscript};
 use crate::vm::World;

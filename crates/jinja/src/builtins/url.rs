@@ -4,7 +4,7 @@ use super::{Args, FilterFn};
 use crate::error::{Fault, Res};
 use crate::output::Origin;
 use crate::value::Value;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::iter::{Iter, collect};
 use crate::value::text::Str;
 use crate::vm::World;

@@ -3,7 +3,7 @@
 use super::{Args, FilterFn, flag, html, int_arg, strings};
 use crate::error::{Fault, Res};
 use crate::lexer::is_space;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::text::Str;
 use crate::value::{Value, char_count};
 use crate::vm::World;

@@ -172,7 +172,7 @@ impl Compiler {
     }
 
     /// Returns the field for an attribute or literal item of a variable of this routine.
-    fn field(&self, expr: &Expr) -> Option<Field> {
+    pub(super) fn field(&self, expr: &Expr) -> Option<Field> {
         let (node, key) = match &expr.kind {
             ExprKind::Attribute(node, name) => (node, Key::name(name.0, self.program.name(name.0))),
             ExprKind::Item(node, index) => match index.kind {
@@ -203,8 +203,13 @@ impl Compiler {
     }
 
     fn slot_name(&self, expr: &Expr) -> Option<u32> {
+        self.slot_of_name(expr).map(|(slot, _)| slot)
+    }
+
+    /// Returns the slot and the name of a variable of this routine.
+    fn slot_of_name(&self, expr: &Expr) -> Option<(u32, u32)> {
         match expr.kind {
-            ExprKind::Name(name) => self.own_slot(name).map(u32::from),
+            ExprKind::Name(name) => Some((u32::from(self.own_slot(name)?), name.0)),
             _ => None,
         }
     }
@@ -418,11 +423,14 @@ impl Compiler {
                 let shape = self.arguments(args, None)?;
                 self.emit(Op::EmitJson(shape));
             }
-            _ => match self.field(expr) {
-                Some(field) => {
+            _ => match (self.field(expr), self.slot_name(expr)) {
+                (Some(field), _) => {
                     self.emit(Op::EmitField(field));
                 }
-                None => {
+                (None, Some(slot)) => {
+                    self.emit(Op::EmitSlot(slot));
+                }
+                (None, None) => {
                     self.expr(expr)?;
                     self.emit(Op::Emit);
                 }
@@ -444,13 +452,16 @@ impl Compiler {
                 ExprKind::Str(id) => {
                     self.emit(Op::EmitLiteral(id));
                 }
-                _ => match self.field(item) {
-                    Some(field) => {
+                _ => match (self.field(item), self.slot_of_name(item)) {
+                    (Some(field), _) => {
                         let outer = std::mem::replace(&mut self.at, item.at);
                         self.emit(Op::EmitAddendField(field));
                         self.at = outer;
                     }
-                    None => {
+                    (None, Some((slot, name))) => {
+                        self.emit(Op::EmitAddendSlot(slot, name));
+                    }
+                    (None, None) => {
                         self.expr(item)?;
                         self.emit(Op::EmitAddend);
                     }

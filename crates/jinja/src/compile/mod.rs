@@ -305,12 +305,17 @@ impl Compiler {
     }
 
     fn store_name(&mut self, name: NameId) -> Parsed<()> {
-        let slot = match self.scopes.find(self.frame, name) {
-            Some(ident) => self.slot_of(ident)?,
-            None => return self.fail("assignment to an undeclared name"),
-        };
+        let slot = self.target_slot(name)?;
         self.emit(Op::Store(slot));
         Ok(())
+    }
+
+    /// Returns the slot of a name that is assigned to.
+    fn target_slot(&mut self, name: NameId) -> Parsed<u32> {
+        match self.scopes.find(self.frame, name) {
+            Some(ident) => self.slot_of(ident),
+            None => self.fail("assignment to an undeclared name"),
+        }
     }
 
     /// Compiles a part with a frame inside the current one.

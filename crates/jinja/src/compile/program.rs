@@ -1,5 +1,6 @@
 //! The compact program that a template compiles to.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use num_bigint::BigInt;
@@ -30,6 +31,9 @@ pub(crate) enum Op {
     /// A variable of the context, or a function.
     Global(u32),
     Store(u32),
+    /// Stores a field of a variable.
+    StoreField(Field, u32),
+    StoreLiteral(u32, u32),
     /// Copies a variable, whether it is set or not.
     Alias {
         slot: u16,
@@ -126,10 +130,14 @@ pub(crate) enum Op {
     EmitAddend,
     /// The same for a field of a variable.
     EmitAddendField(Field),
+    /// The same for a variable of this frame: its slot and name.
+    EmitAddendSlot(u32, u32),
     Emit,
     /// Writes the result of a filter block or call block, which must be a string.
     EmitText,
     EmitField(Field),
+    /// Writes a variable of this frame.
+    EmitSlot(u32),
     /// Writes the result of `tojson`; the operand is the shape of its arguments.
     EmitJson(u32),
     EmitLiteral(u32),
@@ -180,7 +188,7 @@ pub(crate) struct Field {
     pub(crate) key: Key,
 }
 
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Key(u32);
 
 /// The content of a [`Key`].
@@ -200,6 +208,12 @@ impl Key {
 
     pub(crate) fn literal(id: u32) -> Key {
         Key(id << 2 | 2)
+    }
+
+    /// Returns a number that differs between the first few keys of a kind.
+    #[inline(always)]
+    pub(crate) fn number(self) -> usize {
+        (self.0 >> 2) as usize
     }
 
     #[inline(always)]
@@ -238,6 +252,11 @@ pub(crate) struct Shape {
 impl Shape {
     pub(crate) fn values(self) -> usize {
         (self.positional + self.keywords) as usize
+    }
+
+    /// Returns the range of the names in the program's list.
+    pub(crate) fn name_range(self) -> Range<usize> {
+        self.names as usize..(self.names + self.keywords) as usize
     }
 }
 

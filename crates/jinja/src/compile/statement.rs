@@ -3,7 +3,7 @@
 use super::program::Op;
 use super::scope::undeclared;
 use super::{Compiler, OpenLoop};
-use crate::parser::ast::{Expr, For, NameId, Signature, Stmt, StmtKind, Target};
+use crate::parser::ast::{Expr, ExprKind, For, NameId, Signature, Stmt, StmtKind, Target};
 use crate::parser::{Parsed, known};
 
 impl Compiler {
@@ -152,6 +152,23 @@ impl Compiler {
 
     fn set_stmt(&mut self, target: &Target, value: &Expr) -> Parsed<()> {
         self.check_namespaces(target);
+        if let Target::Name(name, _) = target {
+            let field = self.field(value);
+            match (field, &value.kind) {
+                (Some(field), _) => {
+                    let slot = self.target_slot(*name)?;
+                    self.at = value.at;
+                    self.emit(Op::StoreField(field, slot));
+                    return Ok(());
+                }
+                (None, ExprKind::Str(id)) => {
+                    let slot = self.target_slot(*name)?;
+                    self.emit(Op::StoreLiteral(*id, slot));
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
         self.expr(value)?;
         self.assign(target)
     }

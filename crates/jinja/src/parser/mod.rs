@@ -42,7 +42,7 @@ pub(crate) fn parse(source: &str, limits: &Limits) -> Parsed<Tree> {
 }
 
 /// Names with the same number in every template; see [`known`].
-const KNOWN_NAMES: [&str; 4] = ["loop", "caller", "varargs", "kwargs"];
+const KNOWN_NAMES: [&str; 8] = ["loop", "caller", "varargs", "kwargs", "index0", "index", "first", "last"];
 
 /// The most different names in a template, more than any real one has.
 const MOST_NAMES: usize = 4096;
@@ -57,6 +57,10 @@ pub(crate) mod known {
     pub(crate) const CALLER: NameId = NameId(1);
     pub(crate) const VARARGS: NameId = NameId(2);
     pub(crate) const KWARGS: NameId = NameId(3);
+    pub(crate) const INDEX0: NameId = NameId(4);
+    pub(crate) const INDEX: NameId = NameId(5);
+    pub(crate) const FIRST: NameId = NameId(6);
+    pub(crate) const LAST: NameId = NameId(7);
 }
 
 pub(crate) struct Parser<'s> {

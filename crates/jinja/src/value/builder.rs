@@ -1,11 +1,39 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::text::{Joined, Parts, Slice, Str};
+use super::text::{Joined, Slice, Str};
 use crate::error::{Fault, LimitKind, Res};
 use crate::limits::{Charge, KEPT_BYTES};
 use crate::output::{MarkId, Origin, Run};
 use crate::vm::World;
+
+/// Receives pieces of text with their origins.
+pub(crate) trait Pieces<'a> {
+    /// Reserves room for this many bytes and counts them at once. Sizes that a template specifies
+    /// are checked here first.
+    fn reserve(&mut self, bytes: usize) -> Res<()>;
+
+    /// Pushes text that the engine generates.
+    fn push_engine(&mut self, text: &str) -> Res<()>;
+
+    /// Pushes a piece; a piece without a loop pass gets the current one.
+    fn push_marked(&mut self, text: &str, origin: Origin, mark: MarkId) -> Res<()>;
+
+    /// Pushes a piece in double quotes, which have the same origin.
+    fn push_quoted(&mut self, text: &str, origin: Origin) -> Res<()>;
+
+    /// Pushes a string.
+    fn push_str(&mut self, text: &Str<'a>) -> Res<()>;
+
+    /// Pushes a piece of the current loop pass.
+    #[inline]
+    fn push(&mut self, text: &str, origin: Origin) -> Res<()> {
+        match origin {
+            Origin::Engine => self.push_engine(text),
+            origin => self.push_marked(text, origin, MarkId::default()),
+        }
+    }
+}
 
 /// Builds a string from pieces.
 pub(crate) struct Builder<'a> {
@@ -58,15 +86,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Reserves room for this many bytes and counts them at once. Sizes that a template specifies
-    /// are checked here first.
-    pub(crate) fn reserve(&mut self, bytes: usize) -> Res<()> {
-        self.flush()?;
-        self.cover(bytes, 1)?;
-        self.text.reserve(bytes);
-        Ok(())
-    }
-
     /// Counts what is about to be pushed.
     #[inline]
     fn cover(&mut self, bytes: usize, runs: usize) -> Res<()> {
@@ -117,44 +136,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    #[inline]
-    pub(crate) fn push(&mut self, text: &str, origin: Origin) -> Res<()> {
-        if origin == Origin::Engine {
-            return self.push_engine(text);
-        }
-        self.push_marked(text, origin, MarkId::default())
-    }
-
-    /// Pushes text that the engine generates.
-    #[inline]
-    pub(crate) fn push_engine(&mut self, text: &str) -> Res<()> {
-        if self.single.is_some() {
-            self.flush()?;
-        }
-        self.cover(text.len(), 0)?;
-        self.text.push_str(text);
-        Ok(())
-    }
-
     pub(crate) fn push_char(&mut self, c: char, origin: Origin) -> Res<()> {
         self.push(c.encode_utf8(&mut [0; 4]), origin)
-    }
-
-    /// Pushes a piece; a piece without a loop pass gets the builder's.
-    #[inline]
-    pub(crate) fn push_marked(&mut self, text: &str, origin: Origin, mark: MarkId) -> Res<()> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        if self.single.is_some() {
-            self.flush()?;
-        }
-        self.cover(text.len(), 1)?;
-        self.close();
-        let mark = if mark.is_some() { mark } else { self.mark };
-        self.text.push_str(text);
-        self.note_run(origin, mark);
-        Ok(())
     }
 
     /// Adds a run for the text after the last run, or extends that run.
@@ -174,19 +157,6 @@ impl<'a> Builder<'a> {
         self.runs.push(Run { origin, end, mark });
     }
 
-    /// Pushes a piece in double quotes, which have the same origin.
-    pub(crate) fn push_quoted(&mut self, text: &str, origin: Origin) -> Res<()> {
-        self.flush()?;
-        self.cover(text.len() + 2, 1)?;
-        self.close();
-        self.text.push('"');
-        self.text.push_str(text);
-        self.text.push('"');
-        self.closed = self.text.len();
-        self.runs.push(Run { origin, end: self.closed as u32, mark: self.mark });
-        Ok(())
-    }
-
     /// Pushes a borrowed piece, which is not copied as long as it is the only one.
     #[inline]
     pub(crate) fn push_slice(&mut self, slice: Slice<'a>) -> Res<()> {
@@ -197,13 +167,6 @@ impl<'a> Builder<'a> {
             return Ok(());
         }
         self.push(slice.text, slice.origin)
-    }
-
-    pub(crate) fn push_str(&mut self, text: &Str<'a>) -> Res<()> {
-        match text {
-            Str::Slice(slice) => self.push_slice(*slice),
-            Str::Joined(joined) => self.push_joined(joined),
-        }
     }
 
     fn push_joined(&mut self, joined: &Joined) -> Res<()> {
@@ -235,15 +198,6 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Passes the built text to a function without creating a string.
-    pub(crate) fn pour(mut self, into: impl FnOnce(Parts<'_>) -> Res<()>) -> Res<()> {
-        self.flush()?;
-        self.close();
-        into(Parts::of_runs(&self.text, &self.runs))?;
-        self.charge.meter().give_buffers(self.text, self.runs);
-        Ok(())
-    }
-
     pub(crate) fn finish(self) -> Res<Str<'a>> {
         self.finish_as(false)
     }
@@ -270,5 +224,59 @@ impl<'a> Builder<'a> {
             kept
         };
         Ok(Str::Joined(Rc::new(Joined { text, runs, is_markup, _charge: self.charge })))
+    }
+}
+
+impl<'a> Pieces<'a> for Builder<'a> {
+    fn reserve(&mut self, bytes: usize) -> Res<()> {
+        self.flush()?;
+        self.cover(bytes, 1)?;
+        self.text.reserve(bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn push_engine(&mut self, text: &str) -> Res<()> {
+        if self.single.is_some() {
+            self.flush()?;
+        }
+        self.cover(text.len(), 0)?;
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    #[inline]
+    fn push_marked(&mut self, text: &str, origin: Origin, mark: MarkId) -> Res<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.single.is_some() {
+            self.flush()?;
+        }
+        self.cover(text.len(), 1)?;
+        self.close();
+        let mark = if mark.is_some() { mark } else { self.mark };
+        self.text.push_str(text);
+        self.note_run(origin, mark);
+        Ok(())
+    }
+
+    fn push_quoted(&mut self, text: &str, origin: Origin) -> Res<()> {
+        self.flush()?;
+        self.cover(text.len() + 2, 1)?;
+        self.close();
+        self.text.push('"');
+        self.text.push_str(text);
+        self.text.push('"');
+        self.closed = self.text.len();
+        self.runs.push(Run { origin, end: self.closed as u32, mark: self.mark });
+        Ok(())
+    }
+
+    fn push_str(&mut self, text: &Str<'a>) -> Res<()> {
+        match text {
+            Str::Slice(slice) => self.push_slice(*slice),
+            Str::Joined(joined) => self.push_joined(joined),
+        }
     }
 }

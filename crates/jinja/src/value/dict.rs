@@ -44,10 +44,12 @@ impl<'a> Dict<'a> {
     }
 
     fn place(&self, world: &World<'a>, key: &Value<'a>) -> Res<Option<usize>> {
-        // An unhashable key is rejected even if no hash is needed.
-        let hash = hash(world, key, 0)?;
         match &self.places {
             None => {
+                // An unhashable key is rejected even though no hash is needed.
+                if !matches!(key, Value::Str(_)) {
+                    hash(world, key, 0)?;
+                }
                 for (at, (known, _)) in self.entries.iter().enumerate() {
                     if equal(world, known, key, 0)? {
                         return Ok(Some(at));
@@ -56,6 +58,7 @@ impl<'a> Dict<'a> {
                 Ok(None)
             }
             Some(places) => {
+                let hash = hash(world, key, 0)?;
                 for &at in places.get(&hash).map_or(&[][..], |found| found) {
                     world.work(64)?;
                     if equal(world, &self.entries[at as usize].0, key, 0)? {

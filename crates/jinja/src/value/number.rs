@@ -8,7 +8,7 @@ use super::Value;
 use super::compare::big;
 use crate::error::{ErrorKind, Fault, LimitKind, Res};
 use crate::limits::INTEGER_DIGITS;
-use crate::parser::ast::BinaryOp;
+use crate::parser::ast::{BinaryOp, CompareOp};
 use crate::vm::World;
 
 /// Parses a JSON number.
@@ -135,6 +135,20 @@ pub(crate) fn count(op: BinaryOp, left: i64, right: i64) -> Option<i64> {
         BinaryOp::Sub => left.checked_sub(right),
         _ => None,
     }
+}
+
+/// Compares two integers; `None` for the operators that also work on other values than numbers.
+#[inline]
+pub(crate) fn ordered(op: CompareOp, left: i64, right: i64) -> Option<bool> {
+    Some(match op {
+        CompareOp::Eq => left == right,
+        CompareOp::Ne => left != right,
+        CompareOp::Lt => left < right,
+        CompareOp::Le => left <= right,
+        CompareOp::Gt => left > right,
+        CompareOp::Ge => left >= right,
+        CompareOp::In | CompareOp::NotIn => return None,
+    })
 }
 
 /// Computes an operation on 64-bit integers; `None` if the result does not fit.

@@ -1,6 +1,6 @@
 //! Python's operators: `+`, `-`, `*`, `/`, `//`, `%`, `**`, and the signs.
 
-use super::builder::Builder;
+use super::builder::{Builder, Pieces};
 use super::number::{arithmetic, is_number};
 use super::text::Str;
 use super::{Value, ViewKind, number};

@@ -1,6 +1,6 @@
 //! Python's `str()` and `repr()`.
 
-use super::builder::Builder;
+use super::builder::{Builder, Pieces};
 use super::text::Str;
 use super::{BoundMethod, Value, float, number};
 use crate::error::Res;

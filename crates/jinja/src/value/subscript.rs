@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::rc::Rc;
 
+use super::builder::{Builder, Pieces};
 use super::text::Str;
 use super::{Absence, BoundMethod, Value, number};
 use crate::builtins::functions::Function;
@@ -56,7 +57,9 @@ fn input_get<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<
 #[inline]
 pub(crate) fn input_node<'a>(world: &World<'a>, dict: &'a dyn Any, key: &str) -> Res<Option<InputNode<'a>>> {
     world.charge_search(dict)?;
-    Ok(world.inputs.look_up(dict, key))
+    let mut found = None;
+    world.inputs.look_up(dict, key, &mut found);
+    Ok(found)
 }
 
 /// Evaluates `a.name`: the attribute, or else the item.
@@ -435,14 +438,14 @@ fn slice_string<'a>(
                 .collect(),
             false => plain.chars().rev().skip(length - 1 - start as usize).take(count).collect(),
         };
-        let mut builder = super::builder::Builder::new(world);
+        let mut builder = Builder::new(world);
         builder.push(&turned, slice.origin.changed())?;
         return builder.finish();
     }
     world.meter.check(length * size_of::<usize>())?;
     let mut offsets = Vec::with_capacity(length);
     offsets.extend(plain.char_indices().map(|(at, _)| at));
-    let mut builder = super::builder::Builder::new(world);
+    let mut builder = Builder::new(world);
     for at in 0..count {
         let index = (start + step.saturating_mul(at as i64)) as usize;
         let end = offsets.get(index + 1).copied().unwrap_or(plain.len());

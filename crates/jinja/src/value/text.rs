@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::rc::Rc;
 
-use super::builder::Builder;
+use super::builder::{Builder, Pieces};
 use crate::error::Res;
 use crate::limits::Charge;
 use crate::output::{MarkId, Offset, Origin, Run};
@@ -186,16 +186,6 @@ pub(crate) struct Parts<'s> {
 }
 
 impl<'s> Parts<'s> {
-    /// Iterates over all parts of a text covered by runs.
-    pub(super) fn of_runs(text: &'s str, runs: &'s [Run]) -> Parts<'s> {
-        Parts { text, runs, single: None, run_start: 0, start: 0, end: text.len() }
-    }
-
-    /// Returns the number of bytes to copy.
-    pub(crate) fn weight(&self) -> usize {
-        self.text.len() + size_of_val(self.runs)
-    }
-
     /// Returns the whole text.
     pub(crate) fn text(&self) -> &'s str {
         self.text

@@ -128,7 +128,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         match &self.stack[base - 1] {
             Value::Macro(found) => {
                 let found = Rc::clone(found);
-                let names = self.keyword_range(shape);
+                let names = shape.name_range();
                 self.call_macro(&found, base, names, result)
             }
             Value::Loop(state) => {
@@ -141,7 +141,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     let message = "The loop must have the 'recursive' marker to be called recursively.";
                     return Err(Fault::type_error(message));
                 };
-                let args = Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] };
+                let args = Args { values: &self.stack[base..], names: &self.keyword_names[shape.name_range()] };
                 let [iterable] = args.bind_all("loop", ["iterable"])?;
                 let iterable = crate::builtins::needed("loop", "iterable", iterable)?.clone();
                 self.stack.truncate(base - 1);
@@ -150,16 +150,12 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Ok(())
             }
             callee => {
-                let args = Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] };
+                let args = Args { values: &self.stack[base..], names: &self.keyword_names[shape.name_range()] };
                 let value = callee.call_builtin(world, args)?;
                 self.stack.truncate(base - 1);
                 self.give(value, result)
             }
         }
-    }
-
-    pub(super) fn keyword_range(&self, shape: Shape) -> std::ops::Range<usize> {
-        shape.names as usize..(shape.names + shape.keywords) as usize
     }
 
     pub(super) fn give(&mut self, value: Value<'a>, result: Outcome) -> Res<()> {

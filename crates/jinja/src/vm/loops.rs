@@ -6,6 +6,9 @@ use std::rc::Rc;
 
 use super::World;
 use crate::error::{Fault, Res};
+use crate::input::InputNode;
+use crate::parser::ast::NameId;
+use crate::parser::known;
 use crate::value::Value;
 use crate::value::iter::Iter;
 
@@ -137,6 +140,20 @@ impl<'a> LoopState<'a> {
         self.take_untested(world)
     }
 
+    /// Returns the next item of a caller's list that can be accessed by index and has no test. This
+    /// is what most loops run over.
+    #[inline]
+    pub(super) fn take_input(&mut self, world: &World<'a>) -> Option<InputNode<'a>> {
+        match &mut self.iter {
+            Iter::InputList(items) if self.items.is_some() => {
+                let next = items.take_first(world)?;
+                self.index0 += 1;
+                Some(next)
+            }
+            _ => None,
+        }
+    }
+
     /// Returns the next item, which has not been tested.
     pub(super) fn take_untested(&mut self, world: &World<'a>) -> Res<Option<Value<'a>>> {
         let next = self.iter.next(world)?;
@@ -199,6 +216,19 @@ impl<'a> LoopState<'a> {
         self.iter = Iter::Ready(rest);
         self.length = Some(length);
         Ok(length)
+    }
+
+    /// Returns an attribute that templates read in every pass, if it is known without looking at the
+    /// next items.
+    #[inline]
+    pub(super) fn quick_attribute(&self, name: u32) -> Option<Value<'a>> {
+        Some(match NameId(name) {
+            known::INDEX0 => Value::Int(self.index0),
+            known::INDEX => Value::Int(self.index0 + 1),
+            known::FIRST => Value::Bool(self.index0 == 0),
+            known::LAST => Value::Bool(self.index0 + 1 >= self.length? as i64),
+            _ => return None,
+        })
     }
 
     pub(crate) fn attribute(&mut self, world: &World<'a>, name: &str) -> Res<Option<Value<'a>>> {

@@ -2,10 +2,12 @@
 //! at [`render`].
 
 mod call;
+mod fields;
 mod look;
 pub(crate) mod loops;
 mod run;
 mod sink;
+mod stack;
 mod world;
 
 use std::cell::RefCell;
@@ -20,8 +22,10 @@ use crate::input::Context;
 use crate::output::{Generation, Output};
 use crate::template::Environment;
 use crate::value::Value;
+use fields::Fields;
 use loops::LoopRun;
 use sink::Sink;
+use stack::Stack;
 
 /// Renders a program.
 pub(crate) fn render<'a>(
@@ -64,7 +68,7 @@ struct Vm<'w, 'a> {
     context: &'a Context<'a>,
     program: &'a Program,
     pc: usize,
-    stack: Vec<Value<'a>>,
+    stack: Stack<'a>,
     /// The slots of the running frame.
     slots: Vec<Value<'a>>,
     frame: u32,
@@ -77,6 +81,7 @@ struct Vm<'w, 'a> {
     globals: Vec<Value<'a>>,
     keyword_names: Vec<&'a str>,
     literals: Vec<&'a str>,
+    fields: Fields<'a>,
     sink: Sink<'a>,
     /// The sinks of the enclosing captures.
     outer_sinks: Vec<Sink<'a>>,
@@ -144,7 +149,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             context,
             program,
             pc: 0,
-            stack: Vec::with_capacity(16),
+            stack: Stack::new(),
             slots,
             frame: 0,
             frames,
@@ -155,6 +160,7 @@ impl<'w, 'a> Vm<'w, 'a> {
             globals: vec![Value::Missing; program.globals.len()],
             keyword_names: program.keyword_names.iter().map(|name| program.name(*name)).collect(),
             literals: program.literals.texts().collect(),
+            fields: Fields::default(),
             sink: Sink::output(world, usual),
             outer_sinks: Vec::new(),
             generations: Vec::new(),

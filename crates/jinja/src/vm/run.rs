@@ -1,27 +1,35 @@
 //! The interpreter loop.
 
-use std::any::Any;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::call::Outcome;
+use super::fields::Answer;
 use super::look::with_test;
 use super::loops::{LoopRun, LoopState, Source};
 use super::sink::Sink;
 use super::{CallEnd, SharedLoop, Vm};
 use crate::builtins::strings::{trim_slice, trimmed};
-use crate::builtins::{Args, json, tests};
+use crate::builtins::{Args, tests};
 use crate::compile::program::{Field, KeyOf, Kind, Op, Shape};
 use crate::error::{ErrorKind, Fault, Res};
 use crate::input::{InputNode, InputValue, Tag};
 use crate::output::{Offset, Origin};
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::compare::{compare, contains};
 use crate::value::dict::Dict;
 use crate::value::iter::{Iter, check_loop, collect};
 use crate::value::operate::{self, binary};
 use crate::value::text::{Slice, Str};
-use crate::value::{Absence, TypeName, Value, float, number, subscript};
+use crate::value::{Absence, Value, float, number, subscript};
+
+/// Looks up a field of a variable in a caller's dict. As a macro, it borrows only the parts of the
+/// machine that it needs.
+macro_rules! ask {
+    ($vm:expr, $field:expr) => {
+        $vm.fields.ask($vm.world, &$vm.literals, &$vm.slots[$field.slot as usize], $field)
+    };
+}
 
 impl<'w, 'a> Vm<'w, 'a> {
     fn pop(&mut self) -> Value<'a> {
@@ -48,7 +56,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 
     /// Looks up a global on its first use.
-    #[inline]
+    #[inline(always)]
     fn load_global(&mut self, global: u32) -> Res<()> {
         if matches!(self.globals[global as usize], Value::Missing) {
             self.globals[global as usize] = self.find_global(global)?;
@@ -56,6 +64,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         Ok(())
     }
 
+    #[inline(never)]
     fn find_global(&self, global: u32) -> Res<Value<'a>> {
         let (name, function) = self.program.globals[global as usize];
         let name = self.program.name(name);
@@ -66,59 +75,73 @@ impl<'w, 'a> Vm<'w, 'a> {
         })
     }
 
-    /// Returns the lookup for a field of a variable, if the variable is a caller's dict.
-    #[inline(always)]
-    fn question(&self, field: Field) -> Option<Question<'a>> {
-        let Value::InputDict(dict, _) = &self.slots[field.slot as usize] else { return None };
-        let (key, is_name) = match field.key.of() {
-            KeyOf::DictName(_) => return None,
-            KeyOf::Name(name) => (self.program.name(name), true),
-            KeyOf::Literal(id) => (self.literals[id as usize], false),
-        };
-        // An error here occurs again on the general path.
-        self.world.charge_search(*dict).ok()?;
-        Some(Question { dict: *dict, key, is_name })
-    }
-
     /// Pushes a field of a variable.
     fn push_field(&mut self, field: Field) -> Res<()> {
-        if let Some(question) = self.question(field) {
-            match &question.ask(self.world) {
-                Some(found) => {
-                    match found.value {
-                        InputValue::Str(text) => {
-                            self.stack.push(Value::Str(Str::Slice(input_slice(text, found.tag))));
-                        }
-                        InputValue::Dict => self.stack.push(Value::InputDict(found.node, found.tag)),
-                        InputValue::List => self.stack.push(Value::InputList(found.node, found.tag)),
-                        InputValue::Null => self.stack.push(Value::None),
-                        InputValue::Bool(value) => self.stack.push(Value::Bool(value)),
-                        InputValue::Number(_) => self.stack.push(Value::of_node(self.world, *found)?),
+        match ask!(self, field) {
+            Answer::Found(found) => {
+                match found.value {
+                    InputValue::Str(text) => {
+                        self.stack.push_slice(input_slice(text, found.tag));
                     }
-                    return Ok(());
+                    InputValue::Dict => self.stack.push_input_dict(found.node, found.tag),
+                    InputValue::List => self.stack.push_input_list(found.node, found.tag),
+                    InputValue::Null => self.stack.push(Value::None),
+                    InputValue::Bool(value) => self.stack.push_flag(value),
+                    InputValue::Number(_) => self.stack.push(Value::of_node(self.world, *found)?),
                 }
-                None if question.is_name => {
-                    self.stack.push(Value::Undefined(question.absence()));
-                    return Ok(());
-                }
-                None => {}
-            }
-        }
-        if let (Value::Namespace(id), KeyOf::Name(name)) = (&self.slots[field.slot as usize], field.key.of()) {
-            let found = self.world.with_namespace(*id, |namespace| match namespace.get_str(self.program.name(name)) {
-                Some(value) => {
-                    push_copy(&mut self.stack, value);
-                    true
-                }
-                None => false,
-            });
-            if found {
                 return Ok(());
+            }
+            Answer::Absent(absence) => {
+                self.stack.push(Value::Undefined(absence));
+                return Ok(());
+            }
+            Answer::Elsewhere => {}
+        }
+        if let KeyOf::Name(name) = field.key.of() {
+            match &self.slots[field.slot as usize] {
+                Value::Namespace(id) => {
+                    let found = self.world.with_namespace(*id, |namespace| {
+                        let value = namespace.get_str(self.program.name(name));
+                        value.map(|value| self.stack.push_copy(value)).is_some()
+                    });
+                    if found {
+                        return Ok(());
+                    }
+                }
+                Value::Loop(state) => match state.borrow().quick_attribute(name) {
+                    Some(Value::Int(number)) => {
+                        self.stack.push_int(number);
+                        return Ok(());
+                    }
+                    Some(value) => {
+                        self.stack.push(value);
+                        return Ok(());
+                    }
+                    None => {}
+                },
+                _ => {}
             }
         }
         let value = self.field(field)?;
         self.stack.push(value);
         Ok(())
+    }
+
+    /// Evaluates Python's `bool()` for a field that is not one of a caller's dict.
+    fn is_field_true(&mut self, field: Field) -> Res<bool> {
+        if let KeyOf::Name(name) = field.key.of() {
+            let quick = match &self.slots[field.slot as usize] {
+                Value::Namespace(id) => self.world.with_namespace(*id, |namespace| {
+                    namespace.get_str(self.program.name(name)).map(|value| value.is_true(self.world))
+                }),
+                Value::Loop(state) => state.borrow().quick_attribute(name).map(|value| value.is_true(self.world)),
+                _ => None,
+            };
+            if let Some(holds) = quick {
+                return Ok(holds);
+            }
+        }
+        Ok(self.field(field)?.is_true(self.world))
     }
 
     /// Returns a field of a variable.
@@ -165,7 +188,7 @@ impl<'w, 'a> Vm<'w, 'a> {
 
     fn args(&self, shape: Shape, subject: usize) -> Args<'_, 'a> {
         let base = self.stack.len() - shape.values() - subject;
-        Args { values: &self.stack[base..], names: &self.keyword_names[self.keyword_range(shape)] }
+        Args { values: &self.stack[base..], names: &self.keyword_names[shape.name_range()] }
     }
 
     /// Executes the step after a condition, which determines how its result is used.
@@ -176,7 +199,7 @@ impl<'w, 'a> Vm<'w, 'a> {
         match ops.get(next) {
             Some(Op::JumpUnless(target)) if !holds => self.pc = *target as usize,
             Some(Op::JumpWhen(target)) if holds => self.pc = *target as usize,
-            Some(Op::PushFlag(wanted)) => self.stack.push(Value::Bool(holds == *wanted)),
+            Some(Op::PushFlag(wanted)) => self.stack.push_flag(holds == *wanted),
             _ => {}
         }
     }
@@ -184,7 +207,7 @@ impl<'w, 'a> Vm<'w, 'a> {
     /// Replaces the top `count` values with one.
     #[inline]
     fn settle(&mut self, count: usize, value: Value<'a>) {
-        self.stack.truncate(self.stack.len() - count);
+        self.stack.drop_top(count);
         self.stack.push(value);
     }
 
@@ -197,23 +220,23 @@ impl<'w, 'a> Vm<'w, 'a> {
             self.pc += 1;
             match op {
                 Op::None => self.stack.push(Value::None),
-                Op::True => self.stack.push(Value::Bool(true)),
-                Op::False => self.stack.push(Value::Bool(false)),
+                Op::True => self.stack.push_flag(true),
+                Op::False => self.stack.push_flag(false),
                 Op::NoElse => self.stack.push(Value::undefined(
                     "the inline if-expression evaluated to false and no else section was defined.",
                 )),
-                Op::Int(value) => self.stack.push(Value::Int(value)),
+                Op::Int(value) => self.stack.push_int(value),
                 Op::Float(value) => self.stack.push(Value::Float(value)),
                 Op::Big(id) => self.stack.push(Value::Big(Rc::new(self.program.bigs[id as usize].clone()))),
                 Op::Literal(id) => {
                     let literal = self.literal(id);
-                    self.stack.push(Value::Str(Str::Slice(literal)));
+                    self.stack.push_slice(literal);
                 }
                 Op::Slot(slot, name) => match &self.slots[slot as usize] {
                     Value::Missing => {
                         self.stack.push(Value::Undefined(Absence::Variable(self.program.name(name))));
                     }
-                    value => push_copy(&mut self.stack, value),
+                    value => self.stack.push_copy(value),
                 },
                 Op::Outer(up, slot, name) => {
                     let value = match self.outer_slot(up, slot.into()) {
@@ -224,9 +247,20 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::Global(global) => {
                     self.load_global(global)?;
-                    push_copy(&mut self.stack, &self.globals[global as usize]);
+                    self.stack.push_copy(&self.globals[global as usize]);
                 }
                 Op::Store(slot) => self.slots[slot as usize] = self.pop(),
+                Op::StoreField(field, slot) => {
+                    let value = match ask!(self, field) {
+                        Answer::Found(found) => Value::of_node(world, *found)?,
+                        Answer::Absent(absence) => Value::Undefined(absence),
+                        Answer::Elsewhere => self.field(field)?,
+                    };
+                    self.slots[slot as usize] = value;
+                }
+                Op::StoreLiteral(id, slot) => {
+                    self.slots[slot as usize] = Value::Str(Str::Slice(self.literal(id)));
+                }
                 Op::Alias { slot, up, from } => self.slots[slot as usize] = self.outer_slot(up, from),
                 Op::Clear(slot) => self.slots[slot as usize] = Value::Missing,
                 Op::AliasIfSet { slot, up, from } => match self.outer_slot(up, from) {
@@ -264,11 +298,11 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.stack.push(subscript::slice(world, &value, [&start, &stop, &step])?);
                 }
                 Op::List(count) => {
-                    let items = self.stack.split_off(self.stack.len() - count as usize);
+                    let items = self.stack.take_top(count as usize);
                     self.stack.push(Value::list(world, items)?);
                 }
                 Op::Tuple(count) => {
-                    let items = self.stack.split_off(self.stack.len() - count as usize);
+                    let items = self.stack.take_top(count as usize);
                     self.stack.push(Value::tuple(world, items)?);
                 }
                 Op::Dict(count) => {
@@ -283,7 +317,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 }
                 Op::Not => {
                     let value = self.pop();
-                    self.stack.push(Value::Bool(!value.is_true(world)));
+                    self.stack.push_flag(!value.is_true(world));
                 }
                 Op::Negative => {
                     let value = self.pop();
@@ -309,7 +343,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::Compare(op) => {
                     let right = self.pop();
                     let left = self.pop();
-                    self.stack.push(Value::Bool(compare(world, op, &left, &right)?));
+                    self.stack.push_flag(compare(world, op, &left, &right)?);
                 }
                 Op::CompareChain(op, target) => {
                     let right = self.pop();
@@ -317,7 +351,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     if compare(world, op, &left, &right)? {
                         self.stack.push(right);
                     } else {
-                        self.stack.push(Value::Bool(false));
+                        self.stack.push_flag(false);
                         self.pc = target as usize;
                     }
                 }
@@ -341,12 +375,10 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, holds);
                 }
                 Op::TruthField(field) => {
-                    let holds = match self.question(field) {
-                        Some(question) => match &question.ask(world) {
-                            Some(found) => is_input_true(world, found)?,
-                            None => !question.is_name && self.field(field)?.is_true(world),
-                        },
-                        None => self.field(field)?.is_true(world),
+                    let holds = match ask!(self, field) {
+                        Answer::Found(found) => is_input_true(world, found)?,
+                        Answer::Absent(_) => false,
+                        Answer::Elsewhere => self.is_field_true(field)?,
                     };
                     self.decide(ops, holds);
                 }
@@ -360,13 +392,10 @@ impl<'w, 'a> Vm<'w, 'a> {
                     if wanted.len() > 256 {
                         world.work(wanted.len())?;
                     }
-                    let holds = match self.question(field) {
-                        // A literal key may name a method, which is not a string.
-                        Some(question) => matches!(
-                            question.ask(world),
-                            Some(InputNode { value: InputValue::Str(text), .. }) if text == wanted
-                        ),
-                        None => {
+                    let holds = match ask!(self, field) {
+                        Answer::Found(found) => matches!(found.value, InputValue::Str(text) if text == wanted),
+                        Answer::Absent(_) => false,
+                        Answer::Elsewhere => {
                             let value = self.field(field)?;
                             self.is_literal(&value, id)?
                         }
@@ -374,6 +403,14 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, holds);
                 }
                 Op::CompareStack(op) => {
+                    // Fast path: integers in place.
+                    if let [.., Value::Int(left), Value::Int(right)] = self.stack[..]
+                        && let Some(holds) = number::ordered(op, left, right)
+                    {
+                        self.stack.drop_top(2);
+                        self.decide(ops, holds);
+                        continue;
+                    }
                     let right = self.pop();
                     let left = self.pop();
                     let holds = compare(world, op, &left, &right)?;
@@ -400,13 +437,10 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.decide(ops, is_kind(&self.globals[global as usize], kind));
                 }
                 Op::IsField(field, kind) => {
-                    let holds = match self.question(field) {
-                        Some(question) => match &question.ask(world) {
-                            Some(found) => is_input_kind(found.value, kind),
-                            None if question.is_name => matches!(kind, Kind::Iterable | Kind::Sequence),
-                            None => is_kind(&self.field(field)?, kind),
-                        },
-                        None => is_kind(&self.field(field)?, kind),
+                    let holds = match ask!(self, field) {
+                        Answer::Found(found) => is_input_kind(found.value, kind),
+                        Answer::Absent(_) => matches!(kind, Kind::Iterable | Kind::Sequence),
+                        Answer::Elsewhere => is_kind(&self.field(field)?, kind),
                     };
                     self.decide(ops, holds);
                 }
@@ -425,7 +459,10 @@ impl<'w, 'a> Vm<'w, 'a> {
                     }
                 }
                 Op::Pop => drop(self.pop()),
-                Op::Duplicate => self.stack.extend(self.stack.last().cloned()),
+                Op::Duplicate => {
+                    let value = self.stack.last().cloned();
+                    self.stack.extend(value);
+                }
                 Op::Call(shape) => self.call(self.program.shapes[shape as usize], Outcome::Value)?,
                 Op::CallEmit(shape) => self.call(self.program.shapes[shape as usize], Outcome::Written)?,
                 Op::CallEmitText(shape) => self.call(self.program.shapes[shape as usize], Outcome::Text)?,
@@ -523,10 +560,8 @@ impl<'w, 'a> Vm<'w, 'a> {
                     other => refuse_addend(world, &other)?,
                 },
                 Op::EmitAddendField(field) => {
-                    if let Some(question) = self.question(field)
-                        && let Some(InputNode { value: InputValue::Str(text), tag, .. }) = question.ask(world)
-                    {
-                        self.sink.push_slice(world, input_slice(text, tag))?;
+                    if let Answer::Found(&InputNode { value: InputValue::Str(text), tag, .. }) = ask!(self, field) {
+                        self.sink.push_input(world, tag, text)?;
                         continue;
                     }
                     match self.field(field)? {
@@ -535,20 +570,36 @@ impl<'w, 'a> Vm<'w, 'a> {
                     }
                 }
                 Op::EmitField(field) => {
-                    if let Some(question) = self.question(field)
-                        && let Some(InputNode { value: InputValue::Str(text), tag, .. }) = question.ask(world)
-                    {
-                        self.sink.push_slice(world, input_slice(text, tag))?;
+                    if let Answer::Found(&InputNode { value: InputValue::Str(text), tag, .. }) = ask!(self, field) {
+                        self.sink.push_input(world, tag, text)?;
                         continue;
                     }
                     let value = self.field(field)?;
                     self.write(&value)?;
                 }
+                Op::EmitAddendSlot(slot, name) => match &self.slots[slot as usize] {
+                    Value::Str(text) => self.sink.push_str(world, text)?,
+                    Value::Missing => {
+                        refuse_addend(world, &Value::Undefined(Absence::Variable(self.program.name(name))))?;
+                    }
+                    other => refuse_addend(world, other)?,
+                },
+                Op::EmitSlot(slot) => match &self.slots[slot as usize] {
+                    Value::Str(text) => self.sink.push_str(world, text)?,
+                    other => {
+                        let value = other.clone();
+                        if let Some(state) = with_test(&value) {
+                            self.look_to_end(&state)?;
+                        }
+                        self.write(&value)?;
+                    }
+                },
                 Op::EmitJson(shape) => {
                     let shape = self.program.shapes[shape as usize];
-                    let built = json::written(world, self.args(shape, 1))?;
-                    self.stack.truncate(self.stack.len() - shape.values() - 1);
-                    self.sink.push_built(world, built)?;
+                    let base = self.stack.len() - shape.values() - 1;
+                    let names = &self.keyword_names[shape.name_range()];
+                    self.sink.push_json(world, Args { values: &self.stack[base..], names })?;
+                    self.stack.truncate(base);
                 }
                 Op::EmitText => {
                     let value = self.pop();
@@ -568,8 +619,7 @@ impl<'w, 'a> Vm<'w, 'a> {
                     self.write(&value)?;
                 }
                 Op::EmitLiteral(id) => {
-                    let literal = self.literal(id);
-                    self.sink.push_slice(world, literal)?;
+                    self.sink.push_literal(world, id, self.literals[id as usize])?;
                 }
                 Op::BeginCapture => {
                     let sink = Sink::capture(world);
@@ -586,20 +636,29 @@ impl<'w, 'a> Vm<'w, 'a> {
                 Op::LoopBegin(site) => self.begin_loop(site)?,
                 Op::LoopNext(end) => {
                     let Some(run) = self.loops.last_mut() else { continue };
-                    let next = match &mut run.source {
-                        // The common case: a loop over a list of caller's dicts.
-                        Source::Plain(Iter::InputList(items)) => match items.take_first(world) {
-                            Some(InputNode { node, value: InputValue::Dict, tag }) => {
-                                world.begin_pass(Some(tag), run.passes);
-                                run.passes += 1;
-                                check_loop(world, run.passes)?;
-                                self.stack.push(Value::InputDict(node, tag));
-                                continue;
+                    // The common case: a loop over a list of the caller's.
+                    let found = match &mut run.source {
+                        Source::Plain(Iter::InputList(items)) => items.take_first(world),
+                        Source::Shared(state) => state.borrow_mut().take_input(world),
+                        Source::Plain(_) => None,
+                    };
+                    if let Some(InputNode { node, value: InputValue::Dict, tag }) = found {
+                        world.begin_pass(Some(tag), run.passes);
+                        run.passes += 1;
+                        check_loop(world, run.passes)?;
+                        match ops.get(self.pc) {
+                            Some(Op::Store(slot)) => {
+                                self.slots[*slot as usize] = Value::InputDict(node, tag);
+                                self.pc += 1;
                             }
-                            found => found.map(|found| Value::of_node(world, found)).transpose()?,
-                        },
-                        Source::Plain(iter) => iter.next(world)?,
-                        Source::Shared(state) => state.borrow_mut().take(world)?,
+                            _ => self.stack.push_input_dict(node, tag),
+                        }
+                        continue;
+                    }
+                    let next = match (found, &mut run.source) {
+                        (Some(found), _) => Some(Value::of_node(world, found)?),
+                        (None, Source::Plain(iter)) => iter.next(world)?,
+                        (None, Source::Shared(state)) => state.borrow_mut().take(world)?,
                     };
                     match next {
                         Some(item) => {
@@ -850,19 +909,6 @@ impl<'w, 'a> Vm<'w, 'a> {
     }
 }
 
-/// Pushes a copy of a value, with a fast path for the common types.
-#[inline(always)]
-fn push_copy<'a>(stack: &mut Vec<Value<'a>>, value: &Value<'a>) {
-    match value {
-        Value::Str(Str::Slice(slice)) => stack.push(Value::Str(Str::Slice(*slice))),
-        Value::Bool(value) => stack.push(Value::Bool(*value)),
-        Value::Int(value) => stack.push(Value::Int(*value)),
-        Value::InputList(node, tag) => stack.push(Value::InputList(*node, *tag)),
-        Value::InputDict(node, tag) => stack.push(Value::InputDict(*node, *tag)),
-        other => stack.push(other.clone()),
-    }
-}
-
 /// Creates a string slice for a caller's string.
 #[inline]
 fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
@@ -874,27 +920,6 @@ fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
 #[cold]
 fn refuse_addend<'a>(world: &super::World<'a>, value: &Value<'a>) -> Res<()> {
     binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), value).map(drop)
-}
-
-/// A key lookup in a caller's dict.
-struct Question<'a> {
-    dict: &'a dyn Any,
-    key: &'a str,
-    /// Whether the key is an attribute name that is not a dict method. A subscript key may name a
-    /// method if the dict lacks it.
-    is_name: bool,
-}
-
-impl<'a> Question<'a> {
-    // The answer is inspected in place, since moving it takes as long as finding it.
-    #[inline(always)]
-    fn ask(&self, world: &super::World<'a>) -> Option<InputNode<'a>> {
-        world.inputs.look_up(self.dict, self.key)
-    }
-
-    fn absence(&self) -> Absence<'a> {
-        Absence::Attribute(TypeName::Dict, self.key)
-    }
 }
 
 /// Evaluates Python's `bool()` for a caller's value.

@@ -1,10 +1,12 @@
 //! Output targets: the rendering itself, or a captured value.
 
 use super::{Usual, World};
+use crate::builtins::{Args, json};
 use crate::error::{Fault, LimitKind, Res};
+use crate::input::Tag;
 use crate::limits::Charge;
-use crate::output::{MarkId, Origin, Run};
-use crate::value::builder::Builder;
+use crate::output::{MarkId, Offset, Origin, Run};
+use crate::value::builder::{Builder, Pieces};
 use crate::value::text::{Parts, Slice, Str};
 
 /// The most bytes that are reserved before they are needed.
@@ -85,7 +87,7 @@ impl<'a> Sink<'a> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn push_slice(&mut self, world: &World<'a>, slice: Slice<'a>) -> Res<()> {
         let mark = world.current_mark();
         match self {
@@ -95,6 +97,18 @@ impl<'a> Sink<'a> {
                 builder.push_slice(slice)
             }
         }
+    }
+
+    /// Pushes a literal of the template.
+    #[inline(never)]
+    pub(super) fn push_literal(&mut self, world: &World<'a>, id: u32, text: &'a str) -> Res<()> {
+        self.push_slice(world, Slice { text, origin: Origin::Literal { id, offset: Offset::new(0) } })
+    }
+
+    /// Pushes a caller's string.
+    #[inline(never)]
+    pub(super) fn push_input(&mut self, world: &World<'a>, tag: Tag, text: &'a str) -> Res<()> {
+        self.push_slice(world, Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } })
     }
 
     pub(super) fn push_engine(&mut self, world: &World<'a>, text: &str) -> Res<()> {
@@ -124,41 +138,144 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Pushes the text of a builder.
-    pub(super) fn push_built(&mut self, world: &World<'a>, built: Builder<'a>) -> Res<()> {
-        let Sink::Output(output) = self else { return self.push_str(world, &built.finish()?) };
-        built.pour(|parts| {
-            world.work(parts.weight())?;
-            output.push_parts(world, parts, world.current_mark())
-        })
+    /// Writes the result of `tojson`.
+    pub(super) fn push_json(&mut self, world: &World<'a>, args: Args<'_, 'a>) -> Res<()> {
+        let mark = world.current_mark();
+        match self {
+            Sink::Output(output) => json::print(world, &mut Direct { world, output, mark }, args),
+            Sink::Capture(builder) => {
+                builder.set_mark(mark);
+                json::print(world, builder, args)
+            }
+        }
     }
 }
 
-impl OutputSink {
+/// Writes pieces of the current loop pass to the output.
+struct Direct<'w, 'a> {
+    world: &'w World<'a>,
+    output: &'w mut OutputSink,
+    mark: MarkId,
+}
+
+impl<'a> Pieces<'a> for Direct<'_, 'a> {
+    fn reserve(&mut self, bytes: usize) -> Res<()> {
+        self.world.work(bytes)?;
+        self.output.check(bytes)
+    }
+
     #[inline]
+    fn push_engine(&mut self, text: &str) -> Res<()> {
+        self.output.push_engine(text, self.mark)
+    }
+
+    fn push_marked(&mut self, text: &str, origin: Origin, mark: MarkId) -> Res<()> {
+        self.output.push(text, origin, settled(self.world, mark, self.mark))
+    }
+
+    #[inline]
+    fn push_quoted(&mut self, text: &str, origin: Origin) -> Res<()> {
+        self.output.push_quoted(text, origin, self.mark)
+    }
+
+    fn push_str(&mut self, text: &Str<'a>) -> Res<()> {
+        match text {
+            Str::Slice(Slice { text, origin: Origin::Engine }) => self.output.push_engine(text, self.mark),
+            Str::Slice(slice) => self.output.push(slice.text, slice.origin, self.mark),
+            joined => {
+                self.world.work(joined.weight())?;
+                self.output.push_parts(self.world, joined.all_parts(), self.mark)
+            }
+        }
+    }
+}
+
+/// Returns the pass of a piece written by another pass. A pass nested in the writing one is more
+/// specific and is kept. The writing pass replaces any other.
+fn settled(world: &World<'_>, own: MarkId, writing: MarkId) -> MarkId {
+    let is_kept = own == writing || !writing.is_some() || (own.is_some() && world.is_inside(own, writing));
+    if is_kept { own } else { writing }
+}
+
+impl OutputSink {
+    /// Checks that this many more bytes fit.
+    #[inline]
+    fn check(&self, bytes: usize) -> Res<()> {
+        if self.text.len() + bytes > self.most {
+            return Err(Fault::limit(LimitKind::Output, self.most));
+        }
+        Ok(())
+    }
+
+    /// Adds a run that ends where the text ends.
+    #[inline]
+    fn push_run(&mut self, origin: Origin, mark: MarkId) -> Res<()> {
+        if self.runs.len() >= self.charged_runs {
+            self.cover_runs()?;
+        }
+        self.runs.push(Run { origin, end: self.text.len() as u32, mark });
+        Ok(())
+    }
+
+    /// Extends the last run, which has the same source as `origin`, if the text from `start` on
+    /// continues it.
+    #[inline(never)]
+    fn continues_last(&mut self, start: usize, origin: Origin) -> bool {
+        let before = self.runs.len().checked_sub(2).map_or(0, |at| self.runs[at].end as usize);
+        match self.runs.last_mut() {
+            Some(last) if last.origin.continues_as(start - before, origin) => {
+                last.end = self.text.len() as u32;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    #[inline]
+    fn push_engine(&mut self, text: &str, mark: MarkId) -> Res<()> {
+        self.check(text.len())?;
+        self.text.push_str(text);
+        match self.runs.last_mut() {
+            Some(Run { origin: Origin::Engine, end, mark: last }) if *last == mark => {
+                *end = self.text.len() as u32;
+                Ok(())
+            }
+            _ if text.is_empty() => Ok(()),
+            _ => self.push_run(Origin::Engine, mark),
+        }
+    }
+
+    #[inline]
+    fn push_quoted(&mut self, text: &str, origin: Origin, mark: MarkId) -> Res<()> {
+        if !matches!(self.runs.last(), Some(Run { origin: Origin::Engine, .. })) {
+            // It may continue the last piece.
+            self.push("\"", origin, mark)?;
+            self.push(text, origin, mark)?;
+            return self.push("\"", origin, mark);
+        }
+        self.check(text.len() + 2)?;
+        self.text.push('"');
+        self.text.push_str(text);
+        self.text.push('"');
+        self.push_run(origin, mark)
+    }
+
+    #[inline(always)]
     fn push(&mut self, text: &str, origin: Origin, mark: MarkId) -> Res<()> {
         if text.is_empty() {
             return Ok(());
         }
         let start = self.text.len();
-        if start + text.len() > self.most {
-            return Err(Fault::limit(LimitKind::Output, self.most));
-        }
+        self.check(text.len())?;
         self.text.push_str(text);
-        let end = self.text.len() as u32;
-        let before = self.runs.len().checked_sub(2).map_or(0, |at| self.runs[at].end as usize);
-        if let Some(last) = self.runs.last_mut()
+        if let Some(last) = self.runs.last()
             && last.mark == mark
-            && last.origin.continues_as(start - before, origin)
+            && last.origin.has_source_of(origin)
+            && self.continues_last(start, origin)
         {
-            last.end = end;
             return Ok(());
         }
-        if self.runs.len() >= self.charged_runs {
-            self.cover_runs()?;
-        }
-        self.runs.push(Run { origin, end, mark });
-        Ok(())
+        self.push_run(origin, mark)
     }
 
     /// Pushes the parts of a string.
@@ -166,20 +283,12 @@ impl OutputSink {
         let text = parts.text();
         // The first part may continue the last run.
         let Some(first) = parts.next() else { return Ok(()) };
-        // A pass nested in the writing one is more specific and is kept. The writing pass replaces
-        // any other.
-        let settle = |own: MarkId| {
-            let is_kept = own == mark || !mark.is_some() || (own.is_some() && world.is_inside(own, mark));
-            if is_kept { own } else { mark }
-        };
+        let settle = |own: MarkId| settled(world, own, mark);
         self.push(first.text, first.origin, settle(first.mark))?;
         let rest = &text[first.text.len()..];
-        let start = self.text.len();
-        if start + rest.len() > self.most {
-            return Err(Fault::limit(LimitKind::Output, self.most));
-        }
+        self.check(rest.len())?;
+        let mut end = self.text.len();
         self.text.push_str(rest);
-        let mut end = start;
         let mut known = (MarkId::default(), settle(MarkId::default()));
         for part in parts {
             end += part.text.len();

@@ -71,7 +71,7 @@ impl<'a> World<'a> {
             chunk: Cell::new(chunk),
             namespaces: RefCell::default(),
             changed: RefCell::default(),
-            marks: RefCell::default(),
+            marks: RefCell::new(Vec::with_capacity(16)),
             passes: RefCell::default(),
             mark: Cell::default(),
             is_mark_old: Cell::new(false),
@@ -236,9 +236,10 @@ impl<'a> World<'a> {
         self.is_mark_old.set(false);
         let mut passes = self.passes.borrow_mut();
         let mut marks = self.marks.borrow_mut();
-        let known = passes.iter().rposition(|pass| pass.item.is_some() && pass.id.is_some());
+        // Passes get their numbers from the outside in.
+        let known = passes.iter().rposition(|pass| pass.id.is_some());
         let mut outer = known.map_or(MarkId(0), |at| passes[at].id);
-        for pass in passes.iter_mut().skip(known.map_or(0, |at| at + 1)) {
+        for pass in &mut passes[known.map_or(0, |at| at + 1)..] {
             if let Some(item) = pass.item {
                 // Recorded passes are not counted as memory, since fuel bounds their number.
                 self.spend(MARK);

@@ -471,7 +471,14 @@ impl rolecall_jinja::Inputs for Inputs<'_> {
         self.item_of(list, index).map(Value::look)
     }
 
-    fn look_up<'n>(&'n self, dict: &'n dyn Any, key: &str) -> Option<InputNode<'n>> {
-        self.value_of(dict, key).map(Value::look)
+    fn look_entry<'n>(&'n self, dict: &'n dyn Any, index: usize) -> Option<(InputEntry<'n>, InputNode<'n>)> {
+        let found = self.find(dict)?;
+        let Shape::Dict(entries) = found.shape else { return None };
+        let entry = self.children(entries).get(index)?;
+        Some((InputEntry { key: entry.key, key_tag: found.tag(), value: &entry.handle }, entry.look()))
+    }
+
+    fn look_up<'n>(&'n self, dict: &'n dyn Any, key: &str, found: &mut Option<InputNode<'n>>) {
+        *found = self.value_of(dict, key).map(Value::look);
     }
 }

@@ -4,7 +4,7 @@ use super::super::{Args, needed, str_arg};
 use super::pad;
 use crate::error::{Fault, Res};
 use crate::output::Origin;
-use crate::value::builder::Builder;
+use crate::value::builder::{Builder, Pieces};
 use crate::value::dict::Dict;
 use crate::value::{Value, char_count};
 use crate::vm::World;
