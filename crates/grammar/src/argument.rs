@@ -157,7 +157,7 @@ fn value_by(
             let (list, object) = (json(&whole), json(&Shape::Object(object)));
             Node::choice(words.into_iter().chain([Node::Pattern(value::number()), list, object]))
         }
-        _ => by(Syntax::Python),
+        (Spelling::Text(_) | Spelling::Cdata | Spelling::JsonString, _) => by(Syntax::Python),
     }
 }
 

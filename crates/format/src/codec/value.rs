@@ -23,7 +23,8 @@ pub enum Printed<'a> {
 /// printed text.
 ///
 /// To add a syntax, implement this trait in a new file and add a variant to
-/// [`Codec`](super::Codec).
+/// [`Codec`](super::Codec). A new [`Spelling`] also needs a reader in `parse` and a grammar in
+/// `grammar`; their matches list all spellings, so the compiler names the places.
 pub trait ValueSyntax {
     /// Describes the printed text.
     fn spelling(&self) -> Spelling<'_>;

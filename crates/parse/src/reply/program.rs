@@ -73,7 +73,7 @@ impl Syntax {
         match codec.value_syntax().map(|syntax| syntax.spelling()) {
             Some(Spelling::Python) => Syntax::Python,
             Some(Spelling::Marked(marker)) => Syntax::Marked(marker.to_owned()),
-            _ => Syntax::Json,
+            None | Some(Spelling::Json(_) | Spelling::JsonString | Spelling::Text(_) | Spelling::Cdata) => Syntax::Json,
         }
     }
 }

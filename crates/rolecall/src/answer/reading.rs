@@ -95,7 +95,8 @@ pub fn of_event(event: &Event<'_>) -> Json {
     })
 }
 
-/// Returns a placeholder for an event that this crate does not know. A test covers all events.
+/// Returns a placeholder for an event that this crate does not know. `fixtures/cli/parse` covers
+/// today's events.
 fn unforeseen(event: &Event<'_>) -> Object {
     debug_assert!(false, "{event:?}");
     object! { "type" => "unknown" }

@@ -4,11 +4,11 @@ use std::io;
 use std::ops::Range;
 
 use rolecall_conversation::Json;
-use rolecall_conversation::json::{Layout, escape_into, write_into, write_string};
+use rolecall_conversation::json::{Layout, Object, escape_into, write_into, write_string};
 use rolecall_encode::{EncodedToken, Note};
 use rolecall_render::Prompt;
 
-use super::{cut, of_generation, of_left_out, of_note, of_origin, of_unusual};
+use super::{cut, insert_end, of_note, of_origin};
 use crate::loss::is_learned;
 
 /// The parts of an answer, with tokens that can be iterated several times.
@@ -89,16 +89,11 @@ pub fn stream(
         stream.text.push('}');
         Ok(())
     })?;
-    stream.list("stop", prompt.stops().into_iter(), |stream, stop| stream.string(stop))?;
-    stream.numbers("stop_ids", prompt.stop_ids().into_iter())?;
-    stream.key("generation");
-    stream.value(&of_generation(&prompt.generation))?;
-    if !prompt.dropped.is_empty() {
-        let left_out = prompt.left_out();
-        stream.list("left_out", left_out.iter(), |stream, left_out| stream.value(&of_left_out(left_out, prompt)))?;
-    }
-    if !prompt.unusual.is_empty() {
-        stream.list("unusual", prompt.unusual.iter(), |stream, unusual| stream.value(&of_unusual(unusual)))?;
+    let mut end = Object::new();
+    insert_end(&mut end, prompt);
+    for (key, value) in end.iter() {
+        stream.key(key);
+        stream.value(value)?;
     }
     if let Some(tokens) = tokens {
         stream.numbers("ids", tokens().map(|token| token.id))?;
@@ -165,10 +160,10 @@ impl Stream<'_> {
             while !rest.is_char_boundary(end) {
                 end -= 1;
             }
-            let (part, behind) = rest.split_at(end);
+            let (part, after) = rest.split_at(end);
             escape_into(&mut self.text, part, false);
             self.flush_part()?;
-            rest = behind;
+            rest = after;
         }
         self.text.push('"');
         Ok(())
