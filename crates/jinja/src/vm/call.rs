@@ -11,7 +11,7 @@ use crate::error::{Fault, LimitKind, Res};
 use crate::limits::Charge;
 use crate::output::Generation;
 use crate::value::dict::Dict;
-use crate::value::{Macro, Value};
+use crate::value::{Macro, Value, float, subscript};
 
 /// The destination of a call's output.
 #[derive(Clone, Copy, PartialEq)]
@@ -321,5 +321,44 @@ impl<'w, 'a> Vm<'w, 'a> {
         self.world.work(64)?;
         self.stack.push(Value::Macro(Rc::new(Macro { routine, frame: self.frame, depth: 0 })));
         Ok(())
+    }
+
+    /// Calls a method of the value below the arguments.
+    pub(super) fn call_method(&mut self, site: u32, shape: Shape) -> Res<()> {
+        let world = self.world;
+        let (name, site) = self.program.sites[site as usize];
+        let base = self.stack.len() - shape.values() - 1;
+        let method = match &self.stack[base] {
+            Value::Str(_) => site.of_str,
+            Value::Dict(_) | Value::InputDict(..) => site.of_dict,
+            list if list.is_list() => site.of_list,
+            _ => None,
+        };
+        if let Some(method) = method {
+            let value = method.call(world, self.args(shape, 1))?;
+            self.settle(shape.values() + 1, value);
+            return Ok(());
+        }
+        let callee = subscript::attribute(world, &self.stack[base], self.program.name(name))?;
+        self.stack[base] = callee;
+        self.call(shape, Outcome::Value)
+    }
+
+    /// Writes `str()` of a value.
+    #[inline]
+    pub(super) fn write(&mut self, value: &Value<'a>) -> Res<()> {
+        match value {
+            Value::Str(text) => self.sink.push_str(self.world, text),
+            Value::Undefined(_) | Value::Missing => Ok(()),
+            Value::Int(number) => self.sink.push_engine(self.world, &number.to_string()),
+            Value::Float(number) => {
+                self.world.work(64)?;
+                self.sink.push_engine(self.world, &float::repr(*number))
+            }
+            other => {
+                let text = other.to_str(self.world)?;
+                self.sink.push_str(self.world, &text)
+            }
+        }
     }
 }

@@ -2,10 +2,14 @@
 
 use std::any::Any;
 
-use super::World;
+use super::look::with_test;
+use super::{Vm, World};
 use crate::compile::program::{Field, Key, KeyOf};
-use crate::input::InputNode;
-use crate::value::{Absence, TypeName, Value};
+use crate::error::Res;
+use crate::input::{InputNode, InputValue, Tag};
+use crate::output::{Offset, Origin};
+use crate::value::text::{Slice, Str};
+use crate::value::{Absence, TypeName, Value, subscript};
 
 /// The number of lookups that are remembered.
 const SLOTS: usize = 8;
@@ -67,4 +71,132 @@ impl<'a> Fields<'a> {
             },
         }
     }
+}
+
+/// Looks up a field of a variable in a caller's dict. As a macro, it borrows only the parts of the
+/// machine that it needs.
+macro_rules! ask {
+    ($vm:expr, $field:expr) => {
+        $vm.fields.ask($vm.world, &$vm.literals, &$vm.slots[$field.slot as usize], $field)
+    };
+}
+pub(super) use ask;
+
+impl<'a> Vm<'_, 'a> {
+    /// Pushes a field of a variable.
+    pub(super) fn push_field(&mut self, field: Field) -> Res<()> {
+        match ask!(self, field) {
+            Answer::Found(found) => {
+                match found.value {
+                    InputValue::Str(text) => {
+                        self.stack.push_slice(input_slice(text, found.tag));
+                    }
+                    InputValue::Dict => self.stack.push_input_dict(found.node, found.tag),
+                    InputValue::List => self.stack.push_input_list(found.node, found.tag),
+                    InputValue::Null => self.stack.push(Value::None),
+                    InputValue::Bool(value) => self.stack.push_flag(value),
+                    InputValue::Number(_) => self.stack.push(Value::of_node(self.world, *found)?),
+                }
+                return Ok(());
+            }
+            Answer::Absent(absence) => {
+                self.stack.push(Value::Undefined(absence));
+                return Ok(());
+            }
+            Answer::Elsewhere => {}
+        }
+        if let KeyOf::Name(name) = field.key.of() {
+            match &self.slots[field.slot as usize] {
+                Value::Namespace(id) => {
+                    let found = self.world.with_namespace(*id, |namespace| {
+                        let value = namespace.get_str(self.program.name(name));
+                        value.map(|value| self.stack.push_copy(value)).is_some()
+                    });
+                    if found {
+                        return Ok(());
+                    }
+                }
+                Value::Loop(state) => match state.borrow().quick_attribute(name) {
+                    Some(Value::Int(number)) => {
+                        self.stack.push_int(number);
+                        return Ok(());
+                    }
+                    Some(value) => {
+                        self.stack.push(value);
+                        return Ok(());
+                    }
+                    None => {}
+                },
+                _ => {}
+            }
+        }
+        let value = self.field(field)?;
+        self.stack.push(value);
+        Ok(())
+    }
+
+    /// Evaluates Python's `bool()` for a field that is not one of a caller's dict.
+    pub(super) fn is_field_true(&mut self, field: Field) -> Res<bool> {
+        if let KeyOf::Name(name) = field.key.of() {
+            let quick = match &self.slots[field.slot as usize] {
+                Value::Namespace(id) => self.world.with_namespace(*id, |namespace| {
+                    namespace.get_str(self.program.name(name)).map(|value| value.is_true(self.world))
+                }),
+                Value::Loop(state) => state.borrow().quick_attribute(name).map(|value| value.is_true(self.world)),
+                _ => None,
+            };
+            if let Some(holds) = quick {
+                return Ok(holds);
+            }
+        }
+        Ok(self.field(field)?.is_true(self.world))
+    }
+
+    /// Returns a field of a variable.
+    #[inline]
+    pub(super) fn field(&mut self, field: Field) -> Res<Value<'a>> {
+        if let Some(state) = with_test(&self.slots[field.slot as usize]) {
+            self.look_for(
+                &state,
+                match field.key.of() {
+                    KeyOf::Name(name) | KeyOf::DictName(name) => self.program.name(name),
+                    KeyOf::Literal(id) => self.literals[id as usize],
+                },
+            )?;
+        }
+        let value = &self.slots[field.slot as usize];
+        if let Value::Missing = value {
+            return Err(Absence::Variable(self.program.name(field.variable.into())).fault());
+        }
+        match field.key.of() {
+            KeyOf::Name(name) | KeyOf::DictName(name) => {
+                subscript::attribute(self.world, value, self.program.name(name))
+            }
+            KeyOf::Literal(id) => self.item_literal(value, id),
+        }
+    }
+
+    #[inline]
+    pub(super) fn item_literal(&self, value: &Value<'a>, id: u32) -> Res<Value<'a>> {
+        if let Value::InputDict(..) = value
+            && let Some(found) = value.dict_get_str(self.world, self.literals[id as usize])?
+        {
+            return Ok(found);
+        }
+        subscript::item(self.world, value, &Value::Str(Str::Slice(self.literal(id))))
+    }
+
+    pub(super) fn is_literal(&self, value: &Value<'a>, id: u32) -> Res<bool> {
+        let (Value::Str(text), wanted) = (value, self.literals[id as usize]) else { return Ok(false) };
+        if wanted.len() > 256 {
+            self.world.work(wanted.len())?;
+        }
+        Ok(text.plain() == wanted)
+    }
+}
+
+/// Creates a string slice for a caller's string.
+#[inline]
+pub(super) fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
+    Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } }
 }

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::World;
+use super::look::with_test;
+use super::{SharedLoop, Vm, World};
 use crate::error::{Fault, Res};
 use crate::input::InputNode;
 use crate::parser::ast::NameId;
@@ -271,5 +272,59 @@ impl<'a> LoopState<'a> {
             changed.push(Value::Missing);
             changed.len() - 1
         })
+    }
+}
+
+impl<'a> Vm<'_, 'a> {
+    pub(super) fn begin_loop(&mut self, site: u32) -> Res<()> {
+        let world = self.world;
+        let site = self.program.loops[site as usize];
+        let value = self.pop();
+        if let Some(state) = with_test(&value) {
+            self.look_to_end(&state)?;
+        }
+        let iter = Iter::new(world, &value)?;
+        let source = match site.slot {
+            None => Source::Plain(iter),
+            Some(slot) => {
+                world.work(256)?;
+                let mut depth = 0;
+                let mut recursion = None;
+                if let (Some(routine), Some(call)) = (site.routine, self.calls.last()) {
+                    depth = call.depth;
+                    recursion = Some((routine, self.frames[self.frame as usize].parent));
+                    self.keep_frames(self.frames[self.frame as usize].parent);
+                }
+                let test = site.test.map(|routine| (routine, self.frame));
+                let state: SharedLoop<'a> = Rc::new(RefCell::new(LoopState::new(&value, iter, depth, recursion, test)));
+                self.slots[slot as usize] = Value::Loop(Rc::clone(&state));
+                Source::Shared(state)
+            }
+        };
+        self.loops.push(LoopRun { source, passes: 0, has_passed: false });
+        world.begin_passes(site.at);
+        Ok(())
+    }
+
+    /// Ends the loop and reports whether a pass was completed.
+    pub(super) fn end_loop(&mut self) -> bool {
+        self.world.end_passes();
+        let Some(run) = self.loops.pop() else { return false };
+        if let Source::Shared(state) = &run.source
+            && Rc::strong_count(state) > 2
+            && state.borrow().test.is_some()
+        {
+            // The loop is referenced elsewhere and may need to look ahead later.
+            self.keep_frames(self.frame);
+        }
+        run.has_passed
+    }
+
+    fn keep_frames(&mut self, from: u32) {
+        let mut frame = from;
+        while !self.frames[frame as usize].is_kept {
+            self.frames[frame as usize].is_kept = true;
+            frame = self.frames[frame as usize].parent;
+        }
     }
 }

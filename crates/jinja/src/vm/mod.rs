@@ -2,12 +2,16 @@
 //! at [`render`].
 
 mod call;
+mod chains;
 mod fields;
+mod kinds;
 mod look;
 pub(crate) mod loops;
 mod run;
 mod sink;
 mod stack;
+mod unpack;
+mod variables;
 mod world;
 
 use std::cell::RefCell;

@@ -1,192 +1,36 @@
 //! The interpreter loop.
 
-use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::call::Outcome;
-use super::fields::Answer;
+use super::chains::refuse_addend;
+use super::fields::{Answer, ask};
+use super::kinds::{is_input_kind, is_input_true, is_kind};
 use super::look::with_test;
-use super::loops::{LoopRun, LoopState, Source};
+use super::loops::{LoopRun, Source};
 use super::sink::Sink;
-use super::{CallEnd, SharedLoop, Vm};
+use super::unpack::extended;
+use super::{CallEnd, Vm};
+use crate::builtins::Args;
 use crate::builtins::strings::{trim_slice, trimmed};
-use crate::builtins::{Args, tests};
-use crate::compile::program::{Field, KeyOf, Kind, Op, Shape};
+use crate::compile::program::{Kind, Op, Shape};
 use crate::error::{ErrorKind, Fault, Res};
-use crate::input::{InputNode, InputValue, Tag};
-use crate::output::{Offset, Origin};
+use crate::input::{InputNode, InputValue};
 use crate::value::builder::{Builder, Pieces};
 use crate::value::compare::{compare, contains};
 use crate::value::dict::Dict;
 use crate::value::iter::{Iter, check_loop, collect};
 use crate::value::operate::{self, binary};
-use crate::value::text::{Slice, Str};
-use crate::value::{Absence, Value, float, number, subscript};
-
-/// Looks up a field of a variable in a caller's dict. As a macro, it borrows only the parts of the
-/// machine that it needs.
-macro_rules! ask {
-    ($vm:expr, $field:expr) => {
-        $vm.fields.ask($vm.world, &$vm.literals, &$vm.slots[$field.slot as usize], $field)
-    };
-}
+use crate::value::text::Str;
+use crate::value::{Absence, Value, number, subscript};
 
 impl<'w, 'a> Vm<'w, 'a> {
-    fn pop(&mut self) -> Value<'a> {
+    pub(super) fn pop(&mut self) -> Value<'a> {
         // The compiler emits a pop only after a push.
         self.stack.pop().unwrap_or(Value::Missing)
     }
 
-    fn literal(&self, id: u32) -> Slice<'a> {
-        Slice { text: self.literals[id as usize], origin: Origin::Literal { id, offset: Offset::new(0) } }
-    }
-
-    fn frame_up(&self, up: u16) -> u32 {
-        let mut frame = self.frame;
-        for _ in 0..up {
-            frame = self.frames[frame as usize].parent;
-        }
-        frame
-    }
-
-    fn outer_slot(&self, up: u16, slot: u32) -> Value<'a> {
-        let frame = self.frame_up(up);
-        let slots = if frame == self.frame { &self.slots } else { &self.frames[frame as usize].slots };
-        slots.get(slot as usize).cloned().unwrap_or(Value::Missing)
-    }
-
-    /// Looks up a global on its first use.
-    #[inline(always)]
-    fn load_global(&mut self, global: u32) -> Res<()> {
-        if matches!(self.globals[global as usize], Value::Missing) {
-            self.globals[global as usize] = self.find_global(global)?;
-        }
-        Ok(())
-    }
-
-    #[inline(never)]
-    fn find_global(&self, global: u32) -> Res<Value<'a>> {
-        let (name, function) = self.program.globals[global as usize];
-        let name = self.program.name(name);
-        Ok(match (self.context.get(name), function) {
-            (Some(node), _) => Value::of(self.world, node)?,
-            (None, Some(function)) => Value::Function(function),
-            (None, None) => Value::Undefined(Absence::Variable(name)),
-        })
-    }
-
-    /// Pushes a field of a variable.
-    fn push_field(&mut self, field: Field) -> Res<()> {
-        match ask!(self, field) {
-            Answer::Found(found) => {
-                match found.value {
-                    InputValue::Str(text) => {
-                        self.stack.push_slice(input_slice(text, found.tag));
-                    }
-                    InputValue::Dict => self.stack.push_input_dict(found.node, found.tag),
-                    InputValue::List => self.stack.push_input_list(found.node, found.tag),
-                    InputValue::Null => self.stack.push(Value::None),
-                    InputValue::Bool(value) => self.stack.push_flag(value),
-                    InputValue::Number(_) => self.stack.push(Value::of_node(self.world, *found)?),
-                }
-                return Ok(());
-            }
-            Answer::Absent(absence) => {
-                self.stack.push(Value::Undefined(absence));
-                return Ok(());
-            }
-            Answer::Elsewhere => {}
-        }
-        if let KeyOf::Name(name) = field.key.of() {
-            match &self.slots[field.slot as usize] {
-                Value::Namespace(id) => {
-                    let found = self.world.with_namespace(*id, |namespace| {
-                        let value = namespace.get_str(self.program.name(name));
-                        value.map(|value| self.stack.push_copy(value)).is_some()
-                    });
-                    if found {
-                        return Ok(());
-                    }
-                }
-                Value::Loop(state) => match state.borrow().quick_attribute(name) {
-                    Some(Value::Int(number)) => {
-                        self.stack.push_int(number);
-                        return Ok(());
-                    }
-                    Some(value) => {
-                        self.stack.push(value);
-                        return Ok(());
-                    }
-                    None => {}
-                },
-                _ => {}
-            }
-        }
-        let value = self.field(field)?;
-        self.stack.push(value);
-        Ok(())
-    }
-
-    /// Evaluates Python's `bool()` for a field that is not one of a caller's dict.
-    fn is_field_true(&mut self, field: Field) -> Res<bool> {
-        if let KeyOf::Name(name) = field.key.of() {
-            let quick = match &self.slots[field.slot as usize] {
-                Value::Namespace(id) => self.world.with_namespace(*id, |namespace| {
-                    namespace.get_str(self.program.name(name)).map(|value| value.is_true(self.world))
-                }),
-                Value::Loop(state) => state.borrow().quick_attribute(name).map(|value| value.is_true(self.world)),
-                _ => None,
-            };
-            if let Some(holds) = quick {
-                return Ok(holds);
-            }
-        }
-        Ok(self.field(field)?.is_true(self.world))
-    }
-
-    /// Returns a field of a variable.
-    #[inline]
-    fn field(&mut self, field: Field) -> Res<Value<'a>> {
-        if let Some(state) = with_test(&self.slots[field.slot as usize]) {
-            self.look_for(
-                &state,
-                match field.key.of() {
-                    KeyOf::Name(name) | KeyOf::DictName(name) => self.program.name(name),
-                    KeyOf::Literal(id) => self.literals[id as usize],
-                },
-            )?;
-        }
-        let value = &self.slots[field.slot as usize];
-        if let Value::Missing = value {
-            return Err(Absence::Variable(self.program.name(field.variable.into())).fault());
-        }
-        match field.key.of() {
-            KeyOf::Name(name) | KeyOf::DictName(name) => {
-                subscript::attribute(self.world, value, self.program.name(name))
-            }
-            KeyOf::Literal(id) => self.item_literal(value, id),
-        }
-    }
-
-    /// Writes `str()` of a value.
-    #[inline]
-    pub(super) fn write(&mut self, value: &Value<'a>) -> Res<()> {
-        match value {
-            Value::Str(text) => self.sink.push_str(self.world, text),
-            Value::Undefined(_) | Value::Missing => Ok(()),
-            Value::Int(number) => self.sink.push_engine(self.world, &number.to_string()),
-            Value::Float(number) => {
-                self.world.work(64)?;
-                self.sink.push_engine(self.world, &float::repr(*number))
-            }
-            other => {
-                let text = other.to_str(self.world)?;
-                self.sink.push_str(self.world, &text)
-            }
-        }
-    }
-
-    fn args(&self, shape: Shape, subject: usize) -> Args<'_, 'a> {
+    pub(super) fn args(&self, shape: Shape, subject: usize) -> Args<'_, 'a> {
         let base = self.stack.len() - shape.values() - subject;
         Args { values: &self.stack[base..], names: &self.keyword_names[shape.name_range()] }
     }
@@ -206,11 +50,14 @@ impl<'w, 'a> Vm<'w, 'a> {
 
     /// Replaces the top `count` values with one.
     #[inline]
-    fn settle(&mut self, count: usize, value: Value<'a>) {
+    pub(super) fn settle(&mut self, count: usize, value: Value<'a>) {
         self.stack.drop_top(count);
         self.stack.push(value);
     }
 
+    /// Runs the program to its end.
+    // Long: one arm for each instruction. A call for each would be slower, and a table of functions
+    // could not be inlined.
     pub(super) fn run(&mut self) -> Res<()> {
         let world = self.world;
         let ops: &'a [Op] = &self.program.ops;
@@ -750,236 +597,4 @@ impl<'w, 'a> Vm<'w, 'a> {
             }
         }
     }
-
-    #[inline]
-    fn item_literal(&self, value: &Value<'a>, id: u32) -> Res<Value<'a>> {
-        if let Value::InputDict(..) = value
-            && let Some(found) = value.dict_get_str(self.world, self.literals[id as usize])?
-        {
-            return Ok(found);
-        }
-        subscript::item(self.world, value, &Value::Str(Str::Slice(self.literal(id))))
-    }
-
-    fn is_literal(&self, value: &Value<'a>, id: u32) -> Res<bool> {
-        let (Value::Str(text), wanted) = (value, self.literals[id as usize]) else { return Ok(false) };
-        if wanted.len() > 256 {
-            self.world.work(wanted.len())?;
-        }
-        Ok(text.plain() == wanted)
-    }
-
-    /// Calls a method of the value below the arguments.
-    fn call_method(&mut self, site: u32, shape: Shape) -> Res<()> {
-        let world = self.world;
-        let (name, site) = self.program.sites[site as usize];
-        let base = self.stack.len() - shape.values() - 1;
-        let method = match &self.stack[base] {
-            Value::Str(_) => site.of_str,
-            Value::Dict(_) | Value::InputDict(..) => site.of_dict,
-            list if list.is_list() => site.of_list,
-            _ => None,
-        };
-        if let Some(method) = method {
-            let value = method.call(world, self.args(shape, 1))?;
-            self.settle(shape.values() + 1, value);
-            return Ok(());
-        }
-        let callee = subscript::attribute(world, &self.stack[base], self.program.name(name))?;
-        self.stack[base] = callee;
-        self.call(shape, Outcome::Value)
-    }
-
-    fn check_chain(&mut self, count: usize) -> Res<()> {
-        let base = self.stack.len() - count;
-        let is_plain = |value: &Value<'a>| matches!(value, Value::Str(text) if !text.is_markup());
-        let starts_plain = is_plain(&self.stack[base]);
-        if starts_plain && is_plain(&self.stack[self.stack.len() - 1]) {
-            return Ok(());
-        }
-        let right = self.pop();
-        if !starts_plain {
-            let sum = binary(self.world, crate::parser::ast::BinaryOp::Add, &self.stack[base], &right)?;
-            self.stack[base] = sum;
-            self.stack.push(Value::text(""));
-            return Ok(());
-        }
-        let left = self.join_chain(count - 1)?;
-        let sum = binary(self.world, crate::parser::ast::BinaryOp::Add, &left, &right)?;
-        self.stack.truncate(base);
-        self.stack.push(sum);
-        self.stack.resize(base + count, Value::text(""));
-        Ok(())
-    }
-
-    /// Joins the top values, which are strings. If the first is not a plain string, it already
-    /// holds the sum and is returned.
-    fn join_chain(&mut self, count: usize) -> Res<Value<'a>> {
-        let base = self.stack.len() - count;
-        match &self.stack[base] {
-            Value::Str(first) if !first.is_markup() => {}
-            other => return Ok(other.clone()),
-        }
-        let mut builder = Builder::new(self.world);
-        for value in &self.stack[base..] {
-            if let Value::Str(text) = value {
-                self.world.work(text.weight())?;
-                builder.push_str(text)?;
-            }
-        }
-        builder.finish().map(Value::Str)
-    }
-
-    fn begin_loop(&mut self, site: u32) -> Res<()> {
-        let world = self.world;
-        let site = self.program.loops[site as usize];
-        let value = self.pop();
-        if let Some(state) = with_test(&value) {
-            self.look_to_end(&state)?;
-        }
-        let iter = Iter::new(world, &value)?;
-        let source = match site.slot {
-            None => Source::Plain(iter),
-            Some(slot) => {
-                world.work(256)?;
-                let mut depth = 0;
-                let mut recursion = None;
-                if let (Some(routine), Some(call)) = (site.routine, self.calls.last()) {
-                    depth = call.depth;
-                    recursion = Some((routine, self.frames[self.frame as usize].parent));
-                    self.keep_frames(self.frames[self.frame as usize].parent);
-                }
-                let test = site.test.map(|routine| (routine, self.frame));
-                let state: SharedLoop<'a> = Rc::new(RefCell::new(LoopState::new(&value, iter, depth, recursion, test)));
-                self.slots[slot as usize] = Value::Loop(Rc::clone(&state));
-                Source::Shared(state)
-            }
-        };
-        self.loops.push(LoopRun { source, passes: 0, has_passed: false });
-        world.begin_passes(site.at);
-        Ok(())
-    }
-
-    /// Ends the loop and reports whether a pass was completed.
-    fn end_loop(&mut self) -> bool {
-        self.world.end_passes();
-        let Some(run) = self.loops.pop() else { return false };
-        if let Source::Shared(state) = &run.source
-            && Rc::strong_count(state) > 2
-            && state.borrow().test.is_some()
-        {
-            // The loop is referenced elsewhere and may need to look ahead later.
-            self.keep_frames(self.frame);
-        }
-        run.has_passed
-    }
-
-    fn keep_frames(&mut self, from: u32) {
-        let mut frame = from;
-        while !self.frames[frame as usize].is_kept {
-            self.frames[frame as usize].is_kept = true;
-            frame = self.frames[frame as usize].parent;
-        }
-    }
-
-    /// Unpacks a value onto the stack, with the first part on top.
-    fn unpack(&mut self, value: &Value<'a>, count: usize) -> Res<()> {
-        let world = self.world;
-        if let Value::Tuple(list) | Value::List(list) = value
-            && list.items.len() == count
-        {
-            self.stack.extend(list.items.iter().rev().cloned());
-            return Ok(());
-        }
-        let mut iter = Iter::new(world, value)
-            .map_err(|_| Fault::type_error(format!("cannot unpack non-iterable {} object", value.kind())))?;
-        let base = self.stack.len();
-        while let Some(item) = iter.next(world)? {
-            if self.stack.len() - base == count {
-                return Err(Fault::value(format!("too many values to unpack (expected {count})")));
-            }
-            self.stack.push(item);
-        }
-        let found = self.stack.len() - base;
-        if found < count {
-            return Err(Fault::value(format!("not enough values to unpack (expected {count}, got {found})")));
-        }
-        self.stack[base..].reverse();
-        Ok(())
-    }
-}
-
-/// Creates a string slice for a caller's string.
-#[inline]
-fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
-    Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } }
-}
-
-/// Handles an operand of `literal + value` that is not a plain string, with the error that Python
-/// raises for the sum.
-#[cold]
-fn refuse_addend<'a>(world: &super::World<'a>, value: &Value<'a>) -> Res<()> {
-    binary(world, crate::parser::ast::BinaryOp::Add, &Value::text(""), value).map(drop)
-}
-
-/// Evaluates Python's `bool()` for a caller's value.
-#[inline]
-fn is_input_true<'a>(world: &super::World<'a>, found: &InputNode<'a>) -> Res<bool> {
-    Ok(match found.value {
-        InputValue::Str(text) => !text.is_empty(),
-        InputValue::Bool(value) => value,
-        InputValue::Null => false,
-        InputValue::List | InputValue::Dict => world.inputs.len(found.node) > 0,
-        InputValue::Number(_) => Value::of_node(world, *found)?.is_true(world),
-    })
-}
-
-/// Reports whether a value is of a kind.
-#[inline]
-fn is_kind(value: &Value<'_>, kind: Kind) -> bool {
-    match kind {
-        Kind::Defined => !matches!(value, Value::Undefined(_) | Value::Missing),
-        Kind::None => matches!(value, Value::None),
-        Kind::String => matches!(value, Value::Str(_)),
-        Kind::Mapping => value.is_mapping(),
-        Kind::True => matches!(value, Value::Bool(true)),
-        Kind::False => matches!(value, Value::Bool(false)),
-        Kind::Iterable => matches!(value, Value::Missing) || tests::is_iterable(value),
-        Kind::Sequence => matches!(value, Value::Missing) || tests::is_sequence(value),
-    }
-}
-
-/// Reports whether a caller's value is of a kind.
-#[inline]
-fn is_input_kind(value: InputValue<'_>, kind: Kind) -> bool {
-    match kind {
-        Kind::Defined => true,
-        Kind::None => matches!(value, InputValue::Null),
-        Kind::String => matches!(value, InputValue::Str(_)),
-        Kind::Mapping => matches!(value, InputValue::Dict),
-        Kind::True => matches!(value, InputValue::Bool(true)),
-        Kind::False => matches!(value, InputValue::Bool(false)),
-        Kind::Iterable | Kind::Sequence => matches!(value, InputValue::Str(_) | InputValue::List | InputValue::Dict),
-    }
-}
-
-/// Extends a dict with the entries of another. Duplicate keys are an error, as in a call.
-fn extended<'a>(world: &super::World<'a>, dict: &Value<'a>, more: &Value<'a>) -> Res<Value<'a>> {
-    if let Value::Undefined(absence) = more {
-        return Err(absence.fault());
-    }
-    if !more.is_mapping() {
-        return Err(Fault::type_error(format!("argument after ** must be a mapping, not {}", more.kind())));
-    }
-    let mut extended = Dict::new(world)?;
-    for source in [dict, more] {
-        for index in 0..source.size(world).unwrap_or(0) {
-            let Some((key, value)) = source.entry_at(world, index)? else { continue };
-            if extended.get(world, &key)?.is_some() {
-                return Err(Fault::type_error("got multiple values for a keyword argument"));
-            }
-            extended.insert(world, key, value)?;
-        }
-    }
-    Ok(extended.into_value())
 }
