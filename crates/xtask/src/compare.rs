@@ -15,20 +15,39 @@ Compare the speed of two commits.
     --rounds N       how often each commit runs it, taking turns [default: 5]
     --most PERCENT   the slowdown that is reported as a loss [default: 5]
 
-Both commits are checked out and built below target/compare. Every row of the benchmark's tables is
-compared by the best time of its column `rolecall`. The exit code is 1 if any row lost more than --most.
+Both commits are checked out and built below target/compare. For every row of the benchmark's
+tables, each run gives the ratio of rolecall to the benchmark's peer, which a slow moment of the
+machine changes little. The medians of the ratios are compared. The exit code is 1 if any row lost
+more than --most.
 ";
 
-/// The column of a benchmark's tables that is compared.
+/// The column of the benchmarks' tables that is compared.
 const COLUMN: &str = "rolecall";
 
-/// The rows of a benchmark's tables, each with the value of the compared column.
-type Rows = BTreeMap<String, f64>;
+/// A benchmark, and the column that it is compared with.
+#[derive(Clone, Copy)]
+struct Bench {
+    name: &'static str,
+    peer: &'static str,
+    /// Whether the columns are rates, of which more is better.
+    is_rate: bool,
+}
+
+const BENCHES: [Bench; 4] = [
+    Bench { name: "render", peer: "minijinja", is_rate: false },
+    Bench { name: "jinja", peer: "minijinja", is_rate: false },
+    Bench { name: "pipeline", peer: "peer", is_rate: false },
+    Bench { name: "tokenizer", peer: "encode", is_rate: true },
+];
+
+/// The rows of a benchmark's tables, each with how many times as fast as the peer it was in each
+/// run.
+type Rows = BTreeMap<String, Vec<f64>>;
 
 struct Options {
     base: String,
     with: String,
-    bench: String,
+    bench: Bench,
     rounds: usize,
     most: f64,
 }
@@ -44,32 +63,34 @@ pub fn run(arguments: &[String]) -> Result<ExitCode, String> {
     let [base, with] = commits;
     let folders = [base?, with?];
     for folder in &folders {
-        bench(folder, &options.bench, true)?;
+        bench(folder, options.bench.name, true)?;
     }
-    let mut best = [Rows::new(), Rows::new()];
+    let mut found = [Rows::new(), Rows::new()];
     for round in 1..=options.rounds {
-        for (folder, best) in folders.iter().zip(&mut best) {
+        for (folder, found) in folders.iter().zip(&mut found) {
             eprintln!("round {round} of {}: {}", options.rounds, folder.display());
-            for (row, value) in rows(&bench(folder, &options.bench, false)?) {
-                let known = best.entry(row).or_insert(value);
-                *known = known.min(value);
+            for (row, ratio) in rows(&bench(folder, options.bench.name, false)?, options.bench) {
+                found.entry(row).or_default().push(ratio);
             }
         }
     }
-    Ok(report(&options, &best))
+    Ok(report(&options, found))
 }
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Options, String> {
-        let mut options =
-            Options { base: String::new(), with: "HEAD".into(), bench: "render".into(), rounds: 5, most: 5.0 };
+        let mut options = Options { base: String::new(), with: "HEAD".into(), bench: BENCHES[0], rounds: 5, most: 5.0 };
         let mut arguments = arguments.iter();
         while let Some(argument) = arguments.next() {
             let mut value = || arguments.next().cloned().ok_or_else(|| format!("`{argument}` needs a value"));
             let number = |text: String| text.parse::<f64>().map_err(|_| format!("expected a number, found `{text}`"));
             match argument.as_str() {
                 "--with" => options.with = value()?,
-                "--bench" => options.bench = value()?,
+                "--bench" => {
+                    let name = value()?;
+                    let found = BENCHES.into_iter().find(|bench| bench.name == name);
+                    options.bench = found.ok_or_else(|| format!("there is no benchmark `{name}` to compare"))?;
+                }
                 "--rounds" => options.rounds = number(value()?)?.max(1.0) as usize,
                 "--most" => options.most = number(value()?)?,
                 commit if !commit.starts_with('-') && options.base.is_empty() => options.base = commit.to_owned(),
@@ -117,58 +138,90 @@ fn bench(folder: &Path, name: &str, only_build: bool) -> Result<String, String> 
     }
 }
 
-/// Returns the rows of all tables that have the compared column. A value ends where the column's
-/// title does.
-fn rows(output: &str) -> Rows {
-    let mut rows = Rows::new();
-    let mut column: Option<usize> = None;
+/// Returns the rows of all tables that have both columns, each with how many times as fast as the
+/// peer it is.
+fn rows(output: &str, bench: Bench) -> Vec<(String, f64)> {
+    let mut rows = Vec::new();
+    let mut columns = None;
     for line in output.lines() {
-        let characters: Vec<char> = line.chars().collect();
-        if let Some(at) = line.find(COLUMN).filter(|_| !line.contains(" / ") && !line.contains(';')) {
-            column = Some(line[..at].chars().count() + COLUMN.len());
+        let is_legend = line.contains(" / ") || line.contains(';');
+        if let (false, Some(ours), Some(peer)) = (is_legend, end_of(line, COLUMN), end_of(line, bench.peer)) {
+            columns = Some((ours, peer));
             continue;
         }
-        let Some(end) = column.filter(|end| *end <= characters.len()) else { continue };
-        let start = characters[..end].iter().rposition(|character| character.is_whitespace()).map_or(0, |at| at + 1);
-        let value: String = characters[start..end].iter().collect();
-        let Ok(value) = value.parse::<f64>() else { continue };
+        let Some((ours, peer)) = columns else { continue };
+        let (Some(ours), Some(peer)) = (value_before(line, ours), value_before(line, peer)) else { continue };
         // What is measured: the words and whole numbers before the first time.
         let is_time = |field: &&str| field.contains('.') && field.parse::<f64>().is_ok();
-        let name: Vec<&str> = line.split_whitespace().take_while(|field| !is_time(field)).collect();
-        rows.insert(name.join(" "), value);
+        let name: Vec<&str> = match bench.is_rate {
+            true => line.split_whitespace().take(1).collect(),
+            false => line.split_whitespace().take_while(|field| !is_time(field)).collect(),
+        };
+        rows.push((name.join(" "), if bench.is_rate { ours / peer } else { peer / ours }));
     }
     rows
 }
 
-fn report(options: &Options, [base, with]: &[Rows; 2]) -> ExitCode {
-    println!("{:<40} {:>10} {:>10} {:>9}", options.bench, options.base, options.with, "change");
+/// Returns the column, in characters, where a title of one word ends.
+fn end_of(line: &str, title: &str) -> Option<usize> {
+    let starts = line.match_indices(title).map(|(at, _)| at);
+    let is_word = |at: &usize| {
+        let (before, after) = (line[..*at].chars().next_back(), line[at + title.len()..].chars().next());
+        before.is_none_or(char::is_whitespace) && after.is_none_or(char::is_whitespace)
+    };
+    let at = starts.into_iter().find(is_word)?;
+    Some(line[..at].chars().count() + title.chars().count())
+}
+
+/// Returns the number that ends at a column.
+fn value_before(line: &str, end: usize) -> Option<f64> {
+    let characters: Vec<char> = line.chars().take(end).collect();
+    if characters.len() < end {
+        return None;
+    }
+    let start = characters.iter().rposition(|character| character.is_whitespace()).map_or(0, |at| at + 1);
+    characters[start..].iter().collect::<String>().parse().ok()
+}
+
+fn median(ratios: &mut [f64]) -> f64 {
+    ratios.sort_by(f64::total_cmp);
+    ratios[ratios.len() / 2]
+}
+
+fn report(options: &Options, [base, mut with]: [Rows; 2]) -> ExitCode {
+    let peer = format!("{}: times as fast as `{}`", options.bench.name, options.bench.peer);
+    println!("{peer:<40} {:>10} {:>10} {:>9}", options.base, options.with, "change");
     let mut lost = 0;
-    for (row, before) in base {
-        let Some(after) = with.get(row) else { continue };
+    for (row, mut before) in base {
+        let Some(after) = with.get_mut(&row) else { continue };
+        let (before, after) = (median(&mut before), median(after));
         let change = (after / before - 1.0) * 100.0;
-        let is_lost = change > options.most;
+        let is_lost = change < -options.most;
         lost += usize::from(is_lost);
         println!("{row:<40} {before:>10.2} {after:>10.2} {change:>+8.1}%{}", if is_lost { "  LOSS" } else { "" });
     }
-    println!(
-        "\nbest of {} rounds each, in the units of the benchmark; {lost} rows lost more than {} %",
-        options.rounds, options.most
-    );
+    println!("\nmedians of {} rounds; {lost} rows lost more than {} %", options.rounds, options.most);
     if lost > 0 { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::rows;
+    use super::{BENCHES, rows};
 
     #[test]
     fn the_value_of_a_row_ends_where_the_title_of_its_column_does() {
-        let output = "format     messages  minijinja  rolecall      copy\n\
-                      chatml            3       2.22      0.34      0.03\n\
-                      chatml          200     143.71     12.03      1.99\n\n\
+        let output = "format     messages  minijinja its value  rolecall      copy\n\
+                      chatml            3       2.20      1.22      0.50      0.03\n\
+                      chatml          200     120.00     99.11     12.00      1.99\n\n\
                       medians; x faster: minijinja / rolecall\n";
-        let found = rows(output);
-        assert_eq!(found.get("chatml 3"), Some(&0.34));
-        assert_eq!(found.len(), 2);
+        assert_eq!(rows(output, BENCHES[0]), [("chatml 3".to_owned(), 4.4), ("chatml 200".to_owned(), 10.0)]);
+    }
+
+    #[test]
+    fn more_is_better_in_a_rate() {
+        let output = "MB/s        rolecall    encode  encode_fast\n\
+                      some/file       30.0      10.0         20.0\n\
+                      other/one       30.0         -            -\n";
+        assert_eq!(rows(output, BENCHES[3]), [("some/file".to_owned(), 3.0)]);
     }
 }
