@@ -19,7 +19,7 @@ use rolecall::encode::{Encoder, Growing, Protection};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Cached;
-use rolecall_benches::{Runner, race};
+use rolecall_benches::{Runner, in_turns, race};
 
 /// ChatML, written for this benchmark.
 const TEMPLATE: &str = include_str!("templates/plain.jinja");
@@ -137,19 +137,11 @@ fn measure(folder: &std::path::Path, peer: &tokenizers::Tokenizer, messages: usi
 /// number that makes it new.
 fn conversation(messages: usize, last: usize) -> String {
     let mut random = fastrand::Rng::with_seed(7);
-    let turns: Vec<String> = (0..messages)
-        .map(|turn| {
-            let role = match turn {
-                0 => "system",
-                turn if turn % 2 == 1 => "user",
-                _ => "assistant",
-            };
-            let words: Vec<String> = (0..50).map(|_| word(&mut random)).collect();
-            let number = if turn + 1 == messages { format!("{last} ") } else { String::new() };
-            format!(r#"{{"role": "{role}", "content": "{number}{}."}}"#, words.join(" "))
-        })
-        .collect();
-    format!(r#"{{"messages": [{}], "add_generation_prompt": true}}"#, turns.join(", "))
+    in_turns(messages, |turn| {
+        let words: Vec<String> = (0..50).map(|_| word(&mut random)).collect();
+        let number = if turn + 1 == messages { format!("{last} ") } else { String::new() };
+        format!("{number}{}.", words.join(" "))
+    })
 }
 
 /// Makes a word of syllables, as in many languages; some words are Chinese or have accents, a tenth

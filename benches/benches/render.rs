@@ -5,7 +5,7 @@ use minijinja::{Environment, Value, context};
 use rolecall::conversation::{Conversation, Json, json};
 use rolecall::format::Registry;
 use rolecall::render::{Options, render};
-use rolecall_benches::{Runner, race};
+use rolecall_benches::{Runner, in_turns, race};
 
 /// The peer's templates of the same three families, written for this benchmark.
 const TEMPLATES: [(&str, &str); 3] = [
@@ -113,16 +113,5 @@ fn conversation(messages: usize) -> String {
     let words = "the weather in Köln is 18.5 degrees and clear, 今天天气很好, so we walk along the river until the lights come on; \
                  tell me which of the three roads is the shortest one and why nobody takes it at night — «никто» — \
                  even though it is lit, dry and well known to all";
-    let turns: Vec<String> = (0..messages)
-        .map(|turn| {
-            let role = match turn {
-                0 => "system",
-                turn if turn % 2 == 1 => "user",
-                _ => "assistant",
-            };
-            format!("{{\"role\": \"{role}\", \"content\": \"{turn}: {words}\"}}")
-        })
-        .collect();
-    // An even number of messages ends with the user, so the model writes next.
-    format!("{{\"messages\": [{}], \"add_generation_prompt\": true}}", turns.join(", "))
+    in_turns(messages, |turn| format!("{turn}: {words}"))
 }

@@ -80,3 +80,20 @@ pub fn race(mut runners: Vec<Runner<'_>>) -> Vec<(&'static str, Duration)> {
     });
     medians.collect()
 }
+
+/// Returns a request as JSON: a system message, then user and assistant in turn. `content` makes the
+/// content of a message from its index; it needs no escaping.
+pub fn in_turns(messages: usize, mut content: impl FnMut(usize) -> String) -> String {
+    let turns: Vec<String> = (0..messages)
+        .map(|turn| {
+            let role = match turn {
+                0 => "system",
+                turn if turn % 2 == 1 => "user",
+                _ => "assistant",
+            };
+            format!(r#"{{"role": "{role}", "content": "{}"}}"#, content(turn))
+        })
+        .collect();
+    // An even number of messages ends with the user, so the model writes next.
+    format!(r#"{{"messages": [{}], "add_generation_prompt": true}}"#, turns.join(", "))
+}

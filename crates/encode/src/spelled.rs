@@ -110,6 +110,7 @@ mod tests {
     }
 
     #[test]
+    // Long: a table of templates and the texts that they write.
     fn literals_are_joined_as_a_template_joins_them() {
         let texts = ["<|end|>", "<|user|>", "<b>"];
         let cases = [

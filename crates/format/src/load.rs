@@ -65,7 +65,56 @@ fn find_places(file: &Table<'_>) -> (Places, Vec<(String, std::ops::Range<usize>
     (places, stops)
 }
 
+/// The keys of a format file.
+const KEYS: &[&str] = &[
+    "part",
+    "name",
+    "title",
+    "aliases",
+    "models",
+    "base-models",
+    "plain-marks",
+    "calls",
+    "sources",
+    "identity",
+    "control",
+    "options",
+    "fields",
+    "names",
+    "roles",
+    "rules",
+    "defaults",
+    "generation",
+    "reading",
+    "layout",
+    "training",
+];
+
+/// Reads the tables of a file. Each comes after the tables that it refers to.
 fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> Format {
+    let mut format = read_head(&file, mistakes);
+    read_sources(&file, &mut format, mistakes);
+    read_declarations(&file, &mut format, mistakes);
+    if let Some(rules) = file.table("rules", mistakes) {
+        format.rules = read_rules(rules, mistakes);
+    }
+    if let Some(defaults) = file.table("defaults", mistakes) {
+        format.defaults = read_defaults(defaults, &format.choices, mistakes);
+    }
+    if let Some(generation) = file.table("generation", mistakes) {
+        format.generation = read_generation(generation, mistakes).into();
+    }
+    read_reading(&file, &mut format, mistakes);
+    read_calls_and_layouts(&file, &mut format, source, mistakes);
+    if let Some(table) = file.table("training", mistakes) {
+        format.training = Some(read_training(table, &format, source, mistakes).into());
+    }
+    file.finish(KEYS, mistakes);
+    format
+}
+
+/// Reads the keys before the first table of a file.
+fn read_head(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Format {
     let part = match file.text("part", mistakes).as_deref() {
         None | Some("whole") => FormatPart::Whole,
         Some("reply") => FormatPart::Reply,
@@ -80,7 +129,7 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         FormatPart::Whole | FormatPart::Correction => file.needed_text("title", mistakes),
         FormatPart::Reply => file.text("title", mistakes).unwrap_or_else(|| name.clone()),
     };
-    let mut format = Format {
+    let format = Format {
         part,
         name,
         title,
@@ -90,8 +139,13 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         plain_marks: file.texts("plain-marks", mistakes),
         ..Format::default()
     };
-    check_name(&format.name, &file, mistakes);
-    let sources = match part {
+    check_name(&format.name, file, mistakes);
+    format
+}
+
+/// Reads the sources of the format's facts.
+fn read_sources(file: &Table<'_>, format: &mut Format, mistakes: &mut Vec<Diagnostic>) {
+    let sources = match format.part {
         FormatPart::Whole | FormatPart::Correction => file.needed_table("sources", mistakes),
         FormatPart::Reply => file.table("sources", mistakes),
     };
@@ -102,6 +156,10 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         }
         sources.finish(&[], mistakes);
     }
+}
+
+/// Reads the tables that declare control tokens, the identity, options, fields and roles.
+fn read_declarations(file: &Table<'_>, format: &mut Format, mistakes: &mut Vec<Diagnostic>) {
     if let Some(control) = file.table("control", mistakes) {
         format.controls = read_controls(control, mistakes).into();
     }
@@ -132,69 +190,37 @@ fn read_file(file: Table<'_>, source: &str, mistakes: &mut Vec<Diagnostic>) -> F
         }
         roles.finish(&["system", "user", "assistant", "tool"], mistakes);
     }
-    if let Some(rules) = file.table("rules", mistakes) {
-        format.rules = read_rules(rules, mistakes);
-    }
-    if let Some(defaults) = file.table("defaults", mistakes) {
-        format.defaults = read_defaults(defaults, &format.choices, mistakes);
-    }
-    if let Some(generation) = file.table("generation", mistakes) {
-        format.generation = read_generation(generation, mistakes).into();
-    }
-    if let Some(reading) = file.table("reading", mistakes) {
-        for (key, span) in reading.texts_with_spans("ambiguous", mistakes) {
-            match Slot::from_key(&key) {
-                Some(slot) => format.ambiguous.push(slot),
-                None => mistakes.push(unknown("layout", &key, Slot::ALL.map(Slot::key), span)),
-            }
+}
+
+/// Reads how the model's output is parsed.
+fn read_reading(file: &Table<'_>, format: &mut Format, mistakes: &mut Vec<Diagnostic>) {
+    let Some(reading) = file.table("reading", mistakes) else { return };
+    for (key, span) in reading.texts_with_spans("ambiguous", mistakes) {
+        match Slot::from_key(&key) {
+            Some(slot) => format.ambiguous.push(slot),
+            None => mistakes.push(unknown("layout", &key, Slot::ALL.map(Slot::key), span)),
         }
-        format.habits = read_habits(&reading, mistakes);
-        reading.finish(&["ambiguous", "call-marks", "calls-in-reasoning"], mistakes);
     }
-    let shared = read_shared(&file, mistakes);
+    format.habits = read_habits(&reading, mistakes);
+    reading.finish(&["ambiguous", "call-marks", "calls-in-reasoning"], mistakes);
+}
+
+/// Reads the layouts, which may take the syntax of calls from a shared file.
+fn read_calls_and_layouts(file: &Table<'_>, format: &mut Format, source: &str, mistakes: &mut Vec<Diagnostic>) {
+    let shared = read_shared(file, mistakes);
     if let Some(shared) = &shared
         && format.rules.call_ids == CallIds::Any
     {
         format.rules.call_ids = shared.call_ids.clone();
     }
-    let layouts = match part {
+    let layouts = match format.part {
         FormatPart::Correction => file.table("layout", mistakes),
         FormatPart::Whole | FormatPart::Reply => file.needed_table("layout", mistakes),
     };
     if let Some(layouts) = layouts {
-        format.layouts = read_layouts(layouts, shared.as_ref(), &format, source, mistakes);
+        format.layouts = read_layouts(layouts, shared.as_ref(), format, source, mistakes);
         format.mark_emitted();
     }
-    if let Some(table) = file.table("training", mistakes) {
-        format.training = Some(read_training(table, &format, source, mistakes).into());
-    }
-    file.finish(
-        &[
-            "part",
-            "name",
-            "title",
-            "aliases",
-            "models",
-            "base-models",
-            "plain-marks",
-            "calls",
-            "sources",
-            "identity",
-            "control",
-            "options",
-            "fields",
-            "names",
-            "roles",
-            "rules",
-            "defaults",
-            "generation",
-            "reading",
-            "layout",
-            "training",
-        ],
-        mistakes,
-    );
-    format
 }
 
 /// Returns the format as the maker's training code writes it.

@@ -10,7 +10,7 @@ use rolecall_format::{Codec, Field};
 use crate::probe::{Probe, Stage, Turn};
 use crate::repetition::{Row, take_apart};
 use crate::said::{Called, KEYS, NAMES, Said, plain_value};
-use crate::sequence::{Item, items};
+use crate::sequence::{Item, items, literal};
 use crate::value::{json_styles, object_around, print, print_arguments, same};
 
 /// The arguments of a call, as a layout describes them.
@@ -67,12 +67,17 @@ pub(crate) fn kinds() -> [(&'static str, Json); 6] {
 /// Strings that reveal whether anything is escaped.
 pub(crate) const HARD_STRINGS: [&str; 3] = ["Frizu \"gano\" \\ 'x'", "Frizu\nmeb\ttol", "Frizu é < & > </a> 日"];
 
+/// Returns three arguments that are plain strings.
+fn plain_arguments() -> Object {
+    object! { KEYS[0] => plain_value(0), KEYS[1] => plain_value(1), KEYS[2] => plain_value(2) }
+}
+
 pub(crate) fn find(probe: &Probe<'_>, stage: &Stage, content: Option<&str>) -> Option<Arguments> {
     let turn_of = |arguments: Object| {
         let said = Said { content: content.map(str::to_owned), ..Said::default() };
         probe.turn(&said.calling(vec![Called { name: NAMES[0], arguments }]), stage).ok()
     };
-    let plain: Object = object! { KEYS[0] => plain_value(0), KEYS[1] => plain_value(1), KEYS[2] => plain_value(2) };
+    let plain = plain_arguments();
     let plain_turn = turn_of(plain.clone())?;
     let mut telling: Vec<(Object, Turn)> = vec![(plain.clone(), plain_turn)];
     let mut mixed = plain.clone();
@@ -171,114 +176,157 @@ fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usi
     in_order.then_some(spots)
 }
 
+/// Returns how a template writes arguments one by one, or `None` if it does not.
 fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Each> {
-    let given: Object = object! { KEYS[0] => plain_value(0), KEYS[1] => plain_value(1), KEYS[2] => plain_value(2) };
-    let spots = spots(&given, plain)?;
-    let between = |from: usize, to: usize| plain.text.get(from..to);
+    let spots = spots(&plain_arguments(), plain)?;
+    let (middle, joint) = between_each(&spots, plain)?;
+    let row = row_of(probe, plain, &spots, joint, turn_of)?;
+    let first_key = plain.text.get(spots[0].0.clone())?;
+    let mut found = Each {
+        is_sorted: first_key != KEYS[0],
+        margins: (literal(&row.prefix).len(), literal(&row.suffix).len()),
+        middle: items(middle),
+        string: Codec::Text,
+        other: None,
+        inexact: Vec::new(),
+        row,
+    };
+    // The text between one argument's value and the next one's key, starting with the separator.
+    let tail = [found.row.separator.as_slice(), found.row.prefix.as_slice()].concat();
+    let tail = literal(&tail);
+    let strings = HARD_STRINGS.map(|text| written(Json::from(text), &tail, turn_of));
+    found.fit_strings(&strings);
+    let others = kinds().map(|(kind, value)| {
+        let text = written(value.clone(), &tail, turn_of);
+        (kind, value, text)
+    });
+    found.fit_others(&others);
+    if found.is_sorted {
+        found.inexact.push("keys, which are sorted alphabetically");
+    }
+    Some(found)
+}
+
+/// Returns the text between a key and its value, and between a value and the next key, if they are
+/// the same for all arguments.
+fn between_each<'a>(spots: &[(Range<usize>, Range<usize>)], turn: &'a Turn) -> Option<(&'a str, &'a str)> {
+    let between = |from: usize, to: usize| turn.text.get(from..to);
     let middle = between(spots[0].0.end, spots[0].1.start)?;
     let joint = between(spots[0].1.end, spots[1].0.start)?;
     let alike = spots.windows(2).all(|pair| between(pair[0].1.end, pair[1].0.start) == Some(joint))
         && spots.iter().all(|(key, value)| between(key.end, value.start) == Some(middle));
-    if !alike {
-        return None;
-    }
-    // From the end of the name or the id, whichever is closer.
+    alike.then_some((middle, joint))
+}
+
+/// Returns the text around the arguments, which starts at the end of the name or the id, whichever
+/// is closer.
+fn row_of(
+    probe: &Probe<'_>,
+    plain: &Turn,
+    spots: &[(Range<usize>, Range<usize>)],
+    joint: &str,
+    turn_of: &impl Fn(Object) -> Option<Turn>,
+) -> Option<Row> {
     let id = probe.id(0, NAMES[0]);
-    let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| plain.places(text));
-    let named = names.map(|place| place.end).filter(|end| *end <= spots[0].0.start).max().unwrap_or(0);
-    let before = between(named, spots[0].0.start)?;
+    let named_before = |turn: &Turn, limit: usize| {
+        let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| turn.places(text));
+        names.map(|place| place.end).filter(|end| *end <= limit).max()
+    };
+    let first = spots[0].0.start;
+    let before = plain.text.get(named_before(plain, first).unwrap_or(0)..first)?;
     let after = plain.text.get(spots.last()?.1.end..)?;
     let empty = turn_of(Object::new()).and_then(|turn| {
-        let names = [NAMES[0], id.as_str()].into_iter().flat_map(|text| turn.places(text));
-        let named = names.map(|place| place.end).filter(|end| *end <= turn.text.len()).max()?;
+        let named = named_before(&turn, turn.text.len())?;
         turn.text.get(named..).map(items)
     });
-    let mut middle = items(middle);
-    let row = take_apart(&items(before), &items(joint), &items(after), empty.as_deref());
-    let (prefix, mut suffix) = (row.prefix.clone(), row.suffix.clone());
-    let first_key = plain.text.get(spots[0].0.clone())?;
-    let mut found = Each {
-        is_sorted: first_key != KEYS[0],
-        margins: (crate::sequence::literal(&prefix).len(), crate::sequence::literal(&suffix).len()),
-        row,
-        middle: middle.clone(),
-        string: Codec::Text,
-        other: None,
-        inexact: Vec::new(),
-    };
-    // The text between one argument's value and the next one's key, starting with the separator.
-    let tail = [found.row.separator.as_slice(), prefix.as_slice()].concat();
-    let tail = crate::sequence::literal(&tail);
-    let with = |value: Json| -> Option<(Turn, Range<usize>)> {
-        let turn = turn_of(object! { KEYS[0] => plain_value(0), KEYS[1] => value, KEYS[2] => plain_value(2) })?;
-        let key = turn.places(KEYS[1]).into_iter().next()?;
-        let next = turn.places(KEYS[2]).into_iter().rfind(|place| place.start >= key.end)?;
-        let end = next.start.checked_sub(tail.len()).filter(|end| turn.text.get(*end..next.start) == Some(&tail))?;
-        (key.end <= end).then_some((turn, key.end..end))
-    };
-    // Strings: unchanged, in CDATA, or as JSON with quotes.
-    let hard: Vec<Option<String>> = HARD_STRINGS
-        .iter()
-        .map(|text| with(Json::from(*text)).and_then(|(turn, range)| turn.text.get(range).map(str::to_owned)))
-        .collect();
-    let literal = crate::sequence::literal;
-    let prints = |codec: &Codec, before: &str, behind: &str| {
-        hard.iter().zip(HARD_STRINGS).all(|(seen, text)| match (seen, print(codec, &Json::from(text))) {
-            (Some(seen), Some(printed)) => *seen == format!("{before}{printed}{behind}"),
-            _ => false,
-        })
-    };
-    let (before, behind) = (literal(&middle), literal(&suffix));
-    let unquoted = unquoted_by(&before, &behind, "\"");
-    if prints(&Codec::Text, &before, &behind) {
-        found.string = Codec::Text;
-    } else if prints(&Codec::Cdata, &before, &behind) {
-        found.string = Codec::Cdata;
-    } else if let Some((open, close)) = unquoted
-        && prints(&Codec::Json(JsonStyle::PLAIN), open, close)
-    {
-        found.string = Codec::Json(JsonStyle::PLAIN);
-        (middle, suffix) = (items(open), items(close));
-        found.middle = middle.clone();
-        found.row.suffix = suffix.clone();
-    } else if let Some((open, close)) = unquoted_by(&before, &behind, "'")
-        && prints(&Codec::Python, open, close)
-    {
-        found.string = Codec::Python;
-        (middle, suffix) = (items(open), items(close));
-        found.middle = middle.clone();
-        found.row.suffix = suffix.clone();
-    } else {
-        found.inexact.push("strings with quotes, line breaks or markers");
-        // Quoted and escaped by a rule that is not Python's, but parsed as Python's.
-        let is_python = |quote: &str| {
-            unquoted_by(&before, &behind, quote).filter(|(open, close)| {
-                let escapes =
-                    hard.iter().flatten().any(|seen| seen.contains('\\') && seen.contains(&format!("\\{quote}")));
-                escapes && hard.iter().flatten().all(|seen| seen.starts_with(open) && seen.ends_with(close))
+    Some(take_apart(&items(before), &items(joint), &items(after), empty.as_deref()))
+}
+
+/// Returns the text between the second key and the end of its argument if the argument has this
+/// value. `tail` is the text between an argument and the next key.
+fn written(value: Json, tail: &str, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<String> {
+    let turn = turn_of(object! { KEYS[0] => plain_value(0), KEYS[1] => value, KEYS[2] => plain_value(2) })?;
+    let key = turn.places(KEYS[1]).into_iter().next()?;
+    let next = turn.places(KEYS[2]).into_iter().rfind(|place| place.start >= key.end)?;
+    let end = next.start.checked_sub(tail.len()).filter(|end| turn.text.get(*end..next.start) == Some(tail))?;
+    turn.text.get(key.end..end).map(str::to_owned)
+}
+
+impl Each {
+    /// Chooses the codec for strings: unchanged, in CDATA, or quoted as in JSON or Python. `seen`
+    /// contains what the template writes for each of [`HARD_STRINGS`].
+    fn fit_strings(&mut self, seen: &[Option<String>]) {
+        let (before, after) = (literal(&self.middle), literal(&self.row.suffix));
+        let prints = |codec: &Codec, before: &str, after: &str| {
+            seen.iter().zip(HARD_STRINGS).all(|(seen, text)| match (seen, print(codec, &Json::from(text))) {
+                (Some(seen), Some(printed)) => *seen == format!("{before}{printed}{after}"),
+                _ => false,
             })
         };
-        if let Some((open, close)) = is_python("'").or_else(|| is_python("\"")) {
-            found.string = Codec::Python;
-            (middle, suffix) = (items(open), items(close));
-            found.middle = middle.clone();
-            found.row.suffix = suffix.clone();
+        let json = Codec::Json(JsonStyle::PLAIN);
+        if prints(&Codec::Text, &before, &after) {
+            self.string = Codec::Text;
+        } else if prints(&Codec::Cdata, &before, &after) {
+            self.string = Codec::Cdata;
+        } else if let Some((open, close)) = unquoted_by(&before, &after, "\"")
+            && prints(&json, open, close)
+        {
+            self.quote(json, open, close);
+        } else if let Some((open, close)) = unquoted_by(&before, &after, "'")
+            && prints(&Codec::Python, open, close)
+        {
+            self.quote(Codec::Python, open, close);
+        } else {
+            self.inexact.push("strings with quotes, line breaks or markers");
+            // Quoted and escaped by a rule that is not Python's, but parsed as Python's.
+            let is_python = |quote: &str| {
+                unquoted_by(&before, &after, quote).filter(|(open, close)| {
+                    let escapes =
+                        seen.iter().flatten().any(|seen| seen.contains('\\') && seen.contains(&format!("\\{quote}")));
+                    escapes && seen.iter().flatten().all(|seen| seen.starts_with(open) && seen.ends_with(close))
+                })
+            };
+            if let Some((open, close)) = is_python("'").or_else(|| is_python("\"")) {
+                self.quote(Codec::Python, open, close);
+            }
         }
     }
-    // For all other kinds, use the codec that prints most of them with the same surrounding text.
-    let seen: Vec<(&'static str, Json, Option<String>)> = kinds()
-        .into_iter()
-        .map(|(kind, value)| {
-            let seen = with(value.clone()).and_then(|(turn, range)| turn.text.get(range).map(str::to_owned));
-            (kind, value, seen)
-        })
-        .collect();
+
+    /// Sets a codec for strings that prints their quotes, and the text around them.
+    fn quote(&mut self, codec: Codec, open: &str, close: &str) {
+        self.string = codec;
+        self.middle = items(open);
+        self.row.suffix = items(close);
+    }
+
+    /// Chooses the codec for values that are not strings, and lists the kinds that it does not
+    /// print as the template does.
+    fn fit_others(&mut self, seen: &[Seen]) {
+        let Some((before, after, codec)) = best_codec(seen) else {
+            self.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
+            return;
+        };
+        for (kind, value, text) in seen {
+            let printed = print(&codec, value).map(|printed| format!("{before}{printed}{after}"));
+            if *text != printed {
+                self.inexact.push(kind);
+            }
+        }
+        self.other = Some((items(&before), items(&after), codec));
+    }
+}
+
+/// A kind of value, a value of this kind, and what the template writes for it.
+type Seen = (&'static str, Json, Option<String>);
+
+/// Returns the codec that prints the most values with the same text around them, and that text.
+fn best_codec(seen: &[Seen]) -> Option<(String, String, Codec)> {
     let mut best: Option<(usize, (String, String, Codec))> = None;
     let mut codecs = vec![Codec::Json(JsonStyle::PLAIN), Codec::Mixed, Codec::Literal];
     codecs.extend(json_styles(false).into_iter().skip(1).map(Codec::Json));
     for codec in codecs {
         let mut surroundings: Vec<((String, String), usize)> = Vec::new();
-        for (_, value, text) in &seen {
+        for (_, value, text) in seen {
             let (Some(text), Some(printed)) = (text, print(&codec, value)) else { continue };
             let Some(at) = text.find(&printed) else { continue };
             let around = (text[..at].to_owned(), text[at + printed.len()..].to_owned());
@@ -288,27 +336,13 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
             }
         }
         let most = surroundings.into_iter().max_by_key(|(_, count)| *count);
-        if let Some(((before, behind), count)) = most
+        if let Some(((before, after), count)) = most
             && best.as_ref().is_none_or(|(known, _)| count > *known)
         {
-            best = Some((count, (before, behind, codec)));
+            best = Some((count, (before, after, codec)));
         }
     }
-    if let Some((_, (before, behind, codec))) = best {
-        for (kind, value, text) in &seen {
-            let printed = print(&codec, value).map(|printed| format!("{before}{printed}{behind}"));
-            if *text != printed {
-                found.inexact.push(kind);
-            }
-        }
-        found.other = Some((items(&before), items(&behind), codec));
-    } else {
-        found.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
-    }
-    if found.is_sorted {
-        found.inexact.push("keys, which are sorted alphabetically");
-    }
-    Some(found)
+    best.map(|(_, best)| best)
 }
 
 /// Returns the text around a value, without the quotes next to it.

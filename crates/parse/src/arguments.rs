@@ -267,17 +267,14 @@ impl Arguments {
         cursor: &mut Cursor<'_, '_>,
         out: &mut String,
     ) -> Option<State> {
-        let Callee { list, shared, name } = *callee;
-        let kind = &list.kinds[reading.kind];
+        let kind = &callee.list.kinds[reading.kind];
         if matches!(reading.how, How::Unknown) {
-            if cursor.rest().starts_with(CDATA.0) {
-                cursor.at += CDATA.0.len();
-                reading.how = How::Cdata(TextValue::default());
-            } else if CDATA.0.starts_with(cursor.rest()) && !cursor.is_last() {
-                self.at = At::Value(reading);
-                return Some(State::More);
-            } else {
-                reading.how = how_of(callee, kind, &reading.key);
+            match begin(callee, kind, &reading.key, cursor) {
+                Some(how) => reading.how = how,
+                None => {
+                    self.at = At::Value(reading);
+                    return Some(State::More);
+                }
             }
         }
         if let How::Literal(reader) = &mut reading.how {
@@ -294,74 +291,26 @@ impl Arguments {
             self.at = At::Value(reading);
             return Some(step.state);
         }
-        let closes = match &reading.how {
-            How::Cdata(_) => &kind.cdata_closes,
-            _ => &kind.closes,
-        };
-        let is_section = matches!(reading.how, How::Cdata(_));
-        let input = cursor.input();
-        let mut from = cursor.at;
-        loop {
-            let (end, behind) = match cursor.find_marker(closes, from) {
-                Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
-                Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
-                    Some(true) => (start, Some(end)),
-                    Some(false) => {
-                        from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
-                        continue;
-                    }
-                    None => (start, None),
-                },
-                Found::Open(start) => (start, None),
-                Found::Nothing => (input.text.len(), None),
-            };
-            let text = &input.text[cursor.at..end];
-            if let How::Typed(raw) = &mut reading.how
-                && raw.len() + text.len() > shared.cap()
-            {
-                // Cut at the same byte in every chunking.
-                let left = shared.cap().saturating_sub(raw.len());
-                let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-                raw.push_str(&text[..taken]);
-                cursor.at += taken;
-                self.at = At::Value(reading);
-                return Some(State::Bad(Why::TooLong));
-            }
-            cursor.at = behind.unwrap_or(end);
-            match &mut reading.how {
-                How::Text(value) | How::Cdata(value) => {
-                    let mut text_out = String::new();
-                    value.push(text, &mut text_out);
-                    if behind.is_some() {
-                        value.end(&mut text_out);
-                    }
-                    if behind.is_some() || !text_out.is_empty() {
-                        reading.open(&mut self.count, out);
-                        out.push_str(&text_out);
-                    }
-                }
-                How::Typed(raw) => {
-                    raw.push_str(text);
-                    if behind.is_some() {
-                        // If strings have a separate layout, this value is not a string.
-                        let schema = match list.kinds.len() {
-                            1 => Schema::of_function(&shared.options.tools, name)
-                                .and_then(|schema| schema.property(&reading.key)),
-                            _ => None,
-                        };
-                        let value = typed(&uncdata(raw), schema);
-                        reading.open(&mut self.count, out);
-                        out.push_str(&value);
-                    }
-                }
-                How::Unknown | How::Literal(_) => {}
-            }
-            if behind.is_some() {
-                return self.value_over();
-            }
+        let (end, after) = find_end(&reading.how, callee, kind, cursor);
+        let text = &cursor.text()[cursor.at..end];
+        if let How::Typed(raw) = &mut reading.how
+            && raw.len() + text.len() > callee.shared.cap()
+        {
+            // Cut at the same byte in every chunking.
+            let left = callee.shared.cap().saturating_sub(raw.len());
+            let taken = (0..=left).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            raw.push_str(&text[..taken]);
+            cursor.at += taken;
             self.at = At::Value(reading);
-            return Some(State::More);
+            return Some(State::Bad(Why::TooLong));
         }
+        cursor.at = after.unwrap_or(end);
+        reading.write(text, after.is_some(), callee, &mut self.count, out);
+        if after.is_some() {
+            return self.value_over();
+        }
+        self.at = At::Value(reading);
+        Some(State::More)
     }
 
     fn value_over(&mut self) -> Option<State> {
@@ -380,6 +329,73 @@ impl Reading {
         *count += 1;
         json::write_string(out, &self.key, false);
         out.push_str(": ");
+    }
+
+    /// Writes the next text of a value between markers. `is_over` means that the value ends here.
+    fn write(&mut self, text: &str, is_over: bool, callee: &Callee<'_>, count: &mut usize, out: &mut String) {
+        match &mut self.how {
+            How::Text(value) | How::Cdata(value) => {
+                let mut text_out = String::new();
+                value.push(text, &mut text_out);
+                if is_over {
+                    value.end(&mut text_out);
+                }
+                if is_over || !text_out.is_empty() {
+                    self.open(count, out);
+                    out.push_str(&text_out);
+                }
+            }
+            How::Typed(raw) => {
+                raw.push_str(text);
+                if is_over {
+                    // If strings have a separate layout, this value is not a string.
+                    let schema = match callee.list.kinds.len() {
+                        1 => Schema::of_function(&callee.shared.options.tools, callee.name)
+                            .and_then(|schema| schema.property(&self.key)),
+                        _ => None,
+                    };
+                    let value = typed(&uncdata(raw), schema);
+                    self.open(count, out);
+                    out.push_str(&value);
+                }
+            }
+            How::Unknown | How::Literal(_) => {}
+        }
+    }
+}
+
+/// Returns how to parse a value that may be a CDATA section. Skips the section's opening. Returns
+/// `None` if that is not known yet.
+fn begin(callee: &Callee<'_>, kind: &ValueLayout, key: &str, cursor: &mut Cursor<'_, '_>) -> Option<How> {
+    if cursor.rest().starts_with(CDATA.0) {
+        cursor.at += CDATA.0.len();
+        return Some(How::Cdata(TextValue::default()));
+    }
+    let may_be_cdata = CDATA.0.starts_with(cursor.rest()) && !cursor.is_last();
+    (!may_be_cdata).then(|| how_of(callee, kind, key))
+}
+
+/// Returns the byte up to which the input belongs to a value between markers, and the byte after
+/// the closing marker if the value ends there.
+fn find_end(how: &How, callee: &Callee<'_>, kind: &ValueLayout, cursor: &Cursor<'_, '_>) -> (usize, Option<usize>) {
+    let is_section = matches!(how, How::Cdata(_));
+    let closes = if is_section { &kind.cdata_closes } else { &kind.closes };
+    let input = cursor.input();
+    let mut from = cursor.at;
+    loop {
+        return match cursor.find_marker(closes, from) {
+            Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
+            Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
+                Some(true) => (start, Some(end)),
+                Some(false) => {
+                    from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
+                    continue;
+                }
+                None => (start, None),
+            },
+            Found::Open(start) => (start, None),
+            Found::Nothing => (input.text.len(), None),
+        };
     }
 }
 

@@ -117,137 +117,151 @@ impl Object {
                 return (used, if out.is_empty() { Part::Wait } else { Part::More });
             };
             let mut at = std::mem::replace(&mut self.at, At::Behind);
-            let part = match &mut at {
-                At::Start => match next {
-                    '{' => {
-                        used += 1;
-                        self.depth += 1;
-                        at = At::Key(false);
-                        None
-                    }
-                    _ => Some(expected("a JSON object")),
-                },
-                At::Key(_) if next == '"' => {
-                    at = At::InKey(Box::new(Short::new(ValueReader::json(shared.options.json))));
-                    None
-                }
-                At::Key(false) if next == '}' => {
-                    used += 1;
-                    self.depth -= 1;
-                    at = At::Behind;
-                    (self.depth == 0).then_some(Part::Done)
-                }
-                At::Key(_) => Some(expected("a quoted key")),
-                At::InKey(key) => {
-                    let (step, is_cut) = key.push(rest, self.is_bare, shared);
-                    used += step.used;
-                    match step.state {
-                        State::More if is_cut => Some(Part::Bad(Why::TooLong)),
-                        State::More if self.is_bare && !self.may_become(&key.spelling) => {
-                            Some(expected("the name or arguments of a call"))
-                        }
-                        State::More => None,
-                        State::Done => match json::parse(&key.spelling) {
-                            Ok(Json::String(key)) => {
-                                let kind = self.kind_of(&key);
-                                let is_odd = kind == KeyKind::Other && !USUAL.contains(&key.as_str());
-                                let part = (self.keys.name_is_key && kind == KeyKind::Arguments)
-                                    .then(|| Part::Name(key.clone()));
-                                at = At::Colon(kind);
-                                match self.is_bare && is_odd && !self.has_name {
-                                    true => Some(expected("the name or arguments of a call")),
-                                    false => part,
-                                }
-                            }
-                            _ => Some(expected("a quoted key")),
-                        },
-                        State::Bad(why) => Some(Part::Bad(why)),
-                    }
-                }
-                At::Colon(kind) if next == ':' => {
-                    used += 1;
-                    at = At::Before(*kind);
-                    None
-                }
-                At::Colon(_) => Some(expected("`:`")),
-                At::Before(KeyKind::Wrapper) if next == '{' => {
-                    used += 1;
-                    self.depth += 1;
-                    at = At::Key(false);
-                    None
-                }
-                At::Before(kind) => {
-                    let kind = match *kind {
-                        // `"function": "get_weather"` gives the name.
-                        KeyKind::Wrapper if next == '"' && !self.has_name => KeyKind::Name,
-                        KeyKind::Wrapper => KeyKind::Other,
-                        KeyKind::Name if next != '"' => KeyKind::Other,
-                        kind => kind,
-                    };
-                    let reader = match (kind, next) {
-                        (KeyKind::Arguments, '"') => ValueReader::json_string(shared.options.json),
-                        _ => ValueReader::json(shared.options.json),
-                    };
-                    at = At::Value(kind, Box::new(Short::new(reader)));
-                    match kind {
-                        KeyKind::Arguments => {
-                            self.has_arguments = true;
-                            Some(Part::Arguments)
-                        }
-                        _ => None,
-                    }
-                }
-                At::Value(kind, value) => {
-                    let (step, is_cut) = match kind {
-                        KeyKind::Arguments => (value.reader.push(rest, out), false),
-                        KeyKind::Other => (value.reader.push(rest, &mut value.spelling), false),
-                        _ => value.push(rest, self.is_bare, shared),
-                    };
-                    used += step.used;
-                    let spelling = &mut value.spelling;
-                    if *kind == KeyKind::Other {
-                        spelling.clear();
-                    }
-                    let is_open = self.is_bare && *kind == KeyKind::Name && step.state == State::More;
-                    match step.state {
-                        State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool name")),
-                        State::More if is_cut => Some(Part::Bad(Why::TooLong)),
-                        State::More => None,
-                        State::Done => {
-                            let kind = *kind;
-                            let spelling = std::mem::take(spelling);
-                            at = At::Behind;
-                            match (kind, json::parse(&spelling)) {
-                                (KeyKind::Arguments, _) => Some(Part::ArgumentsOver),
-                                (KeyKind::Name, Ok(Json::String(name))) => {
-                                    self.has_name = true;
-                                    Some(Part::Name(name))
-                                }
-                                (KeyKind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
-                                _ => None,
-                            }
-                        }
-                        State::Bad(why) => Some(Part::Bad(why)),
-                    }
-                }
-                At::Behind => match next {
-                    ',' if self.depth > 0 => {
-                        used += 1;
-                        at = At::Key(true);
-                        None
-                    }
-                    '}' if self.depth > 0 => {
-                        used += 1;
-                        self.depth -= 1;
-                        (self.depth == 0).then_some(Part::Done)
-                    }
-                    _ => Some(expected("`,` or `}`")),
-                },
-            };
+            let (step, part) = self.step(&mut at, rest, next, shared, out);
+            used += step;
             self.at = at;
             if let Some(part) = part {
                 return (used, part);
             }
+        }
+    }
+
+    /// Reads up to the next state, or as far as the input goes. `next` is the first character of
+    /// `rest`. Returns the number of bytes read.
+    // Long: one arm for each state; splitting it would hide the transitions.
+    fn step(
+        &mut self,
+        at: &mut At,
+        rest: &str,
+        next: char,
+        shared: &Shared,
+        out: &mut String,
+    ) -> (usize, Option<Part>) {
+        let mut used = 0;
+        let part = match at {
+            At::Start => match next {
+                '{' => {
+                    used += 1;
+                    self.depth += 1;
+                    *at = At::Key(false);
+                    None
+                }
+                _ => Some(expected("a JSON object")),
+            },
+            At::Key(_) if next == '"' => {
+                *at = At::InKey(Box::new(Short::new(ValueReader::json(shared.options.json))));
+                None
+            }
+            At::Key(false) if next == '}' => {
+                used += 1;
+                self.depth -= 1;
+                *at = At::Behind;
+                (self.depth == 0).then_some(Part::Done)
+            }
+            At::Key(_) => Some(expected("a quoted key")),
+            At::InKey(key) => {
+                let (step, is_cut) = key.push(rest, self.is_bare, shared);
+                used += step.used;
+                match step.state {
+                    State::More if is_cut => Some(Part::Bad(Why::TooLong)),
+                    State::More if self.is_bare && !self.may_become(&key.spelling) => {
+                        Some(expected("the name or arguments of a call"))
+                    }
+                    State::More => None,
+                    State::Done => match json::parse(&key.spelling) {
+                        Ok(Json::String(key)) => {
+                            let kind = self.kind_of(&key);
+                            *at = At::Colon(kind);
+                            self.end_key(key, kind)
+                        }
+                        _ => Some(expected("a quoted key")),
+                    },
+                    State::Bad(why) => Some(Part::Bad(why)),
+                }
+            }
+            At::Colon(kind) if next == ':' => {
+                used += 1;
+                *at = At::Before(*kind);
+                None
+            }
+            At::Colon(_) => Some(expected("`:`")),
+            At::Before(KeyKind::Wrapper) if next == '{' => {
+                used += 1;
+                self.depth += 1;
+                *at = At::Key(false);
+                None
+            }
+            At::Before(kind) => {
+                let kind = self.kind_of_value(*kind, next);
+                let reader = match (kind, next) {
+                    (KeyKind::Arguments, '"') => ValueReader::json_string(shared.options.json),
+                    _ => ValueReader::json(shared.options.json),
+                };
+                *at = At::Value(kind, Box::new(Short::new(reader)));
+                let is_arguments = kind == KeyKind::Arguments;
+                self.has_arguments |= is_arguments;
+                is_arguments.then_some(Part::Arguments)
+            }
+            At::Value(kind, value) => {
+                let (step, is_cut) = match kind {
+                    KeyKind::Arguments => (value.reader.push(rest, out), false),
+                    KeyKind::Other => (value.reader.push(rest, &mut value.spelling), false),
+                    _ => value.push(rest, self.is_bare, shared),
+                };
+                used += step.used;
+                let spelling = &mut value.spelling;
+                if *kind == KeyKind::Other {
+                    spelling.clear();
+                }
+                let is_open = self.is_bare && *kind == KeyKind::Name && step.state == State::More;
+                match step.state {
+                    State::More if is_open && !is_name_of_tool(spelling, shared) => Some(expected("a tool name")),
+                    State::More if is_cut => Some(Part::Bad(Why::TooLong)),
+                    State::More => None,
+                    State::Done => {
+                        let (kind, spelling) = (*kind, std::mem::take(spelling));
+                        *at = At::Behind;
+                        self.end_value(kind, &spelling)
+                    }
+                    State::Bad(why) => Some(Part::Bad(why)),
+                }
+            }
+            At::Behind => match next {
+                ',' if self.depth > 0 => {
+                    used += 1;
+                    *at = At::Key(true);
+                    None
+                }
+                '}' if self.depth > 0 => {
+                    used += 1;
+                    self.depth -= 1;
+                    (self.depth == 0).then_some(Part::Done)
+                }
+                _ => Some(expected("`,` or `}`")),
+            },
+        };
+        (used, part)
+    }
+
+    /// Returns the part that a key completes.
+    fn end_key(&self, key: String, kind: KeyKind) -> Option<Part> {
+        let is_odd = kind == KeyKind::Other && !USUAL.contains(&key.as_str());
+        if self.is_bare && is_odd && !self.has_name {
+            return Some(expected("the name or arguments of a call"));
+        }
+        (self.keys.name_is_key && kind == KeyKind::Arguments).then_some(Part::Name(key))
+    }
+
+    /// Returns the part that a value completes.
+    fn end_value(&mut self, kind: KeyKind, spelling: &str) -> Option<Part> {
+        match (kind, json::parse(spelling)) {
+            (KeyKind::Arguments, _) => Some(Part::ArgumentsOver),
+            (KeyKind::Name, Ok(Json::String(name))) => {
+                self.has_name = true;
+                Some(Part::Name(name))
+            }
+            (KeyKind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
+            _ => None,
         }
     }
 
@@ -289,6 +303,17 @@ impl Object {
             "id" if keys.id.is_none() => KeyKind::Id,
             "function" if !self.has_name => KeyKind::Wrapper,
             _ => KeyKind::Other,
+        }
+    }
+
+    /// Returns the role of a value after a key of this kind. `next` is the value's first character.
+    fn kind_of_value(&self, kind: KeyKind, next: char) -> KeyKind {
+        match kind {
+            // `"function": "get_weather"` gives the name.
+            KeyKind::Wrapper if next == '"' && !self.has_name => KeyKind::Name,
+            KeyKind::Wrapper => KeyKind::Other,
+            KeyKind::Name if next != '"' => KeyKind::Other,
+            kind => kind,
         }
     }
 

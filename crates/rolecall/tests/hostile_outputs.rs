@@ -82,6 +82,7 @@ fn attack(
     Attack { name, layout, start, again, bytes: bytes / SMALLER, end, least, prompt_tail: "" }
 }
 
+// Long: a table with one row for each attack.
 fn attacks() -> Vec<Attack> {
     let in_json = "<tool_call>\n{\"name\": \"f\", \"arguments\": ";
     let in_xml = "<tool_call>\n<function=f>\n<parameter=x>\n";

@@ -29,120 +29,166 @@ pub struct Trial {
     pub refuses: Vec<(&'static str, String)>,
 }
 
+/// A call: the number of its tool, and the arguments.
+type Made = (usize, Object);
+
+/// The request of a trial and the reply to it.
+struct Exchange {
+    tools: Vec<Json>,
+    options: Options,
+    /// The reply, without its calls.
+    message: Object,
+    calls: Vec<Made>,
+}
+
 /// Makes the trial of a seed. Returns `None` if the format cannot write the message of the seed.
 pub fn trial(subject: &Subject, seed: u64, tokens: &[&str]) -> Result<Option<Trial>, String> {
     let mut rng = Rng::with_seed(seed);
-    let functions = subject.places.calls > 0 && subject.places.functions;
-    let tools: Vec<Json> = match functions {
-        true => (0..rng.usize(1..=3)).map(|at| tool(at, &mut rng)).collect(),
-        false => Vec::new(),
-    };
-    let calls = match rng.u8(..4) {
-        0 => 0,
-        _ if !functions => 0,
-        _ => rng.usize(1..=subject.places.calls.min(3)),
-    };
-    let mut made: Vec<(usize, Object)> = Vec::new();
-    for _ in 0..calls {
-        let at = rng.usize(..tools.len());
-        made.push((at, arguments(&tools[at], quote_of(&subject.format), &mut rng)));
-    }
-    let choice = match (calls, rng.u8(..4)) {
-        (0, 0) => ToolChoice::None,
-        (0, _) | (_, 0 | 1) => ToolChoice::Auto,
-        (1, 2) => ToolChoice::Named(name_of(&tools[made[0].0]).to_owned()),
-        _ => ToolChoice::Required,
-    };
-    let mut options = Options {
-        tools: tools.iter().filter_map(|tool| Tool::from_json(tool.clone()).ok()).collect(),
-        choice,
-        one_call: calls < 2 && rng.bool(),
-        tokens: tokens.iter().map(|text| Token { text: (*text).to_owned(), id: None }).collect(),
-        ..Options::default()
-    };
-    let free = matches!(options.choice, ToolChoice::Auto | ToolChoice::None);
-    let places = &subject.places;
-    let (content, reasoning) = match calls {
-        0 => (places.content, places.reasoning),
-        _ => (places.content_with_calls && free, places.reasoning_with_calls),
-    };
-    let mut message = object! { "role" => "assistant", "content" => "" };
-    if content && (calls == 0 || rng.bool()) {
-        message.insert("content", text(None, &mut rng).into());
-    }
-    if reasoning && rng.bool() {
-        message.insert("reasoning_content", text(None, &mut rng).into());
-        options.reasoning = Reasoning::Optional;
-    }
-    let said = |message: &Object, made: &[(usize, Object)]| {
-        let mut message = message.clone();
-        let calls = made
-            .iter()
-            .enumerate()
-            .map(|(number, (at, arguments))| call(number, tools.get(*at).map_or("nobody", name_of), arguments));
-        if !made.is_empty() {
-            message.insert("tool_calls", Json::Array(calls.collect()));
-        }
-        Said { message, tools: tools.clone() }
-    };
-    let sampled = |said: &Said| Some(sampled(&subject.format, &behind_prompt(subject, said)?));
-    let grammar = match grammar::grammar(&subject.format, &options) {
+    let mut exchange = Exchange::new(subject, tokens, &mut rng);
+    let grammar = match grammar::grammar(&subject.format, &exchange.options) {
         Ok(grammar) => grammar,
         Err(error) => return Err(format!("{} {seed}: {error}", subject.label)),
     };
+    let calls = exchange.calls.len();
     if grammar.notes.iter().any(|note| matches!(note, Note::NoContentBeforeCalls { .. })) && calls > 0 {
-        message.insert("content", "".into());
+        exchange.message.insert("content", "".into());
     }
     if grammar.notes.contains(&Note::OneCall) && calls > 1 {
         return Ok(None);
     }
-    let Some(accepts) = sampled(&said(&message, &made)) else { return Ok(None) };
-    let mut refuses = Vec::new();
-    let mut wrong = |what, said: Said| {
-        refuses.extend(sampled(&said).into_iter().flatten().map(|text| (what, text)));
-    };
-    for (at, (tool, arguments)) in made.iter().enumerate() {
-        let with = |other: (usize, Object)| {
-            let mut made = made.clone();
-            made[at] = other;
-            said(&message, &made)
-        };
-        wrong("the name is not offered", with((usize::MAX, Object::new())));
-        for (key, schema) in properties(&tools[*tool]).iter() {
-            let mut less = arguments.clone();
-            if is_needed(&tools[*tool], key) && less.remove(key).is_some() {
-                wrong("a required argument is missing", with((*tool, less)));
-            }
-            let mut other = arguments.clone();
-            if let (Some(_), Some(value)) = (arguments.get(key), misfit(schema)) {
-                other.insert(key, value);
-                wrong("an argument has another type", with((*tool, other)));
-            }
-        }
-        let mut more = arguments.clone();
-        more.insert("zz_unlisted", Json::Bool(true));
-        wrong("an argument is not listed", with((*tool, more)));
-    }
-    if calls == 1 && options.one_call && places.calls > 1 {
-        wrong("there is a second call", said(&message, &[made[0].clone(), made[0].clone()]));
-    }
-    if calls == 0 && functions && options.choice == ToolChoice::None {
-        let arguments = arguments(&tools[0], quote_of(&subject.format), &mut rng);
-        wrong(
-            "there is a call although calls are off",
-            said(&object! { "role" => "assistant", "content" => "" }, &[(0, arguments)]),
-        );
-    }
-    if calls == 1 && !free {
-        let whole = accepts.last().cloned().unwrap_or_default();
-        let borders: Vec<usize> = whole.char_indices().map(|(at, _)| at).collect();
-        for _ in 0..3 {
-            refuses.push(("the text ends early", whole[..borders[rng.usize(..borders.len())]].to_owned()));
-        }
-        refuses.push(("the text continues", format!("{whole}x")));
+    let reply = exchange.said(&exchange.message, &exchange.calls);
+    let Some(accepts) = sampled_reply(subject, &reply) else { return Ok(None) };
+    let mut refuses = exchange.mistakes(subject, &mut rng);
+    if calls == 1 && !exchange.is_free() {
+        refuses.extend(broken_ends(accepts.last().map_or("", String::as_str), &mut rng));
     }
     refuses.retain(|(_, text)| !accepts.contains(text));
-    Ok(Some(Trial { label: format!("{} {seed}", subject.label), options, grammar, accepts, refuses }))
+    let label = format!("{} {seed}", subject.label);
+    Ok(Some(Trial { label, options: exchange.options, grammar, accepts, refuses }))
+}
+
+impl Exchange {
+    /// Makes the tools first, then calls that fit them, the options and the message.
+    fn new(subject: &Subject, tokens: &[&str], rng: &mut Rng) -> Exchange {
+        let places = &subject.places;
+        let functions = places.calls > 0 && places.functions;
+        let tools: Vec<Json> = match functions {
+            true => (0..rng.usize(1..=3)).map(|at| tool(at, rng)).collect(),
+            false => Vec::new(),
+        };
+        let count = match rng.u8(..4) {
+            0 => 0,
+            _ if !functions => 0,
+            _ => rng.usize(1..=places.calls.min(3)),
+        };
+        let mut calls: Vec<Made> = Vec::new();
+        for _ in 0..count {
+            let at = rng.usize(..tools.len());
+            calls.push((at, arguments(&tools[at], quote_of(&subject.format), rng)));
+        }
+        let choice = match (count, rng.u8(..4)) {
+            (0, 0) => ToolChoice::None,
+            (0, _) | (_, 0 | 1) => ToolChoice::Auto,
+            (1, 2) => ToolChoice::Named(name_of(&tools[calls[0].0]).to_owned()),
+            _ => ToolChoice::Required,
+        };
+        let options = Options {
+            tools: tools.iter().filter_map(|tool| Tool::from_json(tool.clone()).ok()).collect(),
+            choice,
+            one_call: count < 2 && rng.bool(),
+            tokens: tokens.iter().map(|text| Token { text: (*text).to_owned(), id: None }).collect(),
+            ..Options::default()
+        };
+        let message = object! { "role" => "assistant", "content" => "" };
+        let mut exchange = Exchange { tools, options, message, calls };
+        let (content, reasoning) = match count {
+            0 => (places.content, places.reasoning),
+            _ => (places.content_with_calls && exchange.is_free(), places.reasoning_with_calls),
+        };
+        if content && (count == 0 || rng.bool()) {
+            exchange.message.insert("content", text(None, rng).into());
+        }
+        if reasoning && rng.bool() {
+            exchange.message.insert("reasoning_content", text(None, rng).into());
+            exchange.options.reasoning = Reasoning::Optional;
+        }
+        exchange
+    }
+
+    /// Reports whether the tool choice leaves room for text.
+    fn is_free(&self) -> bool {
+        matches!(self.options.choice, ToolChoice::Auto | ToolChoice::None)
+    }
+
+    /// Returns a message with calls, as a reply to this request.
+    fn said(&self, message: &Object, made: &[Made]) -> Said {
+        let mut message = message.clone();
+        let calls = made
+            .iter()
+            .enumerate()
+            .map(|(number, (at, arguments))| call(number, self.tools.get(*at).map_or("nobody", name_of), arguments));
+        if !made.is_empty() {
+            message.insert("tool_calls", Json::Array(calls.collect()));
+        }
+        Said { message, tools: self.tools.clone() }
+    }
+
+    /// Returns replies with one mistake each, and the mistakes.
+    fn mistakes(&self, subject: &Subject, rng: &mut Rng) -> Vec<(&'static str, String)> {
+        let mut refuses = Vec::new();
+        let mut wrong = |what, said: Said| {
+            refuses.extend(sampled_reply(subject, &said).into_iter().flatten().map(|text| (what, text)));
+        };
+        for (at, (tool, arguments)) in self.calls.iter().enumerate() {
+            let with = |other: Made| {
+                let mut made = self.calls.clone();
+                made[at] = other;
+                self.said(&self.message, &made)
+            };
+            wrong("the name is not offered", with((usize::MAX, Object::new())));
+            for (key, schema) in properties(&self.tools[*tool]).iter() {
+                let mut less = arguments.clone();
+                if is_needed(&self.tools[*tool], key) && less.remove(key).is_some() {
+                    wrong("a required argument is missing", with((*tool, less)));
+                }
+                let mut other = arguments.clone();
+                if let (Some(_), Some(value)) = (arguments.get(key), misfit(schema)) {
+                    other.insert(key, value);
+                    wrong("an argument has another type", with((*tool, other)));
+                }
+            }
+            let mut more = arguments.clone();
+            more.insert("zz_unlisted", Json::Bool(true));
+            wrong("an argument is not listed", with((*tool, more)));
+        }
+        if self.calls.len() == 1 && self.options.one_call && subject.places.calls > 1 {
+            let twice = [self.calls[0].clone(), self.calls[0].clone()];
+            wrong("there is a second call", self.said(&self.message, &twice));
+        }
+        if self.calls.is_empty() && !self.tools.is_empty() && self.options.choice == ToolChoice::None {
+            let arguments = arguments(&self.tools[0], quote_of(&subject.format), rng);
+            let message = object! { "role" => "assistant", "content" => "" };
+            wrong("there is a call although calls are off", self.said(&message, &[(0, arguments)]));
+        }
+        refuses
+    }
+}
+
+/// Returns copies of a text that end at the wrong place.
+fn broken_ends(whole: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
+    let borders: Vec<usize> = whole.char_indices().map(|(at, _)| at).collect();
+    let mut broken = Vec::new();
+    for _ in 0..3 {
+        broken.push(("the text ends early", whole[..borders[rng.usize(..borders.len())]].to_owned()));
+    }
+    broken.push(("the text continues", format!("{whole}x")));
+    broken
+}
+
+/// Returns the texts that the engine may sample for a reply, or `None` if the format cannot write
+/// it.
+fn sampled_reply(subject: &Subject, said: &Said) -> Option<Vec<String>> {
+    Some(sampled(&subject.format, &behind_prompt(subject, said)?))
 }
 
 /// Returns the text that a format writes after the generation prompt.

@@ -14,6 +14,7 @@
 
 #![expect(clippy::panic, reason = "a broken case fails the test that reads it")]
 
+mod batches;
 mod fixture;
 pub mod forge;
 pub mod generate;

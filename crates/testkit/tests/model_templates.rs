@@ -28,21 +28,39 @@ const GGUF: &str = r#"{
 /// tokens.
 type Case = (&'static str, Vec<(&'static str, &'static str)>, &'static str, Vec<&'static str>, Vec<&'static str>);
 
+const CONFIG: &str = r#"{"chat_template": "config", "bos_token": "<s>"}"#;
+const NAMED: &str = r#"{"chat_template": [{"name": "default", "template": "a"}, {"name": "rag", "template": "b"}]}"#;
+
+/// Loads the path of each case and compares the templates and tokens.
+fn check(cases: Vec<Case>) {
+    for (what, files, path, templates, tokens) in cases {
+        let folder = Folder::new(&files);
+        let found = load(&folder.0.join(path)).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let root = format!("{}/", folder.0.display());
+        let shown: Vec<String> = found
+            .templates
+            .iter()
+            .map(|one| format!("{} = {} ({})", one.name, one.source, one.place().trim_start_matches(&root)))
+            .collect();
+        assert_eq!(shown, templates, "{what}");
+        let named: Vec<String> = found.tokens.iter().map(|(name, text)| format!("{name} {text}")).collect();
+        assert_eq!(named, tokens, "{what}");
+    }
+}
+
 #[test]
-fn each_kind_of_source_gives_its_templates_and_tokens() {
-    let config = r#"{"chat_template": "config", "bos_token": "<s>"}"#;
-    let named = r#"{"chat_template": [{"name": "default", "template": "a"}, {"name": "rag", "template": "b"}]}"#;
-    let cases: Vec<Case> = vec![
+fn a_config_gives_its_templates() {
+    check(vec![
         (
             "one text",
-            vec![("tokenizer_config.json", config)],
+            vec![("tokenizer_config.json", CONFIG)],
             "",
             vec!["default = config (tokenizer_config.json, chat_template)"],
             vec!["bos_token <s>"],
         ),
         (
             "a list of named ones",
-            vec![("tokenizer_config.json", named)],
+            vec![("tokenizer_config.json", NAMED)],
             "",
             vec![
                 "default = a (tokenizer_config.json, chat_template.default)",
@@ -60,6 +78,12 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["x = c (tokenizer_config.json, chat_template.x)", "y = b (tokenizer_config.json, chat_template.y)"],
             vec![],
         ),
+    ]);
+}
+
+#[test]
+fn template_files_replace_the_templates_of_the_config() {
+    check(vec![
         (
             "a template file replaces all templates of the config, whose tokens stay",
             vec![
@@ -76,7 +100,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
         (
             "named files next to it",
             vec![
-                ("tokenizer_config.json", config),
+                ("tokenizer_config.json", CONFIG),
                 ("chat_template.jinja", "file"),
                 ("additional_chat_templates/tool_use.jinja", "tools"),
                 ("additional_chat_templates/rag.jinja", "rag"),
@@ -92,7 +116,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
         ),
         (
             "named files alone also replace the config's template",
-            vec![("tokenizer_config.json", config), ("additional_chat_templates/rag.jinja", "rag")],
+            vec![("tokenizer_config.json", CONFIG), ("additional_chat_templates/rag.jinja", "rag")],
             "",
             vec!["rag = rag (additional_chat_templates/rag.jinja)"],
             vec!["bos_token <s>"],
@@ -100,7 +124,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
         (
             "a processor's template wins over the tokenizer's",
             vec![
-                ("tokenizer_config.json", named),
+                ("tokenizer_config.json", NAMED),
                 ("chat_template.json", r#"{"chat_template": {"tool_use": "q", "default": "p"}}"#),
             ],
             "",
@@ -110,10 +134,16 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             ],
             vec![],
         ),
+    ]);
+}
+
+#[test]
+fn a_file_given_by_its_path_wins_over_the_others() {
+    check(vec![
         (
             "a processor's template by its path, with the tokenizer's tokens",
             vec![
-                ("tokenizer_config.json", config),
+                ("tokenizer_config.json", CONFIG),
                 ("chat_template.json", r#"{"chat_template": "p"}"#),
                 ("chat_template.jinja", "file"),
             ],
@@ -124,7 +154,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
         (
             "a config by its path, whatever its name",
             vec![
-                ("old_config.json", config),
+                ("old_config.json", CONFIG),
                 ("chat_template.jinja", "file"),
                 ("special_tokens_map.json", r#"{"bos_token": "<map>"}"#),
             ],
@@ -134,18 +164,24 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
         ),
         (
             "a template by its path, with the tokens of the files next to it",
-            vec![("tokenizer_config.json", config), ("mine.jinja", "mine")],
+            vec![("tokenizer_config.json", CONFIG), ("mine.jinja", "mine")],
             "mine.jinja",
             vec!["default = mine (mine.jinja)"],
             vec!["bos_token <s>"],
         ),
         (
             "a named template by its path, with the tokens of the model's folder",
-            vec![("tokenizer_config.json", config), ("additional_chat_templates/rag.jinja", "rag")],
+            vec![("tokenizer_config.json", CONFIG), ("additional_chat_templates/rag.jinja", "rag")],
             "additional_chat_templates/rag.jinja",
             vec!["default = rag (additional_chat_templates/rag.jinja)"],
             vec!["bos_token <s>"],
         ),
+    ]);
+}
+
+#[test]
+fn special_tokens_come_from_the_config_and_the_map() {
+    check(vec![
         (
             "every usual token, a null one, a model's own ones, and one that only looks like a token",
             vec![(
@@ -198,20 +234,7 @@ fn each_kind_of_source_gives_its_templates_and_tokens() {
             vec!["default = t (tokenizer_config.json, chat_template)"],
             vec!["bos_token <s>"],
         ),
-    ];
-    for (what, files, path, templates, tokens) in cases {
-        let folder = Folder::new(&files);
-        let found = load(&folder.0.join(path)).unwrap_or_else(|error| panic!("{what}: {error}"));
-        let root = format!("{}/", folder.0.display());
-        let shown: Vec<String> = found
-            .templates
-            .iter()
-            .map(|one| format!("{} = {} ({})", one.name, one.source, one.place().trim_start_matches(&root)))
-            .collect();
-        assert_eq!(shown, templates, "{what}");
-        let named: Vec<String> = found.tokens.iter().map(|(name, text)| format!("{name} {text}")).collect();
-        assert_eq!(named, tokens, "{what}");
-    }
+    ]);
 }
 
 /// A case: files, path in their folder; the code, the message (`FOLDER` for the folder), and the

@@ -119,12 +119,8 @@ impl Reader<'_> {
             self.skip_space();
             let value = self.value(depth + 1)?;
             object.insert(key, value);
-            self.skip_space();
-            if self.take(b'}') {
+            if self.ends(b'}')? {
                 return Ok(Json::Object(object));
-            }
-            if !self.take(b',') {
-                return Err(format!("expected `,` or `}}`, found {}", self.found()));
             }
         }
     }
@@ -139,13 +135,22 @@ impl Reader<'_> {
         loop {
             self.skip_space();
             items.push(self.value(depth + 1)?);
-            self.skip_space();
-            if self.take(b']') {
+            if self.ends(b']')? {
                 return Ok(Json::Array(items));
             }
-            if !self.take(b',') {
-                return Err(format!("expected `,` or `]`, found {}", self.found()));
-            }
+        }
+    }
+
+    /// Reads the comma after an element, or the bracket that closes the object or array. Reports
+    /// whether it was the bracket.
+    fn ends(&mut self, bracket: u8) -> Result<bool, String> {
+        self.skip_space();
+        if self.take(bracket) {
+            return Ok(true);
+        }
+        match self.take(b',') {
+            true => Ok(false),
+            false => Err(format!("expected `,` or `{}`, found {}", char::from(bracket), self.found())),
         }
     }
 

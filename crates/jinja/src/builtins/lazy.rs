@@ -112,6 +112,7 @@ impl<'a> Lazy<'a> {
         (out, error)
     }
 
+    // Long: one arm for each kind of work; each arm is a short loop over the same source.
     fn fill(self, world: &World<'a>, out: &mut Vec<Value<'a>>) -> Res<()> {
         let source = self.source;
         let passes_nothing =

@@ -27,6 +27,7 @@ impl Compiler {
         result
     }
 
+    // Long: one arm for each kind of expression, most of them a few lines.
     fn expr_at(&mut self, expr: &Expr) -> Parsed<()> {
         match &expr.kind {
             ExprKind::None => self.emit(Op::None),

@@ -11,6 +11,7 @@ impl Compiler {
         body.iter().try_for_each(|stmt| self.stmt(stmt))
     }
 
+    // Long: one arm for each kind of statement; the longer ones have their own functions.
     fn stmt(&mut self, stmt: &Stmt) -> Parsed<()> {
         self.at = stmt.at;
         match &stmt.kind {

@@ -91,6 +91,7 @@ fn short_names() -> String {
     names.collect::<Vec<_>>().join(",")
 }
 
+// Long: a table with one row for each attack.
 pub fn attacks() -> Vec<Attack> {
     use ErrorKind::{Syntax, Type, Undefined, Unsupported};
     use LimitKind::{Depth, Digits, Instructions, Integer, Memory, Nesting, Range, Recursion, Source};

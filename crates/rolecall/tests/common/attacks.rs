@@ -454,6 +454,7 @@ impl ReplaceSize for Vec<u8> {
     }
 }
 
+// Long: a table with one row for each attack.
 fn of_gguf() -> Vec<Attack> {
     let pieces_with = |key: fn() -> Key| move || gguf(pieces(), vec![key()]);
     let bytes_with = |key: fn() -> Key| move || gguf(byte_level(), vec![key()]);

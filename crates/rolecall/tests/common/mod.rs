@@ -5,23 +5,13 @@
 pub mod attacks;
 pub mod files;
 
-use std::fs;
+/// Time and memory of this process.
+#[path = "../../../jinja/tests/common/usage.rs"]
+mod usage;
+
 use std::process::Command;
-use std::time::Duration;
 
-/// Returns the CPU time of this thread.
-pub fn cpu_time() -> Duration {
-    let found = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let nanoseconds = found.split_whitespace().next().and_then(|number| number.parse().ok());
-    Duration::from_nanos(nanoseconds.unwrap_or(0))
-}
-
-/// Returns the peak memory use of this process.
-pub fn peak_kilobytes() -> usize {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"));
-    line.and_then(|line| line.split_whitespace().nth(1)).and_then(|number| number.parse().ok()).unwrap_or(0)
-}
+pub use usage::{cpu_time, peak_kilobytes};
 
 /// The environment variable with the index of the attack that a process is to run.
 const NUMBER: &str = "ROLECALL_ATTACK";

@@ -25,6 +25,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use crate::batches::Batches;
+
+pub use crate::batches::BATCH;
 pub use marks::Marks;
 pub use plan::{Plan, Templates, Tokenizers};
 pub use property::{Outcome, check};
@@ -35,8 +38,6 @@ pub use summary::{Failure, Summary};
 /// How many forms of a conversation are tried; each form is simpler than the one before, which was
 /// refused.
 const TRIES: u32 = 3;
-/// Conversations that a thread takes at a time.
-pub const BATCH: usize = 64;
 
 /// Tries `count` conversations, spread over the subjects, on `threads` threads, and reports to
 /// `progress` how many are done.
@@ -47,16 +48,11 @@ pub fn run(
     threads: usize,
     progress: &(dyn Fn(usize) + Sync),
 ) -> Summary {
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (batches, done) = (Batches::new(count), AtomicUsize::new(0));
     let total = Mutex::new(Summary::default());
     let work = || {
         let mut summary = Summary::default();
-        loop {
-            let first = next.fetch_add(BATCH, Ordering::Relaxed);
-            if first >= count {
-                break;
-            }
-            let batch = first..(first + BATCH).min(count);
+        while let Some(batch) = batches.take() {
             let size = batch.len();
             for number in batch {
                 // Take the subjects in turn, so that each gets the same number of conversations.

@@ -11,18 +11,14 @@ use rolecall::render::{Bos, Error as RenderError, Options, RuleMode, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::{Error, Origin, Prompt};
 
-use super::{Context, chatglm3_reading, conversation, keys, labels, refusal, runs, text, xtuner};
+use super::{Context, chatglm3_reading, conversation, labels, parts_of, refusal, runs, text, xtuner};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    let Some(format) = context.registry.get("chatglm3") else { return Verdict::cannot_run("no format `chatglm3`") };
-    let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::cannot_run("the row has no `expected` object");
+    let (format, expected, options) = match parts_of(row, "chatglm3", looked_at(op), context) {
+        Ok(parts) => parts,
+        Err(failure) => return failure,
     };
-    let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
-    if let Some(failure) = keys::unread(&options, looked_at(op)) {
-        return failure;
-    }
     match op {
         "build_single_message" => refusal(expected, build_single_message(row, expected, format)),
         "process_chatglm_messages then build_chat_input" => {

@@ -5,18 +5,14 @@ use rolecall::format::Format;
 use rolecall::render::{Bos, Options, RuleMode, render};
 use rolecall::{Error, Prompt};
 
-use super::{Context, conversation, keys, lagent, lagent_reading, refusal, runs, text};
+use super::{Context, conversation, lagent, lagent_reading, parts_of, refusal, runs, text};
 use crate::Verdict;
 
 pub(super) fn run(row: &Object, op: &str, context: &Context) -> Verdict {
-    let Some(format) = context.registry.get("internlm2") else { return Verdict::cannot_run("no format `internlm2`") };
-    let Some(expected) = row.get("expected").and_then(Json::as_object) else {
-        return Verdict::cannot_run("the row has no `expected` object");
+    let (format, expected, options) = match parts_of(row, "internlm2", looked_at(op), context) {
+        Ok(parts) => parts,
+        Err(failure) => return failure,
     };
-    let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
-    if let Some(failure) = keys::unread(&options, looked_at(op)) {
-        return failure;
-    }
     match op {
         "build_inputs" => refusal(expected, build_inputs(&with_query(row, &options), expected, format)),
         "document printed example" => refusal(expected, printed_example(row, expected, format)),

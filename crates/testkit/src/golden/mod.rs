@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::format::Registry;
+use rolecall::format::{Format, Registry};
 use rolecall::tokenizer::Tokenizer;
 use rolecall::{Error, tokenizer};
 
@@ -244,6 +244,24 @@ fn operation<'a>(row: &'a Object, kind: &'a str) -> (&'a str, &'a str) {
         kind => kind,
     };
     (system, op)
+}
+
+/// Returns the format of this name, and the expected result and the options of a row. Returns a
+/// failure if one of them is missing, or if the options have a key that is not in `read`.
+fn parts_of<'a>(
+    row: &'a Object,
+    name: &str,
+    read: &[&str],
+    context: &'a Context,
+) -> Result<(&'a Format, &'a Object, Object), Verdict> {
+    let format = context.registry.get(name).ok_or_else(|| Verdict::cannot_run(format!("no format `{name}`")))?;
+    let expected = row.get("expected").and_then(Json::as_object);
+    let expected = expected.ok_or_else(|| Verdict::cannot_run("the row has no `expected` object"))?;
+    let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
+    match keys::unread(&options, read) {
+        Some(failure) => Err(failure),
+        None => Ok((format, expected, options)),
+    }
 }
 
 fn text<'a>(row: &'a Object, key: &str) -> &'a str {

@@ -1,15 +1,13 @@
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::laws::{Broken, Checked, Effort, check};
 use super::subject::Subject;
 use super::watch::Watch;
+use crate::batches::Batches;
 
-/// Outputs that a thread takes at a time.
-const BATCH: usize = 64;
 /// The maximum number of stored failures.
 const KEPT: usize = 200;
 
@@ -69,17 +67,13 @@ fn panicked(panic: Box<dyn std::any::Any + Send>) -> Broken {
 
 /// Checks `count` outputs on `threads` threads, taking the subjects in turn.
 pub fn run(subjects: &[Subject], count: usize, seed: u64, threads: usize, effort: Effort) -> Summary {
-    let next = AtomicUsize::new(0);
+    let batches = Batches::new(count);
     let total = Mutex::new(Summary::default());
     let watch = Watch::default();
     let work = || {
         let mut summary = Summary::default();
-        loop {
-            let first = next.fetch_add(BATCH, Ordering::Relaxed);
-            if first >= count {
-                break;
-            }
-            for number in first..(first + BATCH).min(count) {
+        while let Some(batch) = batches.take() {
+            for number in batch {
                 let subject = &subjects[number % subjects.len()];
                 let seed = seed.wrapping_add(number as u64);
                 let work = || check(subject, seed, effort);
