@@ -22,6 +22,8 @@ pub struct Layout {
     printed: u32,
     /// What the layout writes for a message that has only a role and a text.
     plain: Option<PlainTurn>,
+    /// The length of all constants in bytes.
+    constant_bytes: usize,
 }
 
 /// What a layout writes for a message that has only a role and a text: constants around the text.
@@ -93,6 +95,16 @@ impl Op {
     }
 }
 
+impl Step {
+    fn constant_bytes(&self) -> usize {
+        match self {
+            Step::Constant { text, .. } => text.len(),
+            Step::Hole { .. } => 0,
+            Step::Group { steps, .. } => steps.iter().map(Step::constant_bytes).sum(),
+        }
+    }
+}
+
 impl Layout {
     /// Creates a layout of these pieces for a format with these control tokens.
     pub fn new(ops: Vec<Op>, controls: &[Control]) -> Layout {
@@ -100,7 +112,15 @@ impl Layout {
         let ops = with_own(&pattern, controls);
         let printed = printed_fields(&ops);
         let plain = plain_turn(&ops, controls);
-        Layout { steps: steps_of(&ops, controls), ops, pattern, printed, plain }
+        let steps = steps_of(&ops, controls);
+        let constant_bytes = steps.iter().map(Step::constant_bytes).sum();
+        Layout { steps, ops, pattern, printed, plain, constant_bytes }
+    }
+
+    /// Returns the length of all constants in bytes, in the usual spelling.
+    #[inline]
+    pub fn constant_bytes(&self) -> usize {
+        self.constant_bytes
     }
 
     /// Returns what the layout writes for a message that has only a role and a text. None if that

@@ -456,7 +456,7 @@ impl<'a> Planner<'a> {
             self.offer = None;
             self.plan.bytes += 400 * offer.tools.len();
         }
-        self.plan.bytes += bytes + 40;
+        self.plan.bytes += bytes + layout.constant_bytes();
         self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, tools: printing, cut: None });
     }
 

@@ -44,7 +44,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         indentation: 0,
         refused: None,
     };
-    let mut text = Text::with_capacity(plan.bytes + 64, plan.turns.len() * 6);
+    let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
     for turn in &plan.turns {
         writer.begin(turn.slot, turn.what.message(), &text);
         if writer.plain_turn(turn, &mut text) {
