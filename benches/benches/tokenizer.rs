@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rolecall::tokenizer;
-use rolecall::tokenizer::{Place, Tokenizer};
+use rolecall::tokenizer::{TextPlace, Tokenizer};
 
 /// The timed work.
 type Work<'a> = Box<dyn FnMut() + 'a>;
@@ -114,7 +114,7 @@ fn measure_speed(name: &str, folder: &Path, path: &str, text: &str) {
             Box::new(|| {
                 for piece in &pieces {
                     out.clear();
-                    ours.encode_ordinary(piece, Place::Inside, &mut out).expect("it encodes");
+                    ours.encode_ordinary(piece, TextPlace::Inside, &mut out).expect("it encodes");
                 }
             }),
         ),
@@ -159,7 +159,7 @@ fn measure_speed(name: &str, folder: &Path, path: &str, text: &str) {
 
 fn encode(tokenizer: &dyn Tokenizer, text: &str) -> Vec<tokenizer::Token> {
     let mut out = Vec::new();
-    tokenizer.encode_ordinary(text, Place::Start, &mut out).expect("it encodes");
+    tokenizer.encode_ordinary(text, TextPlace::Start, &mut out).expect("it encodes");
     out
 }
 

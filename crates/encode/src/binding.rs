@@ -3,7 +3,7 @@
 use rolecall_format::Control;
 
 use crate::Error;
-use rolecall_tokenizer::{Place, Tokenizer};
+use rolecall_tokenizer::{TextPlace, Tokenizer};
 
 /// Returns the id of each control token. Fails if the tokenizer lacks a control token that the
 /// format writes, or gives one a different id.
@@ -48,6 +48,6 @@ pub(crate) fn is_text(id: u32, tokenizer: &dyn Tokenizer) -> bool {
     }
     let Some(text) = tokenizer.token_text(id) else { return false };
     let mut tokens = Vec::new();
-    let encoded = tokenizer.encode_ordinary(&text, Place::Inside, &mut tokens);
+    let encoded = tokenizer.encode_ordinary(&text, TextPlace::Inside, &mut tokens);
     encoded.is_ok() && tokens.iter().any(|token| token.id == id)
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::Error;
-use rolecall_tokenizer::{Place, Tokenizer};
+use rolecall_tokenizer::{TextPlace, Tokenizer};
 
 /// Decodes ids to the bytes that they represent, and control tokens to their text.
 ///
@@ -44,7 +44,7 @@ impl Decoder {
     /// Decodes ids that begin a prompt. An incomplete character at an end stays as raw bytes.
     pub fn decode(&self, ids: &[u32]) -> Result<Vec<u8>, Error> {
         let mut bytes = Vec::with_capacity(ids.len() * 4);
-        let mut place = Some(Place::Start);
+        let mut place = Some(TextPlace::Start);
         for id in ids {
             self.push(*id, &mut place, &mut bytes)?;
         }
@@ -77,11 +77,11 @@ impl Decoder {
     }
 
     /// Appends the bytes of an id. `place` is set if a text begins with this id.
-    fn push(&self, id: u32, place: &mut Option<Place>, bytes: &mut Vec<u8>) -> Result<(), Error> {
+    fn push(&self, id: u32, place: &mut Option<TextPlace>, bytes: &mut Vec<u8>) -> Result<(), Error> {
         let unknown = || Error::UnknownId { id, size: self.tokenizer.vocabulary_size() };
         if self.markers.contains(&id) {
             bytes.extend_from_slice(self.tokenizer.token_text(id).ok_or_else(unknown)?.as_bytes());
-            *place = Some(Place::Inside);
+            *place = Some(TextPlace::Inside);
             return Ok(());
         }
         let start = bytes.len();
@@ -101,7 +101,7 @@ impl Decoder {
 /// is complete.
 pub struct DecodeStream<'a> {
     decoder: &'a Decoder,
-    place: Option<Place>,
+    place: Option<TextPlace>,
     /// The bytes of an incomplete character.
     bytes: Vec<u8>,
 }
@@ -109,7 +109,7 @@ pub struct DecodeStream<'a> {
 impl DecodeStream<'_> {
     /// Decodes from the beginning of a text, where some tokenizers add a space.
     #[must_use]
-    pub fn at(mut self, place: Place) -> Self {
+    pub fn at(mut self, place: TextPlace) -> Self {
         self.place = Some(place);
         self
     }

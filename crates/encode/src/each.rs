@@ -5,7 +5,7 @@ use rolecall_render::{Prompt, Run};
 use crate::pieces::PromptPart;
 use crate::special::Surrounding;
 use crate::{EncodedToken, Encoder, Error, Note};
-use rolecall_tokenizer::{Place, Token};
+use rolecall_tokenizer::{TextPlace, Token};
 
 /// The number of encoded pieces that may pile up before they are dropped.
 const KEPT: usize = 1 << 10;
@@ -77,7 +77,7 @@ impl Encoder {
     /// Encodes a prompt piece by piece.
     pub(crate) fn encode_into(&self, prompt: &Prompt, sink: &mut impl Sink) -> Result<(), Error> {
         self.check(prompt)?;
-        let mut place = Place::Start;
+        let mut place = TextPlace::Start;
         let mut pieces = Vec::new();
         // The first piece that is not encoded yet. The piece before it stays in the list because it
         // may take white space from its neighbor.
@@ -112,10 +112,10 @@ impl Encoder {
         prompt: &Prompt,
         pieces: &[PromptPart],
         at: usize,
-        place: &mut Place,
+        place: &mut TextPlace,
         sink: &mut impl Sink,
     ) -> Result<(), Error> {
-        let here = std::mem::replace(place, Place::Inside);
+        let here = std::mem::replace(place, TextPlace::Inside);
         match &pieces[at] {
             PromptPart::Control(id, span) => {
                 sink.control(EncodedToken { id: *id, start: span.start, end: span.end, control: true });

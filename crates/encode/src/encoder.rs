@@ -10,7 +10,7 @@ use crate::pieces::PromptPart;
 use crate::reference::{Split, SplitRun, split_text};
 use crate::special::{AddSpecial, surround};
 use crate::{Encoded, EncodedToken, Error, Protect, Protected, Protection};
-use rolecall_tokenizer::{Place, Token, Tokenizer};
+use rolecall_tokenizer::{TextPlace, Token, Tokenizer};
 
 /// Encodes prompts of one format, or of one set of chat templates, with one tokenizer. Create it
 /// once and share it between threads.
@@ -171,7 +171,7 @@ impl Encoder {
         let pieced = self.controls.iter().any(|control| control.appended || control.in_text != InText::Always);
         if !pieced {
             let mut tokens = Vec::new();
-            self.tokenizer.encode_reference(text, Place::Start, &mut tokens)?;
+            self.tokenizer.encode_reference(text, TextPlace::Start, &mut tokens)?;
             let tokens = tokens.into_iter().map(|token| self.marked(token)).collect();
             let mut encoded = Encoded { tokens, ..Encoded::default() };
             surround(&mut encoded, prompt, self.tokenizer(), self.add);
@@ -224,7 +224,7 @@ impl Encoder {
                 }
                 PromptPart::Text(span) => {
                     let span = self.stripped(text, span.clone(), pieces, at);
-                    let place = if at == 0 { Place::Start } else { Place::Inside };
+                    let place = if at == 0 { TextPlace::Start } else { TextPlace::Inside };
                     tokens.clear();
                     if !span.is_empty() {
                         self.tokenizer.encode_ordinary(&text[span.clone()], place, &mut tokens)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use rolecall_render::Prompt;
 
 use crate::{Decoder, Encoded, Error};
-use rolecall_tokenizer::Place;
+use rolecall_tokenizer::TextPlace;
 
 /// A part of a prompt that does not survive encoding and decoding.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ impl Encoded {
         let mut lost = Vec::new();
         let mut at = 0;
         let mut run: Vec<u32> = Vec::new();
-        let mut place = Place::Start;
+        let mut place = TextPlace::Start;
         for token in &self.tokens {
             if !token.control {
                 run.push(token.id);
@@ -32,7 +32,7 @@ impl Encoded {
             }
             compare(prompt, at..token.start.max(at), &run, place, decoder, &mut lost)?;
             run.clear();
-            place = Place::Inside;
+            place = TextPlace::Inside;
             at = token.end.max(at);
         }
         compare(prompt, at..prompt.text().len(), &run, place, decoder, &mut lost)?;
@@ -45,7 +45,7 @@ fn compare(
     prompt: &Prompt,
     span: Range<usize>,
     ids: &[u32],
-    place: Place,
+    place: TextPlace,
     decoder: &Decoder,
     lost: &mut Vec<Lost>,
 ) -> Result<(), Error> {

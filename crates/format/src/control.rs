@@ -19,7 +19,7 @@ pub struct Control {
     /// Whether its id lies after the vocabulary of the tokenizer file.
     pub appended: bool,
     /// Which of the tokenizer's own tokens it is, if its text depends on the tokenizer.
-    pub own: Option<Own>,
+    pub own: Option<BoundaryToken>,
     /// Whether only its id is known. The text is then a placeholder.
     pub by_id: bool,
     /// How the reference's tokenizer treats plain text that spells the token.
@@ -30,7 +30,7 @@ pub struct Control {
 
 /// A token whose text each tokenizer chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Own {
+pub enum BoundaryToken {
     /// The token that opens a text.
     Bos,
     /// The token that closes a text.

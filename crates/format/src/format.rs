@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::{
-    Choice, Control, ControlId, Defaults, FormatPart, Generation, Habits, Identity, Layout, Op, Own, Pattern, Rules,
-    Slot,
+    BoundaryToken, Choice, Control, ControlId, Defaults, FormatPart, Generation, Habits, Identity, Layout, Op, Pattern,
+    Rules, Slot,
 };
 
 /// The layouts, control tokens, rules and defaults of one model family.
@@ -132,8 +132,8 @@ impl Format {
     /// closing token. A format without such tokens is returned unchanged.
     ///
     /// ```
-    /// use rolecall_format::{Control, Format, Own};
-    /// let bos = Control { text: "<s>".into(), own: Some(Own::Bos), ..Control::default() };
+    /// use rolecall_format::{Control, Format, BoundaryToken};
+    /// let bos = Control { text: "<s>".into(), own: Some(BoundaryToken::Bos), ..Control::default() };
     /// let mut format = Format::new("qa");
     /// format.controls = [bos].into();
     /// let format = format.with_own_tokens(&["<|begin_of_text|>"], None);
@@ -148,8 +148,8 @@ impl Format {
             let like = self.controls.iter().find(|control| control.own == Some(kind)).cloned();
             let like = like.unwrap_or(Control {
                 own: Some(kind),
-                bos: kind == Own::Bos,
-                ends_turn: kind == Own::Eos,
+                bos: kind == BoundaryToken::Bos,
+                ends_turn: kind == BoundaryToken::Eos,
                 ..Control::default()
             });
             let each = texts.iter().map(|text| {
@@ -163,8 +163,8 @@ impl Format {
         let (places, mut controls): (Vec<usize>, Vec<Control>) =
             fixed.map(|(at, control)| (at, control.clone())).unzip();
         let moved = |id: ControlId| places.iter().position(|place| *place == id.0).map(ControlId);
-        controls.extend(own(Own::Bos, bos));
-        controls.extend(own(Own::Eos, eos.as_slice()));
+        controls.extend(own(BoundaryToken::Bos, bos));
+        controls.extend(own(BoundaryToken::Eos, eos.as_slice()));
         let layouts =
             Slot::ALL.into_iter().filter_map(|slot| Some((slot, renumbered(self.layout(slot)?.pattern(), moved))));
         let layouts: Vec<(Slot, Vec<Op>)> = layouts.collect();
@@ -186,8 +186,8 @@ impl Format {
             let each = self.controls.iter().filter(move |control| control.own == Some(own));
             each.map(|control| control.text.as_str()).collect::<Vec<&str>>()
         };
-        let bos = bos.map_or_else(|| texts(Own::Bos), |bos| bos.iter().map(String::as_str).collect());
-        let eos = eos.or(texts(Own::Eos).first().copied()).filter(|eos| !eos.is_empty());
+        let bos = bos.map_or_else(|| texts(BoundaryToken::Bos), |bos| bos.iter().map(String::as_str).collect());
+        let eos = eos.or(texts(BoundaryToken::Eos).first().copied()).filter(|eos| !eos.is_empty());
         self.with_own_tokens(&bos, eos)
     }
 
@@ -270,7 +270,7 @@ impl Format {
 /// Returns the stop texts: those that the settings list, and the tokenizer's own closing token.
 pub fn stops<'a>(generation: &'a Generation, controls: &'a [Control]) -> Vec<&'a str> {
     let mut stops: Vec<&str> = generation.stop.iter().map(String::as_str).collect();
-    for control in controls.iter().filter(|control| control.own == Some(Own::Eos)) {
+    for control in controls.iter().filter(|control| control.own == Some(BoundaryToken::Eos)) {
         if !stops.contains(&control.text.as_str()) {
             stops.push(&control.text);
         }

@@ -8,7 +8,7 @@ use rolecall_text::Text;
 pub(crate) use parse::{Vocabulary, looks_like_control, parse};
 pub(crate) use write::write;
 
-use crate::{Codec, Control, ControlId, Field, Own, sources};
+use crate::{BoundaryToken, Codec, Control, ControlId, Field, sources};
 
 /// An invertible pattern of literal text, control tokens and holes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,7 +85,7 @@ pub enum Op {
     Seam,
     /// The tokenizer's own tokens of a kind, regardless of their number. Only patterns contain
     /// this; a layout's pieces contain the actual control tokens.
-    Own(Own),
+    Own(BoundaryToken),
 }
 
 impl Op {

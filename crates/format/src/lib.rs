@@ -34,7 +34,7 @@ mod write;
 
 pub use call_ids::{CallIds, IdPattern};
 pub use codec::Codec;
-pub use control::{Control, ControlId, InText, Own};
+pub use control::{BoundaryToken, Control, ControlId, InText};
 pub use correction::{correction_sources, corrections};
 pub use defaults::{Defaults, SystemWhen};
 pub use diagnostic::{Diagnostic, LoadError};

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::check::find_ambiguity;
 use crate::layout::{self, Vocabulary, looks_like_control};
 use crate::load::{holes_of, is_name_letter};
-use crate::{CallIds, CallsInReasoning, Control, Format, FormatPart, InText, Op, Own, Slot};
+use crate::{BoundaryToken, CallIds, CallsInReasoning, Control, Format, FormatPart, InText, Op, Slot};
 
 /// Writes the reply part of a format as a format file that [`load`](crate::load) reads: the layouts
 /// of the assistant and its calls, and the declarations they use.
@@ -111,8 +111,8 @@ fn control_line(control: &Control) -> String {
     let flags = [(control.bos, "bos"), (control.ends_turn, "ends_turn"), (control.appended, "appended")];
     facts.extend(flags.into_iter().filter(|(on, _)| *on).map(|(_, flag)| format!("{flag} = true")));
     facts.extend(control.own.map(|own| match own {
-        Own::Bos => "own = \"bos\"".to_owned(),
-        Own::Eos => "own = \"eos\"".to_owned(),
+        BoundaryToken::Bos => "own = \"bos\"".to_owned(),
+        BoundaryToken::Eos => "own = \"eos\"".to_owned(),
     }));
     facts.extend(match control.in_text {
         InText::Always => None,

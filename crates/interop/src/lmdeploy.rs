@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use rolecall_format::{
-    Choice, Codec, Defaults, EndingRule, Field, Format, Generation, LoadError, Op, Own, Rules, Slot, SystemWhen,
+    BoundaryToken, Choice, Codec, Defaults, EndingRule, Field, Format, Generation, LoadError, Op, Rules, Slot,
+    SystemWhen,
 };
 
 use crate::braces::{hole, literal};
@@ -234,9 +235,9 @@ impl Template {
             true => Op::hole(Field::Content, Codec::Trim),
             false => content(),
         };
-        let mut layouts = vec![(Slot::Begin, vec![Op::Own(Own::Bos)])];
+        let mut layouts = vec![(Slot::Begin, vec![Op::Own(BoundaryToken::Bos)])];
         if self.builtin.kind != Kind::Rounds {
-            layouts.push((Slot::Completion, vec![Op::Own(Own::Bos), content()]));
+            layouts.push((Slot::Completion, vec![Op::Own(BoundaryToken::Bos), content()]));
         }
         match self.builtin.kind {
             Kind::Text => layouts.extend([
@@ -263,7 +264,7 @@ impl Template {
             ]),
         }
         if let Some(infill) = &self.builtin.infill {
-            layouts.push((Slot::Python, vec![Op::Own(Own::Bos), content()]));
+            layouts.push((Slot::Python, vec![Op::Own(BoundaryToken::Bos), content()]));
             layouts.push((Slot::Infill, gap(&infill.pieces, Field::Prefix, Field::Suffix)));
             layouts.push((Slot::InfillSuffixFirst, gap(&infill.suffix_first, Field::Suffix, Field::Prefix)));
         }
@@ -274,7 +275,7 @@ impl Template {
 /// Returns the ops of an infilling prompt: three pieces with the two texts between them.
 fn gap([before, between, behind]: &[String; 3], first: Field, second: Field) -> Vec<Op> {
     let ops = [
-        Some(Op::Own(Own::Bos)),
+        Some(Op::Own(BoundaryToken::Bos)),
         literal(before),
         Some(hole(first)),
         literal(between),

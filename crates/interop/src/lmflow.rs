@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use rolecall_format::{
-    BlankSystem, Codec, Control, ControlId, Defaults, Field, Format, LoadError, LossRule, Op, Own, RolesRule, Rules,
-    Slot, SystemRule, SystemWhen, TurnsRule, codec,
+    BlankSystem, BoundaryToken, Codec, Control, ControlId, Defaults, Field, Format, LoadError, LossRule, Op, RolesRule,
+    Rules, Slot, SystemRule, SystemWhen, TurnsRule, codec,
 };
 
 use crate::about::About;
@@ -234,8 +234,8 @@ impl Reader {
 
     fn token(&mut self, content: &str) -> Vec<Op> {
         match content {
-            "bos_token" => vec![Op::Own(Own::Bos)],
-            "eos_token" => vec![Op::Own(Own::Eos)],
+            "bos_token" => vec![Op::Own(BoundaryToken::Bos)],
+            "eos_token" => vec![Op::Own(BoundaryToken::Eos)],
             text => vec![self.control(Control { text: text.to_owned(), ..Control::default() })],
         }
     }

@@ -5,8 +5,8 @@ use std::sync::{Arc, LazyLock};
 
 use rolecall_conversation::{Conversation, Role};
 use rolecall_format::{
-    BlankSystem, Choice, Codec, Control, Field, Format, Generation, Layout, LoadError, LossRule, Op, Own, Rules, Slot,
-    SystemRule, TurnsRule,
+    BlankSystem, BoundaryToken, Choice, Codec, Control, Field, Format, Generation, Layout, LoadError, LossRule, Op,
+    Rules, Slot, SystemRule, TurnsRule,
 };
 
 use rolecall_render::{Error, Options, Origin, Prompt, render};
@@ -150,8 +150,11 @@ impl Template {
     fn chat(&self, mut format: Format) -> Format {
         let system = if self.system.is_some() { SystemRule::First } else { SystemRule::None };
         format.rules = Rules { system, turns: TurnsRule::Alternate, loss: LossRule::Turn, ..Rules::default() };
-        let ending =
-            if self.suffix.is_empty() { vec![Op::Own(Own::Eos)] } else { vec![Op::Literal(self.suffix.clone())] };
+        let ending = if self.suffix.is_empty() {
+            vec![Op::Own(BoundaryToken::Eos)]
+        } else {
+            vec![Op::Literal(self.suffix.clone())]
+        };
         let assistant = [vec![hole(Field::Content)], ending].concat();
         format.with_layouts(self.layouts(Slot::Begin, assistant))
     }
@@ -167,7 +170,7 @@ impl Template {
             loss: LossRule::Turn,
             ..Rules::default()
         };
-        let closing = if self.suffix_as_eos { Vec::new() } else { vec![Op::Own(Own::Eos)] };
+        let closing = if self.suffix_as_eos { Vec::new() } else { vec![Op::Own(BoundaryToken::Eos)] };
         let opens = if self.suffix_as_eos { Slot::Begin } else { Slot::Pair };
         let assistant = [vec![hole(Field::Content)], literal(&self.suffix).into_iter().collect(), closing].concat();
         format.with_layouts(self.layouts(opens, assistant))
@@ -175,7 +178,7 @@ impl Template {
 
     fn layouts(&self, opens: Slot, assistant: Vec<Op>) -> Vec<(Slot, Vec<Op>)> {
         let mut layouts = vec![
-            (opens, vec![Op::Own(Own::Bos)]),
+            (opens, vec![Op::Own(BoundaryToken::Bos)]),
             (Slot::User, self.instruction.clone()),
             (Slot::Assistant, assistant),
             (Slot::AssistantAfter, literal(&self.sep).into_iter().collect()),

@@ -110,7 +110,7 @@ impl LimitKind {
 
 /// A location in a template.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// The line, counted from 1.
     pub line: u32,
     /// The column in characters, counted from 1.
@@ -127,7 +127,7 @@ pub struct Call {
     /// The name of the callee: a macro's name, `caller` or `loop`.
     pub name: String,
     /// The location of the call.
-    pub place: Place,
+    pub place: Location,
 }
 
 /// Why a template could not be compiled or rendered.
@@ -146,14 +146,14 @@ pub struct Error(Box<Inner>);
 struct Inner {
     kind: ErrorKind,
     message: String,
-    place: Place,
+    place: Location,
     calls: Vec<Call>,
     passes: Vec<Tag>,
     steps: u64,
 }
 
 impl Error {
-    pub(crate) fn new(fault: Fault, place: Place, calls: Vec<Call>) -> Error {
+    pub(crate) fn new(fault: Fault, place: Location, calls: Vec<Call>) -> Error {
         let Reason { kind, message } = *fault.0;
         Error(Box::new(Inner { kind, message, place, calls, passes: Vec::new(), steps: 0 }))
     }
@@ -170,7 +170,7 @@ impl Error {
     }
 
     /// Returns the location in the template.
-    pub fn place(&self) -> &Place {
+    pub fn place(&self) -> &Location {
         &self.0.place
     }
 
@@ -282,14 +282,14 @@ impl Fault {
 }
 
 /// Returns the location of a byte offset in the source.
-pub(crate) fn place_of(source: &str, offset: usize) -> Place {
+pub(crate) fn place_of(source: &str, offset: usize) -> Location {
     let mut offset = offset.min(source.len());
     while !source.is_char_boundary(offset) {
         offset -= 1;
     }
     let start = source[..offset].rfind('\n').map_or(0, |at| at + 1);
     let end = source[offset..].find('\n').map_or(source.len(), |at| offset + at);
-    Place {
+    Location {
         line: source[..offset].matches('\n').count() as u32 + 1,
         column: source[start..offset].chars().count() as u32 + 1,
         offset,

@@ -27,7 +27,7 @@ pub use analysis::{
     Analysis, Comparison, Constant, FunctionCall, Path, Read, Spot, Step, Test, Use, Writes, WritesNode, Written,
 };
 pub use clock::{Clock, DateTime, NotATime};
-pub use error::{Call, Error, ErrorKind, LimitKind, Place};
+pub use error::{Call, Error, ErrorKind, LimitKind, Location};
 pub use input::{Context, Input, InputEntry, InputNode, InputValue, Inputs, Tag};
 pub use limits::Limits;
 pub use output::{Generation, Literal, Mark, MarkId, Offset, Origin, Output, Piece};

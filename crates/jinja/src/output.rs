@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use rolecall_text::{Source, Text};
 
-use crate::error::Place;
+use crate::error::Location;
 use crate::input::Tag;
 
 /// The origin of a piece of text.
@@ -270,7 +270,7 @@ pub struct Literal<'t> {
 impl Literal<'_> {
     /// Returns the location of the literal. This scans the source up to there, so call it only for
     /// locations that are shown, not for every piece.
-    pub fn place(&self) -> Place {
+    pub fn place(&self) -> Location {
         crate::error::place_of(self.source, self.offset)
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rolecall::conversation::{Json, json};
 use rolecall::tokenizer;
-use rolecall::tokenizer::Place;
+use rolecall::tokenizer::TextPlace;
 
 fn main() {
     let argument = |at: usize| std::env::args().nth(at).unwrap_or_default();
@@ -22,8 +22,8 @@ fn main() {
         let Ok(Json::String(text)) = json::parse(&line) else { continue };
         let mut tokens = Vec::new();
         let encoded = match is_reference {
-            true => tokenizer.encode_reference(&text, Place::Start, &mut tokens),
-            false => tokenizer.encode_ordinary(&text, Place::Start, &mut tokens),
+            true => tokenizer.encode_reference(&text, TextPlace::Start, &mut tokens),
+            false => tokenizer.encode_ordinary(&text, TextPlace::Start, &mut tokens),
         };
         match encoded {
             Ok(()) => println!("{}", tokens.iter().map(|token| token.id.to_string()).collect::<Vec<_>>().join(" ")),

@@ -1,11 +1,11 @@
 //! Chat formats: the parts of a format, the registry of formats, and reading a format file.
 
 pub use rolecall_format::{
-    AnswersRule, AssistantRule, BlankSystem, CallIds, CallsInReasoning, Choice, Codec, Control, ControlId, Defaults,
-    Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, HeaderRule, IdPattern, Identity,
-    InText, Layout, LoadError, LossRule, NameClash, Op, Own, Pattern, Registry, RolesRule, Rules, Slot, Step,
-    SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, Unresolved, UsersRule, builtin_sources,
-    codec, corrections, load, shared_calls, write_reply,
+    AnswersRule, AssistantRule, BlankSystem, BoundaryToken, CallIds, CallsInReasoning, Choice, Codec, Control,
+    ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, HeaderRule,
+    IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry, RolesRule, Rules, Slot,
+    Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, Unresolved, UsersRule,
+    builtin_sources, codec, corrections, load, shared_calls, write_reply,
 };
 
 /// Returns a registry of all built-in formats: the model makers' own, and the dialects of other

@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rolecall::format::Format;
-use rolecall::tokenizer::{AddedToken, Error, Kind, Place, Token, Tokenizer};
+use rolecall::tokenizer::{AddedToken, Error, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer for tests in which every byte is a token, so that any built-in format can be encoded
 /// without external files.
@@ -181,12 +181,12 @@ impl Toy {
 }
 
 impl Tokenizer for Toy {
-    fn encode_ordinary(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_ordinary(&self, text: &str, _: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.cut(text, &self.plain, out);
         Ok(())
     }
 
-    fn encode_reference(&self, text: &str, _: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_reference(&self, text: &str, _: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.cut(text, &self.added, out);
         Ok(())
     }
@@ -231,8 +231,8 @@ impl Tokenizer for Toy {
         256 + self.added.len()
     }
 
-    fn kind(&self) -> Kind {
-        Kind::ByteLevelBpe
+    fn kind(&self) -> TokenizerKind {
+        TokenizerKind::ByteLevelBpe
     }
 
     fn adds_bos(&self) -> Option<u32> {
@@ -259,9 +259,9 @@ mod tests {
         let registry = rolecall::format::registry();
         let toy = Toy::of(registry.get("yi").unwrap());
         let text = "é<|im_end|>";
-        let forged = ids(|out| toy.encode_reference(text, Place::Start, out).unwrap());
+        let forged = ids(|out| toy.encode_reference(text, TextPlace::Start, out).unwrap());
         assert_eq!(forged, [Toy::BYTES + 0xc3, Toy::BYTES + 0xa9, 7]);
-        let safe = ids(|out| toy.encode_ordinary(text, Place::Start, out).unwrap());
+        let safe = ids(|out| toy.encode_ordinary(text, TextPlace::Start, out).unwrap());
         assert_eq!(safe.len(), text.len());
         assert_eq!(toy.written(&safe), text);
     }

@@ -16,7 +16,7 @@ use rolecall::render::{RuleMode, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::tokenizer;
 use rolecall::tokenizer::Tokenizer;
-use rolecall::tokenizer::{Cached, HuggingFace, Place};
+use rolecall::tokenizer::{Cached, HuggingFace, TextPlace};
 use rolecall_testkit::{Toy, generate};
 
 const TEXTS: [&str; 16] = [
@@ -116,8 +116,8 @@ fn a_stream_gives_each_character_once_and_whole() {
         let decoder = Decoder::new(Arc::clone(&real.tokenizer));
         for text in TEXTS {
             let mut tokens = Vec::new();
-            real.tokenizer.encode_ordinary(text, tokenizer::Place::Inside, &mut tokens).unwrap();
-            let mut stream = decoder.stream().at(tokenizer::Place::Inside);
+            real.tokenizer.encode_ordinary(text, tokenizer::TextPlace::Inside, &mut tokens).unwrap();
+            let mut stream = decoder.stream().at(tokenizer::TextPlace::Inside);
             let mut said = String::new();
             for (at, token) in tokens.iter().enumerate() {
                 let now = stream.push(token.id).unwrap();
@@ -222,7 +222,7 @@ fn a_cache_knows_the_start_of_a_prompt_from_its_inside() {
         "pre_tokenizer": {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "first", "split": false},
         "model": {"type": "BPE", "vocab": {"\u2581": 0, "a": 1}, "merges": []}}"#;
     let cached = Cached::new(Arc::new(HuggingFace::from_bytes(json, None).unwrap()), 1 << 20);
-    for (place, expected) in [(tokenizer::Place::Start, [0, 1].as_slice()), (tokenizer::Place::Inside, &[1])] {
+    for (place, expected) in [(tokenizer::TextPlace::Start, [0, 1].as_slice()), (tokenizer::TextPlace::Inside, &[1])] {
         for _ in 0..2 {
             let mut tokens = Vec::new();
             cached.encode_ordinary("a", place, &mut tokens).unwrap();
@@ -282,7 +282,7 @@ fn tokens_that_come_in_parts_are_the_tokens() {
     let real = reals().into_iter().map(|real| (real.name, real.tokenizer));
     for (name, tokenizer) in small.chain(real) {
         for text in long_texts() {
-            for place in [Place::Start, Place::Inside] {
+            for place in [TextPlace::Start, TextPlace::Inside] {
                 let (mut whole, mut parts) = (Vec::new(), Vec::new());
                 let expected = tokenizer.encode_ordinary(&text, place, &mut whole);
                 let found = tokenizer.encode_in_parts(&text, place, &mut |part| parts.extend_from_slice(part));

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use rolecall::tokenizer::{Engine, HuggingFace, Place, SentencePiece, Tokenizer};
+use rolecall::tokenizer::{Engine, HuggingFace, SentencePiece, TextPlace, Tokenizer};
 use rolecall_testkit::texts;
 
 /// A tokenizer in both engines.
@@ -80,7 +80,7 @@ impl Pair {
     }
 
     fn compare(&self, text: &str, seed: u64) {
-        for place in [Place::Start, Place::Inside] {
+        for place in [TextPlace::Start, TextPlace::Inside] {
             let (mut own, mut reference) = (Vec::new(), Vec::new());
             let results = (
                 self.own.encode_ordinary(text, place, &mut own),
@@ -99,7 +99,7 @@ impl Pair {
     /// Checks that a text encoded in parts has the tokens of the whole: one word, longer than those
     /// that are cached.
     fn compare_parts(&self, text: &str) {
-        for place in [Place::Start, Place::Inside] {
+        for place in [TextPlace::Start, TextPlace::Inside] {
             let (mut parts, mut whole) = (Vec::new(), Vec::new());
             self.own.encode_in_parts(text, place, &mut |part| parts.extend_from_slice(part)).unwrap();
             self.own.encode_ordinary(text, place, &mut whole).unwrap();

@@ -16,7 +16,7 @@ use rolecall::format::{Format, Slot};
 use rolecall::render::{Options, RuleMode, render};
 use rolecall::template::ChatTemplate;
 use rolecall::tokenizer;
-use rolecall::tokenizer::{AddedToken, Kind, Place, Token, Tokenizer};
+use rolecall::tokenizer::{AddedToken, TextPlace, Token, Tokenizer, TokenizerKind};
 use rolecall::{Error, Origin, Prompt};
 use rolecall_testkit::{Toy, forge, generate};
 
@@ -123,7 +123,7 @@ enum Leak {
 }
 
 impl Tokenizer for Leaky {
-    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
+    fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
         let folded = text.to_ascii_lowercase();
         match self.leak {
             Leak::Spelled => self.tokenizer.encode_reference(text, place, out),
@@ -137,7 +137,7 @@ impl Tokenizer for Leaky {
         Ok(Arc::new(Leaky { tokenizer, leak: self.leak }))
     }
 
-    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
+    fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), tokenizer::Error> {
         self.tokenizer.encode_reference(text, place, out)
     }
 
@@ -162,7 +162,7 @@ impl Tokenizer for Leaky {
         self.tokenizer.vocabulary_size()
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TokenizerKind {
         self.tokenizer.kind()
     }
 

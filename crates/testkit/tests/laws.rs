@@ -13,7 +13,7 @@ use rolecall::conversation::json;
 use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Message, Place, Role};
 use rolecall::encode::{Encoded, Encoder, Protection};
-use rolecall::format::{Codec, Field, Format, Op, Own, Slot, codec};
+use rolecall::format::{BoundaryToken, Codec, Field, Format, Op, Slot, codec};
 use rolecall::render::{Bos, Options, RuleMode, Run, render};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::Toy;
@@ -305,7 +305,7 @@ fn another_tokenizers_own_tokens_change_nothing_else() {
             let prompt = render(&sample.conversation, &other, &sample.generated.options).unwrap();
             assert_eq!(without_own(&prompt), rest, "{:?}: {}", prompt.text(), sample.shown());
             // There are as many for each usual token as this tokenizer has.
-            for (kind, count) in [(Own::Bos, bos.len()), (Own::Eos, usize::from(eos.is_some()))] {
+            for (kind, count) in [(BoundaryToken::Bos, bos.len()), (BoundaryToken::Eos, usize::from(eos.is_some()))] {
                 let usual = sample.format.controls.iter().filter(|control| control.own == Some(kind)).count();
                 let (written, before) = (own_tokens(&prompt, kind), own_tokens(&sample.prompt, kind));
                 assert!(usual == 0 || written * usual == before * count, "{:?}: {}", prompt.text(), sample.shown());
@@ -316,7 +316,7 @@ fn another_tokenizers_own_tokens_change_nothing_else() {
     assert!(seen.into_inner() > 5_000);
 }
 
-fn own_tokens(prompt: &Prompt, kind: Own) -> usize {
+fn own_tokens(prompt: &Prompt, kind: BoundaryToken) -> usize {
     let is_own = |id: usize| prompt.controls()[id].own == Some(kind);
     prompt.segments().filter(|segment| matches!(segment.origin, Origin::Control(id) if is_own(id.0))).count()
 }

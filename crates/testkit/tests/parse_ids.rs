@@ -10,7 +10,7 @@ use rolecall::format::Format;
 use rolecall::parse::{CallsInReasoning, IdParser, OutputParser, ParseOptions, Reply};
 use rolecall::render::{Options, render};
 use rolecall::tokenizer::Tokenizer;
-use rolecall::tokenizer::{Place, load_file};
+use rolecall::tokenizer::{TextPlace, load_file};
 use rolecall::{Reading, Stop};
 use rolecall_testkit::Toy;
 
@@ -38,7 +38,7 @@ fn ids_of_a_call(format: &Format, usual: &Format, tokenizer: &dyn Tokenizer) -> 
         .zip(format.controls.iter())
         .fold(output.to_owned(), |text, (from, to)| text.replace(&from.text, &to.text));
     let mut tokens = Vec::new();
-    tokenizer.encode_reference(&spelled, Place::Inside, &mut tokens).unwrap();
+    tokenizer.encode_reference(&spelled, TextPlace::Inside, &mut tokens).unwrap();
     tokens.iter().map(|token| token.id).collect()
 }
 
@@ -77,7 +77,7 @@ fn no_cap_makes_ids_panic_or_get_lost() {
         let output: String =
             format.controls.iter().map(|control| format!("{} <think>\n{{\"name\": ", control.text)).collect();
         let mut tokens = Vec::new();
-        tokenizer.encode_reference(&output, Place::Inside, &mut tokens).unwrap();
+        tokenizer.encode_reference(&output, TextPlace::Inside, &mut tokens).unwrap();
         let ids: Vec<u32> = tokens.iter().map(|token| token.id).collect();
         for cap in (0..=64).chain([output.len().saturating_sub(1), output.len(), output.len() + 1]) {
             let calls_in_reasoning = Some(CallsInReasoning::Unclosed);

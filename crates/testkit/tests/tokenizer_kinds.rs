@@ -12,7 +12,7 @@ use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json, object};
 use rolecall::gguf::Gguf;
 use rolecall::tokenizer;
-use rolecall::tokenizer::{FileKind, HuggingFace, Place, Token, Tokenizer};
+use rolecall::tokenizer::{FileKind, HuggingFace, TextPlace, Token, Tokenizer};
 use rolecall_testkit::write_gguf;
 
 const TEXTS: &[&str] = &[
@@ -30,7 +30,7 @@ const TEXTS: &[&str] = &[
     "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa bababababab =====---->>>>",
 ];
 
-fn ordinary(tokenizer: &dyn Tokenizer, text: &str, place: Place) -> Vec<Token> {
+fn ordinary(tokenizer: &dyn Tokenizer, text: &str, place: TextPlace) -> Vec<Token> {
     let mut tokens = Vec::new();
     tokenizer.encode_ordinary(text, place, &mut tokens).unwrap();
     tokens
@@ -38,7 +38,7 @@ fn ordinary(tokenizer: &dyn Tokenizer, text: &str, place: Place) -> Vec<Token> {
 
 fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
-    tokenizer.encode_reference(text, Place::Start, &mut tokens).unwrap();
+    tokenizer.encode_reference(text, TextPlace::Start, &mut tokens).unwrap();
     tokens
 }
 
@@ -46,7 +46,7 @@ fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<Token> {
 fn assert_same(name: &str, one: &dyn Tokenizer, other: &dyn Tokenizer, texts: &[String]) {
     for text in texts {
         assert_eq!(reference(one, text), reference(other, text), "{name}: {text:?} as the reference");
-        for place in [Place::Start, Place::Inside] {
+        for place in [TextPlace::Start, TextPlace::Inside] {
             assert_eq!(ordinary(one, text, place), ordinary(other, text, place), "{name}: {text:?}");
         }
     }
@@ -203,7 +203,7 @@ fn ranks_give_the_ids_of_the_tokenizer_that_they_are() {
     // Without a config, the control tokens are the published ones for these ranks.
     let alone = HuggingFace::from_tiktoken(ranks.as_bytes(), None).unwrap();
     for text in &texts {
-        assert_eq!(ordinary(&alone, text, Place::Start), ordinary(&*original, text, Place::Start), "{text:?}");
+        assert_eq!(ordinary(&alone, text, TextPlace::Start), ordinary(&*original, text, TextPlace::Start), "{text:?}");
     }
     assert_eq!(alone.token_id("<|eot_id|>"), Some(128_009));
 }
@@ -230,8 +230,8 @@ fn a_tekken_file_gives_ids_behind_its_control_tokens() {
     let tekken = HuggingFace::from_tekken(tekken.as_bytes(), None).unwrap();
     for text in texts(&shared, "llama3") {
         let shifted =
-            ordinary(&*original, &text, Place::Start).into_iter().map(|token| Token { id: token.id + 30, ..token });
-        assert_eq!(ordinary(&tekken, &text, Place::Start), shifted.collect::<Vec<_>>(), "{text:?}");
+            ordinary(&*original, &text, TextPlace::Start).into_iter().map(|token| Token { id: token.id + 30, ..token });
+        assert_eq!(ordinary(&tekken, &text, TextPlace::Start), shifted.collect::<Vec<_>>(), "{text:?}");
     }
     assert_eq!((tekken.token_id("[INST]"), tekken.token_id("<SPECIAL_29>")), (Some(3), Some(29)));
     assert_eq!(reference(&tekken, "</s>")[0].id, 2);
@@ -278,7 +278,7 @@ fn a_gguf_file_gives_the_ids_of_the_pieces_in_it() {
         });
         let embedded = of_gguf(&file).unwrap();
         for text in texts(&shared, name) {
-            for place in [Place::Start, Place::Inside] {
+            for place in [TextPlace::Start, TextPlace::Inside] {
                 assert_eq!(ordinary(&*original, &text, place), ordinary(&*embedded, &text, place), "{name}: {text:?}");
             }
         }
@@ -350,9 +350,9 @@ fn ranks_take_their_pattern_and_their_control_tokens_from_the_config() {
     let ids = |tokens: Vec<Token>| tokens.into_iter().map(|token| token.id).collect::<Vec<_>>();
     // `hell` merges before `ll` can merge with the rest; ` h` would have to merge before the words
     // are split.
-    assert_eq!(ids(ordinary(&tokenizer, "hello hello", Place::Start)), [259, 32, 259]);
+    assert_eq!(ids(ordinary(&tokenizer, "hello hello", TextPlace::Start)), [259, 32, 259]);
     assert_eq!(ids(reference(&tokenizer, "<s>hello<think>")), [300, 259, 270]);
-    assert_eq!(ids(ordinary(&tokenizer, "<s>", Place::Start)), [60, 115, 62]);
+    assert_eq!(ids(ordinary(&tokenizer, "<s>", TextPlace::Start)), [60, 115, 62]);
     assert_eq!(tokenizer.adds_bos(), Some(300));
 }
 
@@ -412,7 +412,7 @@ fn what_a_gguf_file_says_of_its_tokens_is_done() {
     .unwrap();
     let ids = |tokens: Vec<Token>| tokens.into_iter().map(|token| token.id).collect::<Vec<_>>();
     assert_eq!(ids(reference(&*tokenizer, "<s>hello<tool>")), [260, 259, 261]);
-    assert_eq!(ids(ordinary(&*tokenizer, "hello[PAD]", Place::Start))[0], 259);
+    assert_eq!(ids(ordinary(&*tokenizer, "hello[PAD]", TextPlace::Start))[0], 259);
     assert_eq!((tokenizer.adds_bos(), tokenizer.token_text(262)), (Some(260), None));
     let flags: Vec<bool> = tokenizer.added_tokens().iter().map(|token| token.special).collect();
     assert_eq!(flags, [true, false]);
@@ -422,7 +422,7 @@ fn what_a_gguf_file_says_of_its_tokens_is_done() {
 fn a_gguf_file_without_merges_is_read_by_its_ids_where_these_are_ranks() {
     let changes = object! { "tokenizer.ggml.pre" => "kimi-k2", "tokenizer.ggml.merges" => Json::Null };
     let tokenizer = of_gguf(&small_gguf(changes)).unwrap();
-    let ids: Vec<u32> = ordinary(&*tokenizer, "hellohe", Place::Start).iter().map(|token| token.id).collect();
+    let ids: Vec<u32> = ordinary(&*tokenizer, "hellohe", TextPlace::Start).iter().map(|token| token.id).collect();
     assert_eq!(ids, [259, 256]);
 }
 
@@ -437,7 +437,7 @@ fn the_type_of_a_piece_says_which_is_unknown_before_an_id_does() {
         "tokenizer.ggml.add_space_prefix" => false,
     };
     let tokenizer = of_gguf(&write_gguf(&metadata)).unwrap();
-    let ids: Vec<u32> = ordinary(&*tokenizer, "ab", Place::Start).iter().map(|token| token.id).collect();
+    let ids: Vec<u32> = ordinary(&*tokenizer, "ab", TextPlace::Start).iter().map(|token| token.id).collect();
     assert_eq!(ids, [1, 0]);
 }
 

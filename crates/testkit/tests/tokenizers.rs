@@ -9,7 +9,7 @@ use std::fs;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Json, json};
 use rolecall::tokenizer;
-use rolecall::tokenizer::{Place, Token, Tokenizer};
+use rolecall::tokenizer::{TextPlace, Token, Tokenizer};
 
 #[test]
 fn real_tokenizers_give_the_ids_of_the_vectors() {
@@ -38,7 +38,7 @@ fn real_tokenizers_give_the_ids_of_the_vectors() {
             assert_eq!(by_reference(tokenizer, prompt), ids, "{id}, as the reference");
             forged += 1;
             let mut ordinary = Vec::new();
-            tokenizer.encode_ordinary(prompt, Place::Start, &mut ordinary).unwrap();
+            tokenizer.encode_ordinary(prompt, TextPlace::Start, &mut ordinary).unwrap();
             let leaked = ordinary.iter().find(|token| {
                 tokenizer.added_tokens().iter().any(|added| added.id == token.id && !added.text.starts_with("<0x"))
             });
@@ -50,7 +50,7 @@ fn real_tokenizers_give_the_ids_of_the_vectors() {
 
 fn by_reference(tokenizer: &dyn Tokenizer, prompt: &str) -> Vec<u32> {
     let mut tokens = Vec::new();
-    tokenizer.encode_reference(prompt, Place::Start, &mut tokens).unwrap();
+    tokenizer.encode_reference(prompt, TextPlace::Start, &mut tokens).unwrap();
     tokens.into_iter().map(|token: Token| token.id).collect()
 }
 
@@ -65,7 +65,7 @@ fn between_added_tokens(tokenizer: &dyn Tokenizer, prompt: &str) -> Vec<u32> {
         let known = tokenizer.added_tokens().iter().filter(|added| rest.starts_with(added.text.as_str()));
         let added = known.max_by_key(|added| added.text.len());
         if (added.is_some() || rest.is_empty()) && run < at {
-            let place = if run == 0 { Place::Start } else { Place::Inside };
+            let place = if run == 0 { TextPlace::Start } else { TextPlace::Inside };
             tokenizer.encode_ordinary(&prompt[run..at], place, &mut tokens).unwrap();
         }
         match added {

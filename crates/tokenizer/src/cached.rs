@@ -5,23 +5,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::RandomState;
 
-use super::{AddedToken, Engine, Error, Kind, Named, Place, Token, Tokenizer};
+use super::{AddedToken, Engine, Error, Named, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer that caches the ids of the runs that it has encoded, up to a limit in bytes.
 ///
 /// Runs between control tokens never merge with their neighbors, so a repeated run has the same
 /// ids. This applies to system prompts, tools and the history of a conversation. A run is
-/// identified by its full text and its [`Place`], never by a hash alone. Threads may share the
+/// identified by its full text and its [`TextPlace`], never by a hash alone. Threads may share the
 /// cache.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use rolecall_tokenizer::{Cached, HuggingFace, Place, Tokenizer};
+/// use rolecall_tokenizer::{Cached, HuggingFace, TextPlace, Tokenizer};
 /// let json = br#"{"added_tokens": [], "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}}"#;
 /// let cached = Cached::new(Arc::new(HuggingFace::from_bytes(json, None)?), 1 << 20);
 /// for _ in 0..3 {
 ///     let mut tokens = Vec::new();
-///     cached.encode_ordinary("ab", Place::Inside, &mut tokens)?;
+///     cached.encode_ordinary("ab", TextPlace::Inside, &mut tokens)?;
 ///     assert_eq!(tokens.len(), 2);
 /// }
 /// assert_eq!((cached.counts().hits, cached.counts().misses), (2, 1));
@@ -69,7 +69,7 @@ struct Shard {
 #[derive(Default)]
 struct Generation {
     /// Runs by tokenizer and place, and then by text.
-    runs: HashMap<(u64, Place), Runs, RandomState>,
+    runs: HashMap<(u64, TextPlace), Runs, RandomState>,
     bytes: usize,
 }
 
@@ -116,7 +116,7 @@ impl Cached {
         self.memory.shards[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn known(&self, text: &str, place: Place) -> Option<Arc<[Token]>> {
+    fn known(&self, text: &str, place: TextPlace) -> Option<Arc<[Token]>> {
         let known = self.shard(text).find(text, (self.number, place));
         if known.is_some() {
             self.memory.hits.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Cached {
         known
     }
 
-    fn remember(&self, text: &str, place: Place, tokens: &[Token]) {
+    fn remember(&self, text: &str, place: TextPlace, tokens: &[Token]) {
         self.memory.misses.fetch_add(1, Ordering::Relaxed);
         let dropped = self.shard(text).insert(text, (self.number, place), tokens, self.memory.shard_bytes);
         self.memory.dropped.fetch_add(dropped, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Cached {
 }
 
 impl Shard {
-    fn find(&mut self, text: &str, at: (u64, Place)) -> Option<Arc<[Token]>> {
+    fn find(&mut self, text: &str, at: (u64, TextPlace)) -> Option<Arc<[Token]>> {
         if let Some(tokens) = self.young.runs.get(&at).and_then(|runs| runs.get(text)) {
             return Some(Arc::clone(tokens));
         }
@@ -145,7 +145,7 @@ impl Shard {
     }
 
     /// Stores a run and returns the number of runs that were dropped for it.
-    fn insert(&mut self, text: &str, at: (u64, Place), tokens: &[Token], most: usize) -> u64 {
+    fn insert(&mut self, text: &str, at: (u64, TextPlace), tokens: &[Token], most: usize) -> u64 {
         let size = size(text, tokens);
         if size > most / 2 {
             return 0;
@@ -181,7 +181,7 @@ impl std::fmt::Debug for Cached {
 }
 
 impl Tokenizer for Cached {
-    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         if let Some(tokens) = self.known(text, place) {
             out.extend_from_slice(&tokens);
             return Ok(());
@@ -210,7 +210,7 @@ impl Tokenizer for Cached {
         self.tokenizer.unknown()
     }
 
-    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+    fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         if text.len() > self.memory.shard_bytes / 2 {
             // The run is too large to be stored.
             self.memory.misses.fetch_add(1, Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Tokenizer for Cached {
         Ok(())
     }
 
-    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.tokenizer.encode_reference(text, place, out)
     }
 
@@ -259,7 +259,7 @@ impl Tokenizer for Cached {
         self.tokenizer.token_bytes(id, out)
     }
 
-    fn prefix_space(&self, place: Place) -> bool {
+    fn prefix_space(&self, place: TextPlace) -> bool {
         self.tokenizer.prefix_space(place)
     }
 
@@ -267,7 +267,7 @@ impl Tokenizer for Cached {
         self.tokenizer.vocabulary_size()
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TokenizerKind {
         self.tokenizer.kind()
     }
 

@@ -22,7 +22,7 @@ use super::{AddedToken, Beside, Error, Named, NamedToken, Tokenizer};
 /// };
 /// let tokenizer = vocabulary.into_tokenizer()?;
 /// let mut tokens = Vec::new();
-/// tokenizer.encode_ordinary("aab", rolecall_tokenizer::Place::Start, &mut tokens)?;
+/// tokenizer.encode_ordinary("aab", rolecall_tokenizer::TextPlace::Start, &mut tokens)?;
 /// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [1, 2]);
 /// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```

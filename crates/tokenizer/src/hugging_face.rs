@@ -30,12 +30,12 @@ use self::spelling::Spelling;
 use super::added::is_space;
 use super::config::Config;
 use super::native::{Core, Native, Out, Reading, Unencoded};
-use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
+use super::{AddedToken, Beside, Engine, Error, Named, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a `tokenizer.json`.
 ///
 /// ```
-/// # use rolecall_tokenizer::{HuggingFace, Place, Tokenizer};
+/// # use rolecall_tokenizer::{HuggingFace, TextPlace, Tokenizer};
 /// let json = br#"{
 ///   "added_tokens": [{"id": 3, "content": "<a>", "special": true,
 ///                     "normalized": false, "lstrip": false, "rstrip": false, "single_word": false}],
@@ -43,7 +43,7 @@ use super::{AddedToken, Beside, Engine, Error, Kind, Named, NamedToken, Place, T
 /// }"#;
 /// let tokenizer = HuggingFace::from_bytes(json, None)?;
 /// let mut tokens = Vec::new();
-/// tokenizer.encode_ordinary("<a>", Place::Start, &mut tokens)?;
+/// tokenizer.encode_ordinary("<a>", TextPlace::Start, &mut tokens)?;
 /// assert_eq!(tokens.iter().map(|token| token.id).collect::<Vec<_>>(), [0, 1, 2]);
 /// # Ok::<(), rolecall_tokenizer::Error>(())
 /// ```
@@ -63,7 +63,7 @@ struct Shared {
     vocabulary: AddedVocabulary,
     /// The added tokens that are not text.
     added: Vec<AddedToken>,
-    kind: Kind,
+    kind: TokenizerKind,
     spelling: Spelling,
     prefix_at_start: bool,
     prefix_inside: bool,
@@ -105,7 +105,7 @@ impl HuggingFace {
                 None => added.push(token),
             }
         }
-        let is_byte_level = file.kind == Kind::ByteLevelBpe;
+        let is_byte_level = file.kind == TokenizerKind::ByteLevelBpe;
         match &file.model {
             FileModel::Bpe(model) => {
                 let has_bytes = model.byte_fallback && model.byte_ids().is_some();
@@ -284,7 +284,7 @@ impl std::fmt::Debug for HuggingFace {
 }
 
 impl Tokenizer for HuggingFace {
-    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         match self.own.as_ref().map(|own| own.encode(text, place, Reading::Ordinary, Out::behind(out))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Unencoded::Error(error))) => Err(error),
@@ -292,7 +292,7 @@ impl Tokenizer for HuggingFace {
         }
     }
 
-    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+    fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         let mut tokens = Vec::new();
         let mut taken = 0;
         let mut counted = |part: &[Token]| {
@@ -312,7 +312,7 @@ impl Tokenizer for HuggingFace {
         }
     }
 
-    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         match self.own.as_ref().map(|own| own.encode(text, place, Reading::Reference, Out::behind(out))) {
             Ok(Ok(())) => Ok(()),
             Ok(Err(Unencoded::Error(error))) => Err(error),
@@ -383,10 +383,10 @@ impl Tokenizer for HuggingFace {
         }
     }
 
-    fn prefix_space(&self, place: Place) -> bool {
+    fn prefix_space(&self, place: TextPlace) -> bool {
         match place {
-            Place::Start => self.shared.prefix_at_start,
-            Place::Inside => self.shared.prefix_inside,
+            TextPlace::Start => self.shared.prefix_at_start,
+            TextPlace::Inside => self.shared.prefix_inside,
         }
     }
 
@@ -405,7 +405,7 @@ impl Tokenizer for HuggingFace {
         }
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TokenizerKind {
         self.shared.kind
     }
 

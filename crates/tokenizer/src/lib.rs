@@ -77,7 +77,7 @@ pub trait Tokenizer: Send + Sync {
     ///
     /// If a text spells none of these tokens, the ids equal those of the reference tokenizer.
     /// Tokens are appended to `out`.
-    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
+    fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error>;
 
     /// Returns the same tokenizer, keeping exactly the tokens with these ids out of text. Text
     /// encodes to all other tokens, including added tokens, as in the reference.
@@ -107,7 +107,7 @@ pub trait Tokenizer: Send + Sync {
     /// Encodes ordinary text and passes the tokens on in parts, so that the tokens of a long text
     /// need not all be in memory at once. After an error, discard the tokens that were passed so
     /// far.
-    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+    fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         let mut tokens = Vec::new();
         self.encode_ordinary(text, place, &mut tokens)?;
         take(&tokens);
@@ -116,7 +116,7 @@ pub trait Tokenizer: Send + Sync {
 
     /// Encodes as the reference does: added tokens are matched wherever text spells them, even if
     /// they are forged.
-    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error>;
+    fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error>;
 
     /// Returns every token outside the learned vocabulary except those that are text, ordered by
     /// id. An id may occur under two spellings.
@@ -154,7 +154,7 @@ pub trait Tokenizer: Send + Sync {
 
     /// Reports whether the tokenizer adds a space before a text at this place. The space is not
     /// part of the text's bytes.
-    fn prefix_space(&self, _place: Place) -> bool {
+    fn prefix_space(&self, _place: TextPlace) -> bool {
         false
     }
 
@@ -162,7 +162,7 @@ pub trait Tokenizer: Send + Sync {
     fn vocabulary_size(&self) -> usize;
 
     /// Returns the algorithm, for reports.
-    fn kind(&self) -> Kind;
+    fn kind(&self) -> TokenizerKind;
 
     /// Returns the token that begins a text, whether or not the tokenizer adds it by itself.
     fn bos(&self) -> Option<u32> {
@@ -197,7 +197,7 @@ pub struct Token {
 
 /// The position of a text in the prompt. Some tokenizers add a prefix space only at the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Place {
+pub enum TextPlace {
     /// At the start of the prompt.
     Start,
     /// After a control token.
@@ -207,7 +207,7 @@ pub enum Place {
 /// The algorithm of a tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum TokenizerKind {
     /// Byte-pair merges over bytes.
     ByteLevelBpe,
     /// Byte-pair merges over characters.
@@ -224,7 +224,7 @@ pub enum Kind {
     SentencePieceUnigram,
 }
 
-impl std::fmt::Display for Kind {
+impl std::fmt::Display for TokenizerKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::ByteLevelBpe => "byte-level BPE",

@@ -29,7 +29,7 @@ pub(super) use self::normalization::Normalized;
 use self::word_cache::Memory;
 pub(super) use self::word_cache::Owner;
 use self::words::{TooHard, Words};
-use super::{Error, Place, Token};
+use super::{Error, TextPlace, Token};
 
 /// Our own byte-pair encoder.
 pub(super) struct Native {
@@ -149,7 +149,7 @@ impl Native {
     /// Encodes a text as the reference crate does in this reading. On failure, `out` loses the
     /// tokens of this text; tokens that were already handed over are still the first tokens of the
     /// text.
-    pub fn encode(&self, text: &str, place: Place, reading: Reading, mut out: Out<'_>) -> Result<(), Unencoded> {
+    pub fn encode(&self, text: &str, place: TextPlace, reading: Reading, mut out: Out<'_>) -> Result<(), Unencoded> {
         let [raw, normalized] = match reading {
             Reading::Ordinary => &self.plain,
             Reading::Reference => self.core.added.as_ref().ok_or(Unencoded::NotCovered)?,
@@ -174,7 +174,7 @@ impl Native {
                         out.tokens.push(section.place(Token { id, start: from, end: to }));
                         return Ok(());
                     }
-                    let is_first = place == Place::Start && start + form.original(from, to).0 == 0;
+                    let is_first = place == TextPlace::Start && start + form.original(from, to).0 == 0;
                     self.encode_part(section, (from, to), is_first, reading, memory, &mut out)
                 })
             })

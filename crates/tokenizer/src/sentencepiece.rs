@@ -26,7 +26,7 @@ use self::trie::Trie;
 use super::added::is_space;
 use super::config::Config;
 use super::native::added::Added;
-use super::{AddedToken, Beside, Error, Kind, Named, NamedToken, Place, Token, Tokenizer};
+use super::{AddedToken, Beside, Error, Named, NamedToken, TextPlace, Token, Tokenizer, TokenizerKind};
 
 /// A tokenizer read from a sentencepiece `.model`.
 pub struct SentencePiece {
@@ -146,7 +146,7 @@ impl SentencePiece {
         text: &str,
         sections: &Sections,
         reading: &Reading,
-        mut place: Place,
+        mut place: TextPlace,
         take: &mut dyn FnMut(&[Token]),
     ) {
         for section in sections.split(text) {
@@ -156,7 +156,7 @@ impl SentencePiece {
                     self.encode_section(&text[start..end], start, reading, self.prefix_at(place), take);
                 }
             }
-            place = Place::Inside;
+            place = TextPlace::Inside;
         }
     }
 
@@ -225,10 +225,10 @@ impl SentencePiece {
         out
     }
 
-    fn prefix_at(&self, place: Place) -> Prefix {
+    fn prefix_at(&self, place: TextPlace) -> Prefix {
         match place {
-            Place::Inside if !self.shared.prefix_inside => Prefix::Without,
-            Place::Start | Place::Inside => Prefix::AsTheModelSays,
+            TextPlace::Inside if !self.shared.prefix_inside => Prefix::Without,
+            TextPlace::Start | TextPlace::Inside => Prefix::AsTheModelSays,
         }
     }
 }
@@ -240,17 +240,17 @@ impl std::fmt::Debug for SentencePiece {
 }
 
 impl Tokenizer for SentencePiece {
-    fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.encode(text, &self.plain_sections, &self.ordinary, place, &mut |tokens| out.extend_from_slice(tokens));
         Ok(())
     }
 
-    fn encode_in_parts(&self, text: &str, place: Place, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
+    fn encode_in_parts(&self, text: &str, place: TextPlace, take: &mut dyn FnMut(&[Token])) -> Result<(), Error> {
         self.encode(text, &self.plain_sections, &self.ordinary, place, take);
         Ok(())
     }
 
-    fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         self.encode(text, &self.shared.sections, &self.shared.reference, place, &mut |tokens| {
             out.extend_from_slice(tokens)
         });
@@ -302,7 +302,7 @@ impl Tokenizer for SentencePiece {
         true
     }
 
-    fn prefix_space(&self, place: Place) -> bool {
+    fn prefix_space(&self, place: TextPlace) -> bool {
         self.shared.normalizer.adds_prefix(self.prefix_at(place))
     }
 
@@ -311,10 +311,10 @@ impl Tokenizer for SentencePiece {
         self.shared.model.pieces.len() + beyond
     }
 
-    fn kind(&self) -> Kind {
+    fn kind(&self) -> TokenizerKind {
         match self.shared.encoder {
-            Encoder::Bpe(_) => Kind::SentencePieceBpe,
-            Encoder::Unigram(_) => Kind::SentencePieceUnigram,
+            Encoder::Bpe(_) => TokenizerKind::SentencePieceBpe,
+            Encoder::Unigram(_) => TokenizerKind::SentencePieceUnigram,
         }
     }
 

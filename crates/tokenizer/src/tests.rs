@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{Cached, Engine, Error, HuggingFace, Kind, Place, SentencePiece, Token, Tokenizer};
+use super::{Cached, Engine, Error, HuggingFace, SentencePiece, TextPlace, Token, Tokenizer, TokenizerKind};
 
 fn added(id: u32, content: &str, special: bool) -> Value {
     json!({"id": id, "content": content, "special": special,
@@ -32,10 +32,10 @@ fn hugging_face(file: &Value) -> HuggingFace {
 }
 
 fn ordinary(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
-    ids(&ordinary_tokens(tokenizer, text, Place::Start))
+    ids(&ordinary_tokens(tokenizer, text, TextPlace::Start))
 }
 
-fn ordinary_tokens(tokenizer: &dyn Tokenizer, text: &str, place: Place) -> Vec<Token> {
+fn ordinary_tokens(tokenizer: &dyn Tokenizer, text: &str, place: TextPlace) -> Vec<Token> {
     let mut tokens = Vec::new();
     tokenizer.encode_ordinary(text, place, &mut tokens).unwrap();
     tokens
@@ -43,7 +43,7 @@ fn ordinary_tokens(tokenizer: &dyn Tokenizer, text: &str, place: Place) -> Vec<T
 
 fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
     let mut tokens = Vec::new();
-    tokenizer.encode_reference(text, Place::Start, &mut tokens).unwrap();
+    tokenizer.encode_reference(text, TextPlace::Start, &mut tokens).unwrap();
     ids(&tokens)
 }
 
@@ -72,7 +72,7 @@ fn a_control_token_in_the_vocabulary_cannot_be_forged() {
 fn the_unknown_token_stands_for_unknown_text_but_not_for_its_name() {
     let tokenizer = hugging_face(&bpe());
     assert_eq!(ordinary(&tokenizer, "aΩb"), [6, 1, 7]);
-    let error = tokenizer.encode_ordinary("a?b", Place::Start, &mut Vec::new());
+    let error = tokenizer.encode_ordinary("a?b", TextPlace::Start, &mut Vec::new());
     assert_eq!(code(error), "tokenizer_unencodable");
 }
 
@@ -83,7 +83,7 @@ fn a_word_of_a_unigram_vocabulary_cannot_be_forged() {
         "model": {"type": "Unigram", "unk_id": 0, "vocab": [
             ["?", 0.0], ["<s>", 0.0], ["<", -3.0], ["s", -3.0], [">", -3.0], ["a", -2.0], ["s>", -1.0]]}
     }));
-    assert_eq!(tokenizer.kind(), Kind::Unigram);
+    assert_eq!(tokenizer.kind(), TokenizerKind::Unigram);
     assert_eq!(reference(&tokenizer, "a<s>a"), [5, 1, 5]);
     assert_eq!(ordinary(&tokenizer, "a<s>a"), [5, 2, 6, 5]);
 }
@@ -100,7 +100,7 @@ fn a_run_of_spaces_is_text_even_as_an_added_token() {
 fn spans_are_bytes_of_the_text_before_normalization() {
     let mut file = bpe();
     file["normalizer"] = json!({"type": "NFC"});
-    let tokens = ordinary_tokens(&hugging_face(&file), "ae\u{301}ab", Place::Start);
+    let tokens = ordinary_tokens(&hugging_face(&file), "ae\u{301}ab", TextPlace::Start);
     assert_eq!(ids(&tokens), [6, 10, 8]);
     assert_eq!(spans(&tokens), [(0, 1), (1, 4), (4, 6)]);
 }
@@ -111,8 +111,8 @@ fn a_prefix_space_for_the_start_is_not_put_behind_a_control_token() {
     file["pre_tokenizer"] =
         json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "first", "split": false});
     let tokenizer = hugging_face(&file);
-    assert_eq!(ids(&ordinary_tokens(&tokenizer, "ab", Place::Start)), [11, 8]);
-    assert_eq!(ids(&ordinary_tokens(&tokenizer, "ab", Place::Inside)), [8]);
+    assert_eq!(ids(&ordinary_tokens(&tokenizer, "ab", TextPlace::Start)), [11, 8]);
+    assert_eq!(ids(&ordinary_tokens(&tokenizer, "ab", TextPlace::Inside)), [8]);
     assert_eq!(reference(&tokenizer, "ab<s>ab"), [11, 8, 0, 8]);
 }
 
@@ -233,7 +233,7 @@ fn an_unused_piece_is_taken_apart_and_leads_to_others() {
 
 #[test]
 fn unknown_characters_side_by_side_are_one_token() {
-    let tokens = ordinary_tokens(&sentencepiece(BPE, PLAIN), "aΩΩb", Place::Start);
+    let tokens = ordinary_tokens(&sentencepiece(BPE, PLAIN), "aΩΩb", TextPlace::Start);
     assert_eq!(ids(&tokens), [8, 0, 9]);
     assert_eq!(spans(&tokens), [(0, 1), (1, 5), (5, 6)]);
 }
@@ -245,7 +245,7 @@ fn unknown_characters_fall_back_to_bytes_and_the_bytes_names_are_text() {
     pieces.extend(names.iter().map(|name| (name.as_str(), 0.0, BYTE)));
     let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
     let byte = |byte: u8| PIECES.len() as u32 + u32::from(byte);
-    let tokens = ordinary_tokens(&tokenizer, "aΩ", Place::Start);
+    let tokens = ordinary_tokens(&tokenizer, "aΩ", TextPlace::Start);
     assert_eq!(ids(&tokens), [8, byte(0xCE), byte(0xA9)]);
     assert_eq!(spans(&tokens), [(0, 1), (1, 3), (1, 3)]);
     assert_eq!(ordinary(&tokenizer, "<0x0A>"), b"<0x0A>".map(byte));
@@ -254,7 +254,7 @@ fn unknown_characters_fall_back_to_bytes_and_the_bytes_names_are_text() {
 #[test]
 fn the_dummy_prefix_and_extra_spaces_follow_the_model() {
     let tokenizer = sentencepiece(BPE, &[]);
-    let tokens = ordinary_tokens(&tokenizer, "  b  a ", Place::Inside);
+    let tokens = ordinary_tokens(&tokenizer, "  b  a ", TextPlace::Inside);
     assert_eq!(ids(&tokens), [12, 9, 13]);
     assert_eq!(spans(&tokens), [(2, 3), (2, 3), (3, 6)]);
     assert!(ordinary(&tokenizer, "   ").is_empty());
@@ -264,7 +264,7 @@ fn the_dummy_prefix_and_extra_spaces_follow_the_model() {
 fn white_space_stands_behind_words_where_the_model_says_so() {
     // The dummy prefix becomes a suffix: `treat_whitespace_as_suffix`.
     let tokenizer = sentencepiece(&[0x18, 2, 0xC0, 0x01, 1], &[]);
-    for place in [Place::Start, Place::Inside] {
+    for place in [TextPlace::Start, TextPlace::Inside] {
         assert_eq!(ids(&ordinary_tokens(&tokenizer, "b", place)), [9, 12], "{place:?}");
     }
     assert_eq!(reference(&tokenizer, "b"), [9, 12]);
@@ -358,7 +358,7 @@ fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
     let config = br#"{"legacy": false, "added_tokens_decoder": {"1": {"content": "<go>", "special": true}}}"#;
     let tokenizer = SentencePiece::from_bytes(&model(PIECES, BPE, &[]), Some(&config[..])).unwrap();
     assert_eq!(reference(&tokenizer, "a<go>a"), [13, 1, 8]);
-    assert_eq!(ids(&ordinary_tokens(&tokenizer, "a", Place::Inside)), [8]);
+    assert_eq!(ids(&ordinary_tokens(&tokenizer, "a", TextPlace::Inside)), [8]);
     assert_eq!((tokenizer.token_id("<go>"), tokenizer.token_id("<s>")), (Some(1), Some(1)));
     assert_eq!(tokenizer.token_text(1).as_deref(), Some("<go>"));
 }
@@ -399,9 +399,9 @@ fn exercise(file: &[u8]) {
     let text = "ab<s> [T]——  Ω";
     let mut tokens = Vec::new();
     if let Ok(tokenizer) = HuggingFace::from_bytes(file, None) {
-        let _ = tokenizer.encode_ordinary(text, Place::Start, &mut tokens);
+        let _ = tokenizer.encode_ordinary(text, TextPlace::Start, &mut tokens);
     }
     if let Ok(tokenizer) = SentencePiece::from_bytes(file, None) {
-        let _ = tokenizer.encode_ordinary(text, Place::Inside, &mut tokens);
+        let _ = tokenizer.encode_ordinary(text, TextPlace::Inside, &mut tokens);
     }
 }

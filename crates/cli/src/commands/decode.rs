@@ -4,7 +4,7 @@ use std::{fs, io};
 
 use rolecall::Error;
 use rolecall::encode::Decoder;
-use rolecall::tokenizer::Place;
+use rolecall::tokenizer::TextPlace;
 
 use crate::args::Decode;
 use crate::exit::Exit;
@@ -17,7 +17,7 @@ pub fn run(args: &Decode, output: &Output) -> Result<Exit, Failure> {
     let path = args.input.as_deref().unwrap_or(Path::new("-"));
     let mut stream = decoder.stream();
     if !args.answer {
-        stream = stream.at(Place::Start);
+        stream = stream.at(TextPlace::Start);
     }
     let misfit = |error: Error| Failure::Misfit { tokenizer: args.tokenizer().display().to_string(), error };
     for (number, line) in open(path)?.lines().enumerate() {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rolecall::conversation::{Json, json};
-use rolecall::format::{Control, Format, Own, Registry};
+use rolecall::format::{BoundaryToken, Control, Format, Registry};
 use rolecall::identify::{Clues, Unidentified, identify};
 use rolecall::interop::{Dialect, dialects};
 
@@ -108,12 +108,12 @@ fn opened_as(format: &Format, maker: &Format) -> Format {
     let texts = |format: &Format, wanted: fn(&Control) -> bool| -> Vec<String> {
         format.controls.iter().filter(|control| wanted(control)).map(|control| control.text.clone()).collect()
     };
-    let own = texts(format, |control| control.own == Some(Own::Bos));
+    let own = texts(format, |control| control.own == Some(BoundaryToken::Bos));
     let makers = texts(maker, |control| control.bos);
     if own.len() != 1 || own == makers {
         return format.clone();
     }
     let bos: Vec<&str> = makers.iter().map(String::as_str).collect();
-    let eos = texts(format, |control| control.own == Some(Own::Eos)).into_iter().next();
+    let eos = texts(format, |control| control.own == Some(BoundaryToken::Eos)).into_iter().next();
     format.with_own_tokens(&bos, eos.as_deref())
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Finding, FindingKind};
 use rolecall_tokenizer::Tokenizer;
-use rolecall_tokenizer::{AddedToken, Place};
+use rolecall_tokenizer::{AddedToken, TextPlace};
 
 /// The number of ids to check for holes; no known vocabulary comes near it.
 const MOST_IDS: usize = 1 << 22;
@@ -58,7 +58,7 @@ pub(super) fn find_in_added(tokenizer: &dyn Tokenizer, out: &mut Vec<Finding>) {
         {
             found.push(FindingKind::OtherSpellings, token);
         }
-        if tokenizer.encode_ordinary(&token.text, Place::Inside, &mut Vec::new()).is_err() {
+        if tokenizer.encode_ordinary(&token.text, TextPlace::Inside, &mut Vec::new()).is_err() {
             found.push(FindingKind::NoPlainSpelling, token);
         }
         if token.lstrip || token.rstrip {
@@ -169,7 +169,7 @@ fn other_spellings(text: &str) -> impl Iterator<Item = String> + '_ {
 
 fn reference(tokenizer: &dyn Tokenizer, text: &str) -> Vec<u32> {
     let mut tokens = Vec::new();
-    match tokenizer.encode_reference(text, Place::Start, &mut tokens) {
+    match tokenizer.encode_reference(text, TextPlace::Start, &mut tokens) {
         Ok(()) => tokens.into_iter().map(|token| token.id).collect(),
         Err(_) => Vec::new(),
     }

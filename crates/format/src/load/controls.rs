@@ -2,7 +2,7 @@
 
 use super::table::Table;
 use super::unknown;
-use crate::{Control, ControlId, Diagnostic, InText, Own, Slot};
+use crate::{BoundaryToken, Control, ControlId, Diagnostic, InText, Slot};
 
 pub(super) fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) -> Vec<Control> {
     let mut controls: Vec<Control> = Vec::new();
@@ -27,8 +27,8 @@ pub(super) fn read_controls(table: Table<'_>, mistakes: &mut Vec<Diagnostic>) ->
             by_id: false,
             own: match entry.text("own", mistakes).as_deref() {
                 None => None,
-                Some("bos") => Some(Own::Bos),
-                Some("eos") => Some(Own::Eos),
+                Some("bos") => Some(BoundaryToken::Bos),
+                Some("eos") => Some(BoundaryToken::Eos),
                 Some(other) => {
                     mistakes.push(unknown("value of `own`", other, ["bos", "eos"], entry.span_of("own")));
                     None

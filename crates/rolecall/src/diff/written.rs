@@ -48,8 +48,10 @@ impl Written {
 /// Returns the stop texts of a format. The closing token of the tokenizer always ends an answer.
 pub(super) fn stops(format: &Format) -> Vec<String> {
     let mut stops = format.generation.stop.clone();
-    let closing =
-        format.controls.iter().filter(|control| control.ends_turn || control.own == Some(crate::format::Own::Eos));
+    let closing = format
+        .controls
+        .iter()
+        .filter(|control| control.ends_turn || control.own == Some(crate::format::BoundaryToken::Eos));
     stops.extend(closing.flat_map(|control| control.texts().map(str::to_owned)));
     stops.retain(|stop| !stop.is_empty());
     stops.sort();

@@ -1,6 +1,6 @@
 //! Attacks by hostile tokenizer files, and how each must end.
 
-use rolecall::tokenizer::{Error, Place, load_bytes};
+use rolecall::tokenizer::{Error, TextPlace, load_bytes};
 
 use super::files::*;
 use super::{cpu_time, peak_kilobytes};
@@ -46,7 +46,7 @@ pub fn run(file: &[u8], config: Option<&[u8]>, text: &str) -> String {
         }
     };
     let mut result: Result<(), Error> = Ok(());
-    for place in [Place::Start, Place::Inside] {
+    for place in [TextPlace::Start, TextPlace::Inside] {
         let mut tokens = Vec::new();
         result = result.and(tokenizer.encode_ordinary(text, place, &mut tokens));
         result = result.and(tokenizer.encode_reference(text, place, &mut tokens));

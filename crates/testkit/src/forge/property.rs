@@ -2,7 +2,7 @@
 
 use rolecall::encode::EncodedToken;
 use rolecall::render::Run;
-use rolecall::tokenizer::Place;
+use rolecall::tokenizer::TextPlace;
 use rolecall::{Encoded, Origin, Prompt};
 
 use super::draft::{Draft, Side};
@@ -235,7 +235,7 @@ fn read(subject: &Subject, text: &str, is_first: bool, ids: &mut Vec<u32>) -> Re
     if text.is_empty() {
         return Ok(());
     }
-    let place = if is_first { Place::Start } else { Place::Inside };
+    let place = if is_first { TextPlace::Start } else { TextPlace::Inside };
     let mut tokens = Vec::new();
     let read = subject.tokenizer.encode_reference(text, place, &mut tokens);
     read.map_err(|error| error.to_string())?;

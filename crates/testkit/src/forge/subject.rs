@@ -8,7 +8,7 @@ use rolecall::format::Format;
 use rolecall::render::{Options, RuleMode, render};
 use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions, render_template};
 use rolecall::tokenizer::Tokenizer;
-use rolecall::tokenizer::{NamedToken, Place};
+use rolecall::tokenizer::{NamedToken, TextPlace};
 use rolecall::{Encoded, Prompt};
 
 use super::Marks;
@@ -159,7 +159,7 @@ pub fn protected(encoder: &Encoder, format: Option<&Format>, marks: &Marks) -> H
     };
     for word in marks.words.iter().filter(is_spelled) {
         let mut tokens = Vec::new();
-        let encoded = tokenizer.encode_reference(word, Place::Inside, &mut tokens);
+        let encoded = tokenizer.encode_reference(word, TextPlace::Inside, &mut tokens);
         if let (Ok(()), [token]) = (encoded, tokens.as_slice())
             && tokenizer.token_text(token.id).as_ref() == Some(word)
             && !protected.contains_key(&token.id)
@@ -180,7 +180,7 @@ pub fn spelled(encoder: &Encoder, protected: &HashMap<u32, Vec<String>>) -> Hash
     let mut tokens = Vec::new();
     let mut is_found = |id: u32, text: &str| {
         tokens.clear();
-        encoder.tokenizer().encode_reference(text, Place::Inside, &mut tokens).is_ok()
+        encoder.tokenizer().encode_reference(text, TextPlace::Inside, &mut tokens).is_ok()
             && matches!(tokens.as_slice(), [token] if token.id == id)
     };
     let found = protected.iter().filter(|(id, texts)| texts.iter().any(|text| is_found(**id, text)));

@@ -1,6 +1,6 @@
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::format::{Control, Format, Own, Slot};
+use rolecall::format::{BoundaryToken, Control, Format, Slot};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
 use rolecall::render::{Bos, Options, RuleMode, Turn, render};
 use rolecall::{Error, Prompt};
@@ -182,8 +182,8 @@ fn push(pieces: &mut Vec<Piece>, piece: Piece) {
 
 fn name(control: &Control) -> (&'static str, String) {
     let name = match control.own {
-        Some(Own::Bos) => "bos_token",
-        Some(Own::Eos) => "eos_token",
+        Some(BoundaryToken::Bos) => "bos_token",
+        Some(BoundaryToken::Eos) => "eos_token",
         None => &control.text,
     };
     ("token", name.to_owned())

@@ -7,7 +7,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use rolecall::tokenizer::{Place, load_bytes};
+use rolecall::tokenizer::{TextPlace, load_bytes};
 
 fuzz_target!(|bytes: &[u8]| {
     let mut parts = split(bytes);
@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
     let file = parts.next().unwrap_or_default();
     let text = if text.is_empty() { "ab <s> e\u{301}\u{0}" } else { &text };
     let Ok((_, tokenizer)) = load_bytes(file, config) else { return };
-    for place in [Place::Start, Place::Inside] {
+    for place in [TextPlace::Start, TextPlace::Inside] {
         let mut tokens = Vec::new();
         let encoded = tokenizer.encode_ordinary(text, place, &mut tokens);
         let names_byte = |text: &str| text.starts_with("<0x");

@@ -13,7 +13,7 @@ use tokenizers::models::wordlevel::WordLevel;
 use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
-use super::super::{AddedToken, Error, Kind, LARGEST_ID};
+use super::super::{AddedToken, Error, LARGEST_ID, TokenizerKind};
 use super::bpe_model::BpeModel;
 use super::limits::{check_parts, check_piece, check_word};
 use super::normalizer::check_normalizer;
@@ -28,7 +28,7 @@ pub(super) struct File {
     /// The token for text that the model does not know.
     pub unknown: Option<u32>,
     pub byte_fallback: bool,
-    pub kind: Kind,
+    pub kind: TokenizerKind,
     pub spelling: Spelling,
     pub normalizer: Option<NormalizerWrapper>,
     pub pre_tokenizer: Option<PreTokenizerWrapper>,
@@ -158,7 +158,7 @@ struct ReadModel {
     model: FileModel,
     unknown: Option<u32>,
     byte_fallback: bool,
-    kind: Kind,
+    kind: TokenizerKind,
 }
 
 fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
@@ -169,7 +169,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
             let raw: RawBpe = read_json(raw)?;
             let unknown = raw.unk_token.as_ref().and_then(|unk| raw.vocab.get(unk).copied());
             let byte_fallback = raw.byte_fallback.unwrap_or(false);
-            let kind = if byte_level { Kind::ByteLevelBpe } else { Kind::Bpe };
+            let kind = if byte_level { TokenizerKind::ByteLevelBpe } else { TokenizerKind::Bpe };
             Ok(ReadModel { model: FileModel::Bpe(check_bpe(raw)?), unknown, byte_fallback, kind })
         }
         Some("Unigram") => {
@@ -182,7 +182,7 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
             let unknown = raw.unk_id.and_then(|id| id.try_into().ok());
             let byte_fallback = raw.byte_fallback;
             let model = Unigram::from(raw.vocab, raw.unk_id, byte_fallback).map_err(built)?.into();
-            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback, kind: Kind::Unigram })
+            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback, kind: TokenizerKind::Unigram })
         }
         Some("WordPiece") => {
             let raw: RawWordPiece = read_json(raw)?;
@@ -197,14 +197,24 @@ fn read_model(raw: &RawValue, byte_level: bool) -> Result<ReadModel, Error> {
                 .build()
                 .map_err(built)?
                 .into();
-            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback: false, kind: Kind::WordPiece })
+            Ok(ReadModel {
+                model: FileModel::Other(model),
+                unknown,
+                byte_fallback: false,
+                kind: TokenizerKind::WordPiece,
+            })
         }
         Some("WordLevel") => {
             let raw: RawWordLevel = read_json(raw)?;
             check_vocabulary(&raw.vocab)?;
             let unknown = raw.vocab.get(&raw.unk_token).copied();
             let model = WordLevel::builder().vocab(raw.vocab).unk_token(raw.unk_token).build().map_err(built)?.into();
-            Ok(ReadModel { model: FileModel::Other(model), unknown, byte_fallback: false, kind: Kind::WordLevel })
+            Ok(ReadModel {
+                model: FileModel::Other(model),
+                unknown,
+                byte_fallback: false,
+                kind: TokenizerKind::WordLevel,
+            })
         }
         Some(other) => Err(Error::unsupported("model.type", other)),
         None => Err(Error::malformed("model", "expected a `type`, found none")),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use tokenizers::{Model, ModelWrapper, Normalizer, NormalizerWrapper, OffsetReferential, OffsetType};
 use tokenizers::{PreTokenizedString, PreTokenizer, PreTokenizerWrapper};
 
-use super::super::{AddedToken, Error, Place, Token};
+use super::super::{AddedToken, Error, TextPlace, Token};
 use super::forgery::Forgery;
 use super::plain::PlainTokens;
 use super::{prefix_space, unencodable};
@@ -77,13 +77,13 @@ impl Reference {
         Ok(Self { whole, forgery, plain })
     }
 
-    pub fn encode_ordinary(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    pub fn encode_ordinary(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         let run = self.normalize_ordinary(text)?;
         let model = self.whole.tokenizer.get_model();
         self.encode(text, run, place, |word| self.forgery.tokenize(model, word), out)
     }
 
-    pub fn encode_reference(&self, text: &str, place: Place, out: &mut Vec<Token>) -> Result<(), Error> {
+    pub fn encode_reference(&self, text: &str, place: TextPlace, out: &mut Vec<Token>) -> Result<(), Error> {
         let added = self.whole.tokenizer.get_added_vocabulary();
         let run = added.extract_and_normalize(self.whole.tokenizer.get_normalizer(), text);
         self.encode(text, run, place, |word| self.whole.tokenizer.get_model().tokenize(word), out)
@@ -113,13 +113,13 @@ impl Reference {
         &self,
         text: &str,
         mut run: PreTokenizedString,
-        place: Place,
+        place: TextPlace,
         tokenize: impl Fn(&str) -> tokenizers::Result<Vec<tokenizers::Token>>,
         out: &mut Vec<Token>,
     ) -> Result<(), Error> {
         let pre_tokenizer = match place {
-            Place::Start => self.whole.tokenizer.get_pre_tokenizer(),
-            Place::Inside => self.whole.inside.as_ref().or(self.whole.tokenizer.get_pre_tokenizer()),
+            TextPlace::Start => self.whole.tokenizer.get_pre_tokenizer(),
+            TextPlace::Inside => self.whole.inside.as_ref().or(self.whole.tokenizer.get_pre_tokenizer()),
         };
         if let Some(pre_tokenizer) = pre_tokenizer {
             pre_tokenizer.pre_tokenize(&mut run).map_err(unencodable)?;

@@ -2,7 +2,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::super::Kind;
+use super::super::TokenizerKind;
 
 /// How a vocabulary spells the bytes of its tokens.
 #[derive(Clone, Copy)]
@@ -20,15 +20,15 @@ const ESCAPED_SPACE: char = '\u{2581}';
 impl Spelling {
     /// Determines the spelling from the parts of a file.
     pub fn of(
-        kind: Kind,
+        kind: TokenizerKind,
         normalizer: &Value,
         pre_tokenizer: &Value,
         byte_fallback: bool,
         has_affixes: bool,
     ) -> Spelling {
         match kind {
-            Kind::ByteLevelBpe => Spelling::ByteLevel,
-            Kind::WordPiece => Spelling::None,
+            TokenizerKind::ByteLevelBpe => Spelling::ByteLevel,
+            TokenizerKind::WordPiece => Spelling::None,
             _ if has_affixes => Spelling::None,
             _ => Spelling::Text {
                 escapes_spaces: [normalizer, pre_tokenizer].into_iter().any(escapes_spaces),
