@@ -129,6 +129,7 @@ impl Object {
     /// Reads up to the next state, or as far as the input goes. `next` is the first character of
     /// `rest`. Returns the number of bytes read.
     // Long: one arm for each state; splitting it would hide the transitions.
+    #[inline(always)]
     fn step(
         &mut self,
         at: &mut At,
