@@ -96,8 +96,8 @@ pub trait Inputs {
         self.entry(dict, index).map(|entry| (entry, self.look(entry.value)))
     }
 
-    /// Writes the same for the value of a key in a dict to `found`. Templates look up keys all the
-    /// time, and returning the answer would copy it once more.
+    /// Writes the same for the value of a key in a dict to `found`, which is `None` before. Templates
+    /// look up keys all the time, and returning the answer would copy it once more.
     fn look_up<'a>(&'a self, dict: &'a dyn Any, key: &str, found: &mut Option<InputNode<'a>>) {
         *found = self.get(dict, key).map(|node| self.look(node));
     }

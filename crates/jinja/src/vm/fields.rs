@@ -61,6 +61,7 @@ impl<'a> Fields<'a> {
                 return Answer::Elsewhere;
             }
             known.of = Some((*dict, field.key));
+            known.found = None;
             world.inputs.look_up(*dict, key, &mut known.found);
         }
         match &known.found {
