@@ -7,7 +7,7 @@ use crate::parser::ast::{Args, Expr, ExprKind, NameId};
 use crate::parser::known as names;
 
 /// String methods that test or search a string.
-const QUESTIONS: [&str; 16] = [
+pub(super) const QUESTIONS: [&str; 16] = [
     "startswith",
     "endswith",
     "find",

@@ -10,6 +10,7 @@ mod strings;
 
 use std::collections::HashMap;
 
+use super::calls::QUESTIONS;
 use crate::limits::Limits;
 use crate::parser::ast::{Args, BinaryOp, Expr, ExprKind, NameId, Stmt, StmtKind, Tree};
 use crate::parser::{Parsed, parse};
@@ -24,20 +25,14 @@ const DEEPEST: usize = 24;
 /// Filters that only read their arguments. The arguments of any other filter may be written.
 const READING_FILTERS: [&str; 9] =
     ["trim", "select", "reject", "selectattr", "rejectattr", "sort", "unique", "groupby", "length"];
-/// Methods that only read their arguments. The arguments of any other method may be written.
-const READING_METHODS: [&str; 17] = [
+/// Methods that only read their arguments, like those that ask about a string. The arguments of any
+/// other method may be written.
+const READING_METHODS: [&str; 10] = [
     "strip",
     "lstrip",
     "rstrip",
     "split",
     "rsplit",
-    "startswith",
-    "endswith",
-    "find",
-    "rfind",
-    "index",
-    "rindex",
-    "count",
     "partition",
     "rpartition",
     "removeprefix",
@@ -392,7 +387,7 @@ impl<'t> Builder<'t> {
                     let either = self.either(parts);
                     self.repeated(either)
                 }
-                (name, _) if READING_METHODS.contains(&name) => self.value(node),
+                (name, _) if READING_METHODS.contains(&name) || QUESTIONS.contains(&name) => self.value(node),
                 _ => self.mixed(Some(node), args),
             },
             _ => self.mixed(Some(callee), args),

@@ -198,6 +198,6 @@ impl<'a> Vm<'_, 'a> {
 
 /// Creates a string slice for a caller's string.
 #[inline]
-pub(super) fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
+fn input_slice<'a>(text: &'a str, tag: Tag) -> Slice<'a> {
     Slice { text, origin: Origin::Input { tag, offset: Offset::new(0) } }
 }

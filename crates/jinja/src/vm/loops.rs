@@ -233,15 +233,19 @@ impl<'a> LoopState<'a> {
     }
 
     pub(crate) fn attribute(&mut self, world: &World<'a>, name: &str) -> Res<Option<Value<'a>>> {
+        let quick = match name {
+            "first" => self.quick_attribute(known::FIRST.0),
+            "last" => self.quick_attribute(known::LAST.0),
+            "index" => self.quick_attribute(known::INDEX.0),
+            "index0" => self.quick_attribute(known::INDEX0.0),
+            _ => None,
+        };
+        if quick.is_some() {
+            return Ok(quick);
+        }
         let index0 = self.index0;
         Ok(Some(match name {
-            "first" => Value::Bool(index0 == 0),
-            "last" => match self.length {
-                Some(length) => Value::Bool(index0 + 1 >= length as i64),
-                None => Value::Bool(self.peek(world)?.is_none()),
-            },
-            "index" => Value::Int(index0 + 1),
-            "index0" => Value::Int(index0),
+            "last" => Value::Bool(self.peek(world)?.is_none()),
             "length" => Value::length(self.length(world)?),
             "revindex" => Value::Int(self.length(world)? as i64 - index0),
             "revindex0" => Value::Int(self.length(world)? as i64 - index0 - 1),
