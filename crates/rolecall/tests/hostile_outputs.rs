@@ -7,7 +7,7 @@ mod common;
 
 use std::sync::Arc;
 
-use common::{cpu_time, measure_apart, number_of_attack, peak_kilobytes};
+use common::{cpu_time, measure_each, number_of_attack, peak_kilobytes};
 use rolecall::format::{load, shared_calls};
 use rolecall::parse::{CallsInReasoning, OutputParser, ParseOptions, Reply};
 use rolecall::{Event, Stop};
@@ -463,16 +463,10 @@ fn every_attack_comes_out_within_bounds() {
         });
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
-    let mut wrong = Vec::new();
-    for (number, attack) in attacks.iter().enumerate() {
-        let name = attack.name;
-        let measured = match measure_apart("every_attack_comes_out_within_bounds", number) {
-            Ok(measured) => measured,
-            Err(why) => {
-                wrong.push(format!("{name}: {why}"));
-                continue;
-            }
-        };
+    let names = attacks.iter().map(|attack| attack.name);
+    let (all, mut wrong) = measure_each("every_attack_comes_out_within_bounds", names);
+    for (number, measured) in all {
+        let (attack, name) = (&attacks[number], attacks[number].name);
         let parts: Vec<&str> = measured.split(' ').collect();
         let [small, large, megabytes, part, is_closed] = parts[..] else { panic!("{name}: {measured}") };
         let [small, large, megabytes, part] = [small, large, megabytes, part].map(|part| part.parse::<f64>().unwrap());

@@ -7,7 +7,7 @@ mod common;
 
 use common::attacks::{attacks, measure, run};
 use common::files::whole;
-use common::{measure_apart, number_of_attack};
+use common::{measure_each, number_of_attack};
 
 /// The limits of an attack: CPU time in milliseconds, and memory in megabytes above the size of the
 /// file. Each megabyte of the file raises both limits.
@@ -22,16 +22,10 @@ fn every_attack_ends_in_a_typed_error_or_works_within_bounds() {
     if let Some(number) = number_of_attack() {
         return println!("\nmeasured {}", measure(&attacks[number]));
     }
-    let mut wrong = Vec::new();
-    for (number, attack) in attacks.iter().enumerate() {
-        let name = attack.name;
-        let measured = match measure_apart("every_attack_ends_in_a_typed_error_or_works_within_bounds", number) {
-            Ok(measured) => measured,
-            Err(why) => {
-                wrong.push(format!("{name}: {why}"));
-                continue;
-            }
-        };
+    let names = attacks.iter().map(|attack| attack.name);
+    let (all, mut wrong) = measure_each("every_attack_ends_in_a_typed_error_or_works_within_bounds", names);
+    for (number, measured) in all {
+        let (attack, name) = (&attacks[number], attacks[number].name);
         let parts: Vec<&str> = measured.splitn(4, ' ').collect();
         let [milliseconds, megabytes, size, end] = parts[..] else { panic!("{name}: {measured}") };
         let [milliseconds, megabytes, size] = [milliseconds, megabytes, size].map(|part| part.parse::<f64>().unwrap());

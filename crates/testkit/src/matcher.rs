@@ -24,13 +24,7 @@ impl Matcher<'_> {
             Node::Literal(text) => self.fixed(text, at),
             Node::Token(token) => self.fixed(&token.text, at),
             Node::Pattern(pattern) => self.pattern(pattern, at),
-            Node::Sequence(nodes) => {
-                let mut ends = BTreeSet::from([at]);
-                for node in nodes {
-                    ends = ends.into_iter().flat_map(|at| self.ends(node, at)).collect();
-                }
-                ends
-            }
+            Node::Sequence(nodes) => in_sequence(at, nodes, |node, at| self.ends(node, at)),
             Node::Choice(ways) => ways.iter().flat_map(|way| self.ends(way, at)).collect(),
             Node::Repeat { node, min, max } => repeated(at, *min, *max, &mut |at| self.ends(node, at)),
             Node::Rule(rule) => {
@@ -59,17 +53,16 @@ impl Matcher<'_> {
                 let next = self.text[at..].chars().next();
                 next.filter(|c| class.holds(*c)).map(|c| at + c.len_utf8()).into_iter().collect()
             }
-            Pattern::Sequence(parts) => {
-                let mut ends = BTreeSet::from([at]);
-                for part in parts {
-                    ends = ends.into_iter().flat_map(|at| self.pattern(part, at)).collect();
-                }
-                ends
-            }
+            Pattern::Sequence(parts) => in_sequence(at, parts, |part, at| self.pattern(part, at)),
             Pattern::Choice(ways) => ways.iter().flat_map(|way| self.pattern(way, at)).collect(),
             Pattern::Repeat { pattern, min, max } => repeated(at, *min, *max, &mut |at| self.pattern(pattern, at)),
         }
     }
+}
+
+/// Returns the ends of parts that follow one another.
+fn in_sequence<T>(at: usize, parts: &[T], mut ends: impl FnMut(&T, usize) -> BTreeSet<usize>) -> BTreeSet<usize> {
+    parts.iter().fold(BTreeSet::from([at]), |starts, part| starts.into_iter().flat_map(|at| ends(part, at)).collect())
 }
 
 fn repeated(

@@ -7,6 +7,8 @@ use rolecall::conversation::{Json, json};
 use rolecall::parse::{OutputParser, ParseOptions, Reply};
 use rolecall::{Event, Reading, Stop};
 
+use crate::outputs::pieces;
+
 /// The events of a parsed output, with neighbouring deltas joined. Equal for every split of the
 /// output.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -121,21 +123,7 @@ pub fn read_texts<'t>(
 /// are.
 pub fn random_chunks<'t>(text: &'t str, random: &mut fastrand::Rng) -> Vec<&'t str> {
     let longest = [1, 3, 8, 40][random.usize(..4)];
-    let mut chunks = Vec::new();
-    let mut rest = text;
-    while !rest.is_empty() {
-        let count = random.usize(1..=longest);
-        let end = rest.char_indices().nth(count).map_or(rest.len(), |(at, _)| at);
-        let (chunk, behind) = rest.split_at(end);
-        chunks.push(chunk);
-        rest = behind;
-    }
-    chunks
-}
-
-/// Returns each character of a text.
-pub fn characters(text: &str) -> impl Iterator<Item = &str> {
-    text.char_indices().map(|(at, character)| &text[at..at + character.len_utf8()])
+    pieces(text, longest, random)
 }
 
 fn quoted(text: &str) -> String {

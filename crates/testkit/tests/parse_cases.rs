@@ -22,7 +22,8 @@ use rolecall::render::{Options, render};
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::{Stop, answer};
 use rolecall_testkit::Fixture;
-use rolecall_testkit::transcript::{TranscriptPiece, characters, random_chunks, read_pieces, read_texts};
+use rolecall_testkit::outputs::characters;
+use rolecall_testkit::transcript::{TranscriptPiece, random_chunks, read_pieces, read_texts};
 
 /// Outputs up to this length are split at every pair of places.
 const SHORT: usize = 48;

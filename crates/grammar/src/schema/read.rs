@@ -175,15 +175,8 @@ impl Reader<'_> {
     }
 
     fn string<'s>(&mut self, schema: &'s Object, at: &str, followed: &mut Vec<&'s str>) -> Shape {
-        let mut length = |key: &'s str| {
-            let count = schema.get(key).and_then(Json::as_count).filter(|count| *count <= MOST);
-            if count.is_some() {
-                followed.push(key);
-            }
-            count
-        };
-        let min = length("minLength").unwrap_or(0);
-        let max = length("maxLength");
+        let min = count(schema, "minLength", followed).unwrap_or(0);
+        let max = count(schema, "maxLength", followed);
         let mut form = Form { min, max, pattern: None };
         if let Some(Json::String(expression)) = schema.get("pattern") {
             form.pattern = expression::read(expression);
@@ -200,15 +193,8 @@ impl Reader<'_> {
     }
 
     fn array<'s>(&mut self, schema: &'s Object, at: &str, followed: &mut Vec<&'s str>) -> Shape {
-        let mut count = |key: &'s str| {
-            let count = schema.get(key).and_then(Json::as_count).filter(|count| *count <= MOST);
-            if count.is_some() {
-                followed.push(key);
-            }
-            count
-        };
-        let min = count("minItems").unwrap_or(0);
-        let max = count("maxItems");
+        let min = count(schema, "minItems", followed).unwrap_or(0);
+        let max = count(schema, "maxItems", followed);
         let items = match (schema.get("prefixItems"), schema.get("items")) {
             (None, Some(Json::Array(_))) | (Some(_), _) => Shape::Any,
             (None, Some(items)) => {
@@ -315,16 +301,10 @@ fn find<'a>(root: &'a Json, reference: &str) -> Option<&'a Json> {
     Some(at)
 }
 
-/// Conversion to a count.
-trait AsCount {
-    fn as_count(&self) -> Option<usize>;
-}
-
-impl AsCount for Json {
-    fn as_count(&self) -> Option<usize> {
-        match self {
-            Json::Number(number) => number.as_i64().and_then(|count| usize::try_from(count).ok()),
-            _ => None,
-        }
-    }
+/// Returns the count under a key, and adds the key to those that the grammar follows.
+fn count<'s>(schema: &Object, key: &'s str, followed: &mut Vec<&'s str>) -> Option<usize> {
+    let Some(Json::Number(number)) = schema.get(key) else { return None };
+    let count = usize::try_from(number.as_i64()?).ok().filter(|count| *count <= MOST)?;
+    followed.push(key);
+    Some(count)
 }

@@ -150,7 +150,7 @@ impl Compiler {
                 let (test, then, otherwise) = &**parts;
                 let was_soft = std::mem::replace(&mut self.is_soft, true);
                 let mut to_else = Vec::new();
-                self.jump_if_false(test, &mut to_else)?;
+                self.jump_if(test, false, &mut to_else)?;
                 self.expr(then)?;
                 let to_end = self.emit(Op::Jump(0));
                 to_else.into_iter().for_each(|jump| self.land(jump));
@@ -339,46 +339,29 @@ impl Compiler {
         Ok(())
     }
 
-    /// Continues if the value is true, and adds the jumps taken if it is false.
-    pub(super) fn jump_if_false(&mut self, expr: &Expr, to_false: &mut Vec<usize>) -> Parsed<()> {
-        match &expr.kind {
-            ExprKind::And(items) => items.iter().try_for_each(|item| self.jump_if_false(item, to_false)),
-            ExprKind::Or(items) => {
+    /// Jumps if the truth of a condition is `when`, and otherwise continues. Adds the jumps to
+    /// `taken`.
+    pub(super) fn jump_if(&mut self, expr: &Expr, when: bool, taken: &mut Vec<usize>) -> Parsed<()> {
+        match (&expr.kind, when) {
+            // Any one item decides.
+            (ExprKind::And(items), false) | (ExprKind::Or(items), true) => {
+                items.iter().try_for_each(|item| self.jump_if(item, when, taken))
+            }
+            // All items before the last must agree, or the last is skipped.
+            (ExprKind::And(items), true) | (ExprKind::Or(items), false) => {
                 let Some((last, before)) = items.split_last() else { return Ok(()) };
-                let mut to_true = Vec::new();
+                let mut skipped = Vec::new();
                 for item in before {
-                    self.jump_if_true(item, &mut to_true)?;
+                    self.jump_if(item, !when, &mut skipped)?;
                 }
-                self.jump_if_false(last, to_false)?;
-                to_true.into_iter().for_each(|jump| self.land(jump));
+                self.jump_if(last, when, taken)?;
+                skipped.into_iter().for_each(|jump| self.land(jump));
                 Ok(())
             }
-            ExprKind::Not(node) => self.jump_if_true(node, to_false),
+            (ExprKind::Not(node), _) => self.jump_if(node, !when, taken),
             _ => {
                 let is_inverted = self.condition(expr)?;
-                to_false.push(self.emit(if is_inverted { Op::JumpWhen(0) } else { Op::JumpUnless(0) }));
-                Ok(())
-            }
-        }
-    }
-
-    fn jump_if_true(&mut self, expr: &Expr, to_true: &mut Vec<usize>) -> Parsed<()> {
-        match &expr.kind {
-            ExprKind::Or(items) => items.iter().try_for_each(|item| self.jump_if_true(item, to_true)),
-            ExprKind::And(items) => {
-                let Some((last, before)) = items.split_last() else { return Ok(()) };
-                let mut to_false = Vec::new();
-                for item in before {
-                    self.jump_if_false(item, &mut to_false)?;
-                }
-                self.jump_if_true(last, to_true)?;
-                to_false.into_iter().for_each(|jump| self.land(jump));
-                Ok(())
-            }
-            ExprKind::Not(node) => self.jump_if_false(node, to_true),
-            _ => {
-                let is_inverted = self.condition(expr)?;
-                to_true.push(self.emit(if is_inverted { Op::JumpUnless(0) } else { Op::JumpWhen(0) }));
+                taken.push(self.emit(if is_inverted == when { Op::JumpUnless(0) } else { Op::JumpWhen(0) }));
                 Ok(())
             }
         }
@@ -408,7 +391,7 @@ impl Compiler {
                 let (test, then, otherwise) = &**parts;
                 let was_soft = std::mem::replace(&mut self.is_soft, true);
                 let mut to_else = Vec::new();
-                self.jump_if_false(test, &mut to_else)?;
+                self.jump_if(test, false, &mut to_else)?;
                 self.print(then)?;
                 let to_end = self.emit(Op::Jump(0));
                 to_else.into_iter().for_each(|jump| self.land(jump));

@@ -137,7 +137,7 @@ impl Compiler {
         let mut to_end = Vec::new();
         for (index, (test, body)) in branches.iter().enumerate() {
             let mut to_next = Vec::new();
-            self.jump_if_false(test, &mut to_next)?;
+            self.jump_if(test, false, &mut to_next)?;
             self.body(body)?;
             let is_last = index + 1 == branches.len() && otherwise.is_empty();
             if !is_last {
@@ -323,7 +323,7 @@ impl Compiler {
             this.emit(Op::Duplicate);
             this.assign(&node.target)?;
             let mut skips = Vec::new();
-            this.jump_if_false(test, &mut skips)?;
+            this.jump_if(test, false, &mut skips)?;
             if let (true, Target::Tuple(_)) = (is_extended, &node.target) {
                 this.emit(Op::Pop);
                 this.load_target(&node.target);

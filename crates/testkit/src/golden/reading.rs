@@ -7,7 +7,8 @@ use rolecall::parse::{ParseOptions, ParsedCall, Reply};
 use rolecall::{Event, Reading, Stop};
 
 use crate::Verdict;
-use crate::transcript::{Transcript, characters, random_chunks, read_texts};
+use crate::outputs::characters;
+use crate::transcript::{Transcript, random_chunks, read_texts};
 
 /// How many random splits of each output are parsed.
 const SEEDS: u64 = 6;
