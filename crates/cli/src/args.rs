@@ -92,8 +92,8 @@ pub struct Decode {
     /// reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The tokenizer of the ids: a tokenizer.json, a sentencepiece .model file, or a folder that
-    /// contains one
+    /// The tokenizer of the ids: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
+    /// tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
     pub tokenizer: Option<PathBuf>,
     /// The model that the ids belong to: its folder or a GGUF file

@@ -62,13 +62,13 @@ impl Job {
         output: &Output,
     ) -> Result<Job, Failure> {
         let clock = clock();
-        let mut formats = files::load_formats(&chat.more)?;
+        let mut formats = files::load_formats(&chat.named.more)?;
         let mut builder = Model::builder();
-        if let Some(format) = &chat.format {
+        if let Some(format) = &chat.named.format {
             builder = builder.format(formats.choose(format)?);
         }
         formats.warn(output);
-        if let Some(model) = &chat.model {
+        if let Some(model) = &chat.named.model {
             builder = builder.model(model);
         }
         if let Some(path) = &own.template {
@@ -83,17 +83,17 @@ impl Job {
         if let Some(token) = &chat.eos_token {
             builder = builder.eos_token(token);
         }
-        let builder = builder.registry(formats.registry).replacing(chat.more.replace).settings(Settings {
+        let builder = builder.registry(formats.registry).replacing(chat.named.more.replace).settings(Settings {
             bos: chat.bos.map(BosArg::by).unwrap_or_default(),
             rules: chat.rules.map_or(RuleMode::default(), |rules| rules.mode()),
             options: chat.options.clone(),
             tool_calls: own.tool_calls.map_or(CallForm::default(), CallsArg::form),
-            template_name: own.template_name.clone(),
-            now: own.now.or_else(|| DateTime::from_unix(clock)),
-            limits: flags::limits(&own.limits),
+            template_name: own.running.template_name.clone(),
+            now: own.running.now.or_else(|| DateTime::from_unix(clock)),
+            limits: flags::limits(&own.running.limits),
             protect,
         });
-        let named = own.template.as_deref().or(chat.model.as_deref());
+        let named = own.template.as_deref().or(chat.named.model.as_deref());
         let model = builder.open().map_err(|error| unopened(error, named))?;
         let name = named.map_or("chat_template".into(), |path| path.display().to_string());
         let mut nameless = Format::new(name);
@@ -118,7 +118,7 @@ impl Job {
             is_strict: chat.strict,
             loss: chat.for_training.map(LossArg::policy),
             clock,
-            is_timed: own.now.is_some(),
+            is_timed: own.running.now.is_some(),
             has_ids: false,
         })
     }

@@ -37,21 +37,14 @@ impl Reader {
         output: &Output,
     ) -> Result<Reader, Failure> {
         let chat = Chat {
-            model: layouts.model.clone(),
-            format: layouts.format.clone(),
-            more: layouts.more.clone(),
+            named: layouts.named.clone(),
             options: layouts.options.clone(),
             bos_tokens: layouts.bos_tokens.clone(),
             eos_token: layouts.eos_token.clone(),
             ..Chat::default()
         };
-        let own = OwnTemplate {
-            template: layouts.template.clone(),
-            template_name: layouts.template_name.clone(),
-            tool_calls: None,
-            now: layouts.now,
-            limits: layouts.limits.clone(),
-        };
+        let own =
+            OwnTemplate { template: layouts.template.clone(), running: layouts.running.clone(), tool_calls: None };
         Ok(Reader { job: Job::open(&chat, &own, tokenizer, Protect::default(), output)?, reads_ids })
     }
 

@@ -32,10 +32,9 @@ pub struct MoreFormats {
     pub replace: bool,
 }
 
-/// The layouts by which model output is parsed.
-#[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
-pub struct Layouts {
+/// The model or format that a command works with.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Named {
     /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
     /// stop tokens and sampling defaults come from the model unless another flag sets them
     #[arg(short, long, value_name = "DIR|FILE|NAME")]
@@ -46,14 +45,37 @@ pub struct Layouts {
     pub format: Option<String>,
     #[command(flatten)]
     pub more: MoreFormats,
-    /// Use layouts inferred from a chat template (Jinja): a .jinja file, a tokenizer_config.json, a
-    /// GGUF file, or a model's folder
-    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
-    pub template: Option<PathBuf>,
+}
+
+/// How a model's own chat template runs.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Running {
     /// Which chat template to use if the model has several [default: `tool_use` for conversations
     /// with tools, else `default`]
     #[arg(long, value_name = "NAME", requires = "templated")]
     pub template_name: Option<String>,
+    /// The time that the template gets from `strftime_now`, e.g. 2026-11-21T12:34:56 [default: the
+    /// current time, in UTC]
+    #[arg(long, value_name = "TIME", requires = "templated")]
+    pub now: Option<DateTime>,
+    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
+    /// bytes, `loop` in items, `integer` in bits; may be repeated
+    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
+    pub limits: Vec<(LimitKind, u64)>,
+}
+
+/// The layouts by which model output is parsed.
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("templated").args(["template", "model"]).multiple(true))]
+pub struct Layouts {
+    #[command(flatten)]
+    pub named: Named,
+    /// Use layouts inferred from a chat template (Jinja): a .jinja file, a tokenizer_config.json, a
+    /// GGUF file, or a model's folder
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["format", "formats"])]
+    pub template: Option<PathBuf>,
+    #[command(flatten)]
+    pub running: Running,
     /// Set an option of the format or a switch of the template, e.g. enable_thinking=false; may be
     /// repeated
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
@@ -64,13 +86,6 @@ pub struct Layouts {
     /// The EOS token, if the files of --template do not name it
     #[arg(long, value_name = "TOKEN")]
     pub eos_token: Option<String>,
-    /// The time that the template gets from `strftime_now` [default: the current time, in UTC]
-    #[arg(long, value_name = "TIME", requires = "templated")]
-    pub now: Option<DateTime>,
-    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
-    /// bytes, `loop` in items, `integer` in bits; may be repeated
-    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
-    pub limits: Vec<(LimitKind, u64)>,
 }
 
 /// Parsing policies for ambiguous or invalid model output.
@@ -112,16 +127,8 @@ pub struct Chat {
     /// The shape of the data, if its keys do not determine it
     #[arg(long, value_enum, value_name = "SHAPE")]
     pub shape: Option<ShapeArg>,
-    /// The model: its folder, a GGUF file, or its name. The format or chat template, tokenizer,
-    /// stop tokens and sampling defaults come from the model unless another flag sets them
-    #[arg(short, long, value_name = "DIR|FILE|NAME")]
-    pub model: Option<PathBuf>,
-    /// The format: a name (see `rolecall formats`), a .toml file, or another framework's template
-    /// as .json or .py; a `format` in the input takes precedence
-    #[arg(short, long, value_name = "NAME|FILE")]
-    pub format: Option<String>,
     #[command(flatten)]
-    pub more: MoreFormats,
+    pub named: Named,
     /// Set an option of the format, e.g. date_string="1 May 2025"; may be repeated; `options` in
     /// the input take precedence
     #[arg(short, long = "option", value_name = "NAME=VALUE", value_parser = read_option)]
@@ -186,21 +193,11 @@ pub struct OwnTemplate {
         conflicts_with_all = ["format", "formats", "rules", "new_turn", "for_training"]
     )]
     pub template: Option<PathBuf>,
-    /// Which chat template to use if the model has several [default: `tool_use` for conversations
-    /// with tools, else `default`]
-    #[arg(long, value_name = "NAME", requires = "templated")]
-    pub template_name: Option<String>,
+    #[command(flatten)]
+    pub running: Running,
     /// How to pass tool calls to the template [default: as-given, as transformers does]
     #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
     pub tool_calls: Option<CallsArg>,
-    /// The time that the template gets from `strftime_now`, e.g. 2026-11-21T12:34:56 [default: the
-    /// current time, in UTC]
-    #[arg(long, value_name = "TIME", requires = "templated")]
-    pub now: Option<DateTime>,
-    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
-    /// bytes, `loop` in items, `integer` in bits; may be repeated
-    #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
-    pub limits: Vec<(LimitKind, u64)>,
 }
 
 /// How results are printed.

@@ -14,7 +14,8 @@ use crate::row_kind::RowKind;
 
 pub const ARE_BUILT: bool = false;
 
-pub const LONGEST: usize = 2 << 30;
+/// No row is written, so that no prompt is too long for one.
+pub const LONGEST: usize = usize::MAX;
 
 #[expect(dead_code, reason = "nothing reads it without columns")]
 pub struct Row<'a> {

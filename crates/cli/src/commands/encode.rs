@@ -92,8 +92,8 @@ fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
     let chat = crate::args::Chat { inputs: Vec::new(), ..args.chat.clone() };
     let arguments =
         format!("{:?}", (chat, &args.own, args.reference_encoding, args.protect, args.max_length, args.file.with_text));
-    let mut formats: Vec<_> = args.chat.format.iter().map(|format| Path::new(format).to_path_buf()).collect();
-    formats.extend(args.chat.more.formats.iter().filter_map(|folder| files::format_files(folder).ok()).flatten());
+    let mut formats: Vec<_> = args.chat.named.format.iter().map(|format| Path::new(format).to_path_buf()).collect();
+    formats.extend(args.chat.named.more.formats.iter().filter_map(|folder| files::format_files(folder).ok()).flatten());
     vec![
         ("version of rolecall".into(), env!("CARGO_PKG_VERSION").into()),
         ("kind of output".into(), kind.into()),
