@@ -31,6 +31,8 @@ pub enum Field {
     Key,
     /// An argument's value.
     Value,
+    /// The kind of an argument's value.
+    Type,
     /// Code for the interpreter.
     Code,
     /// A call's id.
@@ -60,7 +62,7 @@ pub enum Field {
 }
 
 impl Field {
-    const NAMED: [(&'static str, Field); 26] = [
+    const NAMED: [(&'static str, Field); 27] = [
         ("content", Field::Content),
         ("name", Field::Name),
         ("reasoning", Field::Reasoning),
@@ -76,6 +78,7 @@ impl Field {
         ("arguments", Field::Arguments),
         ("key", Field::Key),
         ("value", Field::Value),
+        ("type", Field::Type),
         ("code", Field::Code),
         ("id", Field::Id),
         ("index", Field::Index),
@@ -125,6 +128,7 @@ impl Field {
             Field::Suffix => 1 << 24,
             Field::Key => 1 << 25,
             Field::Value => 1 << 26,
+            Field::Type => 1 << 27,
         }
     }
 

@@ -126,7 +126,7 @@ impl Slot {
             Folded => &[F::System, F::Content],
             Assistant | AssistantLast | AssistantWithCalls => &[F::Content, F::Name, F::Reasoning, F::Calls, F::Round],
             Calls => &[F::Calls],
-            Argument | ArgumentString => &[F::Key, F::Value],
+            Argument | ArgumentString => &[F::Key, F::Value, F::Type],
             Call => &[F::Call, F::Name, F::Arguments, F::Id, F::Index],
             CallInterpreter => &[F::Code, F::Id, F::Index],
             Tool | ToolInterpreter => &[F::Content, F::Name, F::Id],

@@ -1,5 +1,6 @@
 //! Arguments written one by one, each with its key and its value.
 
+use rolecall_format::codec::kinds::{Kind, Words};
 use rolecall_format::codec::{AsJson, JsonStyle, Spelling, literal};
 use rolecall_format::{Codec, Field, Op, Slot};
 
@@ -79,7 +80,9 @@ fn argument(
     let mut ways = Vec::new();
     for (layout, shapes) in [(own, strings), (plain.or(own), others)] {
         let Some(layout) = layout.filter(|_| !shapes.is_empty()) else { continue };
-        ways.push(fill(composer, layout.ops(), key, name, schema, &shapes, rules));
+        for (word, shapes) in by_word(layout.ops(), &shapes) {
+            ways.push(fill(composer, layout.ops(), (key, name, &word), schema, &shapes, rules));
+        }
     }
     Node::choice(ways)
 }
@@ -87,8 +90,7 @@ fn argument(
 fn fill(
     composer: &Composer<'_>,
     ops: &[Op],
-    key: &Node,
-    name: Option<&str>,
+    (key, name, word): (&Node, Option<&str>, &str),
     schema: &Schema,
     shapes: &[Shape],
     rules: &mut Rules,
@@ -99,6 +101,7 @@ fn fill(
             None => Syntax::Json(*style).string(&Form::default()),
         }),
         (Field::Key, _) => Some(key.clone()),
+        (Field::Type, _) => Some(Node::literal(word)),
         (Field::Value, codec) => {
             let each: Vec<Node> =
                 shapes.iter().map(|shape| value_by(composer, codec, (schema, name), shape, rules)).collect();
@@ -123,6 +126,58 @@ fn sort(schema: &Schema, shape: &Shape, strings: &mut Vec<Shape>, others: &mut V
         }
         _ => others.push(shape.clone()),
     }
+}
+
+/// Groups shapes by the word that a layout writes for their kind. If the layout writes none, there
+/// is one group.
+fn by_word(ops: &[Op], shapes: &[Shape]) -> Vec<(String, Vec<Shape>)> {
+    let Some(words) = words_of(ops) else { return vec![(String::new(), shapes.to_vec())] };
+    let mut groups: Vec<(String, Vec<Shape>)> = Vec::new();
+    for (kind, shape) in shapes.iter().flat_map(|shape| by_kind(shape, &words)) {
+        let word = words.of(kind);
+        match groups.iter_mut().find(|(known, _)| known == word) {
+            Some((_, group)) if group.contains(&shape) => {}
+            Some((_, group)) => group.push(shape),
+            None => groups.push((word.to_owned(), vec![shape])),
+        }
+    }
+    groups
+}
+
+/// Returns the words for the kinds of values that a layout writes.
+fn words_of(ops: &[Op]) -> Option<Words> {
+    ops.iter().find_map(|op| match op {
+        Op::Hole { field: Field::Type, codec: Codec::Kinds(words), .. } => Some(words.clone()),
+        Op::Hole { field: Field::Type, .. } => Some(Words::default()),
+        Op::Group(inner) => words_of(inner),
+        _ => None,
+    })
+}
+
+/// Returns the shapes of single kinds that a shape consists of.
+fn by_kind(shape: &Shape, words: &Words) -> Vec<(Kind, Shape)> {
+    let number = |shape: Shape| match words.of(Kind::Integer) == words.of(Kind::Fraction) {
+        true => vec![(Kind::Fraction, shape)],
+        false => vec![(Kind::Integer, Shape::Integer { min: None, max: None }), (Kind::Fraction, shape)],
+    };
+    let kind = match shape {
+        Shape::Number => return number(Shape::Number),
+        Shape::Any | Shape::Ref(_) | Shape::Union(_) => {
+            let object = crate::schema::ObjectShape { properties: Vec::new(), others: Some(Box::new(Shape::Any)) };
+            let list = Shape::Array { items: Box::new(Shape::Any), min: 0, max: None };
+            let others = [(Kind::Boolean, Shape::Bool), (Kind::Null, Shape::Null), (Kind::Array, list)];
+            let all = number(Shape::Number).into_iter().chain(others);
+            return all.chain([(Kind::Object, Shape::Object(object))]).collect();
+        }
+        Shape::Null => Kind::Null,
+        Shape::Bool => Kind::Boolean,
+        Shape::Integer { .. } => Kind::Integer,
+        Shape::String(_) => Kind::String,
+        Shape::Const(value) => Kind::of(value),
+        Shape::Array { .. } => Kind::Array,
+        Shape::Object(_) => Kind::Object,
+    };
+    vec![(kind, shape.clone())]
 }
 
 /// Builds a grammar for a value in the syntax of a codec.

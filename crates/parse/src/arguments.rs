@@ -1,11 +1,14 @@
+mod ends;
+
+use ends::find_end;
+
 use crate::Why;
 use crate::cursor::Cursor;
-use crate::literal::Literal;
-use crate::marks::{Found, Here, Input};
+use crate::marks::{Here, Marks};
 use crate::progress::Falling;
-use crate::reply::{Between, CDATA, List, ValueLayout};
+use crate::reply::{Between, CDATA, KindWord, List, ValueLayout};
 use crate::shared::Shared;
-use crate::values::{Schema, State, TextValue, ValueReader, typed, uncdata};
+use crate::values::{Schema, State, TextValue, Types, ValueReader, typed, typed_as, uncdata};
 use rolecall_conversation::json;
 
 /// A list of arguments, each in the layout of an argument, parsed while it streams. The result is
@@ -36,17 +39,33 @@ pub(crate) struct Callee<'a> {
 enum At {
     /// Before an argument, or after the last one.
     Between,
-    Key(String),
-    Middle(String),
+    Key(Key),
+    Middle(Key),
+    /// In the word for the kind of the value, before or after the key.
+    Word(Key, Option<usize>),
+    /// After that word.
+    WordEnd(Key, Option<usize>),
     /// In white space before a value, with the number of its bytes read.
     Pad(Reading, usize),
     Value(Reading),
 }
 
+/// The text before a value.
+#[derive(Clone, Debug, Default)]
+struct Key {
+    name: String,
+    /// The word for the kind of the value.
+    word: String,
+}
+
 /// A value that is being parsed.
 #[derive(Clone, Debug)]
 struct Reading {
-    key: String,
+    key: Key,
+    /// The types that the word for the kind names.
+    types: Option<Types>,
+    /// The text that closes the value, if it depends on the key or on the word.
+    close: Option<Box<Close>>,
     kind: usize,
     how: How,
     /// Whether the key was written.
@@ -67,11 +86,16 @@ enum How {
     Literal(Box<ValueReader>),
 }
 
+/// Text that closes one value.
+#[derive(Clone, Debug)]
+struct Close {
+    is_strong: bool,
+    closes: Marks<()>,
+    cdata_closes: Marks<()>,
+}
+
 /// The maximum length of a key, in bytes.
 const KEY: usize = 4096;
-
-/// The number of bytes to look at after a quote, to decide whether it closes the value.
-const AHEAD: usize = 256;
 
 impl Arguments {
     pub fn new() -> Arguments {
@@ -90,6 +114,8 @@ impl Arguments {
                 At::Between => self.between(callee.list, cursor, out),
                 At::Key(key) => self.key(key, callee, cursor),
                 At::Middle(key) => self.middle(key, callee, cursor),
+                At::Word(key, kind) => self.word(key, kind, callee, cursor),
+                At::WordEnd(key, kind) => self.word_end(key, kind, callee, cursor),
                 At::Pad(reading, seen) => self.pad(reading, seen, callee.list, cursor),
                 At::Value(reading) => self.value(reading, callee, cursor, out),
             };
@@ -112,11 +138,15 @@ impl Arguments {
     /// rank.
     fn rank(&self) -> u8 {
         match self.at {
-            At::Pad(..) => 5,
-            At::Value(_) => 4,
-            At::Between => 3,
-            At::Key(_) => 2,
-            At::Middle(_) => 1,
+            At::Pad(..) => 9,
+            At::Value(_) => 8,
+            At::Between => 7,
+            At::Word(_, None) => 6,
+            At::WordEnd(_, None) => 5,
+            At::Key(_) => 4,
+            At::Middle(_) => 3,
+            At::Word(_, Some(_)) => 2,
+            At::WordEnd(_, Some(_)) => 1,
         }
     }
 
@@ -164,20 +194,24 @@ impl Arguments {
                 }
                 Between::Open => {
                     cursor.at = end;
-                    self.at = At::Key(String::new());
-                    None
+                    self.begin(list)
                 }
             },
-            Here::Nothing if list.open.is_empty() => {
-                self.at = At::Key(String::new());
-                None
-            }
+            Here::Nothing if list.open.is_empty() => self.begin(list),
             Here::Nothing if list.end.is_empty() => Some(self.over(true, out)),
             Here::Nothing => {
                 let expected = [&list.open, &list.end].map(|literal| format!("`{}`", literal.text().trim()));
                 Some(State::Bad(Why::Expected(expected.join(" or "))))
             }
         }
+    }
+
+    fn begin(&mut self, list: &List) -> Option<State> {
+        self.at = match list.word {
+            Some(_) => At::Word(Key::default(), None),
+            None => At::Key(Key::default()),
+        };
+        None
     }
 
     fn over(&self, is_over: bool, out: &mut String) -> State {
@@ -188,31 +222,25 @@ impl Arguments {
         State::Done
     }
 
-    fn key(&mut self, mut key: String, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    fn key(&mut self, mut key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
         let list = callee.list;
-        let stops: Vec<Option<(u8, bool)>> = list.kinds.iter().map(|kind| kind.middle.byte(0)).collect();
+        let stops: Vec<Option<u8>> = list.kinds.iter().map(|kind| kind.middle.byte(0).map(|(byte, _)| byte)).collect();
         let rest = cursor.rest();
-        let end = rest.bytes().position(|byte| stops.iter().any(|stop| stop.is_some_and(|(stop, _)| stop == byte)));
+        let end = rest.bytes().position(|byte| stops.contains(&Some(byte)));
         let end = end.filter(|end| rest.is_char_boundary(*end));
-        // In Python syntax, a key is a word.
+        // In Python syntax, a key is a word. The name of a tag contains no other tag.
         let is_word = |character: char| {
             character.is_alphanumeric() || matches!(character, '_' | '-' | '.') || character.is_whitespace()
         };
-        let odd = rest
-            .find(|character| list.open.is_empty() && !is_word(character))
-            .filter(|odd| end.is_none_or(|end| *odd < end));
-        let most = callee.shared.cap().min(KEY).saturating_sub(key.len());
-        let mut taken = odd.or(end).unwrap_or(rest.len()).min(most);
-        while !rest.is_char_boundary(taken) {
-            taken -= 1;
-        }
-        key.push_str(&rest[..taken]);
-        cursor.at += taken;
-        if taken < odd.or(end).unwrap_or(rest.len()) {
-            return Some(State::Bad(Why::TooLong));
-        }
-        if odd.is_some() {
-            return Some(State::Bad(Why::Expected("an argument name".into())));
+        let is_tag = list.has_keys_as_tags();
+        let is_odd = |character: char| {
+            (list.open.is_empty() && !is_word(character)) || (is_tag && matches!(character, '<' | '/'))
+        };
+        let odd = rest.find(is_odd).filter(|odd| end.is_none_or(|end| *odd < end));
+        match take_word(&mut key.name, odd.or(end), callee, cursor) {
+            Some(state) => return Some(state),
+            None if odd.is_some() => return Some(State::Bad(Why::Expected("an argument name".into()))),
+            None => {}
         }
         match end {
             None => {
@@ -220,14 +248,15 @@ impl Arguments {
                 Some(State::More)
             }
             Some(_) => {
-                self.at = At::Middle(key.trim().to_owned());
+                key.name = key.name.trim().to_owned();
+                self.at = At::Middle(key);
                 None
             }
         }
     }
 
-    fn middle(&mut self, key: String, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
-        let Callee { list, shared, .. } = callee;
+    fn middle(&mut self, key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+        let list = callee.list;
         match cursor.marker_here(&list.middles) {
             Here::Open => {
                 self.at = At::Middle(key);
@@ -240,18 +269,83 @@ impl Arguments {
             Here::Mark(end, action) => {
                 cursor.at = end;
                 let number = *list.middles.action(action);
-                let kind = &list.kinds[number];
-                let how = match kind {
-                    kind if kind.close.is_empty() => {
-                        How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
-                    }
-                    kind if kind.cdata => How::Unknown,
-                    kind => how_of(callee, kind, &key),
-                };
-                self.at = At::Pad(Reading { key, kind: number, how, is_open: false }, 0);
+                match list.kinds[number].word {
+                    Some(_) => self.at = At::Word(key, Some(number)),
+                    None => self.begin_value(key, number, callee),
+                }
                 None
             }
         }
+    }
+
+    /// Reads the word for the kind of the value.
+    fn word(
+        &mut self,
+        mut key: Key,
+        kind: Option<usize>,
+        callee: &Callee<'_>,
+        cursor: &mut Cursor<'_, '_>,
+    ) -> Option<State> {
+        let stop = word_of(callee.list, kind).and_then(|word| word.after.byte(0));
+        let end = cursor.rest().bytes().position(|byte| stop.is_some_and(|(stop, _)| stop == byte));
+        if let Some(state) = take_word(&mut key.word, end, callee, cursor) {
+            return Some(state);
+        }
+        match end {
+            None => {
+                self.at = At::Word(key, kind);
+                Some(State::More)
+            }
+            Some(_) => {
+                self.at = At::WordEnd(key, kind);
+                None
+            }
+        }
+    }
+
+    fn word_end(
+        &mut self,
+        key: Key,
+        kind: Option<usize>,
+        callee: &Callee<'_>,
+        cursor: &mut Cursor<'_, '_>,
+    ) -> Option<State> {
+        let word = word_of(callee.list, kind)?;
+        match (cursor.marker_here(&word.afters), kind) {
+            (Here::Open, _) => {
+                self.at = At::WordEnd(key, kind);
+                Some(State::More)
+            }
+            (Here::Nothing, _) => Some(State::Bad(Why::Expected(format!("`{}`", word.after.text())))),
+            (Here::Mark(end, _), kind) => {
+                cursor.at = end;
+                match kind {
+                    Some(number) => self.begin_value(key, number, callee),
+                    None => self.at = At::Key(key),
+                }
+                None
+            }
+        }
+    }
+
+    fn begin_value(&mut self, key: Key, number: usize, callee: &Callee<'_>) {
+        let Callee { list, shared, .. } = callee;
+        let kind = &list.kinds[number];
+        let word = kind.word.as_ref().or(list.word.as_ref());
+        let types = word.and_then(|word| Types::of_word(&word.words, key.word.trim()));
+        let how = match kind {
+            kind if kind.close.is_empty() && kind.closing.is_empty() => {
+                How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
+            }
+            kind if kind.cdata => How::Unknown,
+            kind => how_of(callee, kind, &key.name, types),
+        };
+        let close = (!kind.closing.is_empty()).then(|| {
+            let close = kind.close_of(&key.name, &key.word);
+            let (closes, cdata_closes) = ValueLayout::closes_of(&close);
+            Box::new(Close { is_strong: close.is_strong(), closes, cdata_closes })
+        });
+        self.at = At::Pad(Reading { key, types, close, kind: number, how, is_open: false }, 0);
     }
 
     fn pad(&mut self, reading: Reading, mut seen: usize, list: &List, cursor: &mut Cursor<'_, '_>) -> Option<State> {
@@ -269,7 +363,7 @@ impl Arguments {
     ) -> Option<State> {
         let kind = &callee.list.kinds[reading.kind];
         if matches!(reading.how, How::Unknown) {
-            match begin(callee, kind, &reading.key, cursor) {
+            match begin(callee, kind, &reading, cursor) {
                 Some(how) => reading.how = how,
                 None => {
                     self.at = At::Value(reading);
@@ -291,7 +385,7 @@ impl Arguments {
             self.at = At::Value(reading);
             return Some(step.state);
         }
-        let (end, after) = find_end(&reading.how, callee, kind, cursor);
+        let (end, after) = find_end(&reading, callee, kind, cursor);
         let text = &cursor.text()[cursor.at..end];
         if let How::Typed(raw) = &mut reading.how
             && raw.len() + text.len() > callee.shared.cap()
@@ -327,7 +421,7 @@ impl Reading {
         }
         out.push_str(if *count == 0 { "{" } else { ", " });
         *count += 1;
-        json::write_string(out, &self.key, false);
+        json::write_string(out, &self.key.name, false);
         out.push_str(": ");
     }
 
@@ -351,10 +445,13 @@ impl Reading {
                     // If strings have a separate layout, this value is not a string.
                     let schema = match callee.list.kinds.len() {
                         1 => Schema::of_function(&callee.shared.options.tools, callee.name)
-                            .and_then(|schema| schema.property(&self.key)),
+                            .and_then(|schema| schema.property(&self.key.name)),
                         _ => None,
                     };
-                    let value = typed(&uncdata(raw), schema);
+                    let value = match self.types {
+                        Some(types) => typed_as(&uncdata(raw), types),
+                        None => typed(&uncdata(raw), schema),
+                    };
                     self.open(count, out);
                     out.push_str(&value);
                 }
@@ -364,43 +461,49 @@ impl Reading {
     }
 }
 
+/// Returns the word for the kind of a value, which follows the key of this kind of argument or
+/// precedes any key.
+fn word_of(list: &List, kind: Option<usize>) -> Option<&KindWord> {
+    match kind {
+        Some(number) => list.kinds.get(number)?.word.as_ref(),
+        None => list.word.as_ref(),
+    }
+}
+
+/// Appends the text up to `end`, or all of it, to a word. Returns the fault if the word is too
+/// long.
+fn take_word(word: &mut String, end: Option<usize>, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
+    let rest = cursor.rest();
+    let most = callee.shared.cap().min(KEY).saturating_sub(word.len());
+    let wanted = end.unwrap_or(rest.len());
+    let mut taken = wanted.min(most);
+    while !rest.is_char_boundary(taken) {
+        taken -= 1;
+    }
+    word.push_str(&rest[..taken]);
+    cursor.at += taken;
+    (taken < wanted).then_some(State::Bad(Why::TooLong))
+}
+
 /// Returns how to parse a value that may be a CDATA section. Skips the section's opening. Returns
 /// `None` if that is not known yet.
-fn begin(callee: &Callee<'_>, kind: &ValueLayout, key: &str, cursor: &mut Cursor<'_, '_>) -> Option<How> {
+fn begin(callee: &Callee<'_>, kind: &ValueLayout, reading: &Reading, cursor: &mut Cursor<'_, '_>) -> Option<How> {
     if cursor.rest().starts_with(CDATA.0) {
         cursor.at += CDATA.0.len();
         return Some(How::Cdata(TextValue::default()));
     }
     let may_be_cdata = CDATA.0.starts_with(cursor.rest()) && !cursor.is_last();
-    (!may_be_cdata).then(|| how_of(callee, kind, key))
-}
-
-/// Returns the byte up to which the input belongs to a value between markers, and the byte after
-/// the closing marker if the value ends there.
-fn find_end(how: &How, callee: &Callee<'_>, kind: &ValueLayout, cursor: &Cursor<'_, '_>) -> (usize, Option<usize>) {
-    let is_section = matches!(how, How::Cdata(_));
-    let closes = if is_section { &kind.cdata_closes } else { &kind.closes };
-    let input = cursor.input();
-    let mut from = cursor.at;
-    loop {
-        return match cursor.find_marker(closes, from) {
-            Found::Mark(start, end, _) if is_section || kind.close.is_strong() => (start, Some(end)),
-            Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
-                Some(true) => (start, Some(end)),
-                Some(false) => {
-                    from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
-                    continue;
-                }
-                None => (start, None),
-            },
-            Found::Open(start) => (start, None),
-            Found::Nothing => (input.text.len(), None),
-        };
-    }
+    (!may_be_cdata).then(|| how_of(callee, kind, &reading.key.name, reading.types))
 }
 
 /// Returns how to parse a value between markers.
-fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str) -> How {
+fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: Option<Types>) -> How {
+    if let Some(types) = types {
+        return match types == Types::STRING {
+            true => How::Text(TextValue::default()),
+            false => How::Typed(String::new()),
+        };
+    }
     // If one layout serves all types, the tool's schema tells which values are strings.
     let is_string = kind.is_string
         || (callee.list.kinds.len() == 1
@@ -410,66 +513,5 @@ fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str) -> How {
     match is_string {
         true => How::Text(TextValue::default()),
         false => How::Typed(String::new()),
-    }
-}
-
-/// Reports whether a marker that ends here closes the value. A quote does so only if another
-/// argument or the end of the call follows. Returns `None` if that is not known yet.
-fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
-    let Callee { list, shared, .. } = *callee;
-    // Look no further than this, so that every chunking gives the same result.
-    let ahead = input.up_to(end + AHEAD);
-    let is_cut = ahead.text.len() < input.text.len();
-    let (input, is_last) = (ahead, is_last && !is_cut);
-    let rest = &input.text[end..];
-    let open = if is_cut || is_last { Some(false) } else { None };
-    let behind = |text: &str, literal: &Literal| -> Option<Option<usize>> {
-        // `Some(Some(n))`: found, ends at byte `n`. `Some(None)`: not found. `None`: not known yet.
-        let spaces = text.len() - text.trim_start().len();
-        let text = &text[spaces..];
-        let core = literal.core();
-        if text.starts_with(core.text()) {
-            return Some(Some(spaces + core.text().len()));
-        }
-        if core.text().starts_with(text) { None } else { Some(None) }
-    };
-    if !list.separator.is_empty() {
-        match behind(rest, &list.separator) {
-            None if !is_last => return open,
-            Some(Some(used)) => {
-                let after = rest[used..].trim_start();
-                let after = match list.open.is_empty() {
-                    true => after,
-                    false => match after.strip_prefix(list.open.text()) {
-                        Some(after) => after,
-                        None if list.open.text().starts_with(after) => return open,
-                        None => return Some(false),
-                    },
-                };
-                let word = after.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.'));
-                return match word {
-                    None => open,
-                    Some(0) => Some(false),
-                    Some(at) => {
-                        let middles = list.kinds.iter().map(|kind| kind.middle.text());
-                        Some(
-                            middles
-                                .into_iter()
-                                .any(|middle| after[at..].starts_with(middle.get(..1).unwrap_or(middle))),
-                        )
-                    }
-                };
-            }
-            _ => {}
-        }
-    }
-    match behind(rest, &list.end) {
-        Some(Some(used)) => match shared.ends_call(input, end + used, is_last) {
-            None => open,
-            known => known,
-        },
-        Some(None) => Some(false),
-        None if is_last => Some(rest.trim().is_empty()),
-        None => open,
     }
 }

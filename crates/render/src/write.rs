@@ -235,6 +235,7 @@ impl<'a> Writer<'a> {
             | Field::Arguments
             | Field::Key
             | Field::Value
+            | Field::Type
             | Field::Code
             | Field::Results
             | Field::Folded
@@ -268,6 +269,7 @@ impl<'a> Writer<'a> {
             Field::Arguments => self.arguments(codec, scene, out),
             Field::Key => self.key(codec, scene, out),
             Field::Value => self.value(codec, scene, out),
+            Field::Type => self.kind(codec, scene, out),
             Field::Code => {
                 if let Some((at, Call::CodeInterpreter { code, .. })) = scene.call {
                     let source = self.call_source(scene, at, "code_interpreter.input");
@@ -290,7 +292,7 @@ impl<'a> Writer<'a> {
             },
             Field::Index => {
                 let index = scene.call.map(|(at, _)| at).or(scene.tool.map(|(at, _)| at)).unwrap_or(0);
-                out.push(&index.to_string(), sources::FORMAT);
+                out.push(&(index + self.first_index(codec, scene)).to_string(), sources::FORMAT);
             }
             Field::Results => self.results(scene, out),
             Field::Folded => {

@@ -5,6 +5,7 @@ pub mod call;
 pub mod cdata;
 mod json_string;
 mod json_style;
+pub mod kinds;
 pub mod literal;
 pub mod marked;
 mod number;
@@ -66,6 +67,19 @@ pub enum Codec {
     Before(String),
     /// The part of an option's text after `{NAME}`.
     Behind(String),
+    /// An index that is counted from this number.
+    From(Count),
+    /// The kind of a value, in these words.
+    Kinds(kinds::Words),
+}
+
+/// How an index is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Count {
+    /// The index of the first call.
+    pub first: usize,
+    /// Whether the calls of all messages are counted together.
+    pub over_conversation: bool,
 }
 
 impl Codec {
@@ -85,7 +99,7 @@ impl Codec {
     }
 
     /// The names of the codecs, for suggestions.
-    pub const NAMES: [&'static str; 15] = [
+    pub const NAMES: [&'static str; 17] = [
         "trim",
         "json",
         "python",
@@ -101,6 +115,8 @@ impl Codec {
         "stem",
         "before",
         "behind",
+        "from",
+        "words",
     ];
 
     /// Parses a codec as written after the colon of a hole: `trim`, `json`, `json(indent=4)`,
@@ -127,6 +143,16 @@ impl Codec {
             ("stem", None) => Some(Codec::Stem),
             ("before", Some(name)) => Some(Codec::Before(name.trim().to_owned())),
             ("behind", Some(name)) => Some(Codec::Behind(name.trim().to_owned())),
+            ("from", Some(words)) => {
+                let (first, over) = words.split_once(',').map_or((words, ""), |(first, over)| (first, over.trim()));
+                let over_conversation = match over {
+                    "" => false,
+                    "conversation" => true,
+                    _ => return None,
+                };
+                Some(Codec::From(Count { first: first.trim().parse().ok()?, over_conversation }))
+            }
+            ("words", Some(words)) => kinds::Words::from_text(words).map(Codec::Kinds),
             ("json", Some(words)) => match JsonStyle::from_words(words) {
                 Some(style) => Some(Codec::Json(style)),
                 None => {
@@ -174,6 +200,9 @@ impl Codec {
             Codec::Enumerated => "names(only)".into(),
             Codec::Before(name) => format!("before({name})"),
             Codec::Behind(name) => format!("behind({name})"),
+            Codec::From(Count { first, over_conversation: false }) => format!("from({first})"),
+            Codec::From(Count { first, .. }) => format!("from({first}, conversation)"),
+            Codec::Kinds(words) => format!("words({})", words.text()),
         }
     }
 }
@@ -213,6 +242,9 @@ mod tests {
             "stem",
             "before(x)",
             "behind(x)",
+            "from(1)",
+            "from(0, conversation)",
+            "words(integer=int, array=list)",
         ];
         for spelling in spellings {
             assert_eq!(Codec::from_spelling(spelling).unwrap().spelling(), spelling);

@@ -1,5 +1,6 @@
 //! Parsing tables for replies, built once from a format's layouts.
 
+mod list;
 mod program;
 mod turns;
 
@@ -11,7 +12,8 @@ use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
-pub(crate) use program::{Between, CDATA, Item, Keys, List, Program, Syntax, ValueLayout};
+pub(crate) use list::{Between, CDATA, KindWord, List, ValueLayout};
+pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use turns::{Part, Turns, turns_of};
 

@@ -4,6 +4,7 @@ use rolecall_conversation::{Json, json};
 use rolecall_format::codec::Spelling;
 use rolecall_format::{Codec, Field, Format, Op, Slot};
 
+use super::list::{List, list_of};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
@@ -77,57 +78,6 @@ impl Syntax {
         }
     }
 }
-
-fn is_cdata(codec: &Codec) -> bool {
-    codec.value_syntax().is_some_and(|syntax| syntax.spelling() == Spelling::Cdata)
-}
-
-/// The layout of a list of arguments.
-#[derive(Clone, Debug)]
-pub(crate) struct List {
-    /// The text before each key.
-    pub open: Literal,
-    /// The text between two arguments.
-    pub separator: Literal,
-    /// The text after all arguments, where the call continues.
-    pub end: Literal,
-    /// The layouts of values.
-    pub kinds: Vec<ValueLayout>,
-    /// Markers at a place where an argument may begin.
-    pub between: Marks<Between>,
-    /// Markers between key and value, with the index of the value's kind.
-    pub middles: Marks<usize>,
-}
-
-/// A marker at a place where an argument may begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Between {
-    Open,
-    Separator,
-    End,
-}
-
-/// The layout of one kind of value.
-#[derive(Clone, Debug)]
-pub(crate) struct ValueLayout {
-    /// The text between key and value, without white space around it.
-    pub middle: Literal,
-    /// White space before the value that is not part of it.
-    pub pad: String,
-    /// The text after the value, without white space around it.
-    pub close: Literal,
-    /// Whether the value is a string.
-    pub is_string: bool,
-    /// Whether the value may be a CDATA section.
-    pub cdata: bool,
-    /// Markers that close the value, with the white space that is not part of it.
-    pub closes: Marks<()>,
-    /// Markers that close a value in a CDATA section.
-    pub cdata_closes: Marks<()>,
-}
-
-/// The markers that open and close a CDATA section.
-pub(crate) const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
 
 /// A piece of a layout, literal text or a hole. Groups are flattened.
 #[derive(Clone, Debug)]
@@ -275,59 +225,6 @@ fn push_item(items: &mut Vec<Item>, literal: Literal) {
     if !literal.is_blank() {
         items.push(Item::Literal(literal));
     }
-}
-
-fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
-    let mut kinds = Vec::new();
-    let mut open = Literal::default();
-    for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
-        let Some(pieces) = layouts.pieces(slot) else { continue };
-        let key = pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(Field::Key, _)))?;
-        let value = pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(Field::Value, _)))?;
-        let literal = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
-            Some(LayoutPiece::Literal(literal)) => literal.clone(),
-            _ => Literal::default(),
-        };
-        open = literal(key.checked_sub(1)).core();
-        let middle = if value > key + 1 { literal(Some(key + 1)) } else { Literal::default() };
-        let close = literal(Some(value + 1));
-        let mut kind = ValueLayout {
-            pad: middle.trail().to_owned(),
-            middle: middle.core(),
-            close: close.core(),
-            is_string,
-            cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
-            closes: Marks::new(),
-            cdata_closes: Marks::new(),
-        };
-        kind.closes.add(close.lead(), &kind.close, ());
-        let mut section = Literal::of(CDATA.1);
-        section.append(&kind.close);
-        kind.cdata_closes.add("", &section, ());
-        kinds.push(kind);
-    }
-    // If both layouts are alike, only the schema tells which values are strings.
-    if let [string, other] = &kinds[..]
-        && (&string.middle, &string.close) == (&other.middle, &other.close)
-    {
-        let cdata = string.cdata || other.cdata;
-        kinds.remove(0);
-        kinds[0].cdata = cdata;
-    }
-    if kinds.is_empty() {
-        return None;
-    }
-    let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
-    let mut between = Marks::new();
-    between.add("", &end.up_to(end.first_mark()), Between::End);
-    between.add("", &open, Between::Open);
-    between.add("", &separator, Between::Separator);
-    let mut middles = Marks::new();
-    for (number, kind) in kinds.iter().enumerate() {
-        middles.add("", &kind.middle, number);
-        middles.add("", &kind.middle.without_space(), number);
-    }
-    Some(List { open, separator, end, kinds, between, middles })
 }
 
 /// Finds a JSON object that literal text and holes form together. Returns the text before it, its

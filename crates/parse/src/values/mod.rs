@@ -23,7 +23,7 @@ pub(crate) use json_string::JsonStringReader;
 pub(crate) use literal::LiteralReader;
 pub(crate) use schema::Schema;
 pub(crate) use text::{TextValue, uncdata};
-pub(crate) use typed::typed;
+pub(crate) use typed::{typed, typed_as};
 pub(crate) use types::Types;
 
 /// The progress of a reader through a piece.

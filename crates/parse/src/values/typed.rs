@@ -11,9 +11,16 @@ use crate::JsonPolicy;
 /// JSON and Python literals become the values they spell if the schema allows their types, and any
 /// other text becomes a string. Quoted text becomes a string that includes the quotes.
 pub(crate) fn typed(raw: &str, schema: Option<Schema<'_>>) -> String {
-    let types = schema.map_or(Types::ANY, Schema::types);
     let is_listed = schema.is_some_and(|schema| schema.lists_text(raw));
-    let value = match types.is_within(Types::STRING) || is_listed {
+    match is_listed {
+        true => typed_as(raw, Types::STRING),
+        false => typed_as(raw, schema.map_or(Types::ANY, Schema::types)),
+    }
+}
+
+/// Converts a complete raw text to a JSON value of one of these types, if it spells one.
+pub(crate) fn typed_as(raw: &str, types: Types) -> String {
+    let value = match types.is_within(Types::STRING) {
         true => None,
         false => {
             let text = raw.trim();

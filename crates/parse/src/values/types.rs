@@ -2,6 +2,7 @@ use std::fmt;
 use std::ops::{BitAnd, BitOr};
 
 use rolecall_conversation::Json;
+use rolecall_format::codec::kinds::{Kind, Words};
 
 /// A set of JSON Schema types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,27 @@ impl Types {
             Json::Array(_) => Types::ARRAY,
             Json::Object(_) => Types::OBJECT,
         }
+    }
+
+    /// Returns the type of a kind.
+    pub(crate) fn of_kind(kind: Kind) -> Types {
+        match kind {
+            Kind::Null => Types::NULL,
+            Kind::Boolean => Types::BOOLEAN,
+            Kind::Integer => Types::INTEGER,
+            Kind::Fraction => Types::NUMBER,
+            Kind::String => Types::STRING,
+            Kind::Array => Types::ARRAY,
+            Kind::Object => Types::OBJECT,
+        }
+    }
+
+    /// Returns the types that a word of a format names, or `None` if it names none. JSON Schema's
+    /// names are also known.
+    pub(crate) fn of_word(words: &Words, word: &str) -> Option<Types> {
+        let types = words.kinds(word).map(Types::of_kind).fold(Types::NONE, Types::bitor);
+        let types = if types == Types::NONE { Types::named(&Json::from(word)) } else { types };
+        (types != Types::ANY).then_some(types)
     }
 
     /// Returns the type of a number. `3.0` and `1e5` are integers.

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Arguments, Call, Json};
+use rolecall_format::codec::kinds::{Kind, Words};
 use rolecall_format::codec::{Printed, Spelling, literal};
 use rolecall_format::{Codec, ControlId, Slot, sources};
 use rolecall_text::{Source, Text};
@@ -94,6 +95,30 @@ impl Writer<'_> {
             return;
         }
         syntax.print(value, &mut |piece| self.printed(piece, source, out));
+    }
+
+    /// Writes the kind of the argument's value.
+    pub(super) fn kind(&mut self, codec: &Codec, scene: &Scene<'_>, out: &mut Text) {
+        let Some((_, value)) = scene.argument else { return };
+        let usual;
+        let words = match codec {
+            Codec::Kinds(words) => words,
+            _ => {
+                usual = Words::default();
+                &usual
+            }
+        };
+        out.push(words.of(Kind::of(value)), sources::FORMAT);
+    }
+
+    /// Returns the index of the first call of a message.
+    pub(super) fn first_index(&self, codec: &Codec, scene: &Scene<'_>) -> usize {
+        let Codec::From(count) = codec else { return 0 };
+        let earlier = match (count.over_conversation, scene.message()) {
+            (true, Some((index, _))) => self.messages.iter().take(index).map(|message| message.calls().len()).sum(),
+            _ => 0,
+        };
+        count.first + earlier
     }
 
     /// Writes a piece of a printed value. A marker is written as a control token if the format has

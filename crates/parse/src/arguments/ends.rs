@@ -1,0 +1,105 @@
+//! The ends of values between markers.
+
+use super::{Callee, How, Reading};
+use crate::cursor::Cursor;
+use crate::literal::Literal;
+use crate::marks::{Found, Input};
+use crate::reply::ValueLayout;
+
+/// The number of bytes to look at after a quote, to decide whether it closes the value.
+const AHEAD: usize = 256;
+
+/// Returns the byte up to which the input belongs to a value between markers, and the byte after
+/// the closing marker if the value ends there.
+pub(super) fn find_end(
+    reading: &Reading,
+    callee: &Callee<'_>,
+    kind: &ValueLayout,
+    cursor: &Cursor<'_, '_>,
+) -> (usize, Option<usize>) {
+    let is_section = matches!(reading.how, How::Cdata(_));
+    let (closes, is_strong) = match (&reading.close, is_section) {
+        (Some(close), true) => (&close.cdata_closes, true),
+        (Some(close), false) => (&close.closes, close.is_strong),
+        (None, true) => (&kind.cdata_closes, true),
+        (None, false) => (&kind.closes, kind.close.is_strong()),
+    };
+    let input = cursor.input();
+    let mut from = cursor.at;
+    loop {
+        return match cursor.find_marker(closes, from) {
+            Found::Mark(start, end, _) if is_strong => (start, Some(end)),
+            Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
+                Some(true) => (start, Some(end)),
+                Some(false) => {
+                    from = start + input.text[start..].chars().next().map_or(1, char::len_utf8);
+                    continue;
+                }
+                None => (start, None),
+            },
+            Found::Open(start) => (start, None),
+            Found::Nothing => (input.text.len(), None),
+        };
+    }
+}
+
+/// Reports whether a marker that ends here closes the value. A quote does so only if another
+/// argument or the end of the call follows. Returns `None` if that is not known yet.
+fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -> Option<bool> {
+    let Callee { list, shared, .. } = *callee;
+    // Look no further than this, so that every chunking gives the same result.
+    let ahead = input.up_to(end + AHEAD);
+    let is_cut = ahead.text.len() < input.text.len();
+    let (input, is_last) = (ahead, is_last && !is_cut);
+    let rest = &input.text[end..];
+    let open = if is_cut || is_last { Some(false) } else { None };
+    let behind = |text: &str, literal: &Literal| -> Option<Option<usize>> {
+        // `Some(Some(n))`: found, ends at byte `n`. `Some(None)`: not found. `None`: not known yet.
+        let spaces = text.len() - text.trim_start().len();
+        let text = &text[spaces..];
+        let core = literal.core();
+        if text.starts_with(core.text()) {
+            return Some(Some(spaces + core.text().len()));
+        }
+        if core.text().starts_with(text) { None } else { Some(None) }
+    };
+    if !list.separator.is_empty() {
+        match behind(rest, &list.separator) {
+            None if !is_last => return open,
+            Some(Some(used)) => {
+                let after = rest[used..].trim_start();
+                let after = match list.open.is_empty() {
+                    true => after,
+                    false => match after.strip_prefix(list.open.text()) {
+                        Some(after) => after,
+                        None if list.open.text().starts_with(after) => return open,
+                        None => return Some(false),
+                    },
+                };
+                let word = after.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.'));
+                return match word {
+                    None => open,
+                    Some(0) => Some(false),
+                    Some(at) => {
+                        let middles = list.kinds.iter().map(|kind| kind.middle.text());
+                        Some(
+                            middles
+                                .into_iter()
+                                .any(|middle| after[at..].starts_with(middle.get(..1).unwrap_or(middle))),
+                        )
+                    }
+                };
+            }
+            _ => {}
+        }
+    }
+    match behind(rest, &list.end) {
+        Some(Some(used)) => match shared.ends_call(input, end + used, is_last) {
+            None => open,
+            known => known,
+        },
+        Some(None) => Some(false),
+        None if is_last => Some(rest.trim().is_empty()),
+        None => open,
+    }
+}

@@ -1,0 +1,224 @@
+//! Arguments that follow one another, each in the layout of an argument.
+
+use rolecall_format::codec::Spelling;
+use rolecall_format::codec::kinds::Words;
+use rolecall_format::{Codec, Field, Slot};
+
+use super::program::{LayoutPiece, Layouts};
+use crate::literal::Literal;
+use crate::marks::Marks;
+
+/// The layout of a list of arguments.
+#[derive(Clone, Debug)]
+pub(crate) struct List {
+    /// The text before each argument.
+    pub open: Literal,
+    /// The word for the kind of the value, if it precedes the key.
+    pub word: Option<KindWord>,
+    /// The text between two arguments.
+    pub separator: Literal,
+    /// The text after all arguments, where the call continues.
+    pub end: Literal,
+    /// The layouts of values.
+    pub kinds: Vec<ValueLayout>,
+    /// Markers at a place where an argument may begin.
+    pub between: Marks<Between>,
+    /// Markers between key and value, with the index of the value's kind.
+    pub middles: Marks<usize>,
+}
+
+/// A marker at a place where an argument may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Between {
+    Open,
+    Separator,
+    End,
+}
+
+/// The layout of one kind of value.
+#[derive(Clone, Debug)]
+pub(crate) struct ValueLayout {
+    /// The text after the key, without white space around it.
+    pub middle: Literal,
+    /// The word for the kind of the value, if it follows the key.
+    pub word: Option<KindWord>,
+    /// White space before the value that is not part of it.
+    pub pad: String,
+    /// The text after the value, without white space around it. If it repeats the key, this is the
+    /// text before that.
+    pub close: Literal,
+    /// The text after the value in which the key or the word for the kind occurs again.
+    pub closing: Vec<Closing>,
+    /// Whether the value is a string.
+    pub is_string: bool,
+    /// Whether the value may be a CDATA section.
+    pub cdata: bool,
+    /// Markers that close the value, with the white space that is not part of it.
+    pub closes: Marks<()>,
+    /// Markers that close a value in a CDATA section.
+    pub cdata_closes: Marks<()>,
+}
+
+/// A word for the kind of a value.
+#[derive(Clone, Debug)]
+pub(crate) struct KindWord {
+    pub words: Words,
+    /// The text after the word.
+    pub after: Literal,
+    /// The same as a marker.
+    pub afters: Marks<()>,
+}
+
+/// A piece of the text after a value.
+#[derive(Clone, Debug)]
+pub(crate) enum Closing {
+    Text(Literal),
+    Key,
+    Word,
+}
+
+/// The markers that open and close a CDATA section.
+pub(crate) const CDATA: (&str, &str) = ("<![CDATA[", "]]>");
+
+impl KindWord {
+    fn new(codec: &Codec, after: &Literal) -> Option<KindWord> {
+        let words = match codec {
+            Codec::Kinds(words) => words.clone(),
+            _ => Words::default(),
+        };
+        let mut afters = Marks::new();
+        afters.add(after.lead(), &after.core(), ());
+        // White space before the text ends the word too.
+        let after = after.up_to(after.text().trim_end().len());
+        (!after.is_blank()).then_some(KindWord { words, after, afters })
+    }
+}
+
+impl ValueLayout {
+    /// Returns the text that closes a value with this key and this word for its kind.
+    pub fn close_of(&self, key: &str, word: &str) -> Literal {
+        let mut close = Literal::default();
+        for piece in &self.closing {
+            match piece {
+                Closing::Text(literal) => close.append(literal),
+                Closing::Key => close.push(key, false),
+                Closing::Word => close.push(word, false),
+            }
+        }
+        close
+    }
+
+    /// Returns the markers that close a value, and those that close it in a CDATA section.
+    pub fn closes_of(close: &Literal) -> (Marks<()>, Marks<()>) {
+        let (mut closes, mut cdata_closes) = (Marks::new(), Marks::new());
+        closes.add(close.lead(), &close.core(), ());
+        let mut section = Literal::of(CDATA.1);
+        section.append(&close.core());
+        cdata_closes.add("", &section, ());
+        (closes, cdata_closes)
+    }
+}
+
+impl List {
+    /// Reports whether the key is the name of a tag, which the text after the value repeats.
+    pub fn has_keys_as_tags(&self) -> bool {
+        self.kinds.iter().any(|kind| kind.closing.iter().any(|piece| matches!(piece, Closing::Key)))
+    }
+}
+
+/// Returns the layout of arguments that `end` follows.
+pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
+    let mut kinds = Vec::new();
+    let mut first = (Literal::default(), None);
+    for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
+        let Some(pieces) = layouts.pieces(slot) else { continue };
+        let kind;
+        (first, kind) = argument(&pieces, is_string)?;
+        kinds.push(kind);
+    }
+    let (open, word) = first;
+    // If both layouts are alike, only the schema or the word tells which values are strings.
+    if let [string, other] = &kinds[..]
+        && (&string.middle, &string.close) == (&other.middle, &other.close)
+    {
+        let cdata = string.cdata || other.cdata;
+        kinds.remove(0);
+        kinds[0].cdata = cdata;
+    }
+    if kinds.is_empty() {
+        return None;
+    }
+    let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
+    let mut between = Marks::new();
+    between.add("", &end.up_to(end.first_mark()), Between::End);
+    between.add("", &open, Between::Open);
+    between.add("", &separator, Between::Separator);
+    let mut middles = Marks::new();
+    for (number, kind) in kinds.iter().enumerate() {
+        middles.add("", &kind.middle, number);
+        middles.add("", &kind.middle.without_space(), number);
+    }
+    Some(List { open, word, separator, end, kinds, between, middles })
+}
+
+/// The text before an argument, and the word for the kind of its value if that comes before the
+/// key.
+type First = (Literal, Option<KindWord>);
+
+fn argument(pieces: &[LayoutPiece], is_string: bool) -> Option<(First, ValueLayout)> {
+    let place = |wanted: Field| {
+        pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(field, _) if *field == wanted))
+    };
+    let (key, value) = (place(Field::Key)?, place(Field::Value)?);
+    let kind = place(Field::Type).filter(|kind| *kind < value);
+    let literal = |at: Option<usize>| match at.and_then(|at| pieces.get(at)) {
+        Some(LayoutPiece::Literal(literal)) => literal.clone(),
+        _ => Literal::default(),
+    };
+    let word = kind.map(|at| {
+        let LayoutPiece::Hole(_, codec) = &pieces[at] else { return None };
+        KindWord::new(codec, &literal(Some(at + 1)))
+    });
+    let word = match word {
+        Some(word) => Some(word?),
+        None => None,
+    };
+    let is_first = kind.is_some_and(|kind| kind < key);
+    let open = literal(key.min(kind.unwrap_or(key)).checked_sub(1)).core();
+    let middle = if value > key + 1 { literal(Some(key + 1)) } else { Literal::default() };
+    // The text before the value may be white space after the word.
+    let before = literal(value.checked_sub(1).filter(|before| *before > key));
+    let closing: Vec<Closing> = pieces[value + 1..].iter().filter_map(closing).collect();
+    let close = match closing.first() {
+        Some(Closing::Text(literal)) => literal.clone(),
+        _ => Literal::default(),
+    };
+    let repeats = closing.len() > 1 || matches!(closing.first(), Some(Closing::Key | Closing::Word));
+    let (closes, cdata_closes) = ValueLayout::closes_of(&close);
+    let (first_word, word) = if is_first { (word, None) } else { (None, word) };
+    let layout = ValueLayout {
+        pad: before.trail().to_owned(),
+        middle: middle.core(),
+        word,
+        close: close.core(),
+        closing: if repeats { closing } else { Vec::new() },
+        is_string,
+        cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
+        closes,
+        cdata_closes,
+    };
+    Some(((open, first_word), layout))
+}
+
+fn closing(piece: &LayoutPiece) -> Option<Closing> {
+    match piece {
+        LayoutPiece::Literal(literal) => Some(Closing::Text(literal.clone())),
+        LayoutPiece::Hole(Field::Key, _) => Some(Closing::Key),
+        LayoutPiece::Hole(Field::Type, _) => Some(Closing::Word),
+        LayoutPiece::Hole(..) => None,
+    }
+}
+
+fn is_cdata(codec: &Codec) -> bool {
+    codec.value_syntax().is_some_and(|syntax| syntax.spelling() == Spelling::Cdata)
+}
