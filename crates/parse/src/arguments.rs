@@ -150,6 +150,16 @@ impl Arguments {
         }
     }
 
+    /// Reports whether a text only continues a string between markers.
+    pub fn is_plain(&self, list: &List, text: &str) -> bool {
+        match &self.at {
+            At::Value(Reading { how: How::Text(_), kind, is_open: true, .. }) => {
+                list.kinds[*kind].closes.is_plain(text.as_bytes())
+            }
+            _ => false,
+        }
+    }
+
     /// Reports whether an argument has begun.
     pub fn has_begun(&self) -> bool {
         self.has_begun

@@ -6,10 +6,11 @@ use crate::arguments::Arguments;
 use crate::cursor::Cursor;
 use crate::object::Object;
 use crate::progress::Falling;
-use crate::reply::Item;
+use crate::reply::{Item, Syntax};
 use crate::shared::Shared;
 use crate::values::{Schema, ValueReader, check};
 use crate::{Event, Malformed, UnknownNames, Why};
+use rolecall_conversation::json::{escape_into, plain_run};
 
 /// A call that is being parsed.
 #[derive(Clone, Debug)]
@@ -176,6 +177,33 @@ impl Running {
     /// Gives the call up because the output has ended.
     pub fn abandon(mut self, shared: &mut Shared, why: Why, end: u64, on: &mut dyn FnMut(Event<'_>)) {
         self.fail(shared, why, end, on);
+    }
+
+    /// Emits a chunk that only continues the string that is open in the arguments. Returns whether
+    /// it was emitted.
+    pub fn continues(&mut self, text: &str, shared: &mut Shared, on: &mut dyn FnMut(Event<'_>)) -> bool {
+        let is_plain = self.index.is_some()
+            && match &self.inside {
+                Inside::Object(object) => object.is_plain(text),
+                Inside::Value(reader) => reader.is_plain(text),
+                Inside::Arguments(arguments) => match &shared.reply.program(self.program).items[self.item] {
+                    Item::Arguments(Syntax::List(list)) => arguments.is_plain(list, text),
+                    _ => false,
+                },
+                Inside::Nothing | Inside::Word(_) => false,
+            };
+        if !is_plain {
+            return false;
+        }
+        if plain_run(text.as_bytes()) == text.len() {
+            self.give_some(shared, text, on);
+        } else {
+            let mut out = std::mem::take(&mut shared.scratch);
+            out.clear();
+            escape_into(&mut out, text, false);
+            self.give(shared, out, on);
+        }
+        true
     }
 
     /// Emits arguments and returns their buffer for reuse.

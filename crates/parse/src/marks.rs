@@ -159,6 +159,12 @@ impl<A> Marks<A> {
         }
     }
 
+    /// Reports whether no marker begins in a text.
+    #[inline]
+    pub fn is_plain(&self, bytes: &[u8]) -> bool {
+        !bytes.iter().any(|byte| self.first[usize::from(*byte)])
+    }
+
     /// Returns the next match.
     #[inline]
     pub fn find(&self, input: Input<'_>, from: usize, is_last: bool) -> Found {

@@ -98,6 +98,11 @@ impl Object {
         self.has_arguments
     }
 
+    /// Reports whether a text only continues a string in the arguments.
+    pub fn is_plain(&self, text: &str) -> bool {
+        matches!(&self.at, At::Value(KeyKind::Arguments, value) if value.reader.is_plain(text))
+    }
+
     /// Reads up to the next part, and returns the number of bytes read and the part.
     pub fn read(&mut self, text: &str, shared: &Shared, out: &mut String) -> (usize, Part) {
         let mut used = 0;

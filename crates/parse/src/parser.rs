@@ -194,6 +194,9 @@ impl OutputParser {
     }
 
     fn push(&mut self, text: &str, control: Option<bool>, on: &mut dyn FnMut(Event<'_>)) {
+        if control != Some(true) && self.continues(text, on) {
+            return;
+        }
         let mut rest = text;
         while !rest.is_empty() {
             let mut end = rest.len().min(PIECE);
@@ -205,6 +208,31 @@ impl OutputParser {
             self.run(false, on);
             rest = others;
         }
+    }
+
+    /// Emits a chunk that can only continue the open text or string, because nothing is pending and
+    /// no marker, quote or escape begins in it. Returns whether it was emitted. Most chunks are,
+    /// without a copy.
+    fn continues(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) -> bool {
+        let (pad, seen) = &self.pad;
+        if !self.pending.text().is_empty() || *seen < pad.len() || self.shared.is_silent {
+            return false;
+        }
+        let is_plain = match &mut self.state {
+            State::Call(running) => running.continues(text, &mut self.shared, on),
+            State::Text { part, blank: None } => {
+                let is_plain = self.shared.marks(*part == Part::Reasoning).is_plain(text.as_bytes());
+                if is_plain {
+                    self.say(text, on);
+                }
+                is_plain
+            }
+            _ => false,
+        };
+        if is_plain {
+            self.pending.skip(text.len());
+        }
+        is_plain
     }
 
     /// Reads the available input.
@@ -315,11 +343,7 @@ impl OutputParser {
     fn text(&mut self, part: Part, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
         let policy = self.shared.calls_in_reasoning();
-        let marks = match (part, policy) {
-            (Part::Content, _) => &reply.content,
-            (Part::Reasoning, CallsInReasoning::Draft) => &reply.reasoning,
-            (Part::Reasoning, _) => &reply.reasoning_with_calls,
-        };
+        let marks = reply.marks(part == Part::Reasoning, policy);
         let mut from = cursor.at;
         loop {
             let (start, end, action) = match cursor.find_marker(marks, from) {

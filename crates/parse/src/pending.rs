@@ -41,6 +41,11 @@ impl Pending {
         &self.text
     }
 
+    /// Counts output that was read without becoming pending.
+    pub fn skip(&mut self, length: usize) {
+        self.start += length as u64;
+    }
+
     pub fn view(&self, is_last: bool) -> View<'_> {
         View { pending: self, end: self.text.len(), is_last }
     }

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use crate::ids;
-use crate::marks::{Here, Input};
-use crate::reply::Reply;
+use crate::marks::{Here, Input, Marks};
+use crate::reply::{Mark, Reply};
 use crate::{CallsInReasoning, Event, ParseOptions, Reading, Stop};
 
 /// State that all parts of the parser share.
@@ -53,6 +53,11 @@ impl Shared {
     /// Returns how to treat calls inside reasoning.
     pub fn calls_in_reasoning(&self) -> CallsInReasoning {
         self.options.calls_in_reasoning.unwrap_or(self.reply.calls_in_reasoning)
+    }
+
+    /// Returns the markers to search for in content or in reasoning.
+    pub fn marks(&self, is_reasoning: bool) -> &Marks<Mark> {
+        self.reply.marks(is_reasoning, self.calls_in_reasoning())
     }
 
     /// Emits text as content or as reasoning.

@@ -135,6 +135,15 @@ impl Reply {
         tail
     }
 
+    /// Returns the markers to search for in content or in reasoning.
+    pub(crate) fn marks(&self, is_reasoning: bool, policy: CallsInReasoning) -> &Marks<Mark> {
+        match (is_reasoning, policy) {
+            (false, _) => &self.content,
+            (true, CallsInReasoning::Draft) => &self.reasoning,
+            (true, _) => &self.reasoning_with_calls,
+        }
+    }
+
     pub(crate) fn program(&self, number: usize) -> &Program {
         &self.programs[number]
     }

@@ -97,6 +97,11 @@ impl JsonReader {
         matches!(self.at, At::Text { .. })
     }
 
+    /// Reports whether a text only continues an open string.
+    pub(crate) fn is_plain(&self, text: &str) -> bool {
+        self.is_in_string() && plain_run(text.as_bytes()) == text.len()
+    }
+
     /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let bytes = text.as_bytes();

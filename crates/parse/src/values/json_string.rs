@@ -47,6 +47,11 @@ impl JsonStringReader {
         JsonStringReader { policy, at: At::Start, inner: JsonReader::new(policy) }
     }
 
+    /// Reports whether a text only continues an open string of the JSON inside.
+    pub(crate) fn is_plain(&self, text: &str) -> bool {
+        matches!(self.at, At::Bare | At::Text) && self.inner.is_plain(text)
+    }
+
     /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let mut at = 0;

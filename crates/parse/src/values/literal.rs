@@ -162,6 +162,16 @@ impl LiteralReader {
         if self.held.open > 0 { self.held.raw.clone() } else { self.token.clone() }
     }
 
+    /// Reports whether a text only continues an open string.
+    pub(crate) fn is_plain(&self, text: &str) -> bool {
+        match (&self.at, &self.syntax) {
+            _ if self.held.open > 0 => false,
+            (At::Quoted { quoted, .. }, _) => quoted.plain_run(text) == text.len(),
+            (At::MarkedText { seen: 0, .. }, Syntax::Marked(mark)) => mark.is_plain(text),
+            _ => false,
+        }
+    }
+
     /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let mut at = 0;

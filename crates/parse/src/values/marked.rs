@@ -4,6 +4,8 @@ use rolecall_conversation::json::escape_into;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     characters: Box<[char]>,
+    /// The first byte.
+    first: u8,
     /// For each matched length, the length of the longest proper suffix that is also a prefix of
     /// the marker.
     shorter: Box<[usize]>,
@@ -21,12 +23,17 @@ impl Mark {
             known += usize::from(characters[known] == characters[seen]);
             shorter[seen + 1] = known;
         }
-        Mark { characters, shorter: shorter.into() }
+        Mark { characters, first: mark.bytes().next().unwrap_or_default(), shorter: shorter.into() }
     }
 
     /// Returns the character that follows this many matched characters.
     pub(super) fn character(&self, seen: usize) -> Option<char> {
         self.characters.get(seen).copied()
+    }
+
+    /// Reports whether no marker begins in a text.
+    pub(super) fn is_plain(&self, text: &str) -> bool {
+        !text.bytes().any(|byte| byte == self.first)
     }
 
     /// Continues a text that ends with a marker, after this many matched characters. Returns the

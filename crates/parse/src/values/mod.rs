@@ -93,6 +93,16 @@ impl ValueReader {
         }
     }
 
+    /// Reports whether a text only continues an open string. [`ValueReader::push`] would then output
+    /// its escaped form and stay in the same state.
+    pub(crate) fn is_plain(&self, text: &str) -> bool {
+        match self {
+            ValueReader::Json(reader) => reader.is_plain(text),
+            ValueReader::JsonString(reader) => reader.is_plain(text),
+            ValueReader::Literal(reader) => reader.is_plain(text),
+        }
+    }
+
     /// Returns the text that was read but produced no output yet: the start of a number, a word or
     /// a key.
     pub(crate) fn unsaid(&self) -> String {

@@ -66,9 +66,9 @@ impl Quoted {
             if self.at == At::Done {
                 return Step { used: at, state: State::Done };
             }
-            if self.at == At::Text {
-                at += self.plain(&text[at..], out);
-            }
+            let run = self.plain_run(&text[at..]);
+            escape_into(out, &text[at..at + run], false);
+            at += run;
             let Some(character) = text[at..].chars().next() else { return Step { used: at, state: State::More } };
             match self.next(character, out) {
                 Ok(true) => at += character.len_utf8(),
@@ -83,13 +83,14 @@ impl Quoted {
         self.at == At::Done || self.at == At::OpenedTwice
     }
 
-    /// Outputs a run of characters without special meaning, and returns its length.
-    fn plain(&self, text: &str, out: &mut String) -> usize {
+    /// Returns the length of the start of a text that has no special meaning in the open string.
+    pub(super) fn plain_run(&self, text: &str) -> usize {
+        if self.at != At::Text {
+            return 0;
+        }
         let quote = self.spelling.quote as u8;
         let run = text.bytes().position(|byte| byte == quote || byte == b'\\' || byte == b'\n' || byte == b'\r');
-        let run = run.unwrap_or(text.len());
-        escape_into(out, &text[..run], false);
-        run
+        run.unwrap_or(text.len())
     }
 
     /// Reads a character. Returns `false` if the character was not used.
