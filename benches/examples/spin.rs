@@ -10,8 +10,8 @@ fn main() {
     let format = registry.get(name.as_deref().unwrap_or("chatml")).expect("a format's name");
     let count = arguments.next().map_or(200, |count| count.parse().expect("a number of messages"));
     let text = "word ".repeat(60);
-    let messages =
-        (0..count).map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });
+    let messages = (0..count)
+        .map(|turn| if turn % 2 == 0 { Message::user(text.clone()) } else { Message::assistant(text.clone()) });
     let conversation = Conversation::new(messages.collect());
     let options = Options::default();
     let mut bytes = 0;

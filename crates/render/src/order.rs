@@ -107,7 +107,7 @@ impl<'a> State<'a> {
             self.need_answers(Some(index))?;
         }
         // A message that has only a role and a text has nothing to write into a header.
-        if message.plain_text().is_none() {
+        if !message.is_plain() {
             self.header(index, message, role)?;
         }
         match role {

@@ -208,6 +208,7 @@ impl Codec {
 }
 
 /// Reports whether Python's `str.strip()` treats a character as white space.
+#[inline]
 pub fn is_python_space(character: char) -> bool {
     // Python treats the four separators U+001C..U+001F as white space. Unicode's White_Space does
     // not include them.
