@@ -12,7 +12,7 @@ use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
-pub(crate) use list::{Between, CDATA, KindWord, List, ValueLayout};
+pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use turns::{Part, Turns, turns_of};
