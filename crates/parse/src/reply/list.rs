@@ -167,7 +167,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     }
     let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
     let mut between = Marks::new();
-    between.add("", &end.up_to(end.first_mark()), Between::End);
+    between.add("", &end.up_to(end.mark_apart([&open, &separator].into_iter())), Between::End);
     between.add("", &open, Between::Open);
     between.add("", &separator, Between::Separator);
     let mut middles = Marks::new();

@@ -176,11 +176,13 @@ struct Calls {
     next: Option<usize>,
     /// The text after a call's last value.
     call_close: Vec<Literal>,
+    /// The markers of the other parts of a turn.
+    around: Vec<Literal>,
 }
 
 impl Calls {
     fn of(layouts: Layouts<'_>, turns: &Turns) -> Calls {
-        let mut calls = Calls::default();
+        let mut calls = Calls { around: turns.marks(), ..Calls::default() };
         // White space between the answer and the calls belongs to neither.
         let closes =
             turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
@@ -274,7 +276,7 @@ impl Calls {
         if own == literal && !own.is_blank() {
             rest_items.remove(0);
         }
-        let cut = core.first_mark();
+        let cut = core.mark_apart(self.around.iter().filter(|other| !core.is_begun_by(other)));
         let is_shared = others.iter().any(|other| other.core().text().starts_with(&core.text()[..cut]));
         let cut = if is_shared || !core.up_to(cut).is_strong() { core.text().len() } else { cut };
         let (mark, rest) = (core.up_to(cut), core.from(cut));
@@ -416,9 +418,12 @@ impl Builder<'_> {
                 self.add(&[AfterCall], &mark, Meaning::CallsClosed);
             }
         }
+        let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
+        let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
         for end in &turns.ends {
             let lead = end.lead().len();
-            let cut = lead + end.core().first_mark();
+            let core = end.core();
+            let cut = lead + core.mark_apart(all.iter().filter(|other| !core.is_begun_by(other)));
             let rest = end.from(cut);
             self.mark(&[Head, Content, Reasoning, AfterCall], &end.up_to(cut), Meaning::End, rest.text());
         }
