@@ -69,6 +69,8 @@ pub(crate) enum Progress {
 /// The result of reading an item.
 enum Step {
     Next,
+    /// The item is missing, and so are as many items that follow it.
+    Skip(usize),
     Wait,
     Bad(Why),
 }
@@ -143,8 +145,8 @@ impl Running {
                 self.raw.push_str(cursor.shown(from..cursor.at));
             }
             match step {
-                Step::Next => {
-                    self.item += 1;
+                Step::Next | Step::Skip(_) => {
+                    self.item += 1 + if let Step::Skip(more) = step { more } else { 0 };
                     self.seen = 0;
                     self.inside = Inside::Nothing;
                 }

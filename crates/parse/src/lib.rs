@@ -11,7 +11,6 @@ mod arguments;
 mod call;
 mod cursor;
 mod draft;
-mod elements;
 mod event;
 mod ids;
 mod literal;

@@ -166,9 +166,12 @@ impl OutputParser {
         self.shared.stop = Some(stop);
         self.run(true, on);
         match std::mem::replace(&mut self.state, State::Ended) {
-            State::Text { part, blank: Some(blank) } => {
+            State::Text { part, blank } => {
                 self.state = State::Text { part, blank: None };
-                self.say(&blank, on);
+                self.say(&blank.unwrap_or_default(), on);
+                if stop == Stop::End {
+                    self.unclosed(self.pending.offset(0), on);
+                }
             }
             State::Call(running) => {
                 let end = self.pending.offset(0);
@@ -369,6 +372,15 @@ impl OutputParser {
                 from = end;
                 continue;
             }
+            // Reasoning is not nested. The marker is text.
+            if part == Part::Reasoning && mark.meaning == Meaning::Reasoning {
+                self.say(cursor.take_up_to(start), cursor.on);
+                let span = cursor.view().offset(start)..cursor.view().offset(end);
+                let why = Why::Expected("reasoning without its opening marker".into());
+                cursor.emit(Event::Malformed(Malformed { span, why }));
+                from = end;
+                continue;
+            }
             match self.is_quoted(mark, cursor, start..end) {
                 Some(true) => {
                     from = end;
@@ -496,6 +508,15 @@ impl OutputParser {
         self.pad = (Arc::clone(&mark.pad), 0);
         if mark.meaning == Meaning::CallsClosed {
             self.shared.closed = self.shared.calls;
+            self.shared.closed_at = Some(cursor.offset());
+        }
+        match mark.meaning {
+            Meaning::Reasoning if self.shared.has_spoken && self.in_answer() => {
+                self.shared.reasoning_at = Some(cursor.view().offset(span.start));
+            }
+            Meaning::ReasoningClosed => self.shared.reasoning_at = None,
+            Meaning::End => self.unclosed(cursor.offset(), cursor.on),
+            _ => {}
         }
         self.state = match mark.meaning {
             Meaning::Opening => State::Head { is_fresh: true },
@@ -535,6 +556,7 @@ impl OutputParser {
             self.state = State::Text { part: Part::Content, blank: Some(blank.unwrap_or_default()) };
             return self.say(cursor.shown(mark), cursor.on);
         }
+        shared.closed_at = None;
         let start = cursor.view().offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
@@ -547,6 +569,14 @@ impl OutputParser {
             return;
         }
         self.shared.last = text.chars().next_back();
+        if *part == Part::Content
+            && !text.trim().is_empty()
+            && let Some(start) = self.shared.closed_at.take()
+            && self.shared.options.text_after_calls == TextAfterCalls::Report
+        {
+            let why = Why::Expected("another call or the end of the turn".into());
+            on(Event::Malformed(Malformed { span: start..start, why }));
+        }
         if let Some(held) = blank {
             if text.trim().is_empty() && held.len() + text.len() <= BLANK {
                 held.push_str(text);
@@ -556,6 +586,20 @@ impl OutputParser {
             self.shared.say(*part == Part::Reasoning, &held, on);
         }
         self.shared.say(*part == Part::Reasoning, text, on);
+    }
+
+    /// Reports whether the current text is the answer.
+    fn in_answer(&self) -> bool {
+        matches!(self.state, State::Text { part: Part::Content, .. })
+    }
+
+    /// Reports reasoning that was opened inside the answer and is not closed when the turn ends: its
+    /// marker is more likely text.
+    fn unclosed(&mut self, end: u64, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some(start) = self.shared.reasoning_at.take() {
+            let why = Why::Expected("the end of the reasoning that begins inside the answer".into());
+            on(Event::Malformed(Malformed { span: start..end, why }));
+        }
     }
 
     fn stop(&mut self, stop: Stop, on: &mut dyn FnMut(Event<'_>)) {

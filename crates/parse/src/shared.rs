@@ -14,6 +14,10 @@ pub(crate) struct Shared {
     pub calls: usize,
     /// The number of calls when a group of calls was last closed.
     pub closed: usize,
+    /// The byte at which a group of calls was closed, until text that follows is reported.
+    pub closed_at: Option<u64>,
+    /// The byte at which reasoning was opened inside the answer, until it is closed.
+    pub reasoning_at: Option<u64>,
     /// Whether the input is the end of the prompt, whose text emits no events.
     pub is_silent: bool,
     /// The calls that the prompt began. They are emitted when the output begins.
@@ -41,6 +45,8 @@ impl Shared {
             options,
             calls: 0,
             closed: 0,
+            closed_at: None,
+            reasoning_at: None,
             is_silent: true,
             opened: Reading::default(),
             has_spoken: false,

@@ -55,6 +55,10 @@ impl Running {
                 false => Step::Wait,
             },
             Item::Fence(fence) => self.fence(fence, cursor),
+            Item::Group(literal, length) => match self.literal(literal, cursor) {
+                Step::Bad(_) => Step::Skip(*length),
+                step => step,
+            },
             Item::Code(closes) => {
                 if self.index.is_none() {
                     self.is_code = true;

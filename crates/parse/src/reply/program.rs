@@ -37,6 +37,8 @@ pub(crate) enum Item {
     Pad(String),
     /// Optional text of the format.
     Fence(Literal),
+    /// Text that begins an optional group. Without it, this many of the next items are skipped.
+    Group(Literal, usize),
     /// Code, up to one of these markers.
     Code(Marks<()>),
 }
@@ -74,10 +76,7 @@ impl Syntax {
         match codec.value_syntax().map(|syntax| syntax.spelling()) {
             Some(Spelling::Python) => Syntax::Python,
             Some(Spelling::Marked(marker)) => Syntax::Marked(marker.to_owned()),
-            None
-            | Some(
-                Spelling::Json(_) | Spelling::JsonString | Spelling::Text(_) | Spelling::Cdata | Spelling::Elements(_),
-            ) => Syntax::Json,
+            None | Some(Spelling::Json(_) | Spelling::JsonString | Spelling::Text(_) | Spelling::Cdata) => Syntax::Json,
         }
     }
 }
@@ -110,13 +109,23 @@ impl Layouts<'_> {
         Some(pieces)
     }
 
-    /// Returns a literal text of the format, with the control tokens in it flagged.
-    pub fn literal_of(self, text: &str) -> Literal {
-        let mut literal = Literal::of(text);
-        let controls: Vec<String> = self.format.controls.iter().map(|control| control.text.clone()).collect();
-        literal.mark_tokens(&controls);
-        literal.mark_tokens(self.tokens);
-        literal
+    /// Returns the pieces of a slot's layout, each with the number of its group.
+    fn grouped(self, slot: Slot) -> Option<Vec<(LayoutPiece, Option<usize>)>> {
+        let mut grouped = Vec::new();
+        for (number, ops) in
+            self.format.layout(slot)?.ops().chunk_by(|one, other| !is_group(one) && !is_group(other)).enumerate()
+        {
+            let mut pieces = Vec::new();
+            self.collect(ops, &mut pieces);
+            let group = ops.first().is_some_and(is_group).then_some(number);
+            for mut piece in pieces {
+                if let LayoutPiece::Literal(literal) = &mut piece {
+                    literal.mark_tokens(self.tokens);
+                }
+                grouped.push((piece, group));
+            }
+        }
+        Some(grouped)
     }
 
     /// Returns the literal text that a slot's layout begins with.
@@ -154,12 +163,36 @@ impl Layouts<'_> {
     }
 }
 
+fn is_group(op: &Op) -> bool {
+    matches!(op, Op::Group(_))
+}
+
 /// Returns the items of a call's layout, or `None` if no call can be parsed from it.
 pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
-    let pieces = layouts.pieces(Slot::Call)?;
+    let mut pieces = layouts.pieces(Slot::Call)?;
+    // In a JSON object, a group is a key, which may be missing anyway.
+    let is_object = (0..pieces.len())
+        .any(|at| matches!(&pieces[at], LayoutPiece::Literal(literal) if object_in(literal, &pieces[at..]).is_some()));
+    let mut groups = vec![None; pieces.len()];
+    if !is_object {
+        (pieces, groups) = layouts.grouped(Slot::Call)?.into_iter().unzip();
+    }
     let mut items = Vec::new();
     let mut at = 0;
+    // The item that begins the current group.
+    let mut group: Option<(usize, usize)> = None;
     while at < pieces.len() {
+        if group.map(|(number, _)| number) != groups[at] {
+            close_group(group.take(), &mut items);
+            if let (Some(number), LayoutPiece::Literal(literal)) = (groups[at], &pieces[at])
+                && !literal.is_blank()
+            {
+                group = Some((number, items.len()));
+                items.push(Item::Group(literal.clone(), 0));
+                at += 1;
+                continue;
+            }
+        }
         if let LayoutPiece::Literal(literal) = &pieces[at]
             && let Some((before, keys, behind, used)) = object_in(literal, &pieces[at..])
         {
@@ -199,8 +232,22 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
         }
         at += 1;
     }
+    close_group(group, &mut items);
     let is_call = items.iter().any(|item| matches!(item, Item::Name(_) | Item::Id(_) | Item::Object(_)));
     is_call.then_some(items)
+}
+
+/// Records how many items a group has. Arguments are never optional.
+fn close_group(group: Option<(usize, usize)>, items: &mut [Item]) {
+    let Some((_, start)) = group else { return };
+    let count = items.len() - start - 1;
+    let has_arguments = items[start..].iter().any(|item| matches!(item, Item::Arguments(_) | Item::Object(_)));
+    if let Item::Group(literal, length) = &mut items[start] {
+        match has_arguments {
+            true => items[start] = Item::Literal(std::mem::take(literal)),
+            false => *length = count,
+        }
+    }
 }
 
 /// Returns the items of the code interpreter's layout.
