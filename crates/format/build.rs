@@ -1,5 +1,5 @@
-//! Lists the files of `formats/`, `formats/calls/` and `formats/corrections/` for inclusion in the
-//! library.
+//! Lists the files of `formats/`, `formats/calls/`, `formats/corrections/` and `formats/replies/`
+//! for inclusion in the library.
 
 use std::path::Path;
 use std::{env, fs};
@@ -8,6 +8,7 @@ fn main() {
     list("formats", "builtin.rs");
     list("formats/calls", "calls.rs");
     list("formats/corrections", "corrections.rs");
+    list("formats/replies", "replies.rs");
 }
 
 /// Writes a Rust list of a folder's files, with their names and texts, sorted by name.

@@ -54,7 +54,7 @@ impl Reader {
         let request = Arc::new(speaking(request));
         let prompt_tail = match tail {
             Some(tail) => tail.to_owned(),
-            None => self.job.model.prompt(Arc::clone(&request))?.text().to_owned(),
+            None => self.job.model.prompt_tail(Arc::clone(&request))?,
         };
         self.ready_behind(&request, prompt_tail, policies)
     }

@@ -18,3 +18,14 @@ pub enum FormatPart {
     /// How a family's models deviate from their chat template.
     Correction,
 }
+
+impl FormatPart {
+    /// Returns the value of `part` in a format file.
+    pub fn key(self) -> &'static str {
+        match self {
+            FormatPart::Whole => "whole",
+            FormatPart::Reply => "reply",
+            FormatPart::Correction => "correction",
+        }
+    }
+}

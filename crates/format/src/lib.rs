@@ -26,6 +26,7 @@ mod load;
 mod option;
 mod pattern;
 mod registry;
+mod reply_files;
 mod rules;
 mod shared_calls;
 mod slot;
@@ -49,6 +50,7 @@ pub use load::load;
 pub use option::Choice;
 pub use pattern::Pattern;
 pub use registry::{Fit, NameClash, Registry, Unresolved, builtin, builtin_sources};
+pub use reply_files::{reply_files, reply_format};
 pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, HeaderRule, LossRule, RolesRule, Rules, SystemRule,
     SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,

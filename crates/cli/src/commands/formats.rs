@@ -6,7 +6,7 @@ mod setting;
 
 use rolecall::answer;
 use rolecall::conversation::Json;
-use rolecall::format::{Format, Registry};
+use rolecall::format::{Format, Registry, reply_files, reply_format};
 use rolecall::identify::identify;
 
 use crate::args::Formats;
@@ -30,7 +30,8 @@ pub fn run(args: &Formats, output: &Output) -> Result<Exit, Failure> {
         }
         return Ok(Exit::Good);
     }
-    let mut formats: Vec<&Format> = formats.registry.iter().collect();
+    let replies: Vec<Format> = reply_files().filter_map(|(name, _)| reply_format(name)).collect();
+    let mut formats: Vec<&Format> = formats.registry.iter().chain(&replies).collect();
     formats.sort_by(|a, b| a.name.cmp(&b.name));
     match args.json {
         true => output.write_json(&Json::Array(formats.into_iter().map(facts::in_short).collect()))?,

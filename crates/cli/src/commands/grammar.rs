@@ -66,7 +66,7 @@ fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Too
         let model = &reader.job.model;
         let tail = match &args.tail {
             Some(tail) => tail.clone(),
-            None => model.prompt(Arc::clone(&request))?.text().to_owned(),
+            None => model.prompt_tail(Arc::clone(&request))?,
         };
         Ok((Arc::unwrap_or_clone(model.layouts(&request)?), tail))
     };

@@ -10,7 +10,7 @@ use super::ends::Ends;
 use super::templates::{Compiled, Templates};
 use super::{BosBy, Choice, Model, OpenError, Settings, Shared, Voice};
 use crate::files;
-use crate::format::{read as read_format, registry};
+use crate::format::{read as read_format, registry, reply_format};
 use crate::identify::{Clues, FileError, ModelFile, ModelWarning, identify, read_folder};
 use crate::template;
 use crate::template::{ModelTemplates, NamedTemplate};
@@ -276,7 +276,7 @@ impl ModelBuilder {
             };
         }
         let text = asked.to_string_lossy();
-        if registry.get(&text).is_some() {
+        if knows(registry, &text) {
             let choices = vec![Choice::new("format", format!("`{text}` is the name of a format"))];
             return Ok(Found { format: Some(text.into_owned()), choices, ..Found::default() });
         }
@@ -298,7 +298,7 @@ impl ModelBuilder {
     /// Returns the name of a requested format: a registered one, or that of a file, which is added
     /// to the registry.
     fn name_of_format(&self, asked: &str, registry: &mut Registry) -> Result<String, OpenError> {
-        if registry.get(asked).is_some() {
+        if knows(registry, asked) {
             return Ok(asked.to_owned());
         }
         let path = Path::new(asked);
@@ -404,6 +404,12 @@ impl ModelBuilder {
             Err(error) => Err(OpenError::Template(Box::new(error))),
         }
     }
+}
+
+/// Reports whether a format has this name. A built-in reply format is added to the registry first:
+/// it renders no prompts, so it is not among the formats that a model is identified as.
+fn knows(registry: &mut Registry, name: &str) -> bool {
+    registry.get(name).is_some() || reply_format(name).is_some_and(|format| registry.add(format).is_ok())
 }
 
 /// Returns the tokens that open and close a text, as the files in the tokenizer's folder name them,

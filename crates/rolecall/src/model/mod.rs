@@ -25,8 +25,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded};
-use rolecall_format::{Format, Generation, Op, Registry, Slot};
+use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
 use rolecall_grammar::{self as grammar, Grammar};
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
@@ -331,6 +332,25 @@ impl Model {
         // A new turn continues an existing text, so no opening token is missing before it.
         let bos = if purpose == Purpose::NewTurn { BosBy::Nobody } else { settings.bos };
         Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
+    }
+
+    /// Returns the text that the reply to a request follows, to parse that reply.
+    ///
+    /// It is the prompt. A format that describes only replies renders no prompt; its replies follow
+    /// what its layout `generate` writes.
+    pub fn prompt_tail(&self, request: impl Into<Arc<Request>>) -> Result<String, Error> {
+        let request = request.into();
+        let carried = Templates::of_request(&request)?.map(Arc::new);
+        let settings = self.settings.of(&request)?;
+        let speaker = self.speaker(&request, carried, &settings, Purpose::Answer)?;
+        match self.format_of(&speaker).filter(|format| format.part == FormatPart::Reply) {
+            Some(format) => {
+                let mut alone = Conversation::new(Vec::new());
+                alone.add_generation_prompt = Some(true);
+                Ok(render(&alone, format, &settings.of_format())?.text().to_owned())
+            }
+            None => Ok(self.prompt(request)?.text().to_owned()),
+        }
     }
 
     /// Returns how the text of replies to a request is parsed, for a caller that already has the

@@ -20,6 +20,7 @@ pub fn in_short(format: &Format) -> Json {
         "name" => format.name.as_str(),
         "aliases" => texts(format.aliases.iter().map(String::as_str)),
         "title" => format.title.as_str(),
+        "part" => format.part.key(),
         "models" => texts(format.models.iter().map(|pattern| pattern.as_str())),
         "options" => Json::Array(options.collect()),
         "stop" => texts(format.stops().into_iter()),

@@ -1,0 +1,36 @@
+//! Formats that describe only how a model writes its reply: `formats/replies/`.
+
+use crate::{Format, load, shared_calls};
+
+/// The names and texts of the files in `formats/replies/`.
+const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/replies.rs"));
+
+/// Returns the names and texts of the built-in reply files.
+///
+/// ```
+/// use rolecall_format::{FormatPart, load, reply_files};
+/// for (name, source) in reply_files() {
+///     let format = load(source)?;
+///     assert_eq!((format.name.as_str(), format.part), (name, FormatPart::Reply));
+/// }
+/// # Ok::<(), rolecall_format::LoadError>(())
+/// ```
+pub fn reply_files() -> impl ExactSizeIterator<Item = (&'static str, &'static str)> {
+    FILES.iter().map(|(file, source)| (file.trim_end_matches(".toml"), *source))
+}
+
+/// Returns the built-in reply format with this name or alias: a reply file, or a shared call layout
+/// ([`shared_calls`]), which is a reply file too.
+///
+/// ```
+/// use rolecall_format::reply_format;
+/// assert!(reply_format("json-in-tags").is_some());
+/// assert!(reply_format("unheard-of").is_none());
+/// ```
+pub fn reply_format(name: &str) -> Option<Format> {
+    let loaded = reply_files().filter_map(|(_, source)| load(source).ok());
+    loaded
+        .into_iter()
+        .find(|format| format.names().any(|known| known == name))
+        .or_else(|| shared_calls().find(|(known, _)| *known == name).and_then(|(_, source)| load(source).ok()))
+}
