@@ -11,7 +11,6 @@ mod argument;
 mod automaton;
 mod call;
 mod composer;
-mod elements;
 mod error;
 mod grammar;
 mod lower;

@@ -200,6 +200,7 @@ fn behind_prompt(subject: &Subject, said: &Said) -> Option<String> {
             Op::Literal(text) => generate.push_str(text),
             Op::Control(id) => generate.push_str(&subject.format.control(*id).text),
             Op::Seam | Op::Own(_) => {}
+            Op::Hole { field: Field::Option(at), .. } => generate.push_str(&subject.format.choices[*at].default),
             Op::Hole { .. } | Op::Group(_) => return None,
         }
     }

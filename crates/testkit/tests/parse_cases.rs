@@ -4,7 +4,7 @@
 //!
 //! Sections: `output`, or `tokens` (a JSON list: a string is an ordinary token, `{"control": ".."}`
 //! a control token, `{"bytes": [..]}` part of a character); the expected `events` and `message`.
-//! Optional sections: `layout` (a format's name, or `calls/NAME`; the default is the folder),
+//! Optional sections: `layout` (a format's name, `calls/NAME` or `replies/NAME`; the default is the folder),
 //! `format` (a format file), `template` (a chat template from which layouts are inferred), `tools`,
 //! `tail` (the end of the prompt), `spelling` (of the control tokens), `options`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rolecall::conversation::json;
 use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Message, Tool, object};
-use rolecall::format::{Format, Registry, Slot, load, shared_calls};
+use rolecall::format::{Format, FormatPart, Registry, Slot, load, reply_files, shared_calls};
 use rolecall::infer::infer;
 use rolecall::parse::{CallsInReasoning, Ids, JsonPolicy, ParseOptions, Reply, TextAfterCalls, UnknownNames};
 use rolecall::render::{Options, render};
@@ -41,7 +41,11 @@ fn every_layout_that_is_shipped_has_cases_of_every_kind() {
         .iter()
         .filter(|format| [Slot::Call, Slot::CallInterpreter].into_iter().any(|slot| format.layout(slot).is_some()));
     let formats = formats.map(|format| format.name.clone());
-    let layouts: Vec<String> = formats.chain(shared_calls().map(|(name, _)| format!("calls/{name}"))).collect();
+    let replies =
+        reply_files().filter(|(_, source)| load(source).is_ok_and(|format| format.layout(Slot::Call).is_some()));
+    let replies = replies.map(|(name, _)| format!("replies/{name}"));
+    let calls = shared_calls().map(|(name, _)| format!("calls/{name}"));
+    let layouts: Vec<String> = formats.chain(calls).chain(replies).collect();
     let cases = Fixture::of_folder("parse");
     let names: Vec<(String, String)> = cases.iter().map(|case| (layout(case), name(case))).collect();
     // The name of a case contains its kind.
@@ -97,7 +101,7 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
     let read = |source: &str| load(source).unwrap_or_else(|error| panic!("{path}: {error}"));
     let format = match (case.section("format"), layout(case).as_str()) {
         (Some(source), _) => read(source),
-        (None, name) if name.starts_with("calls/") => {
+        (None, name) if name.starts_with("calls/") || name.starts_with("replies/") => {
             let source = fs::read_to_string(rolecall_testkit::root().join("formats").join(format!("{name}.toml")));
             read(&source.unwrap_or_else(|error| panic!("{path}: {name}: {error}")))
         }
@@ -107,9 +111,17 @@ fn reply_of(case: &Fixture, registry: &Registry) -> (Arc<Reply>, String) {
         Some(spelling) => format.spelled(spelling),
         None => format,
     };
-    // A file that describes only the reply renders no prompt.
-    let tail = render(&hello, &format, &Options::default()).map_or(String::new(), |prompt| prompt.text().to_owned());
+    // A file that describes only the reply renders no prompt, only the layout `generate`.
+    let asked = if format.part == FormatPart::Reply { generating() } else { hello };
+    let tail = render(&asked, &format, &Options::default()).map_or(String::new(), |prompt| prompt.text().to_owned());
     (reply(case, &format), tail)
+}
+
+/// Returns a conversation without messages that ends with the generation prompt.
+fn generating() -> Conversation {
+    let mut conversation = Conversation::new(Vec::new());
+    conversation.add_generation_prompt = Some(true);
+    conversation
 }
 
 /// Compiles the reply. For a case of tokens, the tokenizer has all control tokens of the case.
@@ -127,14 +139,15 @@ fn reply(case: &Fixture, format: &Format) -> Arc<Reply> {
     Arc::new(Reply::with_tokens(format, &tokens))
 }
 
-/// Returns `calls/NAME` for a folder inside `calls`, otherwise the folder's name. Cases of a
+/// Returns `calls/NAME` for a folder inside `calls`, the same for `replies`, otherwise the folder's
+/// name. Cases of a
 /// framework name their format themselves.
 fn folder(case: &Fixture) -> String {
     let name = |path: &std::path::Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let folder = case.path.parent().expect("a case is in a folder");
     let own = name(folder).unwrap_or_default();
     match folder.parent().and_then(name).as_deref() {
-        Some("calls") => format!("calls/{own}"),
+        Some(parent @ ("calls" | "replies")) => format!("{parent}/{own}"),
         _ => own,
     }
 }

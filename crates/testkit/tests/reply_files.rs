@@ -33,7 +33,7 @@ fn every_built_in_formats_replies_are_read_as_they_were_written() {
     for format in rolecall::format::registry().iter() {
         check(format);
     }
-    for (name, source) in rolecall::format::shared_calls() {
+    for (name, source) in rolecall::format::shared_calls().chain(rolecall::format::reply_files()) {
         check(&load(source).unwrap_or_else(|error| panic!("{name}: {error}")));
     }
 }
@@ -144,11 +144,25 @@ fn a_shared_call_layout_is_taken_by_name() {
 }
 
 #[test]
-fn every_shared_call_layout_says_its_name_and_where_it_is_from() {
-    for (name, source) in rolecall::format::shared_calls() {
+fn every_reply_file_says_its_name_and_where_it_is_from() {
+    for (name, source) in rolecall::format::shared_calls().chain(rolecall::format::reply_files()) {
         let format = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!((format.name.as_str(), format.part), (name, FormatPart::Reply));
         assert!(!format.sources.is_empty() && format.title != name, "{name} names no source or has no title");
+    }
+}
+
+#[test]
+fn a_reply_file_is_found_by_each_of_its_names_and_no_name_is_taken_twice() {
+    let registry = registry();
+    let mut names = BTreeSet::new();
+    for (name, source) in rolecall::format::shared_calls().chain(rolecall::format::reply_files()) {
+        let format = load(source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for name in format.names() {
+            assert!(names.insert(name.to_owned()) && registry.get(name).is_none(), "`{name}` is taken");
+            let found = rolecall::format::reply_format(name).map(|format| format.name);
+            assert_eq!(found, Some(format.name.clone()), "{name}");
+        }
     }
 }
 

@@ -15,12 +15,15 @@ mod lmdeploy;
 mod lmflow;
 mod lmflow_jinja;
 mod mistral;
+mod mistral_reading;
+mod native_reading;
 mod outputs;
 mod parity;
 mod pending;
 mod reading;
 mod recipes;
 mod renderers;
+mod replies;
 mod runs;
 mod shape;
 mod token_masks;
@@ -64,6 +67,7 @@ pub struct Context {
     replies: outputs::Replies,
     recipes: recipes::Recipes,
     setups: renderers::Setups,
+    reply_formats: replies::ReplyFormats,
 }
 
 impl Context {
@@ -79,6 +83,7 @@ impl Context {
             replies: outputs::Replies::default(),
             recipes: recipes::Recipes::default(),
             setups: renderers::Setups::default(),
+            reply_formats: replies::ReplyFormats::default(),
         }
     }
 
@@ -216,6 +221,8 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             }
             pending::run(row, system, op)
         }
+        "native" if op == "native_parse" => native_reading::run(row, context),
+        "mistral" if op == "mistral_parse" => mistral_reading::run(row, context),
         "mistral" => {
             if let Some(verdict) = mistral::decoded(row, context) {
                 add("decoded ids", verdict);

@@ -17,9 +17,7 @@ const WAITING: &[(&str, &str, &str)] = &[
     ("harmony", "harmony_parse", "the library does not write harmony's own JSON yet"),
     ("mistral", "mistral_encode", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_fim", "there is no format for this maker's own code yet"),
-    ("mistral", "mistral_parse", "there is no format for this maker's own code yet"),
     ("native", "native_encode", "there is no format for these makers' own code yet"),
-    ("native", "native_parse", "there is no format for these makers' own code yet"),
 ];
 
 /// The keys that hold a row's expectation. A row may have the opinions of several references.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use rolecall::Origin;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, object};
-use rolecall::format::{Format, Op, Slot, load, shared_calls};
+use rolecall::format::{Format, Op, Slot, load, reply_files, shared_calls};
 use rolecall::infer::infer;
 use rolecall::infer::{Outcome, Part};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
@@ -182,7 +182,9 @@ fn parts(mark: &str) -> impl Iterator<Item = &str> {
 pub fn built_in() -> Vec<Subject> {
     let registry = rolecall::format::registry();
     let formats = registry.iter().map(|format| (format.name.clone(), format.clone()));
-    let shared = shared_calls().filter_map(|(name, source)| Some((format!("calls/{name}"), load(source).ok()?)));
+    let calls = shared_calls().map(|(name, source)| (format!("calls/{name}"), source));
+    let replies = reply_files().map(|(name, source)| (format!("replies/{name}"), source));
+    let shared = calls.chain(replies).filter_map(|(name, source)| Some((name, load(source).ok()?)));
     formats.chain(shared).filter_map(|(label, format)| Subject::new(label, format)).collect()
 }
 
