@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rolecall_format::{Control, Format, Op, Slot, corrections};
+use rolecall_format::{Control, Format, Header, Op, Slot, corrections};
 use rolecall_render::ChatTemplate;
 use rolecall_render::jinja::{Writes, WritesNode, Written};
 
@@ -150,6 +150,8 @@ fn writes_of(format: &Format) -> Writes {
     let texts = said.into_iter().flatten().chain(&format.plain_marks);
     let texts =
         texts.chain(&format.habits.call_marks).chain(&format.generation.stop).chain(&format.generation.infill_stop);
+    let headers = format.habits.header.iter().flat_map(Header::marks);
+    nodes.extend(headers.map(|mark| node(Written::Text(mark.into()))));
     let texts = texts.chain(format.choices.iter().map(|choice| &choice.default));
     let texts = texts.chain(format.roles.iter().flat_map(|(_, own)| own));
     let texts: Vec<WritesNode> = texts.map(|text| node(Written::Text(text.as_str().into()))).collect();

@@ -1,3 +1,5 @@
+use crate::Header;
+
 /// Deviations of a family's models from their layouts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Habits {
@@ -5,6 +7,9 @@ pub struct Habits {
     pub call_marks: Vec<String>,
     /// The default treatment of calls inside reasoning: `calls-in-reasoning`.
     pub calls_in_reasoning: CallsInReasoning,
+    /// The header of each message, if a reply consists of several: `[reading.header]`. Replies are
+    /// then parsed by it, and the layouts only write.
+    pub header: Option<Header>,
 }
 
 /// How to treat a call inside reasoning.

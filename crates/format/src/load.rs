@@ -3,6 +3,7 @@
 mod calls;
 mod controls;
 mod habits;
+mod header;
 mod identity;
 mod layouts;
 mod settings;
@@ -202,7 +203,7 @@ fn read_reading(file: &Table<'_>, format: &mut Format, mistakes: &mut Vec<Diagno
         }
     }
     format.habits = read_habits(&reading, mistakes);
-    reading.finish(&["ambiguous", "call-marks", "calls-in-reasoning"], mistakes);
+    reading.finish(&["ambiguous", "call-marks", "calls-in-reasoning", "header"], mistakes);
 }
 
 /// Reads the layouts, which may take the syntax of calls from a shared file.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use crate::check::find_ambiguity;
 use crate::layout::{self, Vocabulary, looks_like_control};
 use crate::load::{holes_of, is_name_letter};
-use crate::{BoundaryToken, CallIds, CallsInReasoning, Control, Format, FormatPart, InText, Op, Slot};
+use crate::{BoundaryToken, CallIds, CallsInReasoning, Control, Format, FormatPart, Header, InText, Op, Slot};
 
 /// Writes the reply part of a format as a format file that [`load`](crate::load) reads: the layouts
 /// of the assistant and its calls, and the declarations they use.
@@ -76,10 +76,29 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
         reading.push(format!("calls-in-reasoning = \"{}\"", format.habits.calls_in_reasoning.key()));
     }
     table(file, "reading", &reading)?;
+    table(file, "reading.header", &format.habits.header.as_ref().map(header_lines).unwrap_or_default())?;
     if !format.generation.stop.is_empty() {
         writeln!(file, "\n[generation]\nstop = {}", list(&format.generation.stop))?;
     }
     Ok(())
+}
+
+fn header_lines(header: &Header) -> Vec<String> {
+    let texts = [
+        ("start", &header.start),
+        ("author", &header.author),
+        ("recipient", &header.recipient),
+        ("channel", &header.channel),
+        ("content-type", &header.content_type),
+        ("body", &header.body),
+        ("functions", &header.functions),
+    ];
+    let lists =
+        [("ends", &header.ends), ("reasoning", &header.reasoning), ("code", &header.code), ("people", &header.people)];
+    let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+    let texts = texts.map(|(key, text)| format!("{key} = {}", quoted(text)));
+    let lists = lists.into_iter().filter(|(_, texts)| !texts.is_empty());
+    texts.chain(lists.map(|(key, texts)| format!("{key} = {}", list(texts)))).collect()
 }
 
 /// Returns the format's name with only the characters that a file allows.

@@ -2,9 +2,9 @@
 
 pub use rolecall_format::{
     AnswersRule, AssistantRule, BlankSystem, BoundaryToken, CallIds, CallsInReasoning, Choice, Codec, Control,
-    ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, HeaderRule,
-    IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry, RolesRule, Rules, Slot,
-    Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, Unresolved, UsersRule,
+    ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, Header,
+    HeaderRule, IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry, RolesRule,
+    Rules, Slot, Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, Unresolved, UsersRule,
     builtin_sources, codec, corrections, load, reply_files, reply_format, shared_calls, write_reply,
 };
 

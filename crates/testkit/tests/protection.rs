@@ -243,7 +243,9 @@ fn control_is_what_the_model_controls_with() {
     // The markers of a correction for the template's family, which the template itself never
     // writes.
     for correction in rolecall::format::corrections() {
-        for mark in correction.habits.call_marks.iter().chain(&correction.generation.stop) {
+        let marks = correction.habits.call_marks.iter().chain(&correction.generation.stop).cloned();
+        let headers = correction.habits.header.iter().flat_map(|header| header.marks().map(str::to_owned));
+        for mark in &marks.chain(headers).collect::<Vec<_>>() {
             let tokenizer = load(&file(&[], &[(mark, false)], |_, _| {}), None);
             let family = format!("{PLAIN}{{% if false %}}{}{{% endif %}}", correction.identity.template.join(" "));
             assert!(!tokens(&tokenizer, &family, mark).contains(mark), "{mark} of {}", correction.name);

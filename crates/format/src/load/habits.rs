@@ -1,5 +1,6 @@
 //! Reads from `[reading]` how a family's models deviate from their layouts.
 
+use super::header::read_header;
 use super::table::Table;
 use super::unknown;
 use crate::{CallsInReasoning, Diagnostic, Habits};
@@ -15,5 +16,6 @@ pub(super) fn read_habits(reading: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -
         value
     });
     let calls_in_reasoning = calls_in_reasoning.unwrap_or_default();
-    Habits { call_marks: reading.texts("call-marks", mistakes), calls_in_reasoning }
+    let header = reading.table("header", mistakes).map(|table| read_header(table, mistakes));
+    Habits { call_marks: reading.texts("call-marks", mistakes), calls_in_reasoning, header }
 }

@@ -43,7 +43,13 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
         let (severity, code, message) = (Severity::Note, note.part.name(), note.words.clone());
         output.show(&Diagnostic { severity, code, message, place, help: Vec::new() });
     }
-    output.write(&format!("{}{}", head(named), write_reply(&inferred.format)))
+    let (format, corrections) = inferred.format.corrected(&named.source);
+    for name in corrections {
+        let message = format!("corrected by `{name}`: the models also write what the template does not");
+        let (severity, code) = (Severity::Note, "corrected");
+        output.show(&Diagnostic { severity, code, message, place: place(), help: Vec::new() });
+    }
+    output.write(&format!("{}{}", head(named), write_reply(&format)))
 }
 
 /// Returns the span of a line without its indentation.
