@@ -1,3 +1,4 @@
+mod body;
 mod item;
 
 use std::ops::Range;
@@ -94,6 +95,12 @@ impl Running {
             in_reasoning,
             kept: None,
         }
+    }
+
+    /// Sets the function's name, which is known before the call is read.
+    pub fn named(mut self, name: &str) -> Running {
+        self.name = Some(name.to_owned());
+        self
     }
 
     /// Records that the text so far belongs to the prompt.

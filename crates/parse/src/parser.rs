@@ -1,3 +1,5 @@
+mod header;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use crate::progress::Falling;
 use crate::reply::{Mark, Meaning, Reply};
 use crate::shared::Shared;
 use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, TextAfterCalls, Why};
+use header::HeaderText;
 
 /// Parses model output into events while it streams.
 ///
@@ -53,6 +56,8 @@ pub struct OutputParser {
 enum State {
     /// Directly after the turn's opening, or after reasoning.
     Head { is_fresh: bool },
+    /// In the header of a message.
+    Header(HeaderText),
     /// In text. White space at its start is held back until something else follows.
     Text { part: Part, blank: Option<String> },
     /// In a call.
@@ -94,7 +99,7 @@ impl OutputParser {
         let shared = Shared::new(reply, options);
         let mut parser = OutputParser {
             shared,
-            state: State::Head { is_fresh: true },
+            state: OutputParser::start(reply),
             pending: Pending::default(),
             pad: ("".into(), 0),
             carry: Vec::new(),
@@ -108,12 +113,14 @@ impl OutputParser {
             }
         });
         if matches!(parser.state, State::Ended) {
-            parser.state = State::Head { is_fresh: true };
+            parser.state = OutputParser::start(reply);
         }
         parser.is_stopped = false;
         parser.pending.hide();
-        if let State::Call(running) = &mut parser.state {
-            running.hide();
+        match (&mut parser.state, &reply.headers) {
+            (State::Call(running), _) => running.hide(),
+            (State::Header(header), Some(headers)) => header.hide(&headers.words),
+            _ => {}
         }
         parser.shared.opened = opened;
         parser.shared.is_silent = false;
@@ -173,6 +180,7 @@ impl OutputParser {
                     self.unclosed(self.pending.offset(0), on);
                 }
             }
+            State::Header(header) => self.end_header(&header, self.pending.offset(0), on),
             State::Call(running) => {
                 let end = self.pending.offset(0);
                 running.abandon(&mut self.shared, Why::Unfinished, end, on);
@@ -259,7 +267,9 @@ impl OutputParser {
     fn rank(&self, cursor: &Cursor<'_, '_>) -> u8 {
         let is_unclosed = self.shared.calls_in_reasoning() == CallsInReasoning::Unclosed;
         match &self.state {
-            State::Ended => 9,
+            State::Ended => 10,
+            State::Header(header) if !header.is_settled() => 9,
+            State::Header(_) => 8,
             State::Head { .. } => 8,
             State::Call(running) if running.has_read() => 7,
             State::AfterCall { is_group: true, .. } => 6,
@@ -295,6 +305,7 @@ impl OutputParser {
                 let is_fresh = *is_fresh;
                 self.head(is_fresh, cursor)
             }
+            State::Header(_) => self.header(cursor),
             State::Text { part, .. } => {
                 let part = *part;
                 self.text(part, cursor)
@@ -468,7 +479,7 @@ impl OutputParser {
                     }
                     return Flow::Again;
                 }
-                if self.shared.options.text_after_calls == TextAfterCalls::Report {
+                if self.shared.options.text_after_calls == TextAfterCalls::Report || reply.headers.is_some() {
                     let start = cursor.offset();
                     let why = Why::Expected("another call or the end of the turn".into());
                     cursor.emit(Event::Malformed(Malformed { span: start..start, why }));
@@ -489,6 +500,12 @@ impl OutputParser {
         match cursor.marker_here(&reply.after_call) {
             Here::Open => Flow::Wait,
             Here::Mark(end, action) if reply.after_call.action(action).meaning == Meaning::End => {
+                cursor.at = end;
+                Flow::Again
+            }
+            // Another message, after a marker that also ends turns.
+            Here::Mark(end, action) if reply.after_call.action(action).meaning == Meaning::Header => {
+                self.state = self.header_at(cursor.at..end, cursor);
                 cursor.at = end;
                 Flow::Again
             }
@@ -524,6 +541,10 @@ impl OutputParser {
             Meaning::ReasoningClosed => State::Head { is_fresh: false },
             Meaning::Content | Meaning::ContentClosed | Meaning::CallsClosed => text(Part::Content),
             Meaning::Call(program) => return self.start_call(program, span, cursor),
+            Meaning::Header => self.header_at(span, cursor),
+            Meaning::HeaderWithoutStart(attribute) => return self.header_without_start(attribute, span, cursor),
+            Meaning::MessageEnd => State::AfterCall { blank: String::new(), is_group: false },
+            Meaning::Stray => return self.stray(span, cursor),
             Meaning::End => {
                 // White space is the answer if there is nothing else.
                 if let State::Text { part: Part::Content, blank: Some(blank) } = &mut self.state

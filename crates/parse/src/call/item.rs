@@ -68,6 +68,8 @@ impl Running {
                 }
                 self.code(closes, shared, cursor)
             }
+            Item::Body(closes) => self.body(closes, shared, cursor),
+            Item::NoArguments(closes) => self.no_arguments(closes, shared, cursor),
         }
     }
 

@@ -1,5 +1,6 @@
 //! Parsing tables for replies, built once from a format's layouts.
 
+mod headers;
 mod list;
 mod program;
 mod turns;
@@ -12,6 +13,7 @@ use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
+pub(crate) use headers::{Attribute, Headers, InHeader};
 pub(crate) use list::{Between, CDATA, KindWord, List, ValueLayout};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
@@ -53,6 +55,8 @@ pub struct Reply {
     pub(crate) calls_in_reasoning: CallsInReasoning,
     /// The form of the family's call ids.
     pub(crate) call_ids: CallIds,
+    /// The headers of the reply's messages. If there are any, nothing else is parsed by the layouts.
+    pub(crate) headers: Option<Arc<Headers>>,
     /// Other spellings of the control tokens, each with the one to parse. Empty without a
     /// tokenizer.
     spellings: Vec<(String, String)>,
@@ -80,6 +84,15 @@ pub(crate) enum Meaning {
     CallsClosed,
     /// The turn ends.
     End,
+    /// The header of a message begins.
+    Header,
+    /// The header of a message begins, but without the marker that should begin it: at an
+    /// attribute, or at the marker before the text.
+    HeaderWithoutStart(Option<Attribute>),
+    /// A message ends, and another one may follow.
+    MessageEnd,
+    /// The marker has no meaning here.
+    Stray,
 }
 
 impl Reply {
@@ -112,6 +125,7 @@ impl Reply {
             programs: calls.programs.clone().into(),
             calls_in_reasoning: format.habits.calls_in_reasoning,
             call_ids: format.rules.call_ids.clone(),
+            headers: None,
             spellings: Vec::new(),
         };
         if !tokens.is_empty() {
@@ -119,6 +133,11 @@ impl Reply {
                 control.spelled.iter().map(|(_, other)| (other.clone(), control.text.clone())).collect::<Vec<_>>()
             };
             reply.spellings = format.controls.iter().flat_map(others).collect();
+        }
+        if let Some(header) = &format.habits.header {
+            reply.next_call = None;
+            reply.headers = Some(Arc::new(Headers::build(&mut reply, format, header, tokens)));
+            return reply;
         }
         Builder { reply: &mut reply, turns: &turns, calls: &calls, tokens }.build(format);
         reply

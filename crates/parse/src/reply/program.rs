@@ -41,6 +41,10 @@ pub(crate) enum Item {
     Group(Literal, usize),
     /// Code, up to one of these markers.
     Code(Marks<()>),
+    /// Code, up to one of these markers, which are not part of the call.
+    Body(Marks<()>),
+    /// No arguments, if one of these markers is here. Otherwise an object must begin.
+    NoArguments(Marks<()>),
 }
 
 /// The keys of an object that holds a call.

@@ -1,0 +1,59 @@
+//! Reads calls whose text is the whole text of a message.
+
+use super::{Running, Step};
+use crate::cursor::Cursor;
+use crate::marks::{Found, Here, Marks};
+use crate::shared::Shared;
+use crate::{Event, Stop, Why};
+
+impl Running {
+    /// Reads code up to a marker, which is not part of it.
+    pub(super) fn body(&mut self, closes: &Marks<()>, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        if self.index.is_none() {
+            self.is_code = true;
+            if let Err(why) = self.announce(shared, cursor.on) {
+                return Step::Bad(why);
+            }
+        }
+        let (end, is_over) = match cursor.find_marker(closes, cursor.at) {
+            Found::Mark(start, ..) => (start, true),
+            Found::Open(start) => (start, false),
+            Found::Nothing => (cursor.text().len(), false),
+        };
+        let text = cursor.take_up_to(end);
+        let index = self.index.unwrap_or_default();
+        if !text.is_empty() && !shared.is_silent {
+            cursor.emit(Event::Code { index, text });
+        }
+        // Engines remove the marker at which they stop.
+        self.is_whole = is_over || (cursor.is_last() && shared.stop == Some(Stop::End));
+        if is_over { Step::Next } else { Step::Wait }
+    }
+
+    /// Reads the end of a message without text: a call without arguments. A call that begins with
+    /// anything but an object is not one.
+    pub(super) fn no_arguments(
+        &mut self,
+        closes: &Marks<()>,
+        shared: &mut Shared,
+        cursor: &mut Cursor<'_, '_>,
+    ) -> Step {
+        cursor.skip_space();
+        let Some(first) = cursor.peek() else { return Step::Wait };
+        match cursor.marker_here(closes) {
+            Here::Open => Step::Wait,
+            Here::Mark(..) => {
+                if let Err(why) = self.announce(shared, cursor.on) {
+                    return Step::Bad(why);
+                }
+                self.give_some(shared, "{}", cursor.on);
+                self.is_whole = true;
+                // The arguments, which would be the next item, are missing.
+                self.item += 1;
+                Step::Next
+            }
+            Here::Nothing if matches!(first, '{' | '"') => Step::Next,
+            Here::Nothing => Step::Bad(Why::BadValue("expected a JSON object".into())),
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! Reads the header of a message: its author, recipient, channel and content type, in any order.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use rolecall_format::Header;
+
+use super::{Flow, OutputParser, Part, State};
+use crate::call::Running;
+use crate::cursor::Cursor;
+use crate::marks::Found;
+use crate::reply::{Attribute, Headers, InHeader, Mark, Reply};
+use crate::{Event, Malformed, Why};
+
+/// The maximum length of a header, in bytes.
+const LONGEST: usize = 4096;
+
+/// A header, as far as it was read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct HeaderText {
+    /// Its text, without that of the prompt. It becomes content if the header is unreadable.
+    raw: String,
+    /// Byte offset in the output.
+    start: u64,
+    /// The words so far, by the marker before them.
+    words: Vec<(Attribute, String)>,
+    /// Whether the author is required, because the marker before it was read.
+    is_started: bool,
+    /// Whether the prompt names the author.
+    has_author: bool,
+    /// Whether a brace was read, which no word contains.
+    has_brace: bool,
+    /// Whether the header interrupts reasoning.
+    in_reasoning: bool,
+}
+
+/// The attributes of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Attributes<'h> {
+    author: Option<&'h str>,
+    recipient: Option<&'h str>,
+    channel: Option<&'h str>,
+    content_type: Option<&'h str>,
+}
+
+impl HeaderText {
+    /// Creates a header that begins with a marker at `start`.
+    pub fn new(start: u64, mark: &str, first: InHeader, in_reasoning: bool) -> HeaderText {
+        let is_started = first == InHeader::Start;
+        let attribute = match first {
+            InHeader::Attribute(attribute) => attribute,
+            _ => Attribute::Author,
+        };
+        let words = vec![(attribute, String::new())];
+        HeaderText { raw: mark.to_owned(), start, words, is_started, in_reasoning, ..HeaderText::default() }
+    }
+
+    /// Records that the text so far belongs to the prompt.
+    pub fn hide(&mut self, words: &Header) {
+        self.raw.clear();
+        self.start = 0;
+        // The author is a whole word, even if the output continues without white space.
+        if let [(Attribute::Author, author)] = self.words.as_mut_slice()
+            && author.trim() == words.author
+        {
+            author.clear();
+            self.has_author = true;
+        }
+    }
+
+    fn add(&mut self, text: &str, shown: &str) {
+        self.raw.push_str(shown);
+        match self.words.last_mut() {
+            Some((_, words)) => words.push_str(text),
+            None => self.words.push((Attribute::Author, text.to_owned())),
+        }
+    }
+
+    /// Returns how many more bytes the header may have.
+    fn room(&self, cap: usize) -> usize {
+        cap.min(LONGEST).saturating_sub(self.raw.len())
+    }
+
+    /// Reports whether no step without input is left to do.
+    pub fn is_settled(&self) -> bool {
+        self.has_brace
+    }
+
+    fn is_blank(&self) -> bool {
+        self.raw.trim().is_empty()
+    }
+
+    /// Returns the attributes, or the reason why they are ambiguous or incomplete.
+    fn read<'h>(&'h self, layout: &Header) -> Result<Attributes<'h>, Why> {
+        let mut found = Attributes::default();
+        for (attribute, text) in &self.words {
+            let mut is_first = true;
+            for word in text.split_whitespace() {
+                let to = word.strip_prefix(layout.recipient.as_str()).filter(|_| !layout.recipient.is_empty());
+                let (place, word) = match (attribute, to) {
+                    (_, Some(to)) => (&mut found.recipient, to),
+                    (Attribute::Author, None) if word == layout.author && found.recipient.is_none() => {
+                        (&mut found.author, word)
+                    }
+                    (Attribute::Author, None) if found.recipient.is_none() => {
+                        return Err(Why::Expected(format!("the author `{}`", layout.author)));
+                    }
+                    (Attribute::Channel, None) if is_first => (&mut found.channel, word),
+                    _ => (&mut found.content_type, word),
+                };
+                is_first &= to.is_some();
+                if word.is_empty() || place.is_some_and(|known| known != word) {
+                    return Err(one_of_each());
+                }
+                *place = Some(word);
+            }
+        }
+        let is_authored = !self.is_started || self.has_author || found.author.is_some();
+        match is_authored {
+            true => Ok(found),
+            false => Err(Why::Expected(format!("the author `{}`", layout.author))),
+        }
+    }
+
+    /// Reports whether a marker or a word occurs twice, although the header is readable.
+    fn repeats(&self) -> bool {
+        let count = |wanted| self.words.iter().filter(|(attribute, _)| *attribute == wanted).count();
+        count(Attribute::Channel) > 1 || count(Attribute::ContentType) > 1
+    }
+
+    /// Reports whether all text so far names attributes, so that the end of the output only cuts
+    /// the header off. A content type may be any word, so it does not count.
+    fn is_cut_off(&self, layout: &Header) -> bool {
+        let is_named = self.words.len() > 1 || self.words.iter().any(|(attribute, _)| *attribute != Attribute::Author);
+        let is_author = |text: &str| text.trim().is_empty() || layout.author.starts_with(text.trim());
+        match self.read(layout) {
+            Ok(found) => found.content_type.is_none() && (is_named || found.author.is_some() || self.is_blank()),
+            Err(_) => self.is_started && matches!(self.words.as_slice(), [(_, text)] if is_author(text)),
+        }
+    }
+}
+
+impl<'h> Attributes<'h> {
+    /// Returns the recipient, unless it is a person or the model itself.
+    fn callee(&self, layout: &Header) -> Option<&'h str> {
+        self.recipient.filter(|recipient| !layout.people.iter().any(|person| person == recipient))
+    }
+}
+
+impl OutputParser {
+    /// Returns the state at the start of a reply, or after its last message.
+    pub(super) fn start(reply: &Reply) -> State {
+        match reply.headers {
+            Some(_) => State::Header(HeaderText::default()),
+            None => State::Head { is_fresh: true },
+        }
+    }
+
+    /// Reads on in a header.
+    pub(super) fn header(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
+        let reply = Arc::clone(&self.shared.reply);
+        let (Some(headers), State::Header(header)) = (&reply.headers, &mut self.state) else { return Flow::Wait };
+        let (from, view) = (cursor.at, cursor.view());
+        let room = view.up_to(from + header.room(self.shared.cap()));
+        let (end, found) = match headers.marks.find(room.input(), from, room.is_last) {
+            Found::Mark(start, end, action) => (start, Some((end, *headers.marks.action(action)))),
+            Found::Open(start) => (start, None),
+            Found::Nothing => (room.text().len(), None),
+        };
+        let text = &room.text()[from..end];
+        if let Some(at) = text.find('{').filter(|_| !header.has_brace) {
+            // No word of a header has a brace: the text of a call begins without its marker.
+            header.has_brace = true;
+            header.add(&text[..at], cursor.take_up_to(from + at));
+            if header.read(&headers.words).is_ok_and(|found| found.callee(&headers.words).is_some()) {
+                let at = cursor.offset();
+                self.report(at..at, expected(&headers.words.body), cursor.on);
+                self.body(headers, cursor);
+            }
+            return Flow::Again;
+        }
+        header.add(text, cursor.take_up_to(end));
+        match found {
+            Some((after, mark)) => self.in_header(headers, mark, after, cursor),
+            None if room.is_shorter_than(view) => self.give_up(Why::TooLong, cursor),
+            None => return Flow::Wait,
+        }
+        Flow::Again
+    }
+
+    /// Applies a marker in a header. The cursor is at the marker, which ends at `after`.
+    fn in_header(&mut self, headers: &Headers, mark: InHeader, after: usize, cursor: &mut Cursor<'_, '_>) {
+        let State::Header(header) = &mut self.state else { return };
+        let (start, span) = (cursor.offset(), cursor.at..after);
+        let shown = cursor.take_up_to(after);
+        match mark {
+            InHeader::Attribute(attribute) => {
+                header.raw.push_str(shown);
+                header.words.push((attribute, String::new()));
+            }
+            InHeader::Body => {
+                header.raw.push_str(shown);
+                self.body(headers, cursor);
+            }
+            // The output may repeat the marker with which the prompt began the header.
+            InHeader::Start if header.is_blank() => {
+                self.state = State::Header(HeaderText::new(start, shown, InHeader::Start, header.in_reasoning));
+            }
+            InHeader::Start => {
+                self.give_up(expected(&headers.words.body), cursor);
+                self.state = State::Header(HeaderText::new(start, shown, InHeader::Start, false));
+            }
+            InHeader::End(meaning) => {
+                self.give_up(expected(&headers.words.body), cursor);
+                self.apply(&Mark { meaning, pad: "".into() }, span, cursor);
+            }
+        }
+    }
+
+    /// Begins a header at a marker other than the one that begins headers.
+    pub(super) fn header_without_start(
+        &mut self,
+        attribute: Option<Attribute>,
+        span: Range<usize>,
+        cursor: &mut Cursor<'_, '_>,
+    ) {
+        let reply = Arc::clone(&self.shared.reply);
+        let Some(headers) = &reply.headers else { return };
+        let at = cursor.view().offset(span.start);
+        self.report(at..at, expected(&headers.words.start), cursor.on);
+        let first = attribute.map_or(InHeader::Body, InHeader::Attribute);
+        self.state = State::Header(HeaderText::new(at, cursor.shown(span), first, self.is_reasoning()));
+        if first == InHeader::Body {
+            self.body(headers, cursor);
+        }
+    }
+
+    /// Begins a header at its usual marker.
+    pub(super) fn header_at(&self, span: Range<usize>, cursor: &Cursor<'_, '_>) -> State {
+        let start = cursor.view().offset(span.start);
+        State::Header(HeaderText::new(start, cursor.shown(span), InHeader::Start, self.is_reasoning()))
+    }
+
+    fn is_reasoning(&self) -> bool {
+        matches!(self.state, State::Text { part: Part::Reasoning, .. })
+    }
+
+    /// Begins the text of a message, whose header ends here.
+    fn body(&mut self, headers: &Headers, cursor: &mut Cursor<'_, '_>) {
+        let State::Header(header) = std::mem::replace(&mut self.state, State::Ended) else { return };
+        let words = &headers.words;
+        let found = match header.read(words) {
+            Ok(found) => found,
+            Err(why) => return self.give_up_on(&header, why, cursor),
+        };
+        if header.repeats() {
+            self.report(header.start..cursor.offset(), one_of_each(), cursor.on);
+        }
+        let Some(callee) = found.callee(words) else {
+            let is_reasoning =
+                found.channel.is_some_and(|channel| words.reasoning.iter().any(|known| known == channel));
+            let part = if is_reasoning { Part::Reasoning } else { Part::Content };
+            self.state = State::Text { part, blank: None };
+            return;
+        };
+        let shared = &self.shared;
+        if shared.options.max_calls.is_some_and(|most| shared.calls >= most) {
+            self.state = State::Text { part: Part::Content, blank: None };
+            return self.say(&header.raw, cursor.on);
+        }
+        let is_code = words.code.iter().any(|code| code == callee);
+        let program = if is_code { headers.code } else { headers.function };
+        let name = callee.strip_prefix(words.functions.as_str()).unwrap_or(callee);
+        let running = Running::new(program, header.start, &header.raw, false).named(name);
+        self.state = State::Call(Box::new(running));
+    }
+
+    /// Gives the header up. Its text belongs to the message before it, or to the answer.
+    fn give_up(&mut self, why: Why, cursor: &mut Cursor<'_, '_>) {
+        if let State::Header(header) = std::mem::replace(&mut self.state, State::Ended) {
+            self.give_up_on(&header, why, cursor);
+        }
+    }
+
+    fn give_up_on(&mut self, header: &HeaderText, why: Why, cursor: &mut Cursor<'_, '_>) {
+        self.report(header.start..cursor.offset(), why, cursor.on);
+        let part = if header.in_reasoning { Part::Reasoning } else { Part::Content };
+        self.state = State::Text { part, blank: None };
+        self.say(&header.raw, cursor.on);
+    }
+
+    /// Ends the output inside a header.
+    pub(super) fn end_header(&mut self, header: &HeaderText, end: u64, on: &mut dyn FnMut(Event<'_>)) {
+        let reply = Arc::clone(&self.shared.reply);
+        let Some(headers) = &reply.headers else { return };
+        self.report(header.start..end, expected(&headers.words.body), on);
+        if !header.is_cut_off(&headers.words) {
+            self.shared.say(header.in_reasoning, &header.raw, on);
+        }
+    }
+
+    /// Reports a marker that means nothing here. It is part of the text.
+    pub(super) fn stray(&mut self, span: Range<usize>, cursor: &mut Cursor<'_, '_>) {
+        let view = cursor.view();
+        let why = Why::Expected("the end of the message".into());
+        self.report(view.offset(span.start)..view.offset(span.end), why, cursor.on);
+        self.say(cursor.shown(span), cursor.on);
+    }
+
+    fn report(&self, span: Range<u64>, why: Why, on: &mut dyn FnMut(Event<'_>)) {
+        if !self.shared.is_silent {
+            on(Event::Malformed(Malformed { span, why }));
+        }
+    }
+}
+
+fn expected(mark: &str) -> Why {
+    Why::Expected(format!("`{mark}`"))
+}
+
+fn one_of_each() -> Why {
+    Why::Expected("one recipient, channel and content type".into())
+}
