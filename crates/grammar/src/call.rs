@@ -143,14 +143,12 @@ impl Composer<'_> {
         })
     }
 
-    /// Returns the pieces of a call, without a final control token that ends the turn. That token
-    /// is not sampled under the grammar.
+    /// Returns the pieces of a call, without a final marker that ends the turn. That marker is not
+    /// sampled under the grammar.
     fn call_ops(&self, ops: &[Op]) -> Vec<Op> {
-        match ops.iter().rev().find(|op| !matches!(op, Op::Seam)) {
-            Some(Op::Control(id)) if self.format.control(*id).ends_turn => {
-                crate::composer::without_end(ops, self.format)
-            }
-            _ => ops.to_vec(),
+        match ends_with_stop(ops, self.format) {
+            true => crate::composer::without_end(ops, self.format),
+            false => ops.to_vec(),
         }
     }
 
@@ -235,9 +233,16 @@ fn whole_call(keys: &Keys, name: &str, schema: Schema) -> Node {
 
 /// Reports whether a call ends its turn in this format.
 fn ends_turn(format: &Format) -> bool {
-    let ends = |slot| {
-        let last = format.layout(slot)?.ops().iter().rev().find(|op| !matches!(op, Op::Seam));
-        last.map(|op| matches!(op, Op::Control(id) if format.control(*id).ends_turn))
-    };
+    let ends = |slot| Some(ends_with_stop(format.layout(slot)?.ops(), format));
     ends(Slot::Call).or(ends(Slot::CallInterpreter)).unwrap_or(false)
+}
+
+/// Reports whether a layout ends with a marker that ends the turn: a control token, or a stop text
+/// that is a marker.
+fn ends_with_stop(ops: &[Op], format: &Format) -> bool {
+    match ops.iter().rev().find(|op| !matches!(op, Op::Seam)) {
+        Some(Op::Control(id)) => format.control(*id).ends_turn,
+        Some(Op::Literal(text)) => format.stops().iter().any(|stop| stop.ends_with('>') && text.ends_with(stop)),
+        _ => false,
+    }
 }
