@@ -4,6 +4,7 @@
 mod chatglm3;
 mod chatglm3_reading;
 mod harmony;
+mod harmony_reading;
 mod hf_jinja;
 mod ids;
 mod internlm2;
@@ -68,6 +69,7 @@ pub struct Context {
     recipes: recipes::Recipes,
     setups: renderers::Setups,
     reply_formats: replies::ReplyFormats,
+    headers: harmony_reading::Replies,
 }
 
 impl Context {
@@ -84,6 +86,7 @@ impl Context {
             recipes: recipes::Recipes::default(),
             setups: renderers::Setups::default(),
             reply_formats: replies::ReplyFormats::default(),
+            headers: harmony_reading::Replies::default(),
         }
     }
 
@@ -215,6 +218,7 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             }
             renderers::pending(row, op, &context.setups)
         }
+        "harmony" if op == "harmony_parse" => harmony_reading::run(row, context),
         "harmony" => {
             if let Some(verdict) = harmony::template_ids(row, context).filter(|_| op == "harmony_render") {
                 add("template ids", verdict);

@@ -14,7 +14,6 @@ const WAITING: &[(&str, &str, &str)] = &[
     ("renderers", "parse_ids", "replies are not compared with this peer yet"),
     ("peer_outputs", "peer_outputs", "replies are not compared with these peers yet"),
     ("harmony", "harmony_render", "the library does not parse harmony's own JSON yet"),
-    ("harmony", "harmony_parse", "the library does not write harmony's own JSON yet"),
     ("mistral", "mistral_encode", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_fim", "there is no format for this maker's own code yet"),
     ("native", "native_encode", "there is no format for these makers' own code yet"),
