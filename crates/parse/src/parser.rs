@@ -95,7 +95,7 @@ impl OutputParser {
     /// and then continues from the state that this leaves.
     pub fn new(reply: &Arc<Reply>, options: ParseOptions) -> OutputParser {
         let tail = reply.respell(&options.prompt_tail);
-        let tail = tail_of(reply, &tail).to_owned();
+        let tail = reply.behind_opening(&tail).to_owned();
         let shared = Shared::new(reply, options);
         let mut parser = OutputParser {
             shared,
@@ -627,15 +627,6 @@ impl OutputParser {
         if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
             on(Event::Stop(stop));
         }
-    }
-}
-
-/// Returns the part of a prompt's end that follows the opening of the assistant's turn.
-fn tail_of<'t>(reply: &Reply, tail: &'t str) -> &'t str {
-    let opening = reply.opening.text();
-    match tail.rfind(opening) {
-        Some(at) if !opening.is_empty() => &tail[at + opening.len()..],
-        _ => "",
     }
 }
 

@@ -163,6 +163,15 @@ impl Reply {
         }
     }
 
+    /// Returns the part of a prompt's end that follows the opening of the assistant's turn.
+    pub(crate) fn behind_opening<'t>(&self, tail: &'t str) -> &'t str {
+        let opening = self.opening.text();
+        match tail.rfind(opening) {
+            Some(at) if !opening.is_empty() => &tail[at + opening.len()..],
+            _ => "",
+        }
+    }
+
     pub(crate) fn program(&self, number: usize) -> &Program {
         &self.programs[number]
     }
