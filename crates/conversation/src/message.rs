@@ -98,11 +98,20 @@ impl Message {
         Message::of("assistant", text)
     }
 
+    /// Reports whether the message has only a role and a string as content.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.plain
+    }
+
     /// Returns the text if the message has only a role and a string as content.
     #[inline]
     pub fn plain_text(&self) -> Option<&str> {
+        if !self.plain {
+            return None;
+        }
         match self.content() {
-            Content::Text(text) if self.plain => Some(text),
+            Content::Text(text) => Some(text),
             _ => None,
         }
     }

@@ -9,7 +9,7 @@ use crate::grammar::Rules;
 use crate::node::FreeText;
 use crate::schema::{Form, Property, Schema, Shape};
 use crate::value::{self, Syntax, Writer, listed};
-use crate::{Class, Node, Note, Pattern};
+use crate::{Class, Node, Note, Pattern, elements};
 
 /// Builds a grammar for Python keyword arguments.
 pub(crate) fn keywords(schema: &Schema, rules: &mut Rules) -> Node {
@@ -194,6 +194,7 @@ fn value_by(
         (Spelling::Json(style), _) => json_value(schema, shape, style),
         (Spelling::Python, _) => by(Syntax::Python),
         (Spelling::Marked(marker), _) => by(composer.marked(marker)),
+        (Spelling::Elements(elements), shape) => elements::value(elements, schema, shape, rules),
         (Spelling::Cdata, Shape::String(form)) => in_section(form),
         (_, Shape::String(form)) => raw(form, schema, name, rules),
         (_, Shape::Const(value)) => Node::literal(match codec.value_syntax() {
@@ -222,7 +223,7 @@ fn json_value(schema: &Schema, shape: &Shape, style: JsonStyle) -> Node {
 
 /// Returns an unquoted string. Text that might contain the marker after it cannot also be
 /// restricted in length or to a pattern.
-fn raw(form: &Form, schema: &Schema, name: Option<&str>, rules: &mut Rules) -> Node {
+pub(crate) fn raw(form: &Form, schema: &Schema, name: Option<&str>, rules: &mut Rules) -> Node {
     if let Some(pattern) = form.pattern.as_ref().filter(|pattern| pattern.is_plain()) {
         return Node::Pattern(pattern.clone());
     }

@@ -4,6 +4,7 @@ use ends::find_end;
 
 use crate::Why;
 use crate::cursor::Cursor;
+use crate::elements::{Elements, Place};
 use crate::marks::{Here, Marks};
 use crate::progress::Falling;
 use crate::reply::{Between, CDATA, KindWord, List, ValueLayout};
@@ -82,6 +83,8 @@ enum How {
     Typed(String),
     /// A CDATA section.
     Cdata(TextValue),
+    /// Nested elements.
+    Elements(Box<Elements>),
     /// A literal, which needs no closing marker.
     Literal(Box<ValueReader>),
 }
@@ -179,6 +182,7 @@ impl Arguments {
         let before = self.unsaid.trim_start();
         match &self.at {
             At::Value(Reading { how: How::Typed(raw), .. }) => format!("{before}{raw}"),
+            At::Value(Reading { how: How::Elements(elements), .. }) => format!("{before}{}", elements.raw()),
             At::Value(Reading { how: How::Literal(reader), .. }) => format!("{before}{}", reader.unsaid()),
             _ => before.to_owned(),
         }
@@ -350,8 +354,19 @@ impl Arguments {
             kind if kind.cdata => How::Unknown,
             kind => how_of(callee, kind, &key.name, types),
         };
-        let close = (!kind.closing.is_empty()).then(|| {
-            let close = kind.close_of(&key.name, &key.word);
+        let text = match kind.closing.is_empty() {
+            true => None,
+            false => Some(kind.close_of(&key.name, &key.word)),
+        };
+        let how = match (how, &kind.elements) {
+            (How::Typed(_), Some(layout)) => {
+                let known = || schema_of(callee, &key.name).map_or(Types::ANY, Schema::types);
+                let close = text.as_ref().unwrap_or(&kind.whole_close);
+                How::Elements(Box::new(Elements::new(layout, types.unwrap_or_else(known), close)))
+            }
+            (how, _) => how,
+        };
+        let close = text.map(|close| {
             let (closes, cdata_closes) = ValueLayout::closes_of(&close);
             Box::new(Close { is_strong: close.is_strong(), closes, cdata_closes })
         });
@@ -394,6 +409,20 @@ impl Arguments {
             }
             self.at = At::Value(reading);
             return Some(step.state);
+        }
+        if let How::Elements(elements) = &mut reading.how
+            && let Some(layout) = &kind.elements
+        {
+            let place = Place { layout, schema: schema_of(callee, &reading.key.name), cap: callee.shared.cap() };
+            let state = elements.read(&place, cursor);
+            if state == State::Done {
+                let value = elements.json().to_owned();
+                reading.open(&mut self.count, out);
+                out.push_str(&value);
+                return self.value_over();
+            }
+            self.at = At::Value(reading);
+            return Some(state);
         }
         let (end, after) = find_end(&reading, callee, kind, cursor);
         let text = &cursor.text()[cursor.at..end];
@@ -454,8 +483,7 @@ impl Reading {
                 if is_over {
                     // If strings have a separate layout, this value is not a string.
                     let schema = match callee.list.kinds.len() {
-                        1 => Schema::of_function(&callee.shared.options.tools, callee.name)
-                            .and_then(|schema| schema.property(&self.key.name)),
+                        1 => schema_of(callee, &self.key.name),
                         _ => None,
                     };
                     let value = match self.types {
@@ -466,7 +494,7 @@ impl Reading {
                     out.push_str(&value);
                 }
             }
-            How::Unknown | How::Literal(_) => {}
+            How::Unknown | How::Literal(_) | How::Elements(_) => {}
         }
     }
 }
@@ -506,6 +534,11 @@ fn begin(callee: &Callee<'_>, kind: &ValueLayout, reading: &Reading, cursor: &mu
     (!may_be_cdata).then(|| how_of(callee, kind, &reading.key.name, reading.types))
 }
 
+/// Returns the schema of an argument.
+fn schema_of<'a>(callee: &Callee<'a>, key: &str) -> Option<Schema<'a>> {
+    Schema::of_function(&callee.shared.options.tools, callee.name)?.property(key)
+}
+
 /// Returns how to parse a value between markers.
 fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: Option<Types>) -> How {
     if let Some(types) = types {
@@ -517,9 +550,7 @@ fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: Option<Type
     // If one layout serves all types, the tool's schema tells which values are strings.
     let is_string = kind.is_string
         || (callee.list.kinds.len() == 1
-            && Schema::of_function(&callee.shared.options.tools, callee.name)
-                .and_then(|schema| schema.property(key))
-                .is_some_and(|schema| schema.types() == crate::values::Types::STRING));
+            && schema_of(callee, key).is_some_and(|schema| schema.types() == crate::values::Types::STRING));
     match is_string {
         true => How::Text(TextValue::default()),
         false => How::Typed(String::new()),

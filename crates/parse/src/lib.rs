@@ -11,6 +11,7 @@ mod arguments;
 mod call;
 mod cursor;
 mod draft;
+mod elements;
 mod event;
 mod ids;
 mod literal;

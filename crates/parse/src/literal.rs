@@ -101,6 +101,49 @@ impl Literal {
         }
     }
 
+    /// Returns the length of the shortest beginning that ends with a marker and that no other
+    /// literal has.
+    ///
+    /// In `<|open|>think<|sep|>` next to `<|open|>say<|sep|>`, the first token alone says nothing.
+    pub fn mark_apart<'a>(&self, others: impl Iterator<Item = &'a Literal> + Clone) -> usize {
+        let mut end = self.first_mark();
+        loop {
+            let start = &self.text[..end];
+            let is_apart = others.clone().all(|other| !other.text.starts_with(start));
+            if end == self.text.len() || is_apart {
+                return end;
+            }
+            end = self.next_mark(end);
+        }
+    }
+
+    /// Reports whether one of two literals begins with the other.
+    pub fn is_begun_by(&self, other: &Literal) -> bool {
+        other.text.starts_with(&self.text) || self.text.starts_with(&other.text)
+    }
+
+    /// Returns the end of the first marker that begins at a byte or after it.
+    fn next_mark(&self, from: usize) -> usize {
+        let begins = |at: &usize| {
+            matches!(self.text.as_bytes()[*at], b'<' | b'[') || (self.control[*at] && self.text.is_char_boundary(*at))
+        };
+        match (from..self.text.len()).find(begins) {
+            Some(start) => start + self.from(start).first_mark(),
+            None => self.text.len(),
+        }
+    }
+
+    /// Returns the start of the last marker, including a word before it that another marker
+    /// directly precedes: `<|open|>think<|sep|>`.
+    pub fn last_mark(&self) -> Option<usize> {
+        let last = self.text.rfind(['<', '['])?;
+        let before = self.text[..last].trim_end_matches(|c: char| c.is_alphanumeric() || matches!(c, '_' | '-'));
+        match before.len() < last && before.ends_with(['>', ']']) {
+            true => before.rfind(['<', '[']).or(Some(last)),
+            false => Some(last),
+        }
+    }
+
     /// Returns the last control token of a literal that consists of several.
     pub fn last_token(&self) -> Option<Literal> {
         let start = self.text.rfind('<').filter(|start| *start > 0)?;
@@ -161,5 +204,25 @@ mod tests {
         assert_eq!(first("<a b>c", &[]), "<a b>");
         assert_eq!(first("[T]c", &[]), "[T]");
         assert_eq!(first("call:{", &[]), "call:{");
+    }
+
+    #[test]
+    fn a_mark_is_extended_until_no_other_mark_begins_like_it() {
+        let apart = |text: &str, others: &[&str]| {
+            let others: Vec<Literal> = others.iter().map(|other| Literal::of(other)).collect();
+            text[..Literal::of(text).mark_apart(others.iter())].to_owned()
+        };
+        assert_eq!(apart("<|a|>think<|b|>\n", &["<|c|>x"]), "<|a|>");
+        assert_eq!(apart("<|a|>think<|b|>\n", &["<|a|>say<|b|>"]), "<|a|>think<|b|>");
+        assert_eq!(apart("<|a|>x k=\"", &["<|a|>say<|b|>"]), "<|a|>x k=\"");
+        assert_eq!(apart("#</f>", &["#<"]), "#</f>");
+    }
+
+    #[test]
+    fn a_last_mark_may_hold_a_word() {
+        let last = |text: &str| text[Literal::of(text).last_mark().unwrap_or(0)..].to_owned();
+        assert_eq!(last("<|a|>x<|b|>"), "<|a|>x<|b|>");
+        assert_eq!(last("<|s|>\n<|a|>think<|b|>"), "<|a|>think<|b|>");
+        assert_eq!(last("<|s|><think>\n"), "<think>\n");
     }
 }

@@ -99,7 +99,7 @@ impl Renamed {
     /// Gives each call an id that follows the rule, and its result the same id.
     pub fn of(messages: &[Message], rule: &CallIds) -> Renamed {
         let mut renamed = Renamed::default();
-        if *rule == CallIds::Any {
+        if *rule == CallIds::Any || messages.iter().all(Message::is_plain) {
             return renamed;
         }
         let mut ids = NewIds::new(messages, rule);

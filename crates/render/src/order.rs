@@ -92,7 +92,8 @@ struct State<'a> {
     seen_user: bool,
     /// Whether only system messages have been seen so far.
     leading: bool,
-    previous: Option<&'a Message>,
+    /// The previous message and its role.
+    previous: Option<(&'a Message, &'a Role)>,
     /// The message whose calls still lack answers, and the number of missing answers.
     unanswered: Option<(usize, usize)>,
     /// Whether a user message is next, if turns alternate.
@@ -101,11 +102,15 @@ struct State<'a> {
 
 impl<'a> State<'a> {
     fn take(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
-        if *self.roles.of(message) != Role::Tool {
+        let role = self.roles.of(message);
+        if *role != Role::Tool {
             self.need_answers(Some(index))?;
         }
-        self.header(index, message)?;
-        match self.roles.of(message) {
+        // A message that has only a role and a text has nothing to write into a header.
+        if !message.is_plain() {
+            self.header(index, message, role)?;
+        }
+        match role {
             // A system message without text is ignored.
             Role::System if is_blank(message, self.format) => {}
             // A conversation written as pairs keeps only system messages that belong to an answer.
@@ -116,13 +121,13 @@ impl<'a> State<'a> {
             Role::Tool => self.tool(index)?,
             Role::Other(_) => {}
         }
-        self.leading &= *self.roles.of(message) == Role::System;
-        self.previous = Some(message);
+        self.leading &= *role == Role::System;
+        self.previous = Some((message, role));
         Ok(())
     }
 
     /// Checks the message's header: the family's own fields, and the names of calls.
-    fn header(&self, index: usize, message: &Message) -> Result<(), Error> {
+    fn header(&self, index: usize, message: &Message, role: &Role) -> Result<(), Error> {
         let breaks = |text: &str| text.contains(['\n', '\r']);
         if self.format.rules.header == HeaderRule::OneLine {
             let mut fields = self.format.fields.iter().map(|(name, _)| name);
@@ -135,7 +140,7 @@ impl<'a> State<'a> {
                 return Err(self.broken(index, "header", what, "use the function's name from the list of tools"));
             }
         }
-        let Some(only) = self.interprets.filter(|_| *self.roles.of(message) == Role::Assistant) else {
+        let Some(only) = self.interprets.filter(|_| *role == Role::Assistant) else {
             return Ok(());
         };
         let odd = |(name, _): &&(String, String)| {
@@ -172,8 +177,8 @@ impl<'a> State<'a> {
     }
 
     fn user(&mut self, index: usize) -> Result<(), Error> {
-        let previous = self.previous.map(|previous| self.roles.of(previous));
-        if self.format.rules.users == UsersRule::Apart && previous == Some(&Role::User) {
+        let follows_user = || self.previous.is_some_and(|(_, role)| *role == Role::User);
+        if self.format.rules.users == UsersRule::Apart && follows_user() {
             let (what, help) =
                 ("a second user message in a row", "merge the two, or put an assistant message between them");
             return Err(self.broken(index, "users", what, help));
@@ -197,8 +202,8 @@ impl<'a> State<'a> {
             let what = "an assistant message before any user message";
             return Err(self.broken(index, "assistant", what, "begin with a user message"));
         }
-        let goes_on = self.previous.is_some_and(|previous| *self.roles.of(previous) == Role::Tool);
-        if alternates(self.format) && self.users_turn && !goes_on {
+        let goes_on = || self.previous.is_some_and(|(_, role)| *role == Role::Tool);
+        if alternates(self.format) && self.users_turn && !goes_on() {
             let what = "expected a user message, found an assistant message";
             return Err(self.broken(
                 index,
@@ -230,9 +235,9 @@ impl<'a> State<'a> {
         let calls = |message: &Message| message.calls().len() > 0 || has_own_field(message, self.format);
         let good = match (self.format.rules.tool, self.previous) {
             (ToolRule::Any, _) => true,
-            (_, Some(previous)) if *self.roles.of(previous) == Role::Tool => true,
-            (ToolRule::AfterAssistant, Some(previous)) => *self.roles.of(previous) == Role::Assistant,
-            (ToolRule::AfterCall, Some(previous)) => *self.roles.of(previous) == Role::Assistant && calls(previous),
+            (_, Some((_, Role::Tool))) => true,
+            (ToolRule::AfterAssistant, Some((_, role))) => *role == Role::Assistant,
+            (ToolRule::AfterCall, Some((previous, role))) => *role == Role::Assistant && calls(previous),
             (_, None) => false,
         };
         if !good {
@@ -244,12 +249,17 @@ impl<'a> State<'a> {
     }
 
     /// Requires that every call is answered before this message, or before the model speaks.
+    #[inline]
     fn need_answers(&self, next: Option<usize>) -> Result<(), Error> {
-        let Some((call, left)) = self.unanswered else { return Ok(()) };
+        self.unanswered.map_or(Ok(()), |(call, left)| Err(self.unanswered_call(call, left, next)))
+    }
+
+    #[cold]
+    fn unanswered_call(&self, call: usize, left: usize, next: Option<usize>) -> Error {
         let next = next.map_or("the model speaks".to_owned(), |index| format!("message {index}"));
         let what = format!("{left} call{} without an answer before {next}", if left == 1 { "" } else { "s" });
         let help = "add a message with role `tool` and the result after it";
-        Err(self.broken(call, "answers", &what, help))
+        self.broken(call, "answers", &what, help)
     }
 
     fn broken(&self, message: usize, rule: &'static str, what: &str, help: &str) -> Error {

@@ -21,6 +21,8 @@ use crate::{Dropped, Error, RuleMode};
 /// The turns of a prompt in order, and the content that has no place in it.
 pub(crate) struct Plan<'a> {
     pub messages: &'a [Message],
+    /// The tools that the conversation offers.
+    pub tools: &'a [Tool],
     pub turns: Vec<Turn<'a>>,
     pub dropped: Vec<Dropped>,
     /// Whether the conversation offers the code interpreter.
@@ -29,32 +31,49 @@ pub(crate) struct Plan<'a> {
     pub readings: Vec<Vec<(Field, &'a str)>>,
     /// The user messages that precede each answer and are joined into one turn.
     pub asked: Vec<Vec<usize>>,
-    /// Whether the model is to fill a gap.
-    pub infills: bool,
+    /// The system text that is folded into the turn whose `folds` is set.
+    pub folded: Option<SystemText<'a>>,
+    /// The texts before and after the gap, if the model is to fill one.
+    pub gap: Option<(&'a str, &'a str)>,
+    /// The hole of the last turn after which the prompt ends.
+    pub cut: Option<Field>,
     /// The approximate size of the prompt in bytes.
     pub bytes: usize,
     /// Whether the model is to continue the prompt.
     pub open: bool,
 }
 
-/// A layout with the content that fills it.
+/// A layout with the content that fills it. A conversation has many turns and each is read once, so
+/// whatever only a few of them need is in the plan.
 pub(crate) struct Turn<'a> {
     pub layout: &'a Layout,
     pub slot: Slot,
     pub what: What<'a>,
     /// The number of user turns so far.
     pub round: usize,
+    /// Whether the plan's system text is folded into the turn.
+    pub folds: bool,
     /// The tools that this turn prints.
-    pub tools: Option<Offer<'a>>,
-    /// The hole after which the prompt ends.
-    pub cut: Option<Field>,
+    pub tools: Printed,
+}
+
+/// The tools that a turn prints.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Printed {
+    Nothing,
+    /// The tools that the conversation offers.
+    OfConversation,
+    /// The tools that the turn's own message offers.
+    OfMessage,
 }
 
 /// The content of a turn.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {
-    /// A message, with the system text that is folded into it.
-    Message(usize, &'a Message, Option<SystemText<'a>>),
+    /// A message.
+    Message(usize, &'a Message),
+    /// A message that has only a role and this text.
+    Plain(usize, &'a str),
     /// A system text that the format adds.
     Added(&'a str),
     /// The text of the option with this index, as a system text.
@@ -63,8 +82,8 @@ pub(crate) enum What<'a> {
     Template(usize),
     /// Several user messages as one turn: their index in the plan's `asked`, and the first of them.
     Asked(usize, Option<usize>),
-    /// The text of a message before and after the gap.
-    Gap(usize, &'a str, &'a str),
+    /// The text of a message, with the plan's gap in it.
+    Gap(usize),
     /// A message's raw model output: the index of the message, and its index in the plan's
     /// `readings`.
     Raw(usize, usize),
@@ -81,11 +100,12 @@ impl What<'_> {
     #[inline]
     pub fn message(&self) -> Option<usize> {
         match self {
-            What::Message(index, ..)
+            What::Message(index, _)
+            | What::Plain(index, _)
             | What::Raw(index, _)
             | What::Results(_, index)
             | What::Files(index, _)
-            | What::Gap(index, ..) => Some(*index),
+            | What::Gap(index) => Some(*index),
             What::Asked(_, first) => *first,
             What::Added(_) | What::Chosen(_) | What::Template(_) | What::Nothing => None,
         }
@@ -153,8 +173,8 @@ struct Planner<'a> {
     speakers: Speakers<'a>,
     plan: Plan<'a>,
     round: usize,
-    /// The conversation's tools, until a turn prints them.
-    offer: Option<Offer<'a>>,
+    /// Whether the conversation's tools are still to be printed.
+    offers: bool,
     folded: Option<SystemText<'a>>,
     /// A system message that the format refuses. This is an error only if any turn is written.
     refused: Option<usize>,
@@ -184,8 +204,11 @@ impl<'a> Planner<'a> {
             speakers,
             plan: Plan {
                 messages: &conversation.messages,
+                tools,
                 asked: Vec::new(),
-                infills: false,
+                folded: None,
+                gap: None,
+                cut: None,
                 turns: Vec::with_capacity(conversation.messages.len() + 4),
                 dropped: Vec::new(),
                 interpreter: tools.contains(&Tool::CodeInterpreter),
@@ -194,7 +217,7 @@ impl<'a> Planner<'a> {
                 open: false,
             },
             round: 0,
-            offer: functions.then_some(Offer { tools, message: None }),
+            offers: functions,
             folded: None,
             refused: None,
             replaced: None,
@@ -212,13 +235,11 @@ impl<'a> Planner<'a> {
         if self.plan.interpreter && self.format.defaults.interpreter.is_some() {
             self.bare(Slot::ToolsInterpreter);
         }
-        if self.format.layout(Slot::Tools).is_some()
-            && let Some(offer) = self.offer.take()
-        {
-            self.plan.bytes += 400 * offer.tools.len();
+        if self.format.layout(Slot::Tools).is_some() && std::mem::take(&mut self.offers) {
+            self.plan.bytes += 400 * self.plan.tools.len();
             self.bare(Slot::Tools);
             if let Some(turn) = self.plan.turns.last_mut() {
-                turn.tools = Some(offer);
+                turn.tools = Printed::OfConversation;
             }
         }
     }
@@ -313,7 +334,7 @@ impl<'a> Planner<'a> {
             self.plan.turns.clear();
             self.folded = None;
             self.refused = None;
-            self.offer = None;
+            self.offers = false;
             left_out.start = 0;
             let offered = conversation.tools.iter().flatten().next().map(|_| Place::field("tools"));
             self.plan.dropped.extend(offered.map(|place| Dropped { place, why, by_design: false }));
@@ -348,8 +369,11 @@ impl<'a> Planner<'a> {
     /// Checks that a turn announces the code interpreter. Otherwise, refuses it, or records that
     /// another text took the place of the announcement.
     fn check_interpreter(&mut self, conversation: &Conversation) -> Result<(), Error> {
+        if !self.plan.interpreter {
+            return Ok(());
+        }
         let said = self.says_interpreter || self.plan.turns.iter().any(|turn| turn.layout.prints(Field::Interpreter));
-        if !self.plan.interpreter || (said && self.format.defaults.interpreter.is_some()) {
+        if said && self.format.defaults.interpreter.is_some() {
             return Ok(());
         }
         let tools = conversation.tools.iter().flatten();
@@ -380,7 +404,7 @@ impl<'a> Planner<'a> {
     /// Checks the rest of the conversation outside its messages that no turn has written.
     fn check_rest(&mut self, conversation: &'a Conversation) -> Result<(), Error> {
         self.check_interpreter(conversation)?;
-        if self.offer.is_some() {
+        if self.offers {
             let help = "remove the tools, or use a format that has a place for them";
             self.no_place(Place::field("tools"), "tools", help)?;
         }
@@ -426,17 +450,12 @@ impl<'a> Planner<'a> {
         if !calls && self.plan.turns.last().is_some_and(|turn| self.says_more(turn.layout, message)) {
             return nothing("the part after its text is complete");
         }
-        match self.plan.turns.last_mut() {
-            Some(turn) if calls && turn.layout.prints(Field::Calls) => {
-                turn.cut = Some(Field::Calls);
-                Ok(())
-            }
-            Some(turn) if turn.layout.prints(Field::Content) => {
-                turn.cut = Some(Field::Content);
-                Ok(())
-            }
-            _ => nothing("the format does not print its text"),
+        match self.plan.turns.last() {
+            Some(turn) if calls && turn.layout.prints(Field::Calls) => self.plan.cut = Some(Field::Calls),
+            Some(turn) if turn.layout.prints(Field::Content) => self.plan.cut = Some(Field::Content),
+            _ => return nothing("the format does not print its text"),
         }
+        Ok(())
     }
 
     fn bare(&mut self, slot: Slot) {
@@ -448,19 +467,40 @@ impl<'a> Planner<'a> {
     fn turn(&mut self, slot: Slot, fallback: Slot, what: What<'a>, bytes: usize) {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
         let Some(layout) = layout else { return };
-        let printing = match self.offer {
-            Some(offer) if layout.prints(Field::Tools) || layout.prints(Field::Functions) => Some(offer),
-            _ => None,
-        };
-        if let Some(offer) = printing {
-            self.offer = None;
-            self.plan.bytes += 400 * offer.tools.len();
+        let mut tools = Printed::Nothing;
+        if self.offers && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
+            self.offers = false;
+            self.plan.bytes += 400 * self.plan.tools.len();
+            tools = Printed::OfConversation;
         }
         self.plan.bytes += bytes + layout.constant_bytes();
-        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, tools: printing, cut: None });
+        self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, folds: false, tools });
     }
 
+    /// Adds the turn of a message that has only a role and a text, if nothing else can be part of
+    /// the turn. Returns whether it did.
+    #[inline]
+    fn plain(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> bool {
+        let Some(text) = message.plain_text() else { return false };
+        let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(fallback)) else { return false };
+        if layout.plain().is_none() || self.offers || self.folded.is_some() {
+            return false;
+        }
+        self.plan.bytes += text.len() + layout.constant_bytes();
+        let (what, round) = (What::Plain(index, text), self.round);
+        self.plan.turns.push(Turn { layout, slot: fallback, what, round, folds: false, tools: Printed::Nothing });
+        true
+    }
+
+    #[inline]
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
+        if self.plain(slot, fallback, index, message) {
+            return Ok(());
+        }
+        self.any_message(slot, fallback, index, message)
+    }
+
+    fn any_message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(fallback)) else {
             let what = match self.speakers.roles.of(message) {
                 Role::Tool => "results of tools",
@@ -477,15 +517,15 @@ impl<'a> Planner<'a> {
             Slot::User => self.folded.take(),
             _ => None,
         };
-        self.turn(slot, fallback, What::Message(index, message, folded), size_of_content(message));
-        if let Some(tools) = message.tools()
-            && (layout.prints(Field::Tools) || layout.prints(Field::Functions))
-            && let Some(turn) = self.plan.turns.last_mut()
-        {
-            if let Some(offer) = turn.tools.take() {
-                self.offer = Some(offer);
-            }
-            turn.tools = Some(Offer { tools, message: Some(index) });
+        self.turn(slot, fallback, What::Message(index, message), size_of_content(message));
+        let Some(turn) = self.plan.turns.last_mut() else { return Ok(()) };
+        if folded.is_some() {
+            turn.folds = true;
+            self.plan.folded = folded;
+        }
+        if message.tools().is_some() && (layout.prints(Field::Tools) || layout.prints(Field::Functions)) {
+            self.offers |= turn.tools == Printed::OfConversation;
+            turn.tools = Printed::OfMessage;
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use scene::Scene;
 use crate::call_ids::Renamed;
 use crate::options::Chosen;
 use crate::origin::Origins;
-use crate::plan::{Offer, Plan, Turn, What};
+use crate::plan::{Offer, Plan, Printed, Turn, What};
 use crate::{Bos, Error, Origin, Prompt, prompt};
 
 /// The maximum number of bytes of line breaks and spaces that indent JSON in one prompt. Lists
@@ -34,7 +34,7 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         usual: bos == Bos::Write && chosen.spelling.is_none(),
         chosen,
         interpreter: plan.interpreter,
-        offered: plan.turns.iter().any(|turn| turn.tools.is_some()),
+        offered: plan.turns.iter().any(|turn| turn.tools != Printed::Nothing),
         origins: Origins::with_capacity(plan.turns.len() + 8),
         readings: &plan.readings,
         messages: plan.messages,
@@ -45,12 +45,13 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         refused: None,
     };
     let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
-    for turn in &plan.turns {
-        writer.begin(turn.slot, turn.what.message(), &text);
-        if writer.plain_turn(turn, &mut text) {
+    for (at, turn) in plan.turns.iter().enumerate() {
+        let cut = plan.cut.filter(|_| at + 1 == plan.turns.len());
+        writer.begin(turn.slot, turn.what.message(), text.len());
+        if cut.is_none() && writer.plain_turn(turn, &mut text) {
             continue;
         }
-        let scene = Scene { turn: Some(turn), ..Scene::default() };
+        let scene = Scene::of_turn(&plan, turn, cut);
         if writer.steps(turn.layout.steps(), &scene, &mut text).is_break() {
             break;
         }
@@ -58,20 +59,14 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
     if let Some(error) = writer.refused {
         return Err(error);
     }
-    let length = text.len();
-    let generation = match plan.infills {
+    writer.drop_empty(text.len());
+    let generation = match plan.gap.is_some() {
         true => Arc::new(Generation { stop: format.generation.infill_stop.clone(), ..(*format.generation).clone() }),
         false => Arc::clone(&format.generation),
     };
-    let mut turns = writer.turns;
-    // A turn that wrote nothing begins where the next one does.
-    let mut next = length;
-    turns.reverse();
-    turns.retain(|turn| std::mem::replace(&mut next, turn.start) > turn.start || turn.is_reply());
-    turns.reverse();
     Ok(Prompt {
         template: None,
-        turns,
+        turns: writer.turns,
         text,
         origins: writer.origins,
         controls: Arc::clone(&format.controls),
@@ -119,21 +114,30 @@ impl<'a> Writer<'a> {
         may
     }
 
+    /// Records that a turn begins at this byte.
     #[inline]
-    fn begin(&mut self, slot: Slot, message: Option<usize>, out: &Text) {
-        self.turns.push(prompt::Turn { start: out.len(), slot, message });
+    fn begin(&mut self, slot: Slot, message: Option<usize>, start: usize) {
+        self.drop_empty(start);
+        self.turns.push(prompt::Turn { start, slot, message });
+    }
+
+    /// Removes the last turn if it wrote nothing before this byte, unless it is a reply.
+    #[inline]
+    fn drop_empty(&mut self, end: usize) {
+        if self.turns.last().is_some_and(|last| last.start == end && !last.is_reply()) {
+            self.turns.pop();
+        }
     }
 
     /// Writes the most common kind of turn: constants around the text of a message that has nothing
     /// else. Returns whether it did.
     #[inline]
     fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
-        let What::Message(index, message, _) = &turn.what else { return false };
-        let Some(text) = message.plain_text().filter(|_| self.usual && turn.cut.is_none()) else { return false };
-        let Some(plain) = turn.layout.plain() else { return false };
-        out.append_joining(&plain.before, sources::FORMAT);
+        let What::Plain(index, text) = turn.what else { return false };
+        let Some(plain) = turn.layout.plain().filter(|_| self.usual) else { return false };
         let text = if plain.trims { text.trim_matches(is_python_space) } else { text };
-        out.push(text, self.content_source(*index));
+        out.append_joining(&plain.before, sources::FORMAT);
+        out.push(text, self.content_source(index));
         out.append_joining(&plain.after, sources::FORMAT);
         true
     }
@@ -151,7 +155,7 @@ impl<'a> Writer<'a> {
                 }
                 Step::Hole { field, codec } => {
                     self.hole(*field, codec, scene, out);
-                    let cut = scene.turn.is_some_and(|turn| turn.cut == Some(*field));
+                    let cut = scene.cut == Some(*field);
                     // The layout around the calls is written to its end.
                     if cut && !scene.around_calls {
                         return ControlFlow::Break(());
@@ -189,11 +193,11 @@ impl<'a> Writer<'a> {
             return filled(self.raw_value(reading, field));
         }
         match field {
-            Field::Content => match scene.turn.map(|turn| turn.what) {
-                Some(What::Added(text)) => !text.is_empty(),
-                Some(What::Template(_)) => true,
-                Some(What::Chosen(at)) => self.has(Field::Option(at), codec, scene),
-                Some(What::Asked(number, _)) => self.asked[number].iter().any(|index| has_text(&self.messages[*index])),
+            Field::Content => match scene.turn.what {
+                What::Added(text) => !text.is_empty(),
+                What::Template(_) => true,
+                What::Chosen(at) => self.has(Field::Option(at), codec, scene),
+                What::Asked(number, _) => self.asked[number].iter().any(|index| has_text(&self.messages[*index])),
                 _ => message.is_some_and(has_text),
             },
             Field::Name if scene.call.is_some() || scene.tool_name.is_some() => true,
@@ -226,7 +230,7 @@ impl<'a> Writer<'a> {
             Field::Arguments if matches!(codec, Codec::Text) => {
                 scene.call.is_some_and(|(_, call)| calls::has_arguments(call))
             }
-            Field::Prefix | Field::Suffix => matches!(scene.turn.map(|turn| turn.what), Some(What::Gap(..))),
+            Field::Prefix | Field::Suffix => matches!(scene.turn.what, What::Gap(_)),
             Field::Round
             | Field::Index
             | Field::Tool
@@ -256,7 +260,7 @@ impl<'a> Writer<'a> {
             Field::Content => self.content(codec, scene, out),
             Field::Name => self.name(codec, scene, out),
             Field::Reasoning => self.message_text(scene, "reasoning_content", Message::reasoning_content, codec, out),
-            Field::Round => out.push(&scene.turn.map_or(0, |turn| turn.round).to_string(), sources::FORMAT),
+            Field::Round => out.push(&scene.turn.round.to_string(), sources::FORMAT),
             Field::Calls => self.calls(scene, out),
             Field::System => self.system(scene, out),
             Field::Tools | Field::Functions => self.tools(field, codec, scene, out),
@@ -306,7 +310,7 @@ impl<'a> Writer<'a> {
             Field::Path | Field::Size => self.file_field(field, scene, out),
             Field::Description => out.push(scene.description.unwrap_or_default(), sources::FORMAT),
             Field::Prefix | Field::Suffix => {
-                if let Some(What::Gap(index, prefix, suffix)) = scene.turn.map(|turn| turn.what) {
+                if let (What::Gap(index), Some((prefix, suffix))) = (scene.turn.what, scene.plan.gap) {
                     let source = self.content_source(index);
                     out.push(if field == Field::Prefix { prefix } else { suffix }, source);
                 }
@@ -344,15 +348,12 @@ impl<'a> Writer<'a> {
     }
 
     fn results(&mut self, scene: &Scene<'_>, out: &mut Text) {
-        let (Some(What::Results(messages, first)), Some(layout)) =
-            (scene.turn.map(|turn| turn.what), self.format.layout(Slot::Tool))
-        else {
-            return;
-        };
+        let What::Results(messages, first) = scene.turn.what else { return };
+        let Some(layout) = self.format.layout(Slot::Tool) else { return };
         for (at, message) in messages.iter().enumerate() {
             // The first result began with the text around the whole group.
             if at > 0 {
-                self.begin(Slot::Tool, Some(first + at), out);
+                self.begin(Slot::Tool, Some(first + at), out.len());
             }
             let scene = Scene { result: Some((first + at, message)), ..*scene };
             let _ = self.steps(layout.steps(), &scene, out);

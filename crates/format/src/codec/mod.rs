@@ -3,6 +3,7 @@
 
 pub mod call;
 pub mod cdata;
+mod elements;
 mod json_string;
 mod json_style;
 pub mod kinds;
@@ -12,6 +13,7 @@ mod number;
 pub mod python;
 mod value;
 
+pub use elements::Elements;
 pub use json_string::JsonString;
 pub use json_style::JsonStyle;
 pub use marked::Marked;
@@ -53,6 +55,8 @@ pub enum Codec {
     /// Braces, bare keys in alphabetical order, and strings between markers:
     /// `{city:<|"|>Oslo<|"|>}`.
     Marked(Marked),
+    /// Lists and objects as nested elements, each named by its key. Any other value is text.
+    Elements(Box<Elements>),
     /// An enumerated name as its control token, any other as text.
     Names,
     /// Nothing. Only checks whether the value is present.
@@ -94,12 +98,13 @@ impl Codec {
             Codec::Objects => &literal::Objects,
             Codec::Cdata => &cdata::Cdata,
             Codec::Marked(marked) => marked,
+            Codec::Elements(elements) => elements.as_ref(),
             _ => return None,
         })
     }
 
     /// The names of the codecs, for suggestions.
-    pub const NAMES: [&'static str; 17] = [
+    pub const NAMES: [&'static str; 18] = [
         "trim",
         "json",
         "python",
@@ -109,6 +114,7 @@ impl Codec {
         "cdata",
         "json-string",
         "marked",
+        "elements",
         "names",
         "present",
         "filled",
@@ -136,6 +142,9 @@ impl Codec {
             ("cdata", None) => Some(Codec::Cdata),
             ("json-string", None) => Some(Codec::JsonString),
             ("marked", Some(mark)) if !mark.is_empty() => Some(Codec::Marked(Marked::new(mark))),
+            ("elements", Some(words)) => {
+                Elements::from_words(words).map(|elements| Codec::Elements(Box::new(elements)))
+            }
             ("names", None) => Some(Codec::Names),
             ("present", None) => Some(Codec::Present),
             ("names", Some("only")) => Some(Codec::Enumerated),
@@ -193,6 +202,7 @@ impl Codec {
             Codec::Cdata => "cdata".into(),
             Codec::JsonString => "json-string".into(),
             Codec::Marked(marked) => format!("marked({})", marked.marker()),
+            Codec::Elements(elements) => format!("elements({})", elements.words()),
             Codec::Names => "names".into(),
             Codec::Present => "present".into(),
             Codec::Filled => "filled".into(),
@@ -208,6 +218,7 @@ impl Codec {
 }
 
 /// Reports whether Python's `str.strip()` treats a character as white space.
+#[inline]
 pub fn is_python_space(character: char) -> bool {
     // Python treats the four separators U+001C..U+001F as white space. Unicode's White_Space does
     // not include them.
@@ -235,6 +246,7 @@ mod tests {
             "cdata",
             "json-string",
             "marked(<|\"|>)",
+            "elements(<*>, </*>, item, lines)",
             "names",
             "names(only)",
             "present",

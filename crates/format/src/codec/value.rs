@@ -3,7 +3,7 @@
 
 use rolecall_conversation::{Arguments, Json};
 
-use super::JsonStyle;
+use super::{Elements, JsonStyle};
 
 /// Receives the pieces of a printed value in order.
 pub type Write<'w> = &'w mut dyn FnMut(Printed<'_>);
@@ -83,6 +83,8 @@ pub enum Spelling<'a> {
     Text(AsJson),
     /// Unquoted strings, in a CDATA section if XML requires one. Other values are Python literals.
     Cdata,
+    /// Unquoted text, and lists and objects as nested elements.
+    Elements(&'a Elements),
 }
 
 /// The values that an unquoted syntax prints as JSON.

@@ -24,10 +24,27 @@ struct Layout<'a> {
     is_ascii: bool,
     /// The indentation of one level; without it, everything is on one line.
     indent: Option<Indent<'a>>,
-    between_items: Str<'a>,
-    after_key: Str<'a>,
+    /// The template's own separators between items and after keys, instead of the usual ones.
+    separators: Option<(Str<'a>, Str<'a>)>,
     sorts_keys: bool,
 }
+
+/// The usual separator after a key.
+const AFTER_KEY: &str = ": ";
+
+/// The most spaces that are written with the character before them.
+const FEW_BLANKS: usize = 64;
+
+/// Characters before a line, each with a line break and the spaces that may follow it.
+macro_rules! before_line {
+    ($character:literal) => {
+        concat!($character, "\n                                                                ")
+    };
+}
+
+const LIST: &str = before_line!("[");
+const DICT: &str = before_line!("{");
+const COMMA: &str = before_line!(",");
 
 fn to_json<'a>(world: &World<'a>, args: Args<'_, 'a>) -> Res<Value<'a>> {
     let mut out = Builder::new(world);
@@ -44,18 +61,17 @@ pub(crate) fn print<'a>(world: &World<'a>, out: &mut impl Pieces<'a>, args: Args
         Some(Value::Str(text)) => Some(Indent::Text(text.clone())),
         Some(width) => Some(Indent::Width(usize::try_from(number::index(width)?).unwrap_or(0))),
     };
-    let (between_items, after_key) = match separators {
-        None | Some(Value::None) => (Str::engine(if indent.is_some() { "," } else { ", " }), Str::engine(": ")),
+    let separators = match separators {
+        None | Some(Value::None) => None,
         Some(pair) => match crate::value::iter::collect(world, pair)?.as_slice() {
-            [between, after] => (str_arg(between)?.clone(), str_arg(after)?.clone()),
+            [between, after] => Some((str_arg(between)?.clone(), str_arg(after)?.clone())),
             other => return Err(Fault::value(format!("expected 2 separators, found {}", other.len()))),
         },
     };
     let layout = Layout {
         is_ascii: flag(world, is_ascii, false),
         indent,
-        between_items,
-        after_key,
+        separators,
         sorts_keys: flag(world, sort_keys, false),
     };
     write(world, out, args.subject(), &layout, 0)
@@ -89,9 +105,8 @@ fn write<'a>(
             if length == 0 {
                 return out.push("[]", ENGINE);
             }
-            out.push("[", ENGINE)?;
             for index in 0..length {
-                begin_item(out, layout, depth, index)?;
+                begin_item(out, layout, LIST, depth, index)?;
                 if let Some(item) = value.item_at(world, index)? {
                     write(world, out, &item, layout, depth + 1)?;
                 }
@@ -138,9 +153,8 @@ fn write_node<'a>(
             if length == 0 {
                 return out.push_engine("[]");
             }
-            out.push_engine("[")?;
             for index in 0..length {
-                begin_item(out, layout, depth, index)?;
+                begin_item(out, layout, LIST, depth, index)?;
                 if let Some(item) = world.inputs.look_at(node, index) {
                     write_node(world, out, item, spellings, layout, depth + 1)?;
                 }
@@ -154,15 +168,14 @@ fn write_node<'a>(
             if length == 0 {
                 return out.push_engine("{}");
             }
-            out.push_engine("{")?;
             for index in 0..length {
-                begin_item(out, layout, depth, index)?;
+                begin_item(out, layout, DICT, depth, index)?;
                 if let Some((InputEntry { key, key_tag, .. }, value)) = world.inputs.look_entry(node, index) {
                     match spellings.as_mut().and_then(Iterator::next) {
                         Some(spelling) => write_spelled(world, out, spelling, key_tag)?,
                         None => write_input(world, out, key, key_tag, layout.is_ascii)?,
                     }
-                    out.push_str(&layout.after_key)?;
+                    end_key(out, layout)?;
                     // Most values are strings, and a call for each takes longer than writing it.
                     match value.value {
                         InputValue::Str(text) if spellings.is_none() => {
@@ -209,7 +222,6 @@ fn write_dict<'a>(
     if length == 0 {
         return out.push("{}", ENGINE);
     }
-    out.push("{", ENGINE)?;
     if layout.sorts_keys {
         world.check_items(length * 2)?;
         let mut entries = Vec::with_capacity(length);
@@ -243,7 +255,7 @@ fn write_entry<'a>(
     layout: &Layout<'a>,
     depth: u32,
 ) -> Res<()> {
-    begin_item(out, layout, depth, index)?;
+    begin_item(out, layout, DICT, depth, index)?;
     match key {
         Value::Str(key) => write_string(world, out, key, layout.is_ascii)?,
         Value::None => out.push("\"null\"", ENGINE)?,
@@ -259,16 +271,33 @@ fn write_entry<'a>(
             return Err(Fault::type_error(format!("keys must be str, int, float, bool or None, not {}", other.kind())));
         }
     }
-    out.push_str(&layout.after_key)?;
+    end_key(out, layout)?;
     write(world, out, value, layout, depth + 1)
 }
 
+/// Writes what precedes an item: the list's or dict's opening (`LIST` or `DICT`) before the first
+/// one, and the separator before any other.
 #[inline]
-fn begin_item<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, depth: u32, index: usize) -> Res<()> {
-    if index > 0 {
-        out.push_str(&layout.between_items)?;
+fn begin_item<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, opening: &str, depth: u32, index: usize) -> Res<()> {
+    let before = if index == 0 { opening } else { COMMA };
+    match (&layout.indent, &layout.separators) {
+        (_, Some((between, _))) if index > 0 => out.push_str(between)?,
+        // A push for both takes less time than one for each.
+        (Some(Indent::Width(width)), _) if width.saturating_mul(depth as usize + 1) <= FEW_BLANKS => {
+            return out.push_engine(&before[..2 + width * (depth as usize + 1)]);
+        }
+        (None, _) if index > 0 => return out.push_engine(", "),
+        _ => out.push_engine(&before[..1])?,
     }
     break_line(out, layout, depth + 1)
+}
+
+#[inline]
+fn end_key<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>) -> Res<()> {
+    match &layout.separators {
+        None => out.push_engine(AFTER_KEY),
+        Some((_, after_key)) => out.push_str(after_key),
+    }
 }
 
 fn end_items<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, depth: u32) -> Res<()> {
@@ -286,10 +315,9 @@ fn break_line<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, depth: u32) ->
 fn indent_line<'a>(out: &mut impl Pieces<'a>, indent: &Indent<'a>, depth: u32) -> Res<()> {
     match indent {
         Indent::Width(width) => {
-            const BLANKS: &str = "\n                                                                ";
             let wanted = width.saturating_mul(depth as usize);
-            if wanted < BLANKS.len() {
-                return out.push_engine(&BLANKS[..wanted + 1]);
+            if wanted <= FEW_BLANKS {
+                return out.push_engine(&COMMA[1..wanted + 2]);
             }
             out.reserve(wanted + 1)?;
             out.push_engine("\n")?;

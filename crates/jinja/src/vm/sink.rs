@@ -254,6 +254,7 @@ impl OutputSink {
             return self.push("\"", origin, mark);
         }
         self.check(text.len() + 2)?;
+        self.text.reserve(text.len() + 2);
         self.text.push('"');
         self.text.push_str(text);
         self.text.push('"');

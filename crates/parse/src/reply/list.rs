@@ -47,16 +47,33 @@ pub(crate) struct ValueLayout {
     /// The text after the value, without white space around it. If it repeats the key, this is the
     /// text before that.
     pub close: Literal,
+    /// The text after the value, with white space around it, if it does not repeat the key.
+    pub whole_close: Literal,
     /// The text after the value in which the key or the word for the kind occurs again.
     pub closing: Vec<Closing>,
     /// Whether the value is a string.
     pub is_string: bool,
     /// Whether the value may be a CDATA section.
     pub cdata: bool,
+    /// The layout of the elements in the value, if it has any.
+    pub elements: Option<ElementLayout>,
     /// Markers that close the value, with the white space that is not part of it.
     pub closes: Marks<()>,
     /// Markers that close a value in a CDATA section.
     pub cdata_closes: Marks<()>,
+}
+
+/// The layout of nested elements.
+#[derive(Clone, Debug)]
+pub(crate) struct ElementLayout {
+    /// The text before and after the name in an opening tag.
+    pub open: Literal,
+    pub open_end: Literal,
+    /// The text before and after the name in a closing tag.
+    pub close: Literal,
+    pub close_end: Literal,
+    /// The name of the items of a list.
+    pub item: String,
 }
 
 /// A word for the kind of a value.
@@ -133,7 +150,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
         let Some(pieces) = layouts.pieces(slot) else { continue };
         let kind;
-        (first, kind) = argument(&pieces, is_string)?;
+        (first, kind) = argument(layouts, &pieces, is_string)?;
         kinds.push(kind);
     }
     let (open, word) = first;
@@ -150,7 +167,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     }
     let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
     let mut between = Marks::new();
-    between.add("", &end.up_to(end.first_mark()), Between::End);
+    between.add("", &end.up_to(end.mark_apart([&open, &separator].into_iter())), Between::End);
     between.add("", &open, Between::Open);
     between.add("", &separator, Between::Separator);
     let mut middles = Marks::new();
@@ -165,7 +182,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
 /// key.
 type First = (Literal, Option<KindWord>);
 
-fn argument(pieces: &[LayoutPiece], is_string: bool) -> Option<(First, ValueLayout)> {
+fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Option<(First, ValueLayout)> {
     let place = |wanted: Field| {
         pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(field, _) if *field == wanted))
     };
@@ -201,9 +218,11 @@ fn argument(pieces: &[LayoutPiece], is_string: bool) -> Option<(First, ValueLayo
         middle: middle.core(),
         word,
         close: close.core(),
+        whole_close: close.clone(),
         closing: if repeats { closing } else { Vec::new() },
         is_string,
         cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
+        elements: elements_of(layouts, &pieces[value]),
         closes,
         cdata_closes,
     };
@@ -217,6 +236,19 @@ fn closing(piece: &LayoutPiece) -> Option<Closing> {
         LayoutPiece::Hole(Field::Type, _) => Some(Closing::Word),
         LayoutPiece::Hole(..) => None,
     }
+}
+
+fn elements_of(layouts: Layouts<'_>, piece: &LayoutPiece) -> Option<ElementLayout> {
+    let LayoutPiece::Hole(_, codec) = piece else { return None };
+    let Spelling::Elements(elements) = codec.value_syntax()?.spelling() else { return None };
+    let literal = |text: &str| layouts.literal_of(text);
+    Some(ElementLayout {
+        open: literal(&elements.open.0),
+        open_end: literal(&elements.open.1),
+        close: literal(&elements.close.0),
+        close_end: literal(&elements.close.1),
+        item: elements.item.clone(),
+    })
 }
 
 fn is_cdata(codec: &Codec) -> bool {

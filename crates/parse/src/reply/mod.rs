@@ -14,7 +14,7 @@ use crate::literal::Literal;
 use crate::marks::Marks;
 
 pub(crate) use headers::{Attribute, Headers, InHeader};
-pub(crate) use list::{Between, CDATA, KindWord, List, ValueLayout};
+pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use turns::{Part, Turns, turns_of};
@@ -204,11 +204,13 @@ struct Calls {
     next: Option<usize>,
     /// The text after a call's last value.
     call_close: Vec<Literal>,
+    /// The markers of the other parts of a turn.
+    around: Vec<Literal>,
 }
 
 impl Calls {
     fn of(layouts: Layouts<'_>, turns: &Turns) -> Calls {
-        let mut calls = Calls::default();
+        let mut calls = Calls { around: turns.marks(), ..Calls::default() };
         // White space between the answer and the calls belongs to neither.
         let closes =
             turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
@@ -302,7 +304,7 @@ impl Calls {
         if own == literal && !own.is_blank() {
             rest_items.remove(0);
         }
-        let cut = core.first_mark();
+        let cut = core.mark_apart(self.around.iter().filter(|other| !core.is_begun_by(other)));
         let is_shared = others.iter().any(|other| other.core().text().starts_with(&core.text()[..cut]));
         let cut = if is_shared || !core.up_to(cut).is_strong() { core.text().len() } else { cut };
         let (mark, rest) = (core.up_to(cut), core.from(cut));
@@ -444,9 +446,12 @@ impl Builder<'_> {
                 self.add(&[AfterCall], &mark, Meaning::CallsClosed);
             }
         }
+        let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
+        let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
         for end in &turns.ends {
             let lead = end.lead().len();
-            let cut = lead + end.core().first_mark();
+            let core = end.core();
+            let cut = lead + core.mark_apart(all.iter().filter(|other| !core.is_begun_by(other)));
             let rest = end.from(cut);
             self.mark(&[Head, Content, Reasoning, AfterCall], &end.up_to(cut), Meaning::End, rest.text());
         }

@@ -80,7 +80,10 @@ impl Syntax {
         match codec.value_syntax().map(|syntax| syntax.spelling()) {
             Some(Spelling::Python) => Syntax::Python,
             Some(Spelling::Marked(marker)) => Syntax::Marked(marker.to_owned()),
-            None | Some(Spelling::Json(_) | Spelling::JsonString | Spelling::Text(_) | Spelling::Cdata) => Syntax::Json,
+            None
+            | Some(
+                Spelling::Json(_) | Spelling::JsonString | Spelling::Text(_) | Spelling::Cdata | Spelling::Elements(_),
+            ) => Syntax::Json,
         }
     }
 }
@@ -111,6 +114,15 @@ impl Layouts<'_> {
             }
         }
         Some(pieces)
+    }
+
+    /// Returns a literal text of the format, with the control tokens in it flagged.
+    pub fn literal_of(self, text: &str) -> Literal {
+        let mut literal = Literal::of(text);
+        let controls: Vec<String> = self.format.controls.iter().map(|control| control.text.clone()).collect();
+        literal.mark_tokens(&controls);
+        literal.mark_tokens(self.tokens);
+        literal
     }
 
     /// Returns the pieces of a slot's layout, each with the number of its group.

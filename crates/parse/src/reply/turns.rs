@@ -41,6 +41,15 @@ pub(crate) struct Turns {
     pub ends: Vec<Literal>,
 }
 
+impl Turns {
+    /// Returns the texts that open and close the parts and the turn.
+    pub fn marks(&self) -> Vec<Literal> {
+        let around = self.around.iter().flat_map(|around| [&around.open, &around.close]);
+        let marks = around.chain(&self.ends).map(Literal::core);
+        marks.filter(|mark| !mark.is_empty()).collect()
+    }
+}
+
 /// A piece of a turn: literal text or a part, and the number of its group.
 #[derive(Clone, Debug)]
 enum TurnPiece {
@@ -75,7 +84,7 @@ pub(crate) fn turns_of(layouts: Layouts<'_>) -> Turns {
     // If every turn begins with reasoning, its marker is not part of the turn's opening.
     let is_hidden =
         turns.around.iter().any(|around| around.part == Part::Reasoning && around.is_first && around.open.is_blank());
-    match turns.opening.text().rfind(['<', '[']) {
+    match turns.opening.last_mark() {
         Some(last) if is_hidden && last > 0 => read(turns.opening.up_to(last).core()),
         _ => turns,
     }
@@ -171,6 +180,12 @@ fn opening_of(leads: &[Literal], generate: Option<Literal>) -> Literal {
         {
             end = open;
         }
+        // Each of them continues the marker with a word of its own.
+        let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+        let continues = |lead: &Literal| lead.text()[end..].starts_with(is_word);
+        if text[..end].ends_with(['>', ']']) && leads.iter().chain(generate.iter()).all(continues) {
+            end = text[..end].rfind(['<', '[']).unwrap_or(end);
+        }
     }
     first.up_to(end).core()
 }
@@ -199,8 +214,12 @@ fn read_variant(variant: &[TurnPiece], turns: &mut Turns) {
                         None if last_group.is_some() => false,
                         None => closes(last, part),
                     };
+                    let cut = found.last().map_or(literal.text().len(), |last| reopens(&literal, &last.open));
                     match to_last && open.is_empty() {
-                        true => close.append(&literal),
+                        true => {
+                            close.append(&literal.up_to(cut));
+                            open.append(&literal.from(cut));
+                        }
                         false => open.append(&literal),
                     }
                 }
@@ -228,6 +247,24 @@ fn read_variant(variant: &[TurnPiece], turns: &mut Turns) {
         turns.ends.push(end);
     }
     turns.around.extend(found);
+}
+
+/// Returns where the text after a part opens the next one with the token that opened this part:
+/// `<|close|>think<|sep|>` and `<|open|>say<|sep|>`. It is the end of the text if it does not.
+fn reopens(between: &Literal, open: &Literal) -> usize {
+    let is_word = |c: char| c.is_alphanumeric();
+    let core = open.core();
+    let (open, close) = (core.up_to(core.first_mark()), between.core());
+    // Only markers that a word continues share their first token.
+    let continues = |literal: &Literal, end: usize| literal.text()[end..].starts_with(is_word);
+    let is_shared = !open.is_empty()
+        && continues(&core, open.text().len())
+        && continues(&close, close.first_mark())
+        && !close.text().starts_with(open.text());
+    match between.text().find(open.text()) {
+        Some(at) if is_shared => at,
+        _ => between.text().len(),
+    }
 }
 
 /// Reports whether text between two parts belongs to the first of them.

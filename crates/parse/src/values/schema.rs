@@ -82,6 +82,21 @@ impl<'a> Schema<'a> {
         self.keyword("additionalProperties").filter(|node| node.as_object().is_some()).map(|node| self.at(node))
     }
 
+    /// Returns the schema of a list's items.
+    pub(crate) fn items(self) -> Option<Schema<'a>> {
+        self.find_items(&mut BUDGET.clone())
+    }
+
+    fn find_items(self, budget: &mut usize) -> Option<Schema<'a>> {
+        *budget = budget.checked_sub(1)?;
+        if let Some(node) = self.keyword("items").filter(|node| node.as_object().is_some()) {
+            return Some(self.at(node));
+        }
+        let mut parts =
+            self.referred().into_iter().chain(["allOf", "anyOf", "oneOf"].into_iter().flat_map(|k| self.listed(k)));
+        parts.find_map(|part| part.find_items(budget))
+    }
+
     /// Returns the types that a value may have.
     pub(crate) fn types(self) -> Types {
         self.find_types(&mut BUDGET.clone())

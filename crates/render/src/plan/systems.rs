@@ -21,9 +21,9 @@ impl<'a> Planner<'a> {
         };
         let said = |message: &Message| *roles.of(message) == Role::System && !is_blank(message, format);
         let opened = messages[..leading].iter().any(said);
-        let replaced = self.replaces_system(chosen) && self.offer.is_some();
-        let none = !messages.iter().any(said);
-        self.replaced = messages.iter().position(|message| is_system(&message)).filter(|_| replaced);
+        let replaced = self.replaces_system(chosen) && self.offers;
+        let none = !opened && !messages[leading..].iter().any(said);
+        self.replaced = replaced.then(|| messages.iter().position(|message| is_system(&message))).flatten();
         if let Some(index) = self.replaced {
             let why = "the tool prompt replaces it";
             self.plan.dropped.push(Dropped { place: Place::message(index, "content"), why, by_design: false });
@@ -40,7 +40,7 @@ impl<'a> Planner<'a> {
             _ if replaced => defaults.system_with_tools.as_deref(),
             Some(_) if own.is_some() => None,
             Some(text) if wanted => Some(text.as_str()),
-            _ if none && self.offer.is_some() => defaults.system_with_tools.as_deref(),
+            _ if none && self.offers => defaults.system_with_tools.as_deref(),
             _ => None,
         };
         let before = added;

@@ -32,7 +32,7 @@ impl<'a> Planner<'a> {
         let infills = matches!(slot, Slot::Infill | Slot::InfillSuffixFirst);
         self.check_layout(layout, if infills { Field::Prefix } else { Field::Content }, 0, message)?;
         if !infills {
-            self.turn(slot, slot, What::Message(0, message, None), text.len());
+            self.turn(slot, slot, What::Message(0, message), text.len());
             return Ok(true);
         }
         let mark = self.format.defaults.gap.as_deref().unwrap_or_default();
@@ -40,8 +40,8 @@ impl<'a> Planner<'a> {
         let Some((prefix, suffix)) = text.split_once(mark).filter(|_| found == 1) else {
             return Err(Error::Gap { message: 0, mark: mark.to_owned(), found });
         };
-        self.plan.infills = true;
-        self.turn(slot, slot, What::Gap(0, prefix, suffix), text.len());
+        self.plan.gap = Some((prefix, suffix));
+        self.turn(slot, slot, What::Gap(0), text.len());
         Ok(true)
     }
 

@@ -18,15 +18,15 @@ impl Writer<'_> {
             return out.push(text, source);
         }
         let before = out.len();
-        match scene.turn.map(|turn| turn.what) {
-            Some(What::Added(text)) => out.push(text_by(text, codec), sources::FORMAT),
-            Some(What::Chosen(at)) => self.hole(Field::Option(at), codec, scene, out),
-            Some(What::Template(number)) => {
+        match scene.turn.what {
+            What::Added(text) => out.push(text_by(text, codec), sources::FORMAT),
+            What::Chosen(at) => self.hole(Field::Option(at), codec, scene, out),
+            What::Template(number) => {
                 if let Some((_, layout)) = self.format.defaults.system_templates.get(number) {
                     let _ = self.steps(layout.steps(), scene, out);
                 }
             }
-            Some(What::Asked(number, _)) => {
+            What::Asked(number, _) => {
                 let messages = self.messages;
                 for index in &self.asked[number] {
                     self.message_content(*index, &messages[*index], codec, scene, out);

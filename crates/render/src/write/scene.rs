@@ -1,11 +1,15 @@
 use rolecall_conversation::{Call, Json, Message, Part, Place, Tool};
+use rolecall_format::Field;
 
-use crate::plan::{Offer, SystemText, Turn, What};
+use crate::plan::{Offer, Plan, Printed, SystemText, Turn, What};
 
 /// The values that are available to the holes of a layout.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 pub(super) struct Scene<'a> {
-    pub turn: Option<&'a Turn<'a>>,
+    pub plan: &'a Plan<'a>,
+    pub turn: &'a Turn<'a>,
+    /// The hole after which the prompt ends.
+    pub cut: Option<Field>,
     /// A result within a group of results.
     pub result: Option<(usize, &'a Message)>,
     pub call: Option<(usize, Call<'a>)>,
@@ -22,10 +26,27 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    pub fn of_turn(plan: &'a Plan<'a>, turn: &'a Turn<'a>, cut: Option<Field>) -> Scene<'a> {
+        Scene {
+            plan,
+            turn,
+            cut,
+            result: None,
+            call: None,
+            argument: None,
+            around_calls: false,
+            tool: None,
+            part: None,
+            description: None,
+            tool_name: None,
+        }
+    }
+
     pub fn message(&self) -> Option<(usize, &'a Message)> {
-        match (self.result, self.turn?.what) {
+        match (self.result, self.turn.what) {
             (Some(result), _) => Some(result),
-            (None, What::Message(index, message, _) | What::Files(index, message)) => Some((index, message)),
+            (None, What::Message(index, message) | What::Files(index, message)) => Some((index, message)),
+            (None, What::Plain(index, _)) => Some((index, self.plan.messages.get(index)?)),
             (None, _) => None,
         }
     }
@@ -33,17 +54,14 @@ impl<'a> Scene<'a> {
     /// Returns the raw output that the turn holds: the index of its message and its index in the
     /// readings.
     pub fn raw(&self) -> Option<(usize, usize)> {
-        match self.turn?.what {
+        match self.turn.what {
             What::Raw(message, reading) => Some((message, reading)),
             _ => None,
         }
     }
 
     pub fn folded(&self) -> Option<SystemText<'a>> {
-        match self.turn?.what {
-            What::Message(_, _, folded) => folded,
-            _ => None,
-        }
+        self.plan.folded.filter(|_| self.turn.folds)
     }
 
     /// Returns the position of a call's arguments.
@@ -53,6 +71,13 @@ impl<'a> Scene<'a> {
     }
 
     pub fn offer(&self) -> Option<Offer<'a>> {
-        self.turn?.tools
+        match self.turn.tools {
+            Printed::Nothing => None,
+            Printed::OfConversation => Some(Offer { tools: self.plan.tools, message: None }),
+            Printed::OfMessage => {
+                let (index, message) = self.message()?;
+                Some(Offer { tools: message.tools()?, message: Some(index) })
+            }
+        }
     }
 }

@@ -1,0 +1,117 @@
+//! Values whose lists and objects are nested elements, each named by its key.
+
+use std::collections::HashMap;
+
+use rolecall_conversation::Json;
+use rolecall_format::codec::{Elements, ValueSyntax};
+
+use crate::argument;
+use crate::grammar::Rules;
+use crate::node::FreeText;
+use crate::schema::{ObjectShape, Schema, Shape};
+use crate::value::{self, listed};
+use crate::{Class, Node, Pattern};
+
+/// Writes shapes as elements, for one schema.
+struct Writer<'a> {
+    elements: &'a Elements,
+    schema: &'a Schema,
+    rules: &'a mut Rules,
+    /// The rules for definitions.
+    defs: HashMap<usize, usize>,
+}
+
+/// Builds a grammar for a value.
+pub(crate) fn value(elements: &Elements, schema: &Schema, shape: &Shape, rules: &mut Rules) -> Node {
+    Writer { elements, schema, rules, defs: HashMap::new() }.shape(shape)
+}
+
+impl Writer<'_> {
+    fn shape(&mut self, shape: &Shape) -> Node {
+        let scalar = |value: Json| Node::literal(self.elements.scalar(&value));
+        match shape {
+            // Text covers nested elements too.
+            Shape::Any => Node::Text(FreeText::default()),
+            Shape::Null => scalar(Json::Null),
+            Shape::Bool => Node::choice([scalar(Json::Bool(true)), scalar(Json::Bool(false))]),
+            Shape::Integer { min, max } => Node::Pattern(crate::schema::integers(*min, *max)),
+            Shape::Number => Node::Pattern(value::number()),
+            Shape::String(form) => argument::raw(form, self.schema, None, self.rules),
+            Shape::Const(value) => Node::literal(self.elements.printed(value)),
+            Shape::Array { items, min, max } => {
+                let item = self.shape(items);
+                let name = self.elements.item.clone();
+                let items = self.element(Node::literal(name), item).repeated(*min, *max);
+                self.lines(items, *min > 0)
+            }
+            Shape::Object(object) => {
+                let elements = self.object(object);
+                self.lines(elements, object.properties.iter().any(|property| property.required))
+            }
+            Shape::Union(shapes) => {
+                let shapes: Vec<Node> = shapes.iter().map(|shape| self.shape(shape)).collect();
+                Node::choice(shapes)
+            }
+            Shape::Ref(def) => Node::Rule(self.def(*def)),
+        }
+    }
+
+    fn def(&mut self, def: usize) -> usize {
+        if let Some(rule) = self.defs.get(&def) {
+            return *rule;
+        }
+        let rule = self.rules.reserve("def");
+        self.defs.insert(def, rule);
+        let schema = self.schema;
+        let node = self.shape(&schema.defs[def]);
+        self.rules.fill(rule, node);
+        rule
+    }
+
+    fn object(&mut self, object: &ObjectShape) -> Node {
+        let mut parts = Vec::new();
+        for property in &object.properties {
+            let value = self.shape(&property.shape);
+            parts.push((self.element(Node::literal(&property.name), value), property.required));
+        }
+        // A closing tag cannot repeat a key that is not known, so only listed keys are offered.
+        if object.others.is_some() && object.properties.is_empty() {
+            return Node::Text(FreeText::default());
+        }
+        listed(parts, &Node::empty(), None, self.rules)
+    }
+
+    fn element(&self, name: Node, value: Node) -> Node {
+        let Elements { open, close, .. } = self.elements;
+        let text = |text: &str| Node::literal(text);
+        Node::sequence([
+            self.line(),
+            text(&open.0),
+            name.clone(),
+            text(&open.1),
+            value,
+            text(&close.0),
+            name,
+            text(&close.1),
+        ])
+    }
+
+    /// Returns nested elements with the line break after them. If there may be none, the line break
+    /// is optional.
+    fn lines(&self, elements: Node, is_needed: bool) -> Node {
+        let line = self.line();
+        let line = if is_needed || line.is_empty() { line } else { line.optional() };
+        Node::sequence([elements, line])
+    }
+
+    /// Returns the line break and the indentation before a tag.
+    fn line(&self) -> Node {
+        match self.elements.indent {
+            None => Node::empty(),
+            Some(_) => {
+                let spaces = Pattern::Class(Class::chars(" ")).repeated(0, Some(64));
+                Node::Pattern(Pattern::Sequence(vec![Pattern::text("\n"), spaces]))
+            }
+        }
+    }
+}
