@@ -348,6 +348,7 @@ impl Arguments {
         let word = kind.word.as_ref().or(list.word.as_ref());
         let types = word.and_then(|word| Types::of_word(&word.words, key.word.trim()));
         let how = match kind {
+            kind if kind.bare => How::Unknown,
             kind if kind.close.is_empty() && kind.closing.is_empty() => {
                 How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
             }
@@ -482,9 +483,9 @@ impl Reading {
                 raw.push_str(text);
                 if is_over {
                     // If strings have a separate layout, this value is not a string.
-                    let schema = match callee.list.kinds.len() {
-                        1 => schema_of(callee, &self.key.name),
-                        _ => None,
+                    let schema = match callee.list.is_single {
+                        true => schema_of(callee, &self.key.name),
+                        false => None,
                     };
                     let value = match self.types {
                         Some(types) => typed_as(&uncdata(raw), types),
@@ -523,9 +524,19 @@ fn take_word(word: &mut String, end: Option<usize>, callee: &Callee<'_>, cursor:
     (taken < wanted).then_some(State::Bad(Why::TooLong))
 }
 
-/// Returns how to parse a value that may be a CDATA section. Skips the section's opening. Returns
-/// `None` if that is not known yet.
+/// Returns how to parse a value that may be a CDATA section, or text without quotes. Skips the
+/// section's opening. Returns `None` if that is not known yet.
 fn begin(callee: &Callee<'_>, kind: &ValueLayout, reading: &Reading, cursor: &mut Cursor<'_, '_>) -> Option<How> {
+    if kind.bare {
+        return match cursor.peek() {
+            Some('"' | '\'' | '[' | '{' | '(') => {
+                let reader = ValueReader::literal(callee.shared.options.json, callee.shared.cap());
+                Some(How::Literal(Box::new(reader)))
+            }
+            None if !cursor.is_last() => None,
+            _ => Some(how_of(callee, kind, &reading.key.name, reading.types)),
+        };
+    }
     if cursor.rest().starts_with(CDATA.0) {
         cursor.at += CDATA.0.len();
         return Some(How::Cdata(TextValue::default()));
@@ -549,7 +560,7 @@ fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: Option<Type
     }
     // If one layout serves all types, the tool's schema tells which values are strings.
     let is_string = kind.is_string
-        || (callee.list.kinds.len() == 1
+        || (callee.list.is_single
             && schema_of(callee, key).is_some_and(|schema| schema.types() == crate::values::Types::STRING));
     match is_string {
         true => How::Text(TextValue::default()),

@@ -88,7 +88,8 @@ impl Shared {
             _ if start == input.text.len() => is_last.then_some(true),
             Here::Mark(..) => Some(true),
             Here::Open => None,
-            Here::Nothing => Some(false),
+            // Another call may follow on its own line.
+            Here::Nothing => Some(self.reply.next_call.is_some() && rest[..start - at].contains('\n')),
         }
     }
 

@@ -17,6 +17,9 @@ pub(super) fn find_end(
     kind: &ValueLayout,
     cursor: &Cursor<'_, '_>,
 ) -> (usize, Option<usize>) {
+    if kind.bare {
+        return bare_end(callee, cursor);
+    }
     let is_section = matches!(reading.how, How::Cdata(_));
     let (closes, is_strong) = match (&reading.close, is_section) {
         (Some(close), true) => (&close.cdata_closes, true),
@@ -41,6 +44,24 @@ pub(super) fn find_end(
             Found::Nothing => (input.text.len(), None),
         };
     }
+}
+
+/// Returns the byte up to which the input belongs to a value without quotes, and the same byte
+/// again if the value ends there.
+fn bare_end(callee: &Callee<'_>, cursor: &Cursor<'_, '_>) -> (usize, Option<usize>) {
+    let input = cursor.input();
+    let firsts = [&callee.list.separator, &callee.list.end].map(|literal| literal.byte(0).map(|(byte, _)| byte));
+    for (at, byte) in input.text.bytes().enumerate().skip(cursor.at) {
+        if !(firsts.contains(&Some(byte)) && input.text.is_char_boundary(at)) {
+            continue;
+        }
+        match shows_end(callee, input, at, cursor.is_last()) {
+            Some(true) => return (at, Some(at)),
+            Some(false) => {}
+            None => return (at, None),
+        }
+    }
+    (input.text.len(), None)
 }
 
 /// Reports whether a marker that ends here closes the value. A quote does so only if another

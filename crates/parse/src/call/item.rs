@@ -100,6 +100,15 @@ impl Running {
 
     /// Reads arguments that are a single value.
     fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
+        // Ordinary text may begin like a call without a marker, but not like its arguments.
+        if self.index.is_none() && shared.reply.program(self.program).bare && matches!(syntax, Syntax::Json) {
+            cursor.skip_space();
+            match cursor.peek() {
+                None => return Step::Wait,
+                Some('{' | '"') => {}
+                Some(_) => return Step::Bad(Why::Expected("an object".into())),
+            }
+        }
         if self.index.is_none()
             && let Err(why) = self.announce(shared, cursor.on)
         {

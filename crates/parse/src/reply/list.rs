@@ -21,6 +21,9 @@ pub(crate) struct List {
     pub end: Literal,
     /// The layouts of values.
     pub kinds: Vec<ValueLayout>,
+    /// Whether one layout serves values of all types, so that only the schema tells which of them
+    /// are strings.
+    pub is_single: bool,
     /// Markers at a place where an argument may begin.
     pub between: Marks<Between>,
     /// Markers between key and value, with the index of the value's kind.
@@ -55,6 +58,8 @@ pub(crate) struct ValueLayout {
     pub is_string: bool,
     /// Whether the value may be a CDATA section.
     pub cdata: bool,
+    /// Whether the value may be text without quotes, up to the next argument or the end of all.
+    pub bare: bool,
     /// The layout of the elements in the value, if it has any.
     pub elements: Option<ElementLayout>,
     /// Markers that close the value, with the white space that is not part of it.
@@ -112,6 +117,24 @@ impl KindWord {
 }
 
 impl ValueLayout {
+    /// Returns the layout of a literal that needs no closing text.
+    fn literal_after(middle: Literal) -> ValueLayout {
+        ValueLayout {
+            middle,
+            word: None,
+            pad: String::new(),
+            close: Literal::default(),
+            whole_close: Literal::default(),
+            closing: Vec::new(),
+            is_string: false,
+            cdata: false,
+            bare: false,
+            elements: None,
+            closes: Marks::new(),
+            cdata_closes: Marks::new(),
+        }
+    }
+
     /// Returns the text that closes a value with this key and this word for its kind.
     pub fn close_of(&self, key: &str, word: &str) -> Literal {
         let mut close = Literal::default();
@@ -158,12 +181,17 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     if let [string, other] = &kinds[..]
         && (&string.middle, &string.close) == (&other.middle, &other.close)
     {
-        let cdata = string.cdata || other.cdata;
+        let (cdata, bare) = (string.cdata || other.cdata, string.bare);
         kinds.remove(0);
-        kinds[0].cdata = cdata;
+        (kinds[0].cdata, kinds[0].bare) = (cdata, bare);
     }
     if kinds.is_empty() {
         return None;
+    }
+    let is_single = kinds.len() == 1;
+    // Keyword arguments may also be literals, even if the layout writes every value in quotes.
+    if open.is_empty() && kinds.iter().all(|kind| kind.middle.text().len() > 1 && kind.middle.text().starts_with('=')) {
+        kinds.push(ValueLayout::literal_after(kinds[0].middle.up_to(1)));
     }
     let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
     let mut between = Marks::new();
@@ -175,7 +203,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         middles.add("", &kind.middle, number);
         middles.add("", &kind.middle.without_space(), number);
     }
-    Some(List { open, word, separator, end, kinds, between, middles })
+    Some(List { open, word, separator, end, kinds, is_single, between, middles })
 }
 
 /// The text before an argument, and the word for the kind of its value if that comes before the
@@ -222,6 +250,7 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
         closing: if repeats { closing } else { Vec::new() },
         is_string,
         cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
+        bare: is_string && !repeats && close.is_blank() && matches!(&pieces[value], LayoutPiece::Hole(_, Codec::Text)),
         elements: elements_of(layouts, &pieces[value]),
         closes,
         cdata_closes,

@@ -17,7 +17,7 @@ pub(crate) use headers::{Attribute, Headers, InHeader};
 pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
-use turns::{Part, Turns, turns_of};
+use turns::{Around, Part, Turns, turns_of};
 
 /// Parsing tables for the replies of a format. They are built once and shared by all parsers.
 ///
@@ -194,6 +194,16 @@ struct Calls {
     weak: Vec<(Literal, usize)>,
     /// The program to try at the start of a turn.
     head: Option<usize>,
+    /// The same program in text, after a marker that ends the text. Text that follows such a
+    /// marker is often ordinary, so only a tool's name shows that it is a call.
+    text_head: Option<usize>,
+    /// Weak markers that open a call at the start of a line: the white space before the line, the
+    /// marker with its line break, and the program.
+    lines: Vec<(String, Literal, usize)>,
+    /// White space that a turn may begin with.
+    heads: Vec<String>,
+    /// The first markers of the texts that close a turn.
+    ends: Vec<String>,
     /// The text between two calls.
     separator: Literal,
     /// The program for a whole call, as it follows a separator.
@@ -271,7 +281,7 @@ impl Calls {
                         items.remove(0);
                         let program = calls.add(items, true);
                         match rest.is_blank() {
-                            true => calls.head = Some(program),
+                            true => calls.set_head(program),
                             false => calls.weak.push((rest, program)),
                         }
                     }
@@ -306,7 +316,9 @@ impl Calls {
         }
         let cut = core.mark_apart(self.around.iter().filter(|other| !core.is_begun_by(other)));
         let is_shared = others.iter().any(|other| other.core().text().starts_with(&core.text()[..cut]));
-        let cut = if is_shared || !core.up_to(cut).is_strong() { core.text().len() } else { cut };
+        // A marker that also ends turns opens a call only together with the text after it.
+        let is_end = self.ends.iter().any(|end| end == core.up_to(cut).text());
+        let cut = if is_shared || is_end || !core.up_to(cut).is_strong() { core.text().len() } else { cut };
         let (mark, rest) = (core.up_to(cut), core.from(cut));
         if !rest.is_blank() {
             rest_items.insert(0, Item::Literal(rest));
@@ -328,6 +340,21 @@ impl Calls {
         match strong {
             true => self.entries.push((pads, mark, program)),
             false => {
+                for head in self.heads.iter().filter(|head| *head != pad) {
+                    let mut padded = Literal::of(head);
+                    padded.append(&with_lead);
+                    self.weak.push((padded, program));
+                }
+                // A call directly after an answer needs a mark that is not a word.
+                let line = pad.rfind('\n').or((self.programs[program].bare && pad.is_empty()).then_some(0));
+                if let Some(line) = line {
+                    let items = self.programs[program].items.clone();
+                    let in_text = self.add(items, true);
+                    self.programs[in_text].bare = true;
+                    let mut marked = Literal::of(&pad[line..]);
+                    marked.append(&mark);
+                    self.lines.push((pad[..line].to_owned(), marked, in_text));
+                }
                 let mut padded = Literal::of(pad);
                 padded.append(&with_lead);
                 self.weak.push((padded, program));
@@ -349,8 +376,16 @@ impl Calls {
                 self.weak.push((Literal::of("["), program));
                 self.next = self.next.or(Some(program));
             }
-            _ => self.head = Some(program),
+            _ => self.set_head(program),
         }
+    }
+
+    fn set_head(&mut self, program: usize) {
+        self.head = Some(program);
+        let items = self.programs[program].items.clone();
+        let program = self.add(items, true);
+        self.programs[program].bare = true;
+        self.text_head = Some(program);
     }
 }
 
@@ -386,9 +421,10 @@ impl Builder<'_> {
         use At::{AfterCall, Content, Head, Reasoning};
         // Of equal markers, the first one counts.
         let turns = self.turns;
-        for around in &turns.around {
+        for (number, around) in turns.around.iter().enumerate() {
             match around.part {
                 Part::Reasoning => {
+                    self.close_by_words(around, turns.around.get(number + 1));
                     self.add(&[Head], &around.open, Meaning::Reasoning);
                     if around.open.core().is_strong() {
                         self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Reasoning);
@@ -399,6 +435,14 @@ impl Builder<'_> {
                     self.add(&[Head], &around.open, Meaning::Content);
                     if around.open.core().is_strong() {
                         self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Content);
+                    }
+                    if let (Some(Part::Calls), Some(program)) = (around.next, self.calls.text_head) {
+                        let core = around.close.core();
+                        if !core.is_empty()
+                            && (turns.opening.is_empty() || !core.text().ends_with(turns.opening.text()))
+                        {
+                            self.add(&[Content], &around.close, Meaning::Call(program));
+                        }
                     }
                     self.close(&[Content, Head], &around.close, Meaning::ContentClosed);
                 }
@@ -411,10 +455,16 @@ impl Builder<'_> {
             let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
             self.reply.content.add(pad, mark, what());
             self.reply.after_call.add("", mark, what());
+            if calls.ends.iter().any(|end| !end.is_empty() && mark.text().starts_with(end.as_str())) {
+                self.reply.head.add(pad, mark, what());
+            }
             self.reply.reasoning_with_calls.add(pad, mark, what());
         }
         for (mark, program) in &calls.weak {
-            self.add(&[Head], mark, Meaning::Call(*program));
+            self.add(&[Head, AfterCall], mark, Meaning::Call(*program));
+        }
+        for (pad, mark, program) in &calls.lines {
+            self.reply.content.add(pad, mark, Mark { meaning: Meaning::Call(*program), pad: "".into() });
         }
         self.reply.head_call = calls.head;
         if calls.next.is_some_and(|next| calls.programs[next].bare) {
@@ -466,6 +516,25 @@ impl Builder<'_> {
             end.mark_tokens(self.tokens);
             self.add(&[Head, Content, Reasoning, AfterCall], &end, Meaning::End);
         }
+    }
+
+    /// Adds the words that open the answer, and so close reasoning that has no marker of its own.
+    /// They count only at the start of a line if the layout has a line break before them.
+    fn close_by_words(&mut self, reasoning: &Around, next: Option<&Around>) {
+        let Some(next) = next.filter(|next| reasoning.next == Some(next.part) && reasoning.close.is_blank()) else {
+            return;
+        };
+        if next.part != Part::Content || next.open.is_blank() || next.open.core().is_strong() {
+            return;
+        }
+        let mut words = reasoning.close.clone();
+        words.append(&next.open.up_to(next.open.text().trim_end().len()));
+        let lead = words.lead().len();
+        let line = words.lead().rfind('\n').unwrap_or(lead);
+        let mark = Mark { meaning: Meaning::Content, pad: next.open.trail().into() };
+        let (lead, words) = (words.up_to(line), words.from(line));
+        self.reply.reasoning.add(lead.text(), &words, mark.clone());
+        self.reply.reasoning_with_calls.add(lead.text(), &words, mark);
     }
 
     /// Adds a marker that closes a part. If it ends with a turn's opening, that opens the next
