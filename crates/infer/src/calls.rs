@@ -4,10 +4,11 @@ use rolecall_format::Field;
 
 use crate::arguments::Arguments;
 use crate::located::{Located, locate};
+use crate::marker;
 use crate::probe::{Probe, Refusal, Stage};
 use crate::repetition::{Row, take_apart};
 use crate::said::{Said, plain_calls};
-use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at};
+use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at, is_space, literal};
 
 /// The form in which calls are written.
 #[derive(Clone, Debug)]
@@ -16,10 +17,21 @@ pub(crate) struct Calls {
     /// The items from the first hole of a call to the last.
     pub inner: Vec<Item>,
     pub row: Row,
-    /// Whether the template writes several calls, or why not.
-    pub parallel: Result<(), Refusal>,
-    /// Whether the template refuses several calls.
-    pub is_refused: bool,
+    /// The text after several calls that is missing after a single one.
+    pub late: Vec<Item>,
+    pub parallel: Parallel,
+}
+
+/// How a template writes several calls.
+#[derive(Clone, Debug)]
+pub(crate) enum Parallel {
+    Written,
+    /// It writes only the first of them.
+    First,
+    /// A later call is written differently from the first.
+    Unlike,
+    /// It refuses them, or they could not be located.
+    Refused(Refusal),
 }
 
 /// The rendered turns with one call, with and without content and reasoning.
@@ -59,23 +71,36 @@ pub(crate) fn find(
     let one = variants.each().next()?;
     let many = |count: usize| {
         let said = base.clone().calling(plain_calls(count));
-        let turn = probe.turn(&said, stage)?;
+        let turn = probe.turn(&said, stage).map_err(Parallel::Refused)?;
+        let is_written = |call: usize| {
+            let name = said.calls[call].name;
+            !(turn.places(name).is_empty() && turn.places(&probe.id(call, name)).is_empty())
+        };
+        if (1..count).all(|call| !is_written(call)) {
+            return Err(Parallel::First);
+        }
         let located: Option<Located> = locate(probe, &turn, &said, Some(&arguments));
-        located.ok_or_else(|| Refusal::new("several calls are not written one after the other"))
+        let words = "several calls are not written one after the other";
+        located.ok_or_else(|| Parallel::Refused(Refusal::new(words)))
     };
     let rows = many(3).or_else(|refusal| many(2).map_err(|_| refusal));
+    let mut late = Vec::new();
     let (mut inner, mut between) = (one.items.get(one.calls[0].clone())?.to_vec(), Vec::new());
     let (mut before, mut after) = around(variants, plain)?;
-    let mut parallel = rows.as_ref().map(|_| ()).map_err(Clone::clone);
+    let mut parallel = rows.as_ref().map_or_else(Clone::clone, |_| Parallel::Written);
     if let Ok(rows) = &rows {
-        match joints(rows, &before) {
-            Some(joints) => {
+        // Some templates write a third call differently.
+        let two = || many(2).ok().and_then(|rows| Some((joints(&rows, &before)?, rows)));
+        let found = joints(rows, &before).map(|joints| (joints, rows.clone())).or_else(two);
+        match found {
+            Some((joints, rows)) => {
+                late = late_text(one, &rows, &after, &plain.behind);
                 (inner, between) = (joints.inner, joints.between);
                 let length = before.len();
                 before = joints.before[joints.before.len() - length..].to_vec();
             }
             None => {
-                parallel = Err(Refusal::new("a later call is written differently from the first"));
+                parallel = Parallel::Unlike;
                 // The text before the second call shows what belongs to each call.
                 let joint = rows.calls.windows(2).next().map(|pair| &rows.items[pair[0].end..pair[1].start]);
                 between = joint.unwrap_or_default().to_vec();
@@ -86,7 +111,20 @@ pub(crate) fn find(
         false => take_apart(&before, &between, &after, None),
         true => Row { prefix: std::mem::take(&mut before), suffix: std::mem::take(&mut after), ..Row::default() },
     };
-    Some(Calls { arguments, inner, row, is_refused: rows.is_err_and(|refusal| refusal.line.is_some()), parallel })
+    Some(Calls { arguments, inner, row, late, parallel })
+}
+
+/// Returns the text after several calls that is missing after a single one.
+fn late_text(one: &Located, rows: &Located, after: &Sequence, behind: &Sequence) -> Vec<Item> {
+    let closing = |located: &Located| located.items[located.calls.last().map_or(0, |last| last.end)..].to_vec();
+    let (single, closing) = (closing(one), closing(rows));
+    if closing == single {
+        return Vec::new();
+    }
+    let closing = &closing[..closing.len() - cut_end(&closing, behind)];
+    let late = closing.strip_prefix(after).unwrap_or_default();
+    let is_text = late.iter().all(|item| matches!(item, Item::Char(_))) && late.iter().any(|item| !is_space(item));
+    if is_text { late.to_vec() } else { Vec::new() }
 }
 
 /// Returns the text before the first call and after the last one that belongs to the calls.
@@ -103,8 +141,12 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
             Some(_) => &[],
         };
         let mine = &opening[hole.map_or(0, |at| at + 1)..];
-        let opening = if hole.is_none() { plain.opening } else { 0 };
-        let mine = &mine[header(mine, known, opening)..];
+        let start = if hole.is_none() { plain.opening } else { 0 };
+        let closed = match hole.filter(|at| opening[*at] == Item::Hole(Field::Reasoning)) {
+            Some(at) => closed_by(&opening[..at], mine),
+            None => 0,
+        };
+        let mine = &mine[header(mine, known, start).max(closed)..];
         before = Some(match before {
             None => mine.to_vec(),
             Some(other) => mine[mine.len() - cut_end(mine, &other)..].to_vec(),
@@ -122,6 +164,17 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
         });
     }
     Some((before?, after?))
+}
+
+/// Returns the length of the marker after a value that closes the marker before the value.
+fn closed_by(before: &Sequence, behind: &Sequence) -> usize {
+    let (before, behind) = (literal(before), literal(behind));
+    let Some(close) = marker::last(&before).and_then(marker::closing) else { return 0 };
+    let spaces = behind.len() - behind.trim_start().len();
+    match behind[spaces..].starts_with(&close) {
+        true => behind[..spaces + close.len()].chars().count(),
+        false => 0,
+    }
 }
 
 /// Returns how many items at the start of a turn with calls are the same as in a turn without

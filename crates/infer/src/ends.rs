@@ -40,7 +40,25 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
         });
         add(rest, &[]);
     }
+    // A text that a turn contains before its end would cut the turn off.
+    let inner = inner_text(found);
+    stops.retain(|stop| !inner.contains(stop.as_str()));
     stops
+}
+
+/// Returns the literal text of turns before their ends.
+fn inner_text(found: &Found) -> String {
+    let turns = std::iter::once(&found.assistant).chain(&found.with_calls);
+    let mut inner: String = turns
+        .map(|shape| {
+            let items = &shape.pattern.items;
+            literal(&items[..items.len() - end_of(shape).len()])
+        })
+        .collect();
+    if let Some(calls) = &found.calls {
+        inner.extend([literal(&calls.row.open), literal(&calls.call()), literal(&calls.row.separator)]);
+    }
+    inner
 }
 
 /// Returns the literal text after a turn's last hole.

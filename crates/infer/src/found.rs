@@ -102,8 +102,8 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
         (Field::Arguments, Arguments::Whole { codec, .. }) => codec.clone(),
         _ => Codec::Text,
     };
-    if !(row.open.is_empty() && row.close.is_empty()) {
-        let around = [row.open.as_slice(), &[Item::Hole(Field::Calls)], &row.close].concat();
+    if !(row.open.is_empty() && row.close.is_empty() && calls.late.is_empty()) {
+        let around = [row.open.as_slice(), &[Item::Hole(Field::Calls)], &row.close, &calls.late].concat();
         layouts.push((Slot::Calls, ops(&around, &[], &codec)));
     }
     let call = ops(&calls.call(), &[], &codec);

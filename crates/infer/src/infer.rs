@@ -4,7 +4,7 @@ use rolecall_format::{CallIds, Field, Format};
 use rolecall_render::{ChatTemplate, Error, IdForm, TemplateOptions, template_switches};
 
 use crate::arguments::Arguments;
-use crate::calls::{self, Plain, Variants};
+use crate::calls::{self, Parallel, Plain, Variants};
 use crate::found::{Found, Shape};
 use crate::located::{Located, locate};
 use crate::probe::{Probe, Stage};
@@ -13,7 +13,7 @@ use crate::said::{CONTENT, REASONING, Said, plain_calls};
 use crate::sequence::{Item, hole_at};
 use crate::stages::Stages;
 use crate::turn::{Forms, Pattern, pattern};
-use crate::{Limits, ends, reasoning, stages, verify};
+use crate::{Limits, ends, opened, reasoning, stages, verify};
 
 /// The layouts inferred from a template, with a report on their reliability.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,11 +96,13 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         shape(probe, &said, stage, None).filter(|located| located.has(Field::Reasoning))
     };
     let mut switches = Object::new();
-    let analysis = match with_reasoning(&stage).is_none() && !thinks(probe, &call) {
+    let is_silent = || with_reasoning(&stage).is_none() && !thinks(probe, &call);
+    let analysis = match is_silent() {
         true => template_switches(probe.template(), &TemplateOptions::default(), probe.budget()).ok(),
         false => None,
     };
-    if let Some((_, known)) = &analysis
+    if let Some((program, known)) = &analysis
+        && !reasoning::is_named(probe, program, &is_silent)
         && let Some(found) = reasoning::switched(known, &stage, &with_reasoning)
     {
         let settings = json::write(&Json::Object(found.clone()), &json::Layout::default());
@@ -137,7 +139,11 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
         }
     }
     reasoning::share(&mut found);
-    reasoning::opened(probe, &stage, analysis.as_ref().map(|(program, _)| program), &mut found, report);
+    let (program, settings) = match &analysis {
+        Some((program, switches)) => (Some(program), reasoning::settings(switches)),
+        None => (None, Vec::new()),
+    };
+    opened::find(probe, &stage, program, &settings, &mut found, report);
     found.stops = ends::stops(probe, &stages, &found);
     Some((found, stages))
 }
@@ -182,11 +188,21 @@ fn find_calls(
         let words = "the text around the calls differs from turn to turn";
         return report.set(Part::Calls, Outcome::Missing(words.to_owned()));
     };
-    if let Err(refusal) = &calls.parallel {
-        report.set(Part::ParallelCalls, Outcome::Missing(refusal.words.clone()));
-        found.one_call = calls.is_refused;
-        if refusal.line.is_some() {
-            report.note(Part::ParallelCalls, refusal.words.clone(), refusal.line);
+    match &calls.parallel {
+        Parallel::Written => {}
+        Parallel::First => {
+            report.set(Part::ParallelCalls, Outcome::Absent);
+            report.note(Part::ParallelCalls, "the template writes only the first of several calls", None);
+        }
+        Parallel::Unlike => {
+            report.note(Part::ParallelCalls, "a later call is written differently from the first", None);
+        }
+        Parallel::Refused(refusal) => {
+            report.set(Part::ParallelCalls, Outcome::Missing(refusal.words.clone()));
+            found.one_call = refusal.line.is_some();
+            if refusal.line.is_some() {
+                report.note(Part::ParallelCalls, refusal.words.clone(), refusal.line);
+            }
         }
     }
     found.call_ids = match probe.wanted.ids {

@@ -15,6 +15,8 @@ mod found;
 mod infer;
 mod limits;
 mod located;
+mod marker;
+mod opened;
 mod optional;
 mod pattern;
 mod probe;

@@ -28,6 +28,7 @@ fn push(items: &Sequence, codec: &impl Fn(Field) -> Codec, ops: &mut Vec<Op>) {
             (Item::Char(character), Some(Op::Literal(text))) => text.push(*character),
             (Item::Char(character), _) => ops.push(Op::Literal(character.to_string())),
             (Item::Hole(field), _) => ops.push(Op::hole(*field, codec(*field))),
+            (Item::Present(field), _) => ops.push(Op::hole(*field, Codec::Present)),
         }
     }
 }

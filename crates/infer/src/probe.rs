@@ -13,6 +13,7 @@ use rolecall_render::{
 };
 
 use crate::Limits;
+use crate::marker;
 use crate::said::{ASKED, IDS, KEYS, NAMES, Said};
 use crate::sequence::{Cuts, items};
 
@@ -41,6 +42,9 @@ pub(crate) enum NoContent {
     Null,
 }
 
+/// The usual name of the reasoning of a message. Templates that read `thinking` get it too.
+const REASONING_KEY: &str = "reasoning_content";
+
 pub(crate) struct Probe<'t> {
     template: &'t ChatTemplate,
     options: TemplateOptions,
@@ -49,6 +53,8 @@ pub(crate) struct Probe<'t> {
     rendered: Cell<usize>,
     pub wanted: WantedCalls,
     before: RefCell<HashMap<String, Result<Rc<String>, Refusal>>>,
+    /// The name under which the template reads the reasoning of a message.
+    reasoning_key: RefCell<String>,
 }
 
 /// The assistant's turn as a template writes it.
@@ -76,7 +82,21 @@ impl<'t> Probe<'t> {
         let budget = ProbeBudget::new(limits.steps);
         // If this exceeds the budget, no budget is left for anything else.
         let wanted = template.wanted_calls_within(&budget).unwrap_or_default();
-        Probe { template, options, limits, budget, rendered: Cell::new(0), wanted, before: RefCell::default() }
+        Probe {
+            template,
+            options,
+            limits,
+            budget,
+            rendered: Cell::new(0),
+            wanted,
+            before: RefCell::default(),
+            reasoning_key: RefCell::new(REASONING_KEY.to_owned()),
+        }
+    }
+
+    /// Sets the name under which the template reads the reasoning of a message.
+    pub fn name_reasoning(&self, key: &str) {
+        key.clone_into(&mut self.reasoning_key.borrow_mut());
     }
 
     pub fn template(&self) -> &ChatTemplate {
@@ -104,6 +124,19 @@ impl<'t> Probe<'t> {
         }
     }
 
+    /// Returns the message as the template reads it.
+    fn template_message(&self, said: &Said, stage: &Stage) -> Object {
+        let key = self.reasoning_key.borrow();
+        let own = |message: Object| {
+            let renamed = message.iter().map(|(name, value)| {
+                (if name == REASONING_KEY { key.to_string() } else { name.to_owned() }, value.clone())
+            });
+            renamed.collect()
+        };
+        let message = self.message(said, stage);
+        if *key == REASONING_KEY { message } else { own(message) }
+    }
+
     /// Returns the message as JSON.
     pub fn message(&self, said: &Said, stage: &Stage) -> Object {
         let content = match (&said.content, stage.no_content) {
@@ -113,7 +146,7 @@ impl<'t> Probe<'t> {
         };
         let mut message = object! { "role" => "assistant", "content" => content };
         if let Some(reasoning) = &said.reasoning {
-            message.insert("reasoning_content", Json::from(reasoning.as_str()));
+            message.insert(REASONING_KEY, Json::from(reasoning.as_str()));
         }
         if !said.calls.is_empty() {
             let calls = said.calls.iter().enumerate().map(|(at, call)| {
@@ -134,7 +167,7 @@ impl<'t> Probe<'t> {
     /// Renders the assistant's turn after a user's turn.
     pub fn turn(&self, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
         let before = self.before(stage, false)?;
-        let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
+        let mut messages = vec![user(ASKED, stage), self.template_message(said, stage)];
         if stage.results {
             messages.extend(said.calls.iter().enumerate().map(|(at, call)| {
                 object! { "role" => "tool", "tool_call_id" => self.id(at, call.name), "name" => call.name, "content" => "Fimpo." }
@@ -175,7 +208,7 @@ impl<'t> Probe<'t> {
     /// message, or a tool result.
     pub fn behind(&self, said: &Said, last: &str, stage: &Stage) -> Option<String> {
         const NEXT: &str = "Kelmo zant?";
-        let mut messages = vec![user(ASKED, stage), self.message(said, stage)];
+        let mut messages = vec![user(ASKED, stage), self.template_message(said, stage)];
         match said.calls.first() {
             None => messages.push(user(NEXT, stage)),
             Some(call) => messages.push(object! {
@@ -187,6 +220,12 @@ impl<'t> Probe<'t> {
         let start = text.rfind(last)? + last.len();
         let end = start + text.get(start..)?.find(NEXT)?;
         text.get(start..end).map(str::to_owned)
+    }
+
+    /// Returns a prompt in which a user's turn follows the assistant's turn.
+    pub fn earlier(&self, said: &Said, stage: &Stage) -> Option<String> {
+        let messages = vec![user(ASKED, stage), self.template_message(said, stage), user("Kelmo zant?", stage)];
+        self.render(messages, stage, false).ok().map(Prompt::into_text)
     }
 
     /// Returns the prompt without the assistant's turn.
@@ -298,10 +337,20 @@ fn start_behind(text: &str, before: &str) -> usize {
     match (text.rfind(ASKED), before.rfind(ASKED)) {
         (Some(at), Some(before_at)) => {
             let asked = at + ASKED.len();
-            asked + start_of(&text[asked..], &before[before_at + ASKED.len()..])
+            let (rest, rest_before) = (&text[asked..], &before[before_at + ASKED.len()..]);
+            asked + start_of(rest, rest_before).max(user_end(&text[..at], rest))
         }
         _ => start_of(text, before),
     }
+}
+
+/// Returns the length of the closing marker that follows the user's text, if the marker that it
+/// closes directly precedes the text. Some templates close the last turn differently.
+fn user_end(before: &str, behind: &str) -> usize {
+    let open = marker::last(before).filter(|open| before.trim_end().ends_with(open));
+    let Some(close) = open.and_then(marker::closing) else { return 0 };
+    let spaces = behind.len() - behind.trim_start().len();
+    if behind[spaces..].starts_with(&close) { spaces + close.len() } else { 0 }
 }
 
 /// Returns the end of the common prefix of a prompt and another one, but not inside a marker.

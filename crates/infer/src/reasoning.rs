@@ -1,22 +1,64 @@
 //! Reasoning that a template does not write in a plain turn: it writes it only with a switch, or
-//! only alongside calls, or never, although its generation prompt opens it.
+//! only alongside calls. The module `opened` handles reasoning that the template never writes.
 
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_format::Field;
 use rolecall_render::Switch;
-use rolecall_render::jinja::{self, Constant};
+use rolecall_render::jinja::{Analysis, Constant};
 
 use crate::found::Found;
 use crate::located::Located;
 use crate::probe::{Probe, Stage};
-use crate::report::{Part, Report};
-use crate::said::{CONTENT, REASONING, Said};
-use crate::sequence::{Item, Sequence, hole_at, items};
+use crate::sequence::{Item, Sequence, hole_at};
 use crate::turn::Pattern;
 
 /// The maximum number of switches to try.
 const MOST_SWITCHES: usize = 6;
+
+/// Finds another name under which the template reads the reasoning of a message, and sets it.
+/// `is_silent` reports whether the template writes no reasoning with the current name.
+pub(crate) fn is_named(probe: &Probe<'_>, program: &Analysis, is_silent: &impl Fn() -> bool) -> bool {
+    const KNOWN: [&str; 8] =
+        ["role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content", "thinking", "tools"];
+    let paths = program.reads.iter().map(|read| read.path.to_string());
+    let names = paths.filter_map(|path| path.rsplit_once("[].").map(|(_, name)| name.to_owned()));
+    let is_other =
+        |name: &String| !KNOWN.contains(&name.as_str()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let mut others: Vec<String> = names.filter(is_other).collect();
+    // Names that sound like it come first.
+    others.sort_by_key(|name| !["reason", "think", "thought", "analysis"].iter().any(|word| name.contains(word)));
+    others.dedup();
+    for name in others.into_iter().take(MOST_SWITCHES) {
+        probe.name_reasoning(&name);
+        if !is_silent() {
+            return true;
+        }
+    }
+    probe.name_reasoning("reasoning_content");
+    false
+}
+
+/// The maximum number of values to try of one switch, and of all switches together.
+const MOST_VALUES: (usize, usize) = (4, 16);
+
+/// Returns the values to try for the switches of a template, each alone: both values of a flag, and
+/// the texts that any other switch is compared with.
+pub(crate) fn settings(switches: &[Switch]) -> Vec<Object> {
+    let mut settings = Vec::new();
+    for switch in switches.iter().take(MOST_SWITCHES) {
+        let is_flag = |value: &Constant| matches!(value, Constant::Bool(_) | Constant::None);
+        let flags = [true, false].map(Json::Bool).into_iter().filter(|_| switch.values.iter().all(is_flag));
+        let texts = switch.values.iter().filter_map(|value| match value {
+            Constant::Text(text) => Some(Json::from(text.as_str())),
+            _ => None,
+        });
+        let values = flags.chain(texts).take(MOST_VALUES.0);
+        settings.extend(values.map(|value| object! { switch.name.clone() => value }));
+    }
+    settings.truncate(MOST_VALUES.1);
+    settings
+}
 
 /// Returns a switch that makes the template write reasoning.
 pub(crate) fn switched(
@@ -24,17 +66,8 @@ pub(crate) fn switched(
     stage: &Stage,
     with_reasoning: &impl Fn(&Stage) -> Option<Located>,
 ) -> Option<Object> {
-    let is_flag = |value: &Constant| matches!(value, Constant::Bool(_) | Constant::None);
-    let flags = switches.iter().filter(|switch| switch.values.iter().all(is_flag));
-    for switch in flags.take(MOST_SWITCHES) {
-        for value in [true, false] {
-            let switches = object! { switch.name.clone() => Json::Bool(value) };
-            if with_reasoning(&Stage { switches: switches.clone(), ..stage.clone() }).is_some() {
-                return Some(switches);
-            }
-        }
-    }
-    None
+    let writes = |switches: &Object| with_reasoning(&Stage { switches: switches.clone(), ..stage.clone() }).is_some();
+    settings(switches).into_iter().find(writes)
 }
 
 /// If only one kind of turn has reasoning, adds a place for it to the other kind, because the model
@@ -96,7 +129,7 @@ fn lent_whole(from: &Pattern, to: &Pattern, hole: usize) -> Option<Pattern> {
     Some(Pattern { groups: moved(&to.groups, start, inserted.len(), true), items })
 }
 
-fn moved(
+pub(crate) fn moved(
     groups: &[std::ops::Range<usize>],
     start: usize,
     length: usize,
@@ -114,123 +147,4 @@ fn moved(
     }
     moved.sort_by_key(|group| group.start);
     moved
-}
-
-/// Adds reasoning that the template never writes. This applies if the generation prompt ends with a
-/// marker that no earlier turn contains, or if the template drops the text in an answer before a
-/// closing marker that it searches for.
-pub(crate) fn opened(
-    probe: &Probe<'_>,
-    stage: &Stage,
-    program: Option<&jinja::Analysis>,
-    found: &mut Found,
-    report: &mut Report,
-) {
-    let has = |pattern: &Pattern| hole_at(&pattern.items, Field::Reasoning).is_some();
-    if has(&found.assistant.pattern) || found.with_calls.as_ref().is_some_and(|shape| has(&shape.pattern)) {
-        return;
-    }
-    let mark = last_mark(&found.opening).filter(|(open, name)| {
-        let kept = &found.opening[..found.opening.len() - open.len()];
-        let with_mark = items(&format!("{kept}<{name}>"));
-        !found.assistant.pattern.items.starts_with(&with_mark)
-    });
-    let (name, space, header, is_cut) = match mark {
-        Some((open, name)) => {
-            let close = format!("</{name}>");
-            let is_cut = is_cut(probe, stage, &close);
-            if open.contains(&close) && !is_cut {
-                return;
-            }
-            let behind = &open[open.find('>').map_or(open.len(), |at| at + 1)..];
-            let space: String = behind.chars().take_while(|c| c.is_whitespace()).collect();
-            (name.to_owned(), space, found.opening[..found.opening.len() - open.len()].to_owned(), is_cut)
-        }
-        None => {
-            let names = program.map(closing_names).unwrap_or_default();
-            let Some(name) = names.into_iter().find(|name| is_cut(probe, stage, &format!("</{name}>"))) else { return };
-            (name, "\n".to_owned(), found.opening.clone(), true)
-        }
-    };
-    let words = match (mark.is_some(), is_cut) {
-        (true, false) => format!("the generation prompt opens it with <{name}>; the template never writes it"),
-        (true, true) => {
-            format!("the generation prompt opens it with <{name}>, and the template drops the text before </{name}>")
-        }
-        (false, _) => format!("the template drops the text before </{name}> in an answer"),
-    };
-    let group = [
-        items(&format!("<{name}>{space}")),
-        vec![Item::Hole(Field::Reasoning)],
-        items(&format!("{space}</{name}>{space}{space}")),
-    ]
-    .concat();
-    let header = items(&header);
-    for shape in std::iter::once(&mut found.assistant).chain(found.with_calls.as_mut()) {
-        if !shape.pattern.items.starts_with(&header) {
-            continue;
-        }
-        let at = header.len();
-        let items = [&shape.pattern.items[..at], &group, &shape.pattern.items[at..]].concat();
-        shape.pattern = Pattern { groups: moved(&shape.pattern.groups, at, group.len(), true), items };
-    }
-    if has(&found.assistant.pattern) {
-        found.lent = Some(words);
-    } else {
-        report.note(Part::Reasoning, words, None);
-    }
-}
-
-/// Returns the names of the closing markers that the template searches for in contents, such as
-/// `think` for `'</think>' in message.content`.
-fn closing_names(program: &jinja::Analysis) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for asked in &program.comparisons {
-        for with in &asked.with {
-            let Constant::Text(text) = with else { continue };
-            let name = text.trim().strip_prefix("</").and_then(|text| text.strip_suffix('>'));
-            if let Some(name) = name.filter(|name| is_name(name) && names.len() < MOST_SWITCHES)
-                && !names.iter().any(|known| known == name)
-            {
-                names.push(name.to_owned());
-            }
-        }
-    }
-    names
-}
-
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(is_name_character)
-}
-
-fn is_name_character(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | ':' | '-')
-}
-
-/// Returns the last opening marker of a generation prompt with all text after it, and the marker's
-/// name: `<think>\n` and `think`.
-fn last_mark(opening: &str) -> Option<(&str, &str)> {
-    // A prompt may be long, so each byte belongs to at most one name, and the end is trimmed only
-    // once.
-    let trimmed = opening.trim_end();
-    let mut found = None;
-    for (at, _) in trimmed.match_indices('<') {
-        let rest = &trimmed[at + 1..];
-        let length = rest.find(|c: char| !is_name_character(c)).unwrap_or(rest.len());
-        let name = &rest[..length];
-        let Some(behind) = rest[length..].strip_prefix('>').filter(|_| length > 0) else { continue };
-        let behind = behind.trim_start();
-        let closes = || behind.strip_prefix("</").and_then(|close| close.strip_suffix('>')) == Some(name);
-        if behind.is_empty() || closes() {
-            found = Some((&opening[at..], name));
-        }
-    }
-    found
-}
-
-/// Reports whether the template drops the text in an answer before a marker.
-fn is_cut(probe: &Probe<'_>, stage: &Stage, close: &str) -> bool {
-    let said = Said::content(&format!("{REASONING}{close}{CONTENT}"));
-    let Ok(turn) = probe.turn(&said, stage) else { return false };
-    turn.places(REASONING).is_empty() && !turn.places(CONTENT).is_empty()
 }

@@ -7,6 +7,8 @@ use rolecall_format::Field;
 pub(crate) enum Item {
     Char(char),
     Hole(Field),
+    /// Nothing. The group that it is in depends on this field.
+    Present(Field),
 }
 
 pub(crate) type Sequence = [Item];
@@ -20,7 +22,7 @@ pub(crate) fn items(text: &str) -> Vec<Item> {
 pub(crate) fn literal(items: &Sequence) -> String {
     let characters = items.iter().filter_map(|item| match item {
         Item::Char(character) => Some(*character),
-        Item::Hole(_) => None,
+        Item::Hole(_) | Item::Present(_) => None,
     });
     characters.collect()
 }
@@ -96,7 +98,7 @@ fn mark_end(items: &Sequence, start: usize, close: char, inside: impl Fn(char) -
             Item::Char(c) if *c == close => return (at > start + 1).then_some(at + 1),
             Item::Char(c) if inside(*c) => {}
             Item::Char(_) => return None,
-            Item::Hole(_) => return (at > start + 1).then_some(at),
+            Item::Hole(_) | Item::Present(_) => return (at > start + 1).then_some(at),
         }
     }
     (items.len() - start <= LONGEST_MARK && items.len() > start + 1).then_some(items.len())

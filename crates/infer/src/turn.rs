@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use rolecall_format::Field;
 
+use crate::calls::{cut_end, cut_start};
 use crate::optional::{Presence, presence};
 use crate::report::{Report, part_of};
-use crate::sequence::{Item, hole_at};
+use crate::sequence::{Item, hole_at, is_space};
 
 /// The items of a turn, and the groups of items that depend on a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -38,7 +39,11 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
     let (full, others) = match (both, content, reasoning) {
         (Some(both), content, reasoning) => (both, [(Field::Reasoning, content), (Field::Content, reasoning)]),
         (None, Some(content), Some(reasoning)) => {
-            match neither.as_ref().and_then(|neither| joined(&content, &reasoning, neither, preferred)) {
+            let joined = match &neither {
+                Some(neither) => joined(&content, &reasoning, neither, preferred),
+                None => either(&content, &reasoning),
+            };
+            match joined {
                 Some(joined) => (joined, [(Field::Reasoning, Some(content)), (Field::Content, Some(reasoning))]),
                 None => {
                     report.note(
@@ -55,12 +60,13 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
         (None, None, None) => return neither.map(|items| Pattern { items, groups: Vec::new() }),
     };
     let mut groups: Vec<Range<usize>> = Vec::new();
+    let mut spaced: Vec<(Field, Vec<Item>)> = Vec::new();
     for (field, without) in others {
         let Some(without) = without else { continue };
         let group = match presence(&full, field, &without, preferred) {
             None | Some(Presence::Alone) => continue,
             Some(Presence::AloneButSpaces) => {
-                report.note(part_of(field), "without a value, the whitespace differs", None);
+                spaced.push((field, without));
                 continue;
             }
             Some(Presence::Group(group)) => group,
@@ -77,7 +83,106 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
         }
     }
     groups.sort_by_key(|group| group.start);
-    Some(Pattern { items: full, groups })
+    let mut pattern = Pattern { items: full, groups };
+    for (field, without) in spaced {
+        // An entirely empty turn matters less than the white space of the usual ones.
+        let without_content = || {
+            let content = hole_at(&pattern.items, Field::Content)?;
+            let mut other = pattern.clone();
+            other.groups.retain(|group| !group.contains(&content));
+            with_spaces(&other, field, &without)
+        };
+        let has_calls = hole_at(&pattern.items, Field::Calls).is_some();
+        match with_spaces(&pattern, field, &without).or_else(|| without_content().filter(|_| !has_calls)) {
+            Some(with_spaces) => pattern = with_spaces,
+            None => report.note(part_of(field), "without a value, the whitespace differs", None),
+        }
+    }
+    Some(pattern)
+}
+
+/// Combines turns of which each has only one of the two values, if the template never writes both
+/// or neither.
+fn either(content: &[Item], reasoning: &[Item]) -> Option<Vec<Item>> {
+    let start = cut_start(content, reasoning);
+    let end = cut_end(&content[start..], &reasoning[start..]);
+    let (said, thought) = (&content[start..content.len() - end], &reasoning[start..reasoning.len() - end]);
+    let text = crate::sequence::literal;
+    let has = |items: &[Item], field: Field| hole_at(items, field).is_some();
+    let is_told = has(said, Field::Content) && has(thought, Field::Reasoning) && text(said) != text(thought);
+    is_told.then(|| [&content[..start], thought, said, &content[content.len() - end..]].concat())
+}
+
+/// Adds groups for the white space that depends on a field: with the field where they touch, and
+/// elsewhere on their own.
+fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Pattern> {
+    let full = &pattern.items;
+    let hole = hole_at(full, field)?;
+    let mut built = Pattern::default();
+    let mut moved: Vec<usize> = Vec::with_capacity(full.len() + 1);
+    let (mut at, mut other) = (0, 0);
+    let run = |items: &[Item], from: usize| items[from..].iter().take_while(|item| is_space(item)).count();
+    while at < full.len() {
+        let ours = run(full, at);
+        let theirs = run(without, other);
+        let gap = &without[other..other + theirs];
+        other += theirs;
+        let start = built.items.len();
+        if at + ours == hole {
+            // The white space on both sides of the field.
+            let behind = run(full, hole + 1);
+            let (before, after) = (&full[at..hole], &full[hole + 1..hole + 1 + behind]);
+            let fits = |kept: &usize| before.starts_with(&gap[..*kept]) && after.ends_with(&gap[*kept..]);
+            let kept = (0..=theirs).find(fits)?;
+            moved.extend((at..hole + 1 + behind).map(|place| place - at + start));
+            built.items.extend_from_slice(&full[at..hole + 1 + behind]);
+            let group = start + kept..built.items.len() - (theirs - kept);
+            if group.len() > 1 {
+                built.groups.push(group);
+            }
+            at = hole + 1 + behind;
+        } else {
+            let own = &full[at..at + ours];
+            let extra = ours.checked_sub(theirs)?;
+            let lead = if own.starts_with(gap) {
+                theirs
+            } else if own.ends_with(gap) {
+                0
+            } else {
+                return None;
+            };
+            moved
+                .extend((at..at + ours).map(|place| place - at + start + usize::from(extra > 0 && place - at >= lead)));
+            built.items.extend_from_slice(&own[..lead]);
+            if extra > 0 {
+                let group = built.items.len();
+                built.items.push(Item::Present(field));
+                built.items.extend_from_slice(&own[lead..lead + extra]);
+                built.groups.push(group..built.items.len());
+            }
+            built.items.extend_from_slice(&own[lead + extra..]);
+            at += ours;
+        }
+        // The next character that is not white space is the same in both.
+        if let Some(item) = full.get(at).filter(|_| at != hole) {
+            if without.get(other) != Some(item) {
+                return None;
+            }
+            moved.push(built.items.len());
+            built.items.push(*item);
+            (at, other) = (at + 1, other + 1);
+        }
+    }
+    moved.push(built.items.len());
+    let kept = pattern.groups.iter().map(|group| moved[group.start]..moved[group.end]);
+    let apart = |group: &Range<usize>| built.groups.iter().all(|own| group.end <= own.start || own.end <= group.start);
+    let kept: Vec<Range<usize>> = kept.collect();
+    if !kept.iter().all(apart) {
+        return None;
+    }
+    built.groups.extend(kept);
+    built.groups.sort_by_key(|group| group.start);
+    Some(built)
 }
 
 /// Combines turns with only content and only reasoning into a turn with both, if each adds its own

@@ -26,6 +26,8 @@ struct Tally {
     read: usize,
     tried: usize,
     first: Option<String>,
+    /// The first error in parsing.
+    misread: Option<String>,
     /// The template's line that writes text that the layout does not write.
     line: Option<u32>,
 }
@@ -69,7 +71,13 @@ impl Check<'_> {
             None if thinks => {
                 let said = CONTENTS.iter().zip(THOUGHTS);
                 let said = said.map(|(content, thought)| Said::content(content).with_reasoning(thought));
-                self.all(said, &stages.thinking(&stages.answer)).outcome()
+                let stage = stages.thinking(&stages.answer);
+                let tally = self.all(said, &stage);
+                match tally.tried {
+                    // The template refuses reasoning alongside content.
+                    0 => self.all(THOUGHTS.iter().map(|text| Said::default().with_reasoning(text)), &stage).outcome(),
+                    _ => tally.outcome(),
+                }
             }
             None => Outcome::Absent,
         };
@@ -117,6 +125,11 @@ impl Check<'_> {
             let words = format!("with content or reasoning, {} of {} are identical: {words}", tally.same, tally.tried);
             report.note(Part::Calls, words, tally.line);
         }
+        if tally.read < tally.tried {
+            let words = tally.misread.clone().unwrap_or_default();
+            let read = format!("with content or reasoning, {} of {} are parsed back: {words}", tally.read, tally.tried);
+            report.note(Part::Calls, read, None);
+        }
     }
 
     fn all(&self, said: impl Iterator<Item = Said>, stage: &Stage) -> Tally {
@@ -147,6 +160,7 @@ impl Check<'_> {
         match misread(&reading, said, &turn.text) {
             None => tally.read += 1,
             Some(words) => {
+                tally.misread.get_or_insert(words.clone());
                 tally.first.get_or_insert(words);
             }
         }
@@ -211,8 +225,8 @@ fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
     (words, &template[common..])
 }
 
-/// Returns an error in parsing what a template wrote. Content and reasoning that the template drops
-/// do not count as missing.
+/// Returns an error in parsing what a template wrote. Content, reasoning and calls that the template
+/// drops do not count as missing.
 fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
     let is = |read: &str, said: Option<&str>| {
         let (read, said) = (read.trim(), said.unwrap_or_default().trim());
@@ -227,10 +241,12 @@ fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
             short(reading.reasoning.as_deref().unwrap_or_default())
         ));
     }
-    if reading.calls.len() != said.calls.len() {
-        return Some(format!("parsed {} calls, expected {}", reading.calls.len(), said.calls.len()));
+    let is_written = |call: &&Called| written.contains(call.name);
+    let calls: Vec<&Called> = said.calls.iter().filter(is_written).collect();
+    if reading.calls.len() != calls.len() {
+        return Some(format!("parsed {} calls, expected {}", reading.calls.len(), calls.len()));
     }
-    for (read, said) in reading.calls.iter().zip(&said.calls) {
+    for (read, said) in reading.calls.iter().zip(calls) {
         let ParsedCall::Function { name, arguments, .. } = read else { return Some("found code".to_owned()) };
         if name != said.name {
             return Some(format!("the name is parsed as {:?}", short(name)));
