@@ -157,7 +157,8 @@ impl Arguments {
     pub fn is_plain(&self, list: &List, text: &str) -> bool {
         match &self.at {
             At::Value(Reading { how: How::Text(_), kind, is_open: true, .. }) => {
-                list.kinds[*kind].closes.is_plain(text.as_bytes())
+                // A value without quotes has no marker of its own.
+                !list.kinds[*kind].bare && list.kinds[*kind].closes.is_plain(text.as_bytes())
             }
             _ => false,
         }

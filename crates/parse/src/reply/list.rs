@@ -241,6 +241,15 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
     let repeats = closing.len() > 1 || matches!(closing.first(), Some(Closing::Key | Closing::Word));
     let (closes, cdata_closes) = ValueLayout::closes_of(&close);
     let (first_word, word) = if is_first { (word, None) } else { (None, word) };
+    // `key=value`, as in Python, but without quotes.
+    let is_bare = is_string
+        && word.is_none()
+        && first_word.is_none()
+        && open.is_empty()
+        && middle.core().text() == "="
+        && close.is_empty()
+        && !repeats
+        && matches!(&pieces[value], LayoutPiece::Hole(_, Codec::Text));
     let layout = ValueLayout {
         pad: before.trail().to_owned(),
         middle: middle.core(),
@@ -250,7 +259,7 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
         closing: if repeats { closing } else { Vec::new() },
         is_string,
         cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
-        bare: is_string && !repeats && close.is_blank() && matches!(&pieces[value], LayoutPiece::Hole(_, Codec::Text)),
+        bare: is_bare,
         elements: elements_of(layouts, &pieces[value]),
         closes,
         cdata_closes,

@@ -220,7 +220,16 @@ struct Calls {
 
 impl Calls {
     fn of(layouts: Layouts<'_>, turns: &Turns) -> Calls {
-        let mut calls = Calls { around: turns.marks(), ..Calls::default() };
+        let mut calls = Calls {
+            around: turns.marks(),
+            heads: (turns.around.iter())
+                .filter(|around| around.part == Part::Content && around.is_first && around.open.is_blank())
+                .map(|around| around.open.text().to_owned())
+                .filter(|open| !open.is_empty())
+                .collect(),
+            ends: turns.ends.iter().map(|end| end.core().up_to(end.core().first_mark()).text().to_owned()).collect(),
+            ..Calls::default()
+        };
         // White space between the answer and the calls belongs to neither.
         let closes =
             turns.around.iter().filter(|around| around.part == Part::Content && around.next == Some(Part::Calls));
