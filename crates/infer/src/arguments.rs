@@ -4,14 +4,16 @@ use std::ops::Range;
 
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, object};
+use rolecall_format::codec::kinds::Words;
 use rolecall_format::codec::{JsonStyle, Marked};
 use rolecall_format::{Codec, Field};
 
 use crate::probe::{Probe, Stage, Turn};
 use crate::repetition::{Row, take_apart};
 use crate::said::{Called, KEYS, NAMES, Said, plain_value};
-use crate::sequence::{Item, items, literal};
-use crate::value::{json_styles, object_around, print, print_arguments, same};
+use crate::sequence::{Item, items, items_with_key, literal, text_with_key};
+use crate::typed::{Kinds, fit_typed};
+use crate::value::{elements, json_styles, nested, object_around, print, print_arguments, same};
 
 /// The arguments of a call, as a layout describes them.
 #[derive(Clone, Debug)]
@@ -44,9 +46,13 @@ pub(crate) struct Each {
     /// The kinds of values that no codec prints as the template does, or whose surrounding text
     /// differs.
     pub inexact: Vec<&'static str>,
+    /// The words for the kinds of values, for the holes in the text around keys and values.
+    pub words: Option<Words>,
     /// The number of bytes before the first key and after the last value that belong to the
-    /// arguments.
+    /// arguments, without the keys that the text after a value repeats.
     pub margins: (usize, usize),
+    /// How often the text after a value repeats the key.
+    pub repeats: usize,
     /// Whether the template sorts the keys.
     pub is_sorted: bool,
 }
@@ -60,7 +66,7 @@ pub(crate) fn kinds() -> [(&'static str, Json); 6] {
         ("booleans", read("true")),
         ("null", Json::Null),
         ("lists", read(r#"["Drelk", 61, false]"#)),
-        ("objects", read(r#"{"vint": "Drelk", "plo": [61, null, {"ung": true}]}"#)),
+        ("objects", nested()),
     ]
 }
 
@@ -133,7 +139,7 @@ impl Arguments {
                 let spots = spots(arguments, turn)?;
                 let (first, last) = (spots.first()?, spots.last()?);
                 let start = first.0.start.checked_sub(each.margins.0)?;
-                let end = last.1.end + each.margins.1;
+                let end = last.1.end + each.margins.1 + each.repeats * last.0.len();
                 (end <= turn.text.len()).then_some(start..end)
             }
         }
@@ -180,11 +186,13 @@ fn spots(arguments: &Object, turn: &Turn) -> Option<Vec<(Range<usize>, Range<usi
 fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Each> {
     let spots = spots(&plain_arguments(), plain)?;
     let (middle, joint) = between_each(&spots, plain)?;
-    let row = row_of(probe, plain, &spots, joint, turn_of)?;
+    let row = row_of(probe, plain, &spots, &joint, turn_of)?;
     let first_key = plain.text.get(spots[0].0.clone())?;
     let mut found = Each {
         is_sorted: first_key != KEYS[0],
         margins: (literal(&row.prefix).len(), literal(&row.suffix).len()),
+        repeats: row.suffix.iter().filter(|item| **item == Item::Hole(Field::Key)).count(),
+        words: None,
         middle: items(middle),
         string: Codec::Text,
         other: None,
@@ -194,13 +202,19 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
     // The text between one argument's value and the next one's key, starting with the separator.
     let tail = [found.row.separator.as_slice(), found.row.prefix.as_slice()].concat();
     let tail = literal(&tail);
-    let strings = HARD_STRINGS.map(|text| written(Json::from(text), &tail, turn_of));
+    let strings = HARD_STRINGS.map(|text| Some(written(Json::from(text), &tail, turn_of)?.1));
     found.fit_strings(&strings);
-    let others = kinds().map(|(kind, value)| {
-        let text = written(value.clone(), &tail, turn_of);
-        (kind, value, text)
+    let others = kinds().map(|(kind, value)| (kind, value.clone(), written(value, &tail, turn_of)));
+    found.fit_others(&others.clone().map(|(kind, value, text)| (kind, value, text.map(|(_, text)| text))));
+    let seen = others.into_iter().filter_map(|(kind, value, text)| {
+        let (before, text) = text?;
+        Some((kind, value, (before?, text)))
     });
-    found.fit_others(&others);
+    let seen = seen.collect::<Vec<Kinds>>();
+    let differs = seen.windows(2).any(|pair| pair[0].2.0 != pair[1].2.0);
+    if differs || !found.inexact.is_empty() {
+        fit_typed(&mut found, &seen);
+    }
     if found.is_sorted {
         found.inexact.push("keys, which are sorted alphabetically");
     }
@@ -209,13 +223,17 @@ fn each(probe: &Probe<'_>, plain: &Turn, turn_of: &impl Fn(Object) -> Option<Tur
 
 /// Returns the text between a key and its value, and between a value and the next key, if they are
 /// the same for all arguments.
-fn between_each<'a>(spots: &[(Range<usize>, Range<usize>)], turn: &'a Turn) -> Option<(&'a str, &'a str)> {
+fn between_each<'a>(spots: &[(Range<usize>, Range<usize>)], turn: &'a Turn) -> Option<(&'a str, Vec<Item>)> {
     let between = |from: usize, to: usize| turn.text.get(from..to);
     let middle = between(spots[0].0.end, spots[0].1.start)?;
-    let joint = between(spots[0].1.end, spots[1].0.start)?;
-    let alike = spots.windows(2).all(|pair| between(pair[0].1.end, pair[1].0.start) == Some(joint))
+    let joint = |pair: &[(Range<usize>, Range<usize>)]| {
+        let key = turn.text.get(pair[0].0.clone())?;
+        Some(items_with_key(between(pair[0].1.end, pair[1].0.start)?, key))
+    };
+    let joints = spots.windows(2).map(joint).collect::<Option<Vec<_>>>()?;
+    let alike = joints.windows(2).all(|pair| pair[0] == pair[1])
         && spots.iter().all(|(key, value)| between(key.end, value.start) == Some(middle));
-    alike.then_some((middle, joint))
+    alike.then_some((middle, joints.into_iter().next()?))
 }
 
 /// Returns the text around the arguments, which starts at the end of the name or the id, whichever
@@ -224,7 +242,7 @@ fn row_of(
     probe: &Probe<'_>,
     plain: &Turn,
     spots: &[(Range<usize>, Range<usize>)],
-    joint: &str,
+    joint: &[Item],
     turn_of: &impl Fn(Object) -> Option<Turn>,
 ) -> Option<Row> {
     let id = probe.id(0, NAMES[0]);
@@ -234,29 +252,39 @@ fn row_of(
     };
     let first = spots[0].0.start;
     let before = plain.text.get(named_before(plain, first).unwrap_or(0)..first)?;
-    let after = plain.text.get(spots.last()?.1.end..)?;
+    let (last_key, last_value) = spots.last()?;
+    let after = items_with_key(plain.text.get(last_value.end..)?, plain.text.get(last_key.clone())?);
     let empty = turn_of(Object::new()).and_then(|turn| {
         let named = named_before(&turn, turn.text.len())?;
         turn.text.get(named..).map(items)
     });
-    Some(take_apart(&items(before), &items(joint), &items(after), empty.as_deref()))
+    Some(take_apart(&items(before), joint, &after, empty.as_deref()))
 }
 
-/// Returns the text between the second key and the end of its argument if the argument has this
-/// value. `tail` is the text between an argument and the next key.
-fn written(value: Json, tail: &str, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<String> {
+/// The text before the second key, and the text after it.
+type Written = (Option<String>, String);
+
+/// Returns the text between the first value and the second key, if the template writes them in this
+/// order, and the text between that key and the end of its argument, if the argument has this value. `tail` is the text between an argument and the
+/// next key.
+fn written(value: Json, tail: &str, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Written> {
     let turn = turn_of(object! { KEYS[0] => plain_value(0), KEYS[1] => value, KEYS[2] => plain_value(2) })?;
     let key = turn.places(KEYS[1]).into_iter().next()?;
-    let next = turn.places(KEYS[2]).into_iter().rfind(|place| place.start >= key.end)?;
-    let end = next.start.checked_sub(tail.len()).filter(|end| turn.text.get(*end..next.start) == Some(tail))?;
-    turn.text.get(key.end..end).map(str::to_owned)
+    let first = turn.places(plain_value(0).as_str()?).into_iter().next();
+    let before = first.and_then(|first| turn.text.get(first.end..key.start)).map(str::to_owned);
+    let ends = turn.places(KEYS[2]).into_iter().filter_map(|next| {
+        let end = next.start.checked_sub(tail.len()).filter(|end| *end >= key.end)?;
+        (turn.text.get(end..next.start) == Some(tail)).then_some(end)
+    });
+    let end = ends.into_iter().next()?;
+    Some((before, turn.text.get(key.end..end)?.to_owned()))
 }
 
 impl Each {
     /// Chooses the codec for strings: unchanged, in CDATA, or quoted as in JSON or Python. `seen`
     /// contains what the template writes for each of [`HARD_STRINGS`].
     fn fit_strings(&mut self, seen: &[Option<String>]) {
-        let (before, after) = (literal(&self.middle), literal(&self.row.suffix));
+        let (before, after) = (literal(&self.middle), text_with_key(&self.row.suffix, KEYS[1]));
         let prints = |codec: &Codec, before: &str, after: &str| {
             seen.iter().zip(HARD_STRINGS).all(|(seen, text)| match (seen, print(codec, &Json::from(text))) {
                 (Some(seen), Some(printed)) => *seen == format!("{before}{printed}{after}"),
@@ -296,13 +324,18 @@ impl Each {
     fn quote(&mut self, codec: Codec, open: &str, close: &str) {
         self.string = codec;
         self.middle = items(open);
-        self.row.suffix = items(close);
+        self.row.suffix = items_with_key(close, KEYS[1]);
     }
 
     /// Chooses the codec for values that are not strings, and lists the kinds that it does not
     /// print as the template does.
     fn fit_others(&mut self, seen: &[Seen]) {
-        let Some((before, after, codec)) = best_codec(seen) else {
+        let (before, after) = (literal(&self.middle), text_with_key(&self.row.suffix, KEYS[1]));
+        let nested = seen.iter().find(|(kind, ..)| *kind == "objects").and_then(|(_, _, text)| {
+            let inside = text.as_ref()?.strip_prefix(&*before)?.strip_suffix(&*after)?;
+            Some(elements(inside))
+        });
+        let Some((before, after, codec)) = best_codec(seen, nested.unwrap_or_default()) else {
             self.inexact.extend(seen.iter().map(|(kind, ..)| *kind));
             return;
         };
@@ -312,18 +345,18 @@ impl Each {
                 self.inexact.push(kind);
             }
         }
-        self.other = Some((items(&before), items(&after), codec));
+        self.other = Some((items(&before), items_with_key(&after, KEYS[1]), codec));
     }
 }
 
 /// A kind of value, a value of this kind, and what the template writes for it.
 type Seen = (&'static str, Json, Option<String>);
 
-/// Returns the codec that prints the most values with the same text around them, and that text.
-fn best_codec(seen: &[Seen]) -> Option<(String, String, Codec)> {
+/// Returns the codec that prints the most values with the same text around them, and that text. Of
+/// several, the first is taken.
+fn best_codec(seen: &[Seen], mut codecs: Vec<Codec>) -> Option<(String, String, Codec)> {
     let mut best: Option<(usize, (String, String, Codec))> = None;
-    let mut codecs = vec![Codec::Json(JsonStyle::PLAIN), Codec::Mixed, Codec::Literal];
-    codecs.extend(json_styles(false).into_iter().skip(1).map(Codec::Json));
+    codecs.extend(value_codecs());
     for codec in codecs {
         let mut surroundings: Vec<((String, String), usize)> = Vec::new();
         for (_, value, text) in seen {
@@ -343,6 +376,13 @@ fn best_codec(seen: &[Seen]) -> Option<(String, String, Codec)> {
         }
     }
     best.map(|(_, best)| best)
+}
+
+/// Returns the codecs for values that are not strings.
+pub(crate) fn value_codecs() -> Vec<Codec> {
+    let mut codecs = vec![Codec::Json(JsonStyle::PLAIN), Codec::Mixed, Codec::Literal];
+    codecs.extend(json_styles(false).into_iter().skip(1).map(Codec::Json));
+    codecs
 }
 
 /// Returns the text around a value, without the quotes next to it.

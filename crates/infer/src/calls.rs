@@ -1,13 +1,14 @@
 //! Inference of how a template writes the calls of a turn.
 
 use rolecall_format::Field;
+use rolecall_format::codec::Count;
 
 use crate::arguments::Arguments;
 use crate::located::{Located, locate};
 use crate::marker;
 use crate::probe::{Probe, Refusal, Stage};
 use crate::repetition::{Row, take_apart};
-use crate::said::{Said, plain_calls};
+use crate::said::{Said, called_before, plain_calls};
 use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at, is_space, literal};
 
 /// The form in which calls are written.
@@ -20,6 +21,8 @@ pub(crate) struct Calls {
     /// The text after several calls that is missing after a single one.
     pub late: Vec<Item>,
     pub parallel: Parallel,
+    /// How the calls are numbered.
+    pub count: Count,
 }
 
 /// How a template writes several calls.
@@ -87,6 +90,7 @@ pub(crate) fn find(
     let mut late = Vec::new();
     let (mut inner, mut between) = (one.items.get(one.calls[0].clone())?.to_vec(), Vec::new());
     let (mut before, mut after) = around(variants, plain)?;
+    let mut count = Count { first: 0, over_conversation: false };
     let mut parallel = rows.as_ref().map_or_else(Clone::clone, |_| Parallel::Written);
     if let Ok(rows) = &rows {
         // Some templates write a third call differently.
@@ -97,6 +101,7 @@ pub(crate) fn find(
                 late = late_text(one, &rows, &after, &plain.behind);
                 (inner, between) = (joints.inner, joints.between);
                 let length = before.len();
+                count.first = joints.first;
                 before = joints.before[joints.before.len() - length..].to_vec();
             }
             None => {
@@ -107,11 +112,16 @@ pub(crate) fn find(
             }
         }
     }
+    let numbered = [before.as_slice(), &inner].concat();
+    if let Some(place) = hole_at(&numbered, Field::Index) {
+        count.over_conversation =
+            later_index(probe, stage, base, &arguments, (before.len(), place)) == Some(count.first + 1);
+    }
     let row = match between.is_empty() {
         false => take_apart(&before, &between, &after, None),
         true => Row { prefix: std::mem::take(&mut before), suffix: std::mem::take(&mut after), ..Row::default() },
     };
-    Some(Calls { arguments, inner, row, late, parallel })
+    Some(Calls { arguments, inner, row, late, parallel, count })
 }
 
 /// Returns the text after several calls that is missing after a single one.
@@ -127,6 +137,25 @@ fn late_text(one: &Located, rows: &Located, after: &Sequence, behind: &Sequence)
     if is_text { late.to_vec() } else { Vec::new() }
 }
 
+/// Returns the number of a call after an earlier turn with one call. `place` counts from the first
+/// of `before` items before the call's first hole.
+fn later_index(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    base: &Said,
+    arguments: &Arguments,
+    (before, place): (usize, usize),
+) -> Option<usize> {
+    let said = base.clone().calling(plain_calls(1));
+    let turn = probe.later(&base.clone().calling(called_before()), &said, stage).ok()?;
+    let located = locate(probe, &turn, &said, Some(arguments))?;
+    let start = located.calls.first()?.start.checked_sub(before)?;
+    match located.items.get(start + place)? {
+        Item::Char(digit) => usize::try_from(digit.to_digit(10)?).ok(),
+        _ => None,
+    }
+}
+
 /// Returns the text before the first call and after the last one that belongs to the calls.
 fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> {
     let mut before: Option<Vec<Item>> = None;
@@ -138,7 +167,8 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
         let known: &Sequence = match hole.map(|at| &opening[at]) {
             None => &plain.before,
             Some(Item::Hole(Field::Reasoning)) => &plain.between,
-            Some(_) => &[],
+            // The text that closes the content, if the turn's end follows it.
+            Some(_) => &plain.behind,
         };
         let mine = &opening[hole.map_or(0, |at| at + 1)..];
         let start = if hole.is_none() { plain.opening } else { 0 };
@@ -146,7 +176,10 @@ fn around(variants: &Variants, plain: &Plain) -> Option<(Vec<Item>, Vec<Item>)> 
             Some(at) => closed_by(&opening[..at], mine),
             None => 0,
         };
-        let mine = &mine[header(mine, known, start).max(closed)..];
+        let own = header(mine, known, start);
+        // The whole text after the content may be the end of a turn before the calls.
+        let is_turn_end = hole.is_some_and(|at| opening[at] == Item::Hole(Field::Content)) && own == known.len();
+        let mine = &mine[if is_turn_end { closed } else { own.max(closed) }..];
         before = Some(match before {
             None => mine.to_vec(),
             Some(other) => mine[mine.len() - cut_end(mine, &other)..].to_vec(),
@@ -206,6 +239,8 @@ struct Joints {
     before: Vec<Item>,
     inner: Vec<Item>,
     between: Vec<Item>,
+    /// The number of the first call.
+    first: usize,
 }
 
 fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
@@ -215,36 +250,43 @@ fn joints(rows: &Located, before: &Sequence) -> Option<Joints> {
     let mut befores = vec![rows.items[start.checked_sub(before.len())?..start].to_vec()];
     befores.extend(rows.calls.windows(2).map(|pair| rows.items[pair[0].end..pair[1].start].to_vec()));
     // Replaces the call's index by holes, in the items of the calls and in the text before them.
-    number(&mut inners, false);
-    number(&mut befores, true);
-    let (first, betweens) = befores.split_first()?;
+    let first = number(&mut inners, false).or(number(&mut befores, true));
+    let (opening, betweens) = befores.split_first()?;
     let alike = inners.windows(2).all(|pair| pair[0] == pair[1]) && betweens.windows(2).all(|pair| pair[0] == pair[1]);
     let mut inners = inners.into_iter();
     alike.then(|| Joints {
-        before: first.clone(),
+        before: opening.clone(),
+        first: first.unwrap_or_default(),
         inner: inners.next().unwrap_or_default(),
         between: betweens.first().cloned().unwrap_or_default(),
     })
 }
 
-/// Replaces digits that count 0, 1, 2 across the sequences by holes. It compares the sequences from
-/// one end, up to the first other difference.
-fn number(each: &mut [Vec<Item>], from_end: bool) {
+/// Replaces digits that count 0, 1, 2 or 1, 2, 3 across the sequences by holes, and returns the
+/// first number. It compares the sequences from one end, up to the first other difference.
+fn number(each: &mut [Vec<Item>], from_end: bool) -> Option<usize> {
     let place = |items: &[Item], at: usize| if from_end { items.len().checked_sub(at + 1) } else { Some(at) };
+    let mut first = None;
     for at in 0.. {
         let column = each.iter().map(|items| items.get(place(items, at)?).copied());
-        let Some(column) = column.collect::<Option<Vec<Item>>>() else { return };
-        let numbers = ('0'..='9').map(Item::Char);
+        let Some(column) = column.collect::<Option<Vec<Item>>>() else { return first };
+        let start = match column.first() {
+            Some(Item::Char(digit @ '0'..='1')) => *digit,
+            _ => '9',
+        };
+        let numbers = (start..='9').map(Item::Char);
         if column.len() > 1 && column.iter().copied().eq(numbers.take(column.len())) {
+            first = first.or(start.to_digit(10).and_then(|digit| usize::try_from(digit).ok()));
             for items in each.iter_mut() {
                 if let Some(place) = place(items, at) {
                     items[place] = Item::Hole(Field::Index);
                 }
             }
         } else if column.windows(2).any(|pair| pair[0] != pair[1]) {
-            return;
+            return first;
         }
     }
+    first
 }
 
 impl Calls {

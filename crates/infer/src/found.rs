@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use rolecall_format::codec::JsonStyle;
 use rolecall_format::codec::call::{Keys, Style};
+use rolecall_format::codec::kinds::Words;
+use rolecall_format::codec::{Count, JsonStyle};
 use rolecall_format::{CallIds, Codec, Field, Format, FormatPart, Op, Slot};
 
 use crate::arguments::{Arguments, argument};
@@ -98,8 +99,10 @@ fn merged(ops: impl Iterator<Item = Op>) -> Vec<Op> {
 
 fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
     let row = &calls.row;
+    let plain_count = Count { first: 0, over_conversation: false };
     let codec = |field: Field| match (field, &calls.arguments) {
         (Field::Arguments, Arguments::Whole { codec, .. }) => codec.clone(),
+        (Field::Index, _) if calls.count != plain_count => Codec::From(calls.count),
         _ => Codec::Text,
     };
     if !(row.open.is_empty() && row.close.is_empty() && calls.late.is_empty()) {
@@ -113,7 +116,11 @@ fn push_calls(calls: &Calls, layouts: &mut Vec<(Slot, Vec<Op>)>) {
     }
     let Arguments::Each(each) = &calls.arguments else { return };
     let of = |middle: &[Item], suffix: &[Item], codec: &Codec| {
-        let codec = |field: Field| if field == Field::Value { codec.clone() } else { Codec::Text };
+        let codec = |field: Field| match (field, &each.words) {
+            (Field::Value, _) => codec.clone(),
+            (Field::Type, Some(words)) if *words != Words::default() => Codec::Kinds(words.clone()),
+            _ => Codec::Text,
+        };
         ops(&argument(&each.row.prefix, middle, suffix), &[], &codec)
     };
     let string = of(&each.middle, &each.row.suffix, &each.string);

@@ -27,6 +27,7 @@ mod said;
 mod sequence;
 mod stages;
 mod turn;
+mod typed;
 mod value;
 mod verify;
 

@@ -169,9 +169,7 @@ impl<'t> Probe<'t> {
         let before = self.before(stage, false)?;
         let mut messages = vec![user(ASKED, stage), self.template_message(said, stage)];
         if stage.results {
-            messages.extend(said.calls.iter().enumerate().map(|(at, call)| {
-                object! { "role" => "tool", "tool_call_id" => self.id(at, call.name), "name" => call.name, "content" => "Fimpo." }
-            }));
+            messages.extend(self.results(said));
         }
         let prompt = self.render(messages, stage, false)?;
         let text = prompt.text();
@@ -183,18 +181,44 @@ impl<'t> Probe<'t> {
             }
             false => text.len(),
         };
-        if end - start > self.limits.turn_bytes {
+        self.cut(&prompt, start..end, 1)
+    }
+
+    /// Renders the assistant's turn after an earlier turn of the assistant, the results of its calls
+    /// and another user's turn.
+    pub fn later(&self, earlier: &Said, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
+        let mut messages = vec![user(ASKED, stage), self.message(earlier, stage)];
+        messages.extend(self.results(earlier));
+        messages.push(user(ASKED, stage));
+        let before = self.render(messages.clone(), stage, false)?.into_text();
+        messages.push(self.message(said, stage));
+        let number = messages.len() - 1;
+        let prompt = self.render(messages, stage, false)?;
+        let start = start_behind(prompt.text(), &before);
+        self.cut(&prompt, start..prompt.text().len(), number)
+    }
+
+    fn results(&self, said: &Said) -> impl Iterator<Item = Object> {
+        said.calls.iter().enumerate().map(|(at, call)| {
+            object! { "role" => "tool", "tool_call_id" => self.id(at, call.name), "name" => call.name, "content" => "Fimpo." }
+        })
+    }
+
+    /// Cuts out the turn of the message with this number.
+    fn cut(&self, prompt: &Prompt, range: Range<usize>, number: usize) -> Result<Turn, Refusal> {
+        if range.len() > self.limits.turn_bytes {
             return Err(Refusal::new("the turn is too long"));
         }
-        let own = prompt.segments_in(start..end).map(|segment| {
+        let start = range.start;
+        let own = prompt.segments_in(range.clone()).map(|segment| {
             let is_own = match segment.origin {
-                Origin::Message { message, .. } => message != 1,
+                Origin::Message { message, .. } => message != number,
                 _ => !segment.is_made,
             };
             (segment.start.max(start) + segment.text.len() - start, is_own)
         });
         let own = own.collect();
-        Ok(Turn { text: text[start..end].to_owned(), own })
+        Ok(Turn { text: prompt.text()[range].to_owned(), own })
     }
 
     /// Returns the text that ends a prompt with a generation prompt, and is missing in a prompt

@@ -1,7 +1,9 @@
 //! Decomposition of the text around the elements of a row: the text that belongs to each element,
 //! between two elements, and around all of them.
 
-use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, is_space};
+use rolecall_format::Field;
+
+use crate::sequence::{Cuts, Item, Sequence, common_end, common_start, hole_at, is_space};
 
 /// The parts of a row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,9 +21,9 @@ pub(crate) struct Row {
 }
 
 /// The quality of a decomposition, compared in this order: whether it explains the empty row, the
-/// length of the suffix, whether the prefix does not begin with whitespace, and the length of the
+/// length of the text that the tags around a value begin with, the length of the suffix, whether the prefix does not begin with whitespace, and the length of the
 /// prefix. Higher is better.
-type Score = (bool, usize, bool, usize);
+type Score = (bool, usize, usize, bool, usize);
 
 /// Decomposes a row, so that its parts join to the given text, and to the text of an empty row if
 /// any decomposition does.
@@ -46,7 +48,11 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
                 empty.len() == open.len() + close.len() && empty.starts_with(open) && empty.ends_with(close)
             });
             let begins_with_space = is_indented(&before[before.len() - prefix..]);
-            let score = (is_met, suffix, !begins_with_space, prefix);
+            // Where the text after a value repeats the key, it is a tag like the one before it.
+            let (first, last) = (&before[before.len() - prefix..], &after[..suffix]);
+            let lead =
+                if hole_at(last, Field::Key).is_some() || has_prefix(last) { common_start(first, last) } else { 0 };
+            let score = (is_met, lead, suffix, !begins_with_space, prefix);
             if best.is_none_or(|(known, ..)| score > known) {
                 best = Some((score, suffix, prefix));
             }
@@ -60,6 +66,13 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
         suffix: after[..suffix].to_vec(),
         close: after[suffix..].to_vec(),
     }
+}
+
+/// Reports whether a text begins with a prefix before a tag, such as `#` in `#</f>`.
+fn has_prefix(text: &Sequence) -> bool {
+    let is_prefix = |item: &Item| matches!(item, Item::Char(c) if c.is_ascii_punctuation() && *c != '<');
+    let length = text.iter().take_while(|item| is_prefix(item)).count();
+    length > 0 && text.get(length) == Some(&Item::Char('<'))
 }
 
 /// Reports whether the prefix begins with more whitespace than the single space before a word.
@@ -85,6 +98,12 @@ mod tests {
     fn a_list_of_objects_has_brackets_around_and_commas_between() {
         let found = parts("[CALLS] [{\"name\": \"", "}, {\"name\": \"", "}]</s>", None);
         assert_eq!(found, ["[CALLS] [", "{\"name\": \"", ", ", "}", "]</s>"]);
+    }
+
+    #[test]
+    fn a_prefix_before_a_tag_stays_with_it() {
+        let found = parts("#<uses>\n#<use n=\"", "#</use>\n#<use n=\"", "#</use>\n#</uses>", None);
+        assert_eq!(found, ["#<uses>\n", "#<use n=\"", "", "#</use>\n", "#</uses>"]);
     }
 
     #[test]

@@ -50,6 +50,11 @@ pub(crate) fn plain_calls(count: usize) -> Vec<Called> {
     calls.map(|(at, name)| Called { name, arguments: object! { KEYS[at] => plain_value(at) } }).collect()
 }
 
+/// Returns the call of an earlier turn.
+pub(crate) fn called_before() -> Vec<Called> {
+    vec![Called { name: NAMES[2], arguments: object! { KEYS[2] => "Ferbo" } }]
+}
+
 /// Returns the value of an argument.
 pub(crate) fn plain_value(at: usize) -> Json {
     Json::from(["Plimtex", "Bruwok", "Nyxtar"][at % 3])

@@ -18,6 +18,31 @@ pub(crate) fn items(text: &str) -> Vec<Item> {
     text.chars().map(Item::Char).collect()
 }
 
+/// Returns the items of a literal text in which each occurrence of a key is a hole.
+pub(crate) fn items_with_key(text: &str, key: &str) -> Vec<Item> {
+    let mut found: Vec<Item> = Vec::new();
+    for (at, part) in text.split(key).enumerate() {
+        if at > 0 {
+            found.push(Item::Hole(Field::Key));
+        }
+        found.extend(part.chars().map(Item::Char));
+    }
+    found
+}
+
+/// Returns the text of items with a key in its holes.
+pub(crate) fn text_with_key(items: &Sequence, key: &str) -> String {
+    let mut text = String::new();
+    for item in items {
+        match item {
+            Item::Char(character) => text.push(*character),
+            Item::Hole(Field::Key) => text.push_str(key),
+            _ => {}
+        }
+    }
+    text
+}
+
 /// Returns the literal text of items, without holes.
 pub(crate) fn literal(items: &Sequence) -> String {
     let characters = items.iter().filter_map(|item| match item {
@@ -54,6 +79,7 @@ impl Cuts {
             let is_word = |item: &Item| matches!(item, Item::Char(c) if c.is_alphanumeric() || *c == '_');
             allowed[at] = !(is_word(&items[at - 1]) && is_word(&items[at]));
         }
+        let mut marks: Vec<(usize, usize)> = Vec::new();
         let mut at = 0;
         while at < items.len() {
             let end = match items[at] {
@@ -67,11 +93,13 @@ impl Cuts {
             match end {
                 Some(end) => {
                     allowed[at + 1..end].fill(false);
+                    marks.push((at, end));
                     at = end;
                 }
                 None => at += 1,
             }
         }
+        join(items, &marks, &mut allowed);
         Cuts(allowed)
     }
 
@@ -87,6 +115,29 @@ impl Cuts {
     /// Returns the first cut position at or after this one.
     pub fn at_least(&self, at: usize) -> usize {
         (at..self.0.len()).find(|at| self.0[*at]).unwrap_or(self.0.len().saturating_sub(1))
+    }
+}
+
+/// Joins markers with a word between them: `<|open|>think<|sep|>`. In `<|start|>model<|kind|>say<|text|>`,
+/// only the last two are joined.
+fn join(items: &Sequence, marks: &[(usize, usize)], allowed: &mut [bool]) {
+    let is_word = |item: &Item| matches!(item, Item::Char(c) if c.is_alphanumeric() || matches!(c, '_' | '-'));
+    let word_behind = |end: usize| items[end..].iter().take_while(|item| is_word(item)).count();
+    for pair in marks.windows(2) {
+        let ((_, end), (next, next_end)) = (pair[0], pair[1]);
+        if next > end && word_behind(end) == next - end && word_behind(next_end) == 0 {
+            allowed[end..=next].fill(false);
+        }
+    }
+    // A marker that different words follow belongs to them.
+    for (at, (start, end)) in marks.iter().enumerate() {
+        let word = |end: usize| &items[end..end + word_behind(end)];
+        let differs = |(other, (from, to)): (usize, &(usize, usize))| {
+            other != at && items[*from..*to] == items[*start..*end] && !word(*to).is_empty() && word(*to) != word(*end)
+        };
+        if !word(*end).is_empty() && marks.iter().enumerate().any(differs) {
+            allowed[*end] = false;
+        }
     }
 }
 

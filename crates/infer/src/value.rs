@@ -3,7 +3,7 @@
 use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Arguments, Json};
 use rolecall_format::Codec;
-use rolecall_format::codec::{JsonStyle, literal};
+use rolecall_format::codec::{Elements, JsonStyle, literal};
 
 /// Prints a single value with a codec for `{value}`.
 pub(crate) fn print(codec: &Codec, value: &Json) -> Option<String> {
@@ -33,6 +33,44 @@ pub(crate) fn json_styles(has_lines: bool) -> Vec<JsonStyle> {
         }
     }
     styles
+}
+
+/// Returns the syntaxes in which a template may have written the object of [`nested`] as this text.
+pub(crate) fn elements(text: &str) -> Vec<Codec> {
+    let found = elements_in(text);
+    let both = found
+        .into_iter()
+        .flat_map(|elements| [false, true].map(|is_python| Elements { is_python, ..elements.clone() }));
+    both.map(|elements| Codec::Elements(Box::new(elements))).collect()
+}
+
+/// An object with a string, and a list that begins with a number.
+pub(crate) fn nested() -> Json {
+    json::parse(r#"{"vint": "Drelk", "plo": [61, null, {"ung": true}]}"#).unwrap_or(Json::Null)
+}
+
+fn elements_in(text: &str) -> Option<Elements> {
+    let behind = |word: &str, from: usize| text.get(from..)?.find(word).map(|at| (from + at, from + at + word.len()));
+    let (first, first_end) = behind("vint", 0)?;
+    let (value, value_end) = behind("Drelk", first_end)?;
+    let (closing, closing_end) = behind("vint", value_end)?;
+    let (list, list_end) = behind("plo", closing_end)?;
+    let (number, _) = behind("61", list_end)?;
+    let lead = text.get(..first)?;
+    let gap = &lead[..lead.len() - lead.trim_start().len()];
+    let open = &lead[gap.len()..];
+    let (open_end, close) = (text.get(first_end..value)?, text.get(value_end..closing)?);
+    let close_end = text.get(closing_end..list)?.strip_suffix(lead)?;
+    let item = text.get(list_end..number)?.strip_prefix(open_end)?.strip_suffix(open_end)?;
+    let inner = &item[..item.len() - item.trim_start().len()];
+    let item = item[inner.len()..].strip_prefix(open)?;
+    let mut elements = Elements::new(&format!("{open}*{open_end}"), &format!("{close}*{close_end}"), item)?;
+    if let Some(spaces) = gap.strip_prefix('\n').map(str::len) {
+        let step = inner.len().checked_sub(gap.len())?;
+        elements.indent = Some(step);
+        elements.level = spaces.checked_div(step).unwrap_or(1);
+    }
+    Some(elements)
 }
 
 /// Returns the JSON object that opens before a position, and its range, if there is one.

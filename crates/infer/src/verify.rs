@@ -14,7 +14,7 @@ use crate::calls::Calls;
 use crate::found::Found;
 use crate::probe::{Probe, Stage, tool};
 use crate::report::{Outcome, Part, Report};
-use crate::said::{Called, KEYS, NAMES, Said};
+use crate::said::{Called, KEYS, NAMES, Said, called_before};
 use crate::sequence::hole_at;
 use crate::stages::Stages;
 use crate::value::same;
@@ -120,6 +120,7 @@ impl Check<'_> {
                 self.add(&said.calling(vec![called(1, few())]), &thinking, &mut tally);
             }
         }
+        self.later(stage, base, report);
         if tally.same < tally.tried {
             let words = tally.first.clone().unwrap_or_default();
             let words = format!("with content or reasoning, {} of {} are identical: {words}", tally.same, tally.tried);
@@ -129,6 +130,24 @@ impl Check<'_> {
             let words = tally.misread.clone().unwrap_or_default();
             let read = format!("with content or reasoning, {} of {} are parsed back: {words}", tally.read, tally.tried);
             report.note(Part::Calls, read, None);
+        }
+    }
+
+    /// Checks a call in a later turn, after an earlier turn with a call.
+    fn later(&self, stage: &Stage, base: &Said, report: &mut Report) {
+        let earlier = base.clone().calling(called_before());
+        let said = base.clone().calling(vec![called(0, few()), called(1, telling())]);
+        // A template may refuse such a conversation, or several calls.
+        let Ok(turn) = self.probe.later(&earlier, &said, stage) else { return };
+        let messages = [&earlier, &said].map(|said| self.probe.message(said, &plain(stage)));
+        let written = |count: usize| written(self.format, messages[..count].to_vec());
+        let own = written(2).zip(written(1)).and_then(|(both, first)| both.strip_prefix(&first).map(str::to_owned));
+        let own = own.unwrap_or_default();
+        if own != turn.text
+            && report.outcome(Part::ParallelCalls).is_some_and(|known| matches!(known, Outcome::Verified { .. }))
+        {
+            let (words, from) = difference(&turn.text, &own);
+            report.note(Part::Calls, format!("in a later turn, {words}"), self.probe.line_of(from));
         }
     }
 
@@ -208,9 +227,16 @@ fn tools_of(said: &Said) -> Vec<Tool> {
 
 /// Writes the turn with the layouts.
 fn write(probe: &Probe<'_>, format: &Format, said: &Said, stage: &Stage) -> Option<String> {
-    let plain = Stage { parts: false, ..stage.clone() };
-    let message = Message::from_object(probe.message(said, &plain)).ok()?;
-    let mut conversation = Conversation::new(vec![message]);
+    written(format, vec![probe.message(said, &plain(stage))])
+}
+
+fn plain(stage: &Stage) -> Stage {
+    Stage { parts: false, ..stage.clone() }
+}
+
+fn written(format: &Format, messages: Vec<Object>) -> Option<String> {
+    let messages = messages.into_iter().map(Message::from_object).collect::<Result<Vec<_>, _>>().ok()?;
+    let mut conversation = Conversation::new(messages);
     conversation.add_generation_prompt = Some(false);
     let options = Options { rules: RuleMode::Reference, ..Options::default() };
     render(&conversation, format, &options).ok().map(|prompt| prompt.into_text())
@@ -252,7 +278,10 @@ fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
             return Some(format!("the name is parsed as {:?}", short(name)));
         }
         let parsed = json::parse(arguments).ok();
-        if !parsed.is_some_and(|parsed| same(&parsed, &Json::Object(said.arguments.clone()))) {
+        // Arguments that the template drops are not missing.
+        let kept = said.arguments.iter().filter(|(key, _)| written.contains(*key));
+        let kept: Object = kept.map(|(key, value)| (key.to_owned(), value.clone())).collect();
+        if !parsed.is_some_and(|parsed| same(&parsed, &Json::Object(kept))) {
             return Some(format!("the arguments are parsed as {:?}", short(arguments)));
         }
     }

@@ -301,6 +301,9 @@ impl Arguments {
         callee: &Callee<'_>,
         cursor: &mut Cursor<'_, '_>,
     ) -> Option<State> {
+        if key.word.is_empty() {
+            cursor.skip_space();
+        }
         let stop = word_of(callee.list, kind).and_then(|word| word.after.byte(0));
         let end = cursor.rest().bytes().position(|byte| stop.is_some_and(|(stop, _)| stop == byte));
         if let Some(state) = take_word(&mut key.word, end, callee, cursor) {

@@ -109,10 +109,16 @@ impl KindWord {
             _ => Words::default(),
         };
         let mut afters = Marks::new();
-        afters.add(after.lead(), &after.core(), ());
-        // White space before the text ends the word too.
-        let after = after.up_to(after.text().trim_end().len());
-        (!after.is_blank()).then_some(KindWord { words, after, afters })
+        let after = match after.is_blank() {
+            true => after.clone(),
+            // White space before the text ends the word too.
+            false => after.up_to(after.text().trim_end().len()),
+        };
+        match after.is_blank() {
+            true => afters.add("", &after, ()),
+            false => afters.add(after.lead(), &after.core(), ()),
+        }
+        (!after.is_empty()).then_some(KindWord { words, after, afters })
     }
 }
 
