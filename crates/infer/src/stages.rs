@@ -6,7 +6,7 @@ use rolecall_format::Field;
 use crate::arguments::{self, Arguments};
 use crate::located::{Located, locate};
 use crate::probe::{NoContent, Probe, Refusal, Stage, Turn};
-use crate::said::{CONTENT, NAMES, Said, plain_calls};
+use crate::said::{CONTENT, KEYS, NAMES, Said, plain_calls, plain_value};
 
 /// The surroundings in which the template writes each part of a turn.
 pub(crate) struct Stages {
@@ -79,7 +79,10 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
                 };
                 let id = probe.id(0, NAMES[0]);
                 if turn.places(NAMES[0]).is_empty() && turn.places(&id).is_empty() {
-                    is_silent = true;
+                    match writes_any(&turn) {
+                        true => unclear = Some(Refusal::new("a call is written, but not its name")),
+                        false => is_silent = true,
+                    }
                     continue;
                 }
                 match arguments::find(probe, &stage, content) {
@@ -96,6 +99,14 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
         Some(refusal) => Err(NoCall::Refused(refusal)),
         None => Err(NoCall::Silent),
     }
+}
+
+/// Reports whether a turn contains anything of the call, perhaps in another spelling.
+fn writes_any(turn: &Turn) -> bool {
+    let text = turn.text.to_lowercase();
+    let value = plain_value(0);
+    let own = [NAMES[0], KEYS[0], value.as_str().unwrap_or_default()];
+    own.iter().any(|word| text.contains(&word.to_lowercase()))
 }
 
 /// Returns the template's line that writes the text after a call's name.

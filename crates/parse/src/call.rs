@@ -253,8 +253,8 @@ impl Running {
         let tools = &shared.options.tools;
         let is_known = tools.iter().any(|tool| tool.name() == name);
         if !is_known && !tools.is_empty() {
-            let is_bare = shared.reply.program(self.program).bare;
-            if is_bare || shared.options.unknown_names == UnknownNames::Text {
+            let program = shared.reply.program(self.program);
+            if program.bare || program.in_text || shared.options.unknown_names == UnknownNames::Text {
                 return Err(Why::UnknownName(name.clone()));
             }
         }

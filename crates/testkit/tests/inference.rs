@@ -12,6 +12,7 @@ use rolecall::conversation::{Json, json};
 use rolecall::format::{Format, Op, Slot, load, write_reply};
 use rolecall::infer::{Inferred, Outcome, Part, Report, infer};
 use rolecall::template::ChatTemplate;
+use rolecall_testkit::Reviewed;
 
 const PAGE: &str = "docs/inference.md";
 
@@ -69,6 +70,28 @@ fn the_report_lists_every_template() {
     }
     assert!(env::var_os("UPDATE").is_some(), "{PAGE} is stale; run `UPDATE=1 cargo test` to write it");
     fs::write(path, page).unwrap();
+}
+
+#[test]
+fn every_part_that_is_not_verified_has_a_reviewed_reason() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("no reason is checked");
+        return;
+    };
+    let path = rolecall_testkit::root().join("fixtures/inference.toml");
+    let reviewed = Reviewed::parse(&fs::read_to_string(path).unwrap()).unwrap();
+    let mut found = BTreeMap::new();
+    for (file, template) in templates_of(&shared) {
+        let Inferred { report, .. } = infer(&template);
+        for (part, outcome) in &report.parts {
+            // Only an error that the template raises has a line.
+            let is_refused = report.notes.iter().any(|note| note.part == *part && note.line.is_some());
+            let outcome = if word_of(outcome) == "not" { "no" } else { word_of(outcome) };
+            found.insert((file.clone(), part.name().to_owned()), (outcome.to_owned(), is_refused));
+        }
+    }
+    let wrong = reviewed.differences(&found);
+    assert!(wrong.is_empty(), "fixtures/inference.toml:\n{}", wrong.join("\n"));
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl Running {
     /// Reads arguments that are a single value.
     fn syntax(&mut self, syntax: &Syntax, shared: &mut Shared, cursor: &mut Cursor<'_, '_>) -> Step {
         // Ordinary text may begin like a call without a marker, but not like its arguments.
-        if self.index.is_none() && shared.reply.program(self.program).bare && matches!(syntax, Syntax::Json) {
+        if self.index.is_none() && shared.reply.program(self.program).in_text && matches!(syntax, Syntax::Json) {
             cursor.skip_space();
             match cursor.peek() {
                 None => return Step::Wait,

@@ -1,5 +1,6 @@
 //! Parsing tables for replies, built once from a format's layouts.
 
+mod builder;
 mod headers;
 mod list;
 mod program;
@@ -13,11 +14,12 @@ use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 use crate::literal::Literal;
 use crate::marks::Marks;
 
+use builder::Builder;
 pub(crate) use headers::{Attribute, Headers, InHeader};
 pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
-use turns::{Around, Part, Turns, turns_of};
+use turns::{Part, Turns, turns_of};
 
 /// Parsing tables for the replies of a format. They are built once and shared by all parsers.
 ///
@@ -200,6 +202,8 @@ struct Calls {
     /// Weak markers that open a call at the start of a line: the white space before the line, the
     /// marker with its line break, and the program.
     lines: Vec<(String, Literal, usize)>,
+    /// Weak markers that open another call after a call, and their programs.
+    afters: Vec<(Literal, usize)>,
     /// White space that a turn may begin with.
     heads: Vec<String>,
     /// The first markers of the texts that close a turn.
@@ -309,7 +313,7 @@ impl Calls {
     }
 
     fn add(&mut self, items: Vec<Item>, weak: bool) -> usize {
-        self.programs.push(Program { items, weak, bare: false });
+        self.programs.push(Program { items, weak, bare: false, in_text: false });
         self.programs.len() - 1
     }
 
@@ -357,13 +361,13 @@ impl Calls {
                 // A call directly after an answer needs a mark that is not a word.
                 let line = pad.rfind('\n').or((self.programs[program].bare && pad.is_empty()).then_some(0));
                 if let Some(line) = line {
-                    let items = self.programs[program].items.clone();
-                    let in_text = self.add(items, true);
-                    self.programs[in_text].bare = true;
+                    let in_text = self.add_in_text(program);
                     let mut marked = Literal::of(&pad[line..]);
                     marked.append(&mark);
                     self.lines.push((pad[..line].to_owned(), marked, in_text));
                 }
+                let after = self.add_in_text(program);
+                self.afters.push((mark, after));
                 let mut padded = Literal::of(pad);
                 padded.append(&with_lead);
                 self.weak.push((padded, program));
@@ -389,12 +393,20 @@ impl Calls {
         }
     }
 
+    /// Adds a program for the same call in the middle of an answer. Without an object, only a tool's
+    /// name shows that it is a call.
+    fn add_in_text(&mut self, program: usize) -> usize {
+        let items = self.programs[program].items.clone();
+        let has_object = items.iter().any(|item| matches!(item, Item::Arguments(Syntax::Json)));
+        let program = self.add(items, true);
+        self.programs[program].bare = !has_object;
+        self.programs[program].in_text = has_object;
+        program
+    }
+
     fn set_head(&mut self, program: usize) {
         self.head = Some(program);
-        let items = self.programs[program].items.clone();
-        let program = self.add(items, true);
-        self.programs[program].bare = true;
-        self.text_head = Some(program);
+        self.text_head = Some(self.add_in_text(program));
     }
 }
 
@@ -406,190 +418,5 @@ fn first_literal(items: &[Item]) -> Literal {
     match items.first() {
         Some(Item::Literal(literal)) => literal.clone(),
         _ => Literal::default(),
-    }
-}
-
-struct Builder<'a> {
-    reply: &'a mut Reply,
-    turns: &'a Turns,
-    calls: &'a Calls,
-    tokens: &'a [String],
-}
-
-/// A place where markers are searched for.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
-    Head,
-    Content,
-    Reasoning,
-    AfterCall,
-}
-
-impl Builder<'_> {
-    fn build(mut self, format: &Format) {
-        use At::{AfterCall, Content, Head, Reasoning};
-        // Of equal markers, the first one counts.
-        let turns = self.turns;
-        for (number, around) in turns.around.iter().enumerate() {
-            match around.part {
-                Part::Reasoning => {
-                    self.close_by_words(around, turns.around.get(number + 1));
-                    self.add(&[Head], &around.open, Meaning::Reasoning);
-                    if around.open.core().is_strong() {
-                        self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Reasoning);
-                    }
-                    self.close(&[Head, Reasoning], &around.close, Meaning::ReasoningClosed);
-                }
-                Part::Content => {
-                    self.add(&[Head], &around.open, Meaning::Content);
-                    if around.open.core().is_strong() {
-                        self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Content);
-                    }
-                    if let (Some(Part::Calls), Some(program)) = (around.next, self.calls.text_head) {
-                        let core = around.close.core();
-                        if !core.is_empty()
-                            && (turns.opening.is_empty() || !core.text().ends_with(turns.opening.text()))
-                        {
-                            self.add(&[Content], &around.close, Meaning::Call(program));
-                        }
-                    }
-                    self.close(&[Content, Head], &around.close, Meaning::ContentClosed);
-                }
-                Part::Calls => self.close(&[AfterCall, Content], &around.close, Meaning::CallsClosed),
-            }
-        }
-        self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
-        let calls = self.calls;
-        for (pad, mark, program) in &calls.entries {
-            let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
-            self.reply.content.add(pad, mark, what());
-            self.reply.after_call.add("", mark, what());
-            if calls.ends.iter().any(|end| !end.is_empty() && mark.text().starts_with(end.as_str())) {
-                self.reply.head.add(pad, mark, what());
-            }
-            self.reply.reasoning_with_calls.add(pad, mark, what());
-        }
-        for (mark, program) in &calls.weak {
-            self.add(&[Head, AfterCall], mark, Meaning::Call(*program));
-        }
-        for (pad, mark, program) in &calls.lines {
-            self.reply.content.add(pad, mark, Mark { meaning: Meaning::Call(*program), pad: "".into() });
-        }
-        self.reply.head_call = calls.head;
-        if calls.next.is_some_and(|next| calls.programs[next].bare) {
-            // Models that write bare objects separate them with commas or semicolons, or put them
-            // into a list.
-            for (text, to) in [(",", calls.next.map(Meaning::Call)), (";", calls.next.map(Meaning::Call))] {
-                if let Some(to) = to {
-                    self.add(&[AfterCall], &Literal::of(text), to);
-                }
-            }
-            self.add(&[AfterCall], &Literal::of("]"), Meaning::CallsClosed);
-        }
-        if let Some(whole) = calls.whole {
-            let separator = calls.separator.core();
-            let to = match separator.text().ends_with(turns.opening.text()) && !turns.opening.is_empty() {
-                true => Meaning::Opening,
-                false => Meaning::Call(whole),
-            };
-            self.add(&[AfterCall], &separator, to);
-        }
-        self.add(&[AfterCall], &calls.close, Meaning::CallsClosed);
-        if calls.close.core().is_strong() {
-            self.add(&[Content], &calls.close, Meaning::CallsClosed);
-        }
-        for close in &calls.call_close {
-            // These markers may remain after an unparseable call.
-            let mark = close.up_to(close.text().len());
-            if mark.is_strong() {
-                self.add(&[AfterCall], &mark, Meaning::CallsClosed);
-            }
-        }
-        let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
-        let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
-        for end in &turns.ends {
-            let lead = end.lead().len();
-            let core = end.core();
-            let cut = lead + core.mark_apart(all.iter().filter(|other| !core.is_begun_by(other)));
-            let rest = end.from(cut);
-            self.mark(&[Head, Content, Reasoning, AfterCall], &end.up_to(cut), Meaning::End, rest.text());
-        }
-        let stops = format.stops().into_iter().map(Literal::of).chain(
-            format.controls.iter().filter(|control| control.ends_turn).map(|control| {
-                let mut literal = Literal::default();
-                literal.push(&control.text, true);
-                literal
-            }),
-        );
-        for mut end in stops {
-            end.mark_tokens(self.tokens);
-            self.add(&[Head, Content, Reasoning, AfterCall], &end, Meaning::End);
-        }
-    }
-
-    /// Adds the words that open the answer, and so close reasoning that has no marker of its own.
-    /// They count only at the start of a line if the layout has a line break before them.
-    fn close_by_words(&mut self, reasoning: &Around, next: Option<&Around>) {
-        let Some(next) = next.filter(|next| reasoning.next == Some(next.part) && reasoning.close.is_blank()) else {
-            return;
-        };
-        if next.part != Part::Content || next.open.is_blank() || next.open.core().is_strong() {
-            return;
-        }
-        let mut words = reasoning.close.clone();
-        words.append(&next.open.up_to(next.open.text().trim_end().len()));
-        let lead = words.lead().len();
-        let line = words.lead().rfind('\n').unwrap_or(lead);
-        let mark = Mark { meaning: Meaning::Content, pad: next.open.trail().into() };
-        let (lead, words) = (words.up_to(line), words.from(line));
-        self.reply.reasoning.add(lead.text(), &words, mark.clone());
-        self.reply.reasoning_with_calls.add(lead.text(), &words, mark);
-    }
-
-    /// Adds a marker that closes a part. If it ends with a turn's opening, that opens the next
-    /// part.
-    fn close(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
-        let opening = &self.turns.opening;
-        let core = literal.core();
-        match core.text().strip_suffix(opening.text()).filter(|_| !opening.is_empty()) {
-            Some(before) if !before.trim().is_empty() => {
-                self.add(at, literal, Meaning::Opening);
-                let before = core.up_to(before.len());
-                self.add(at, &before, meaning);
-            }
-            _ => self.add(at, literal, meaning),
-        }
-    }
-
-    fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
-        let pad = match meaning {
-            // The items of a call skip white space themselves.
-            Meaning::Call(_) => "",
-            _ => literal.trail(),
-        };
-        self.mark(at, literal, meaning, pad);
-    }
-
-    /// Adds a marker, with text that may follow and belongs to it.
-    fn mark(&mut self, at: &[At], literal: &Literal, meaning: Meaning, pad: &str) {
-        // White space alone is a marker only at the head, where it opens the answer.
-        let (lead, core) = match literal.is_blank() {
-            true if at == [At::Head] => (String::new(), literal.clone()),
-            true => return,
-            false => (literal.lead().to_owned(), literal.core()),
-        };
-        let pad: Arc<str> = pad.into();
-        for at in at {
-            let mark = Mark { meaning, pad: Arc::clone(&pad) };
-            match at {
-                At::Head => self.reply.head.add(&lead, &core, mark),
-                At::Content => self.reply.content.add(&lead, &core, mark),
-                At::Reasoning => {
-                    self.reply.reasoning.add(&lead, &core, mark.clone());
-                    self.reply.reasoning_with_calls.add(&lead, &core, mark);
-                }
-                At::AfterCall => self.reply.after_call.add(&lead, &core, mark),
-            }
-        }
     }
 }

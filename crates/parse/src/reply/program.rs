@@ -17,6 +17,9 @@ pub(crate) struct Program {
     pub weak: bool,
     /// Whether the call has no marker, so that only a tool's name distinguishes it from an answer.
     pub bare: bool,
+    /// Whether the call may begin in the middle of an answer, after a weak marker. It then needs an
+    /// object, and the name of a tool if there are tools.
+    pub in_text: bool,
 }
 
 #[derive(Clone, Debug)]

@@ -1,0 +1,223 @@
+//! The markers to search for in each place of a reply.
+
+use std::sync::Arc;
+
+use rolecall_format::Format;
+
+use super::turns::{Around, Part, Turns};
+use super::{Calls, Mark, Meaning, Reply};
+use crate::literal::Literal;
+
+/// Fills a reply's markers from the layouts of its turns and calls.
+pub(super) struct Builder<'a> {
+    pub reply: &'a mut Reply,
+    pub turns: &'a Turns,
+    pub calls: &'a Calls,
+    pub tokens: &'a [String],
+}
+
+/// A place where markers are searched for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    Head,
+    Content,
+    Reasoning,
+    AfterCall,
+}
+
+impl Builder<'_> {
+    pub fn build(mut self, format: &Format) {
+        use At::{AfterCall, Content, Head, Reasoning};
+        // Of equal markers, the first one counts.
+        let turns = self.turns;
+        for (number, around) in turns.around.iter().enumerate() {
+            match around.part {
+                Part::Reasoning => {
+                    self.close_by_words(around, turns.around.get(number + 1));
+                    self.add(&[Head], &around.open, Meaning::Reasoning);
+                    if around.open.core().is_strong() {
+                        self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Reasoning);
+                    }
+                    let is_word = !around.close.core().is_strong() && around.close.lead().contains('\n');
+                    // After an opening line, the closing words may follow at once.
+                    match is_word && !around.open.trail().contains('\n') {
+                        true => {
+                            self.add(&[Head], &around.close, Meaning::ReasoningClosed);
+                            self.add_words(&around.close, Meaning::ReasoningClosed);
+                        }
+                        false => self.close(&[Head, Reasoning], &around.close, Meaning::ReasoningClosed),
+                    }
+                }
+                Part::Content => {
+                    self.open_content(&around.open);
+                    if around.open.core().is_strong() {
+                        self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Content);
+                    }
+                    if let (Some(Part::Calls), Some(program)) = (around.next, self.calls.text_head) {
+                        let core = around.close.core();
+                        if !core.is_empty()
+                            && (turns.opening.is_empty() || !core.text().ends_with(turns.opening.text()))
+                        {
+                            self.add(&[Content], &around.close, Meaning::Call(program));
+                        }
+                    }
+                    self.close(&[Content, Head], &around.close, Meaning::ContentClosed);
+                }
+                Part::Calls => self.close(&[AfterCall, Content], &around.close, Meaning::CallsClosed),
+            }
+        }
+        self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
+        let calls = self.calls;
+        for (pad, mark, program) in &calls.entries {
+            let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
+            self.reply.content.add(pad, mark, what());
+            self.reply.after_call.add("", mark, what());
+            if calls.ends.iter().any(|end| !end.is_empty() && mark.text().starts_with(end.as_str())) {
+                self.reply.head.add(pad, mark, what());
+            }
+            self.reply.reasoning_with_calls.add(pad, mark, what());
+        }
+        for (mark, program) in &calls.weak {
+            self.add(&[Head], mark, Meaning::Call(*program));
+        }
+        for (mark, program) in &calls.afters {
+            self.add(&[AfterCall], mark, Meaning::Call(*program));
+        }
+        for (pad, mark, program) in &calls.lines {
+            self.reply.content.add(pad, mark, Mark { meaning: Meaning::Call(*program), pad: "".into() });
+        }
+        self.reply.head_call = calls.head;
+        if calls.next.is_some_and(|next| calls.programs[next].bare) {
+            // Models that write bare objects separate them with commas or semicolons, or put them
+            // into a list.
+            for (text, to) in [(",", calls.next.map(Meaning::Call)), (";", calls.next.map(Meaning::Call))] {
+                if let Some(to) = to {
+                    self.add(&[AfterCall], &Literal::of(text), to);
+                }
+            }
+            self.add(&[AfterCall], &Literal::of("]"), Meaning::CallsClosed);
+        }
+        if let Some(whole) = calls.whole {
+            let separator = calls.separator.core();
+            let to = match separator.text().ends_with(turns.opening.text()) && !turns.opening.is_empty() {
+                true => Meaning::Opening,
+                false => Meaning::Call(whole),
+            };
+            self.add(&[AfterCall], &separator, to);
+        }
+        self.add(&[AfterCall], &calls.close, Meaning::CallsClosed);
+        if calls.close.core().is_strong() {
+            self.add(&[Content], &calls.close, Meaning::CallsClosed);
+        }
+        for close in &calls.call_close {
+            // These markers may remain after an unparseable call.
+            let mark = close.up_to(close.text().len());
+            if mark.is_strong() {
+                self.add(&[AfterCall], &mark, Meaning::CallsClosed);
+            }
+        }
+        let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
+        let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
+        for end in &turns.ends {
+            let lead = end.lead().len();
+            let core = end.core();
+            let cut = lead + core.mark_apart(all.iter().filter(|other| !core.is_begun_by(other)));
+            let rest = end.from(cut);
+            self.mark(&[Head, Content, Reasoning, AfterCall], &end.up_to(cut), Meaning::End, rest.text());
+        }
+        let stops = format.stops().into_iter().map(Literal::of).chain(
+            format.controls.iter().filter(|control| control.ends_turn).map(|control| {
+                let mut literal = Literal::default();
+                literal.push(&control.text, true);
+                literal
+            }),
+        );
+        for mut end in stops {
+            end.mark_tokens(self.tokens);
+            self.add(&[Head, Content, Reasoning, AfterCall], &end, Meaning::End);
+        }
+    }
+
+    /// Adds the text that opens the answer. A word must be followed by its white space, because a
+    /// tool's name may begin with the word.
+    fn open_content(&mut self, open: &Literal) {
+        let core = open.core();
+        let space = open.trail().chars().next().filter(|_| core.text().ends_with(char::is_alphanumeric));
+        let Some(space) = space.filter(|_| !core.is_strong()) else {
+            return self.add(&[At::Head], open, Meaning::Content);
+        };
+        let length = open.text().trim_end().len() + space.len_utf8();
+        let mark = Mark { meaning: Meaning::Content, pad: open.text()[length..].into() };
+        self.reply.head.add(open.lead(), &open.up_to(length).from(open.lead().len()), mark);
+    }
+
+    /// Adds the words that open the answer, and so close reasoning that has no marker of its own.
+    fn close_by_words(&mut self, reasoning: &Around, next: Option<&Around>) {
+        let Some(next) = next.filter(|next| reasoning.next == Some(next.part) && reasoning.close.is_blank()) else {
+            return;
+        };
+        if next.part == Part::Content && !next.open.is_blank() && !next.open.core().is_strong() {
+            let mut words = reasoning.close.clone();
+            words.append(&next.open);
+            self.add_words(&words, Meaning::Content);
+        }
+    }
+
+    /// Adds words that close reasoning. They count only at the start of a line if the layout has a
+    /// line break before them.
+    fn add_words(&mut self, words: &Literal, meaning: Meaning) {
+        let mark = Mark { meaning, pad: words.trail().into() };
+        let words = words.up_to(words.text().trim_end().len());
+        let line = words.lead().rfind('\n').unwrap_or(words.lead().len());
+        let (lead, words) = (words.up_to(line), words.from(line));
+        self.reply.reasoning.add(lead.text(), &words, mark.clone());
+        self.reply.reasoning_with_calls.add(lead.text(), &words, mark);
+    }
+
+    /// Adds a marker that closes a part. If it ends with a turn's opening, that opens the next
+    /// part.
+    fn close(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+        let opening = &self.turns.opening;
+        let core = literal.core();
+        match core.text().strip_suffix(opening.text()).filter(|_| !opening.is_empty()) {
+            Some(before) if !before.trim().is_empty() => {
+                self.add(at, literal, Meaning::Opening);
+                let before = core.up_to(before.len());
+                self.add(at, &before, meaning);
+            }
+            _ => self.add(at, literal, meaning),
+        }
+    }
+
+    fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+        let pad = match meaning {
+            // The items of a call skip white space themselves.
+            Meaning::Call(_) => "",
+            _ => literal.trail(),
+        };
+        self.mark(at, literal, meaning, pad);
+    }
+
+    /// Adds a marker, with text that may follow and belongs to it.
+    fn mark(&mut self, at: &[At], literal: &Literal, meaning: Meaning, pad: &str) {
+        // White space alone is a marker only at the head, where it opens the answer.
+        let (lead, core) = match literal.is_blank() {
+            true if at == [At::Head] => (String::new(), literal.clone()),
+            true => return,
+            false => (literal.lead().to_owned(), literal.core()),
+        };
+        let pad: Arc<str> = pad.into();
+        for at in at {
+            let mark = Mark { meaning, pad: Arc::clone(&pad) };
+            match at {
+                At::Head => self.reply.head.add(&lead, &core, mark),
+                At::Content => self.reply.content.add(&lead, &core, mark),
+                At::Reasoning => {
+                    self.reply.reasoning.add(&lead, &core, mark.clone());
+                    self.reply.reasoning_with_calls.add(&lead, &core, mark);
+                }
+                At::AfterCall => self.reply.after_call.add(&lead, &core, mark),
+            }
+        }
+    }
+}
