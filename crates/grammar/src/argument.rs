@@ -1,7 +1,7 @@
 //! Arguments written one by one, each with its key and its value.
 
 use rolecall_format::codec::kinds::{Kind, Words};
-use rolecall_format::codec::{AsJson, JsonStyle, Spelling, literal};
+use rolecall_format::codec::{AsJson, JsonStyle, Spelling, attribute, literal};
 use rolecall_format::{Codec, Field, Op, Slot};
 
 use crate::composer::Composer;
@@ -99,6 +99,10 @@ fn fill(
         (Field::Key, Codec::Json(style)) => Some(match name {
             Some(name) => Node::literal(style.print(&name.into())),
             None => Syntax::Json(*style).string(&Form::default()),
+        }),
+        (Field::Key, Codec::Attribute) => Some(match name {
+            Some(name) => Node::literal(attribute::escape(name)),
+            None => key.clone(),
         }),
         (Field::Key, _) => Some(key.clone()),
         (Field::Type, _) => Some(Node::literal(word)),

@@ -2,7 +2,6 @@ mod ends;
 
 use ends::find_end;
 
-use crate::Why;
 use crate::cursor::Cursor;
 use crate::elements::{Elements, Place};
 use crate::marks::{Here, Marks};
@@ -10,7 +9,9 @@ use crate::progress::Falling;
 use crate::reply::{Between, CDATA, KindWord, List, ValueLayout};
 use crate::shared::Shared;
 use crate::values::{Schema, State, TextValue, Types, ValueReader, typed, typed_as, uncdata};
+use crate::{Malformed, Why};
 use rolecall_conversation::json;
+use rolecall_format::codec::attribute;
 
 /// A list of arguments, each in the layout of an argument, parsed while it streams. The result is
 /// one JSON object.
@@ -25,6 +26,8 @@ pub(crate) struct Arguments {
     unsaid: String,
     /// The number of its bytes that belong to the prompt.
     hidden: usize,
+    /// A part of the arguments that does not match the layout, not emitted yet.
+    pub report: Option<Malformed>,
 }
 
 /// The call that the arguments belong to.
@@ -102,7 +105,7 @@ const KEY: usize = 4096;
 
 impl Arguments {
     pub fn new() -> Arguments {
-        Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new(), hidden: 0 }
+        Arguments { at: At::Between, has_begun: false, count: 0, unsaid: String::new(), hidden: 0, report: None }
     }
 
     /// Reads as far as the input goes, but returns once when the first argument begins. `Done` is
@@ -130,8 +133,8 @@ impl Arguments {
                 _ if !is_value => self.unsaid.push_str(&cursor.text()[from..cursor.at]),
                 _ => {}
             }
-            // Return, so that the caller can announce the call.
-            if let Some(state) = state.or_else(|| began.then_some(State::More)) {
+            // Return, so that the caller can announce the call or emit the report.
+            if let Some(state) = state.or_else(|| (began || self.report.is_some()).then_some(State::More)) {
                 return state;
             }
         }
@@ -264,6 +267,9 @@ impl Arguments {
             }
             Some(_) => {
                 key.name = key.name.trim().to_owned();
+                if list.escapes_keys {
+                    key.name = attribute::unescape(&key.name).into_owned();
+                }
                 self.at = At::Middle(key);
                 None
             }
@@ -336,6 +342,12 @@ impl Arguments {
             }
             (Here::Nothing, _) => Some(State::Bad(Why::Expected(format!("`{}`", word.after.text())))),
             (Here::Mark(end, _), kind) => {
+                let found = key.word.trim();
+                if !found.is_empty() && Types::of_word(&word.words, found).is_none() {
+                    let span = cursor.offset().saturating_sub(key.word.len() as u64)..cursor.offset();
+                    let why = Why::Expected(format!("a kind of value, found `{found}`"));
+                    self.report = Some(Malformed { span, why });
+                }
                 cursor.at = end;
                 match kind {
                     Some(number) => self.begin_value(key, number, callee),

@@ -11,7 +11,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use rolecall_conversation::{Call, Content, Json, Message, Part, Place, json};
-use rolecall_format::codec::{JsonStyle, is_python_space};
+use rolecall_format::codec::{JsonStyle, attribute, is_python_space};
 use rolecall_format::{Codec, ControlId, Field, Format, Generation, Op, Slot, Step, sources};
 use rolecall_text::{Source, Text};
 
@@ -423,6 +423,7 @@ fn quoted_by<'t>(text: &'t str, codec: &Codec) -> Cow<'t, str> {
             json::write_string(&mut quoted, text, style.ascii);
             Cow::Owned(quoted)
         }
+        Codec::Attribute => attribute::escape(text),
         _ => Cow::Borrowed(text),
     }
 }

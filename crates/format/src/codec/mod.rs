@@ -1,6 +1,7 @@
 //! The codecs that print values in holes. Each value syntax has its own file, with everything that
 //! parsers and grammars need to know about it.
 
+pub mod attribute;
 pub mod call;
 pub mod cdata;
 mod elements;
@@ -75,6 +76,8 @@ pub enum Codec {
     From(Count),
     /// The kind of a value, in these words.
     Kinds(kinds::Words),
+    /// Text in a quoted attribute: `&` and `"` are escaped as `&amp;` and `&quot;`.
+    Attribute,
 }
 
 /// How an index is counted.
@@ -104,7 +107,7 @@ impl Codec {
     }
 
     /// The names of the codecs, for suggestions.
-    pub const NAMES: [&'static str; 18] = [
+    pub const NAMES: [&'static str; 19] = [
         "trim",
         "json",
         "python",
@@ -123,6 +126,7 @@ impl Codec {
         "behind",
         "from",
         "words",
+        "attribute",
     ];
 
     /// Parses a codec as written after the colon of a hole: `trim`, `json`, `json(indent=4)`,
@@ -150,6 +154,7 @@ impl Codec {
             ("names", Some("only")) => Some(Codec::Enumerated),
             ("filled", None) => Some(Codec::Filled),
             ("stem", None) => Some(Codec::Stem),
+            ("attribute", None) => Some(Codec::Attribute),
             ("before", Some(name)) => Some(Codec::Before(name.trim().to_owned())),
             ("behind", Some(name)) => Some(Codec::Behind(name.trim().to_owned())),
             ("from", Some(words)) => {
@@ -207,6 +212,7 @@ impl Codec {
             Codec::Present => "present".into(),
             Codec::Filled => "filled".into(),
             Codec::Stem => "stem".into(),
+            Codec::Attribute => "attribute".into(),
             Codec::Enumerated => "names(only)".into(),
             Codec::Before(name) => format!("before({name})"),
             Codec::Behind(name) => format!("behind({name})"),
@@ -233,6 +239,7 @@ mod tests {
     fn every_spelling_reads_back() {
         let spellings = [
             "trim",
+            "attribute",
             "json",
             "json(indent=4, level=2)",
             "json(name, parameters)",

@@ -252,7 +252,7 @@ fn fits(field: Field, codec: &Codec) -> Result<(), (String, String)> {
             return Err(("does not take this codec".into(), help.into()));
         }
         (Field::Value, codec) if codec.value_syntax().is_some_and(|syntax| syntax.takes_values()) => true,
-        (Field::Key | Field::Code, Codec::Json(_)) => true,
+        (Field::Key | Field::Code, Codec::Json(_)) | (Field::Key, Codec::Attribute) => true,
         (Field::Tool | Field::Function | Field::Files, Codec::Json(_)) => true,
         (Field::Tool | Field::Function | Field::Files, _) => {
             return Err(("needs the codec `json`".into(), format!("write `{{{}:json}}`", field.name())));

@@ -86,13 +86,18 @@ impl Running {
             let state = arguments.read(&Callee { list, shared, name }, cursor, &mut out);
             // A name is not a call before its first argument, or the end of an empty list.
             let begins = self.index.is_none() && (state == State::Done || arguments.has_begun());
+            let report = arguments.report.take();
             if begins && let Err(why) = self.announce(shared, cursor.on) {
                 shared.scratch = out;
                 return Step::Bad(why);
             }
             self.give(shared, out, cursor.on);
+            let reports = report.is_some();
+            if let Some(report) = report {
+                cursor.emit(Event::Malformed(report));
+            }
             match state {
-                State::More if begins => {}
+                State::More if begins || reports => {}
                 state => return self.after_value(state),
             }
         }

@@ -28,6 +28,8 @@ pub(crate) struct List {
     pub between: Marks<Between>,
     /// Markers between key and value, with the index of the value's kind.
     pub middles: Marks<usize>,
+    /// Whether keys are escaped as in a quoted attribute.
+    pub escapes_keys: bool,
 }
 
 /// A marker at a place where an argument may begin.
@@ -175,12 +177,21 @@ impl List {
 /// Returns the layout of arguments that `end` follows.
 pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     let mut kinds = Vec::new();
+    let mut untyped = None;
+    let mut escapes_keys = false;
     let mut first = (Literal::default(), None);
     for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
         let Some(pieces) = layouts.pieces(slot) else { continue };
         let kind;
         (first, kind) = argument(layouts, &pieces, is_string)?;
         kinds.push(kind);
+        let is_escaped = |piece: &LayoutPiece| matches!(piece, LayoutPiece::Hole(Field::Key, Codec::Attribute));
+        escapes_keys |= pieces.iter().any(is_escaped);
+        // Without the word for its kind, a value is a string.
+        let without = layouts.pieces_without(slot, Field::Type)?;
+        if without.len() < pieces.len() {
+            untyped = argument(layouts, &without, true).map(|(_, kind)| kind);
+        }
     }
     let (open, word) = first;
     // If both layouts are alike, only the schema or the word tells which values are strings.
@@ -199,6 +210,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     if open.is_empty() && kinds.iter().all(|kind| kind.middle.text().len() > 1 && kind.middle.text().starts_with('=')) {
         kinds.push(ValueLayout::literal_after(kinds[0].middle.up_to(1)));
     }
+    kinds.extend(untyped);
     let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
     let mut between = Marks::new();
     between.add("", &end.up_to(end.mark_apart([&open, &separator].into_iter())), Between::End);
@@ -209,7 +221,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         middles.add("", &kind.middle, number);
         middles.add("", &kind.middle.without_space(), number);
     }
-    Some(List { open, word, separator, end, kinds, is_single, between, middles })
+    Some(List { open, word, separator, end, kinds, is_single, between, middles, escapes_keys })
 }
 
 /// The text before an argument, and the word for the kind of its value if that comes before the

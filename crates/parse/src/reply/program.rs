@@ -128,6 +128,20 @@ impl Layouts<'_> {
         literal
     }
 
+    /// Returns the pieces of a slot's layout without the groups that contain this field.
+    pub fn pieces_without(self, slot: Slot, field: Field) -> Option<Vec<LayoutPiece>> {
+        let has = |op: &Op| matches!(op, Op::Group(inner) if inner.iter().any(|op| matches!(op, Op::Hole { field: found, .. } if *found == field)));
+        let ops: Vec<Op> = self.format.layout(slot)?.ops().iter().filter(|op| !has(op)).cloned().collect();
+        let mut pieces = Vec::new();
+        self.collect(&ops, &mut pieces);
+        for piece in &mut pieces {
+            if let LayoutPiece::Literal(literal) = piece {
+                literal.mark_tokens(self.tokens);
+            }
+        }
+        Some(pieces)
+    }
+
     /// Returns the pieces of a slot's layout, each with the number of its group.
     fn grouped(self, slot: Slot) -> Option<Vec<(LayoutPiece, Option<usize>)>> {
         let mut grouped = Vec::new();

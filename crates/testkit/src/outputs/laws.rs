@@ -372,8 +372,9 @@ impl Reader<'_> {
         let everything = log.everything();
         for word in &mutated.words {
             let count = everything.matches(word.as_str()).count();
-            // An id is the model's own text too.
+            // An id is the model's own text too, and a report may name the word that it is about.
             let in_id = |seen: &Seen| match seen {
+                Seen::Malformed(malformed) => malformed.why.to_string().contains(word.as_str()),
                 Seen::Started { id, .. } | Seen::Finished { id: Some(id), .. } => id.contains(word.as_str()),
                 _ => false,
             };
