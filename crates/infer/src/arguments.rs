@@ -332,7 +332,10 @@ impl Each {
     fn fit_others(&mut self, seen: &[Seen]) {
         let (before, after) = (literal(&self.middle), text_with_key(&self.row.suffix, KEYS[1]));
         let nested = seen.iter().find(|(kind, ..)| *kind == "objects").and_then(|(_, _, text)| {
-            let inside = text.as_ref()?.strip_prefix(&*before)?.strip_suffix(&*after)?;
+            // A list or an object may lack the white space around other values.
+            let text = text.as_ref()?;
+            let inside = text.strip_prefix(&*before).or(text.strip_prefix(before.trim_end()))?;
+            let inside = inside.strip_suffix(&*after).or(inside.strip_suffix(after.trim_start()))?;
             Some(elements(inside))
         });
         let Some((before, after, codec)) = best_codec(seen, nested.unwrap_or_default()) else {

@@ -61,7 +61,9 @@ fn elements_in(text: &str) -> Option<Elements> {
     let open = &lead[gap.len()..];
     let (open_end, close) = (text.get(first_end..value)?, text.get(value_end..closing)?);
     let close_end = text.get(closing_end..list)?.strip_suffix(lead)?;
-    let item = text.get(list_end..number)?.strip_prefix(open_end)?.strip_suffix(open_end)?;
+    // The opening tag of a list may lack the white space before other values.
+    let item = text.get(list_end..number)?;
+    let item = item.strip_prefix(open_end).or(item.strip_prefix(open_end.trim_end()))?.strip_suffix(open_end)?;
     let inner = &item[..item.len() - item.trim_start().len()];
     let item = item[inner.len()..].strip_prefix(open)?;
     let mut elements = Elements::new(&format!("{open}*{open_end}"), &format!("{close}*{close_end}"), item)?;

@@ -242,7 +242,11 @@ impl Arguments {
 
     fn key(&mut self, mut key: Key, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>) -> Option<State> {
         let list = callee.list;
-        let stops: Vec<Option<u8>> = list.kinds.iter().map(|kind| kind.middle.byte(0).map(|(byte, _)| byte)).collect();
+        let stop = |kind: &ValueLayout| match kind.middle_lead.bytes().next() {
+            Some(space) => Some(space),
+            None => kind.middle.byte(0).map(|(byte, _)| byte),
+        };
+        let stops: Vec<Option<u8>> = list.kinds.iter().map(stop).collect();
         let rest = cursor.rest();
         let end = rest.bytes().position(|byte| stops.contains(&Some(byte)));
         let end = end.filter(|end| rest.is_char_boundary(*end));

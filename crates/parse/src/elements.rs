@@ -78,7 +78,7 @@ pub(crate) struct Place<'a> {
 const NAME: usize = 256;
 
 /// The maximum number of open elements.
-const DEPTH: usize = 1_024;
+const DEPTH: usize = 256;
 
 /// The maximum depth at which a schema is consulted.
 const SCHEMA_DEPTH: usize = 32;

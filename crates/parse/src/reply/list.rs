@@ -45,6 +45,8 @@ pub(crate) enum Between {
 pub(crate) struct ValueLayout {
     /// The text after the key, without white space around it.
     pub middle: Literal,
+    /// The white space before that text, if only it tells the key from the text.
+    pub middle_lead: String,
     /// The word for the kind of the value, if it follows the key.
     pub word: Option<KindWord>,
     /// White space before the value that is not part of it.
@@ -128,6 +130,7 @@ impl ValueLayout {
     /// Returns the layout of a literal that needs no closing text.
     fn literal_after(middle: Literal) -> ValueLayout {
         ValueLayout {
+            middle_lead: String::new(),
             middle,
             word: None,
             pad: String::new(),
@@ -218,8 +221,8 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     between.add("", &separator, Between::Separator);
     let mut middles = Marks::new();
     for (number, kind) in kinds.iter().enumerate() {
-        middles.add("", &kind.middle, number);
-        middles.add("", &kind.middle.without_space(), number);
+        middles.add(&kind.middle_lead, &kind.middle, number);
+        middles.add(&kind.middle_lead, &kind.middle.without_space(), number);
     }
     Some(List { open, word, separator, end, kinds, is_single, between, middles, escapes_keys })
 }
@@ -270,6 +273,10 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
         && matches!(&pieces[value], LayoutPiece::Hole(_, Codec::Text));
     let layout = ValueLayout {
         pad: before.trail().to_owned(),
+        middle_lead: match middle.core().text().starts_with(char::is_alphanumeric) {
+            true => middle.lead().to_owned(),
+            false => String::new(),
+        },
         middle: middle.core(),
         word,
         close: close.core(),

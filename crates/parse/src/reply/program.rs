@@ -239,7 +239,7 @@ pub(crate) fn call_items(layouts: Layouts<'_>) -> Option<Vec<Item>> {
             LayoutPiece::Literal(literal) => push_item(&mut items, literal.clone()),
             LayoutPiece::Hole(field, codec) => {
                 let next = pieces[at + 1..].iter().find_map(|piece| match piece {
-                    LayoutPiece::Literal(literal) => literal.core().byte(0).map(|(byte, _)| byte),
+                    LayoutPiece::Literal(literal) => first_byte(literal),
                     LayoutPiece::Hole(..) => None,
                 });
                 match (field, codec) {
@@ -280,6 +280,16 @@ fn close_group(group: Option<(usize, usize)>, items: &mut [Item]) {
             true => items[start] = Item::Literal(std::mem::take(literal)),
             false => *length = count,
         }
+    }
+}
+
+/// Returns the byte that ends a word before a literal. White space ends it if the literal goes on
+/// with a letter, which the word may contain.
+fn first_byte(literal: &Literal) -> Option<u8> {
+    let core = literal.core();
+    match core.text().starts_with(char::is_alphanumeric) && !literal.lead().is_empty() {
+        true => literal.byte(0).map(|(byte, _)| byte),
+        false => core.byte(0).map(|(byte, _)| byte),
     }
 }
 
