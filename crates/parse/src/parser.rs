@@ -1,4 +1,5 @@
 mod header;
+mod prompt;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -112,6 +113,9 @@ impl OutputParser {
                 opened.add(&event);
             }
         });
+        parser.forget_answered(&mut opened);
+        // Reasoning that the prompt opens is where it belongs.
+        parser.shared.reasoning_at = None;
         if matches!(parser.state, State::Ended) {
             parser.state = OutputParser::start(reply);
         }

@@ -1,0 +1,22 @@
+//! What the end of the prompt leaves for the reply.
+
+use super::{OutputParser, Part, State};
+use crate::Reading;
+
+impl OutputParser {
+    /// Forgets the calls of the prompt if something follows them. They are part of the
+    /// conversation: in some families a turn goes on after the results of its calls, so that the
+    /// last opening in the prompt is that of an earlier message.
+    pub(super) fn forget_answered(&mut self, opened: &mut Reading) {
+        if opened.calls.is_empty() || matches!(self.state, State::Call(_) | State::AfterCall { .. }) {
+            return;
+        }
+        *opened = Reading::default();
+        self.shared.calls = 0;
+        self.shared.closed = 0;
+        self.shared.has_spoken = false;
+        if matches!(self.state, State::Text { part: Part::Content, .. }) {
+            self.state = OutputParser::start(&self.shared.reply);
+        }
+    }
+}
