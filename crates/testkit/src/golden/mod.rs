@@ -24,6 +24,7 @@ mod pending;
 mod reading;
 mod recipes;
 mod renderers;
+mod renderers_reading;
 mod replies;
 mod runs;
 mod shape;
@@ -68,6 +69,7 @@ pub struct Context {
     replies: outputs::Replies,
     recipes: recipes::Recipes,
     setups: renderers::Setups,
+    id_replies: renderers_reading::Replies,
     reply_formats: replies::ReplyFormats,
     headers: harmony_reading::Replies,
 }
@@ -85,6 +87,7 @@ impl Context {
             replies: outputs::Replies::default(),
             recipes: recipes::Recipes::default(),
             setups: renderers::Setups::default(),
+            id_replies: renderers_reading::Replies::default(),
             reply_formats: replies::ReplyFormats::default(),
             headers: harmony_reading::Replies::default(),
         }
@@ -212,6 +215,7 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         }
         "outputs" => outputs::run(row, &mut context.replies, context.folders.templates.as_deref()),
         "renderers" if op == "setup" => renderers::prompt_ids(row, context),
+        "renderers" if op == "parse_ids" => renderers_reading::run(row, context),
         "renderers" => {
             if op == "train_mask" {
                 add("ids", renderers::whole_ids(row, context));

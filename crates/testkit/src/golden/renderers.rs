@@ -1,7 +1,8 @@
 //! Rows of the peer that has loss masks and sessions. The rows that are not pending check that its
 //! prompts equal the templates' own.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
@@ -13,14 +14,36 @@ use crate::Verdict;
 /// The text that the peer's own prompt adds after the template's, for the family that has channels.
 const CHANNEL: &str = "<|channel|>analysis<|message|>";
 
-/// The ids of the setups that later rows continue.
+/// The setups that later rows continue, by their ids.
 #[derive(Default)]
-pub(super) struct Setups(HashSet<String>);
+pub(super) struct Setups {
+    setups: HashMap<String, Arc<Object>>,
+    /// The messages of whole completions, by setup and reply.
+    messages: HashMap<(String, String), Arc<Object>>,
+}
 
 impl Setups {
     /// Stores a setup row.
     pub fn take(&mut self, row: &Object) {
-        self.0.insert(text(row, "id").to_owned());
+        self.setups.insert(text(row, "id").to_owned(), Arc::new(row.clone()));
+    }
+
+    /// Stores the message of a row, which later rows with the same reply were made from, too.
+    pub fn take_message(&mut self, row: &Object) {
+        if let Some(Json::Object(message)) = row.get("message") {
+            let key = (text(row, "setup").to_owned(), text(row, "reply").to_owned());
+            self.messages.insert(key, Arc::new(message.clone()));
+        }
+    }
+
+    /// Returns the message that a row was made from.
+    pub fn message(&self, row: &Object) -> Option<Arc<Object>> {
+        self.messages.get(&(text(row, "setup").to_owned(), text(row, "reply").to_owned())).cloned()
+    }
+
+    /// Returns a setup.
+    pub fn get(&self, id: &str) -> Option<Arc<Object>> {
+        self.setups.get(id).cloned()
     }
 }
 
@@ -44,7 +67,7 @@ pub(super) fn whole_ids(row: &Object, context: &mut Context) -> Verdict {
 /// Returns pending for a row whose setup exists.
 pub(super) fn pending(row: &Object, op: &str, setups: &Setups) -> Verdict {
     match row.get("setup").and_then(Json::as_str) {
-        Some(setup) if !setups.0.contains(setup) => {
+        Some(setup) if !setups.setups.contains_key(setup) => {
             Verdict::cannot_run(format!("the row continues an unknown setup `{setup}`"))
         }
         _ => pending::run(row, "renderers", op),
