@@ -305,7 +305,11 @@ impl Running {
                 if raw.is_empty() && !self.in_reasoning {
                     return Progress::Nothing;
                 }
-                shared.say(self.in_reasoning, &raw[shown], on);
+                match is_quiet {
+                    true => shared.say_up_to(end, self.in_reasoning, &raw[shown], on),
+                    // The markers in it are reported with the call.
+                    false => shared.say(self.in_reasoning, &raw[shown], on),
+                }
                 Progress::Text { in_reasoning: self.in_reasoning }
             }
         }

@@ -71,7 +71,8 @@ pub enum Stop {
 /// A part of the output that does not match the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The byte range, from the start of the output.
+    /// The byte range, from the start of the output. It counts the output as text, in which U+FFFD
+    /// replaces invalid UTF-8.
     pub span: Range<u64>,
     /// The reason.
     pub why: Why,
@@ -99,6 +100,8 @@ pub enum Why {
     AfterEnd,
     /// Invalid UTF-8. It is replaced with U+FFFD.
     NotUtf8,
+    /// A marker of the layout in content or reasoning, where it does not fit.
+    StrayMarker(String),
 }
 
 impl Why {
@@ -120,6 +123,7 @@ impl Why {
             Why::Schema(_) => "schema",
             Why::AfterEnd => "after_end",
             Why::NotUtf8 => "not_utf8",
+            Why::StrayMarker(_) => "stray_marker",
         }
     }
 }
@@ -135,6 +139,7 @@ impl fmt::Display for Why {
             Why::UnknownName(name) => write!(f, "no tool is named `{}`", name.escape_debug()),
             Why::AfterEnd => f.write_str("text after the end of the turn"),
             Why::NotUtf8 => f.write_str("invalid UTF-8"),
+            Why::StrayMarker(marker) => write!(f, "the marker `{}` does not fit here", marker.escape_debug()),
         }
     }
 }

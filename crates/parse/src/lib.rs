@@ -24,6 +24,7 @@ mod pending;
 mod progress;
 mod reply;
 mod shared;
+mod stray;
 mod values;
 
 pub use event::{Event, Malformed, Stop, Why};

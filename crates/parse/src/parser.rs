@@ -88,6 +88,12 @@ enum Flow {
 /// The maximum number of bytes of white space to hold back.
 const BLANK: usize = 4096;
 
+/// The number of bytes that a call may hold back in addition to the cap.
+const KEPT: u64 = 1 << 13;
+
+/// Replaces invalid UTF-8.
+const REPLACEMENT: &str = "\u{fffd}";
+
 /// The maximum number of bytes to read at once, so that long chunks are not copied whole.
 const PIECE: usize = 1 << 12;
 
@@ -159,7 +165,7 @@ impl OutputParser {
                         self.carry = others.to_vec();
                         return;
                     };
-                    self.not_utf8(length, on);
+                    self.not_utf8(on);
                     rest = &others[length..];
                 }
             }
@@ -170,16 +176,15 @@ impl OutputParser {
     pub fn finish(&mut self, stop: Stop, on: &mut impl FnMut(Event<'_>)) {
         self.begin(on);
         if !self.carry.is_empty() {
-            let length = self.carry.len();
             self.carry.clear();
-            self.not_utf8(length, on);
+            self.not_utf8(on);
         }
         self.shared.stop = Some(stop);
         self.run(true, on);
         match std::mem::replace(&mut self.state, State::Ended) {
             State::Text { part, blank } => {
+                self.shared.say(part == Part::Reasoning, &blank.unwrap_or_default(), on);
                 self.state = State::Text { part, blank: None };
-                self.say(&blank.unwrap_or_default(), on);
                 if stop == Stop::End {
                     self.unclosed(self.pending.offset(0), on);
                 }
@@ -195,10 +200,11 @@ impl OutputParser {
         self.stop(stop, on);
     }
 
-    fn not_utf8(&mut self, length: usize, on: &mut impl FnMut(Event<'_>)) {
+    fn not_utf8(&mut self, on: &mut impl FnMut(Event<'_>)) {
         let start = self.pending.offset(self.pending.text().len());
-        on(Event::Malformed(Malformed { span: start..start + length as u64, why: Why::NotUtf8 }));
-        self.push("\u{fffd}", Some(false), on);
+        let end = start + REPLACEMENT.len() as u64;
+        on(Event::Malformed(Malformed { span: start..end, why: Why::NotUtf8 }));
+        self.push(REPLACEMENT, Some(false), on);
     }
 
     /// Emits the calls that the prompt began.
@@ -209,6 +215,10 @@ impl OutputParser {
     }
 
     fn push(&mut self, text: &str, control: Option<bool>, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some(is_control) = control {
+            let start = self.pending.offset(self.pending.text().len());
+            self.shared.strays.add_control(start..start + text.len() as u64, is_control);
+        }
         if control != Some(true) && self.continues(text, on) {
             return;
         }
@@ -230,15 +240,17 @@ impl OutputParser {
     /// without a copy.
     fn continues(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) -> bool {
         let (pad, seen) = &self.pad;
-        if !self.pending.text().is_empty() || *seen < pad.len() || self.shared.is_silent {
+        let is_behind_call = self.shared.closed_at.is_some();
+        if !self.pending.text().is_empty() || *seen < pad.len() || self.shared.is_silent || is_behind_call {
             return false;
         }
         let is_plain = match &mut self.state {
             State::Call(running) => running.continues(text, &mut self.shared, on),
             State::Text { part, blank: None } => {
-                let is_plain = self.shared.marks(*part == Part::Reasoning).is_plain(text.as_bytes());
+                let is_plain = self.shared.is_plain(*part == Part::Reasoning, text);
                 if is_plain {
-                    self.say(text, on);
+                    self.shared.last = text.chars().next_back();
+                    self.shared.emit(*part == Part::Reasoning, text, on);
                 }
                 is_plain
             }
@@ -263,6 +275,8 @@ impl OutputParser {
         }
         let at = cursor.at;
         pending.drop_up_to(at);
+        // Text of a call that fails may still be emitted.
+        self.shared.strays.forget(pending.offset(0).saturating_sub(self.shared.cap() as u64 + KEPT));
         self.pending = pending;
     }
 
@@ -367,11 +381,11 @@ impl OutputParser {
             let (start, end, action) = match cursor.find_marker(marks, from) {
                 Found::Mark(start, end, action) => (start, end, action),
                 Found::Open(start) => {
-                    self.say(cursor.take_up_to(start), cursor.on);
+                    self.say_up_to(start, cursor);
                     return Flow::Wait;
                 }
                 Found::Nothing => {
-                    self.say(cursor.take_up_to(cursor.text().len()), cursor.on);
+                    self.say_up_to(cursor.text().len(), cursor);
                     return Flow::Wait;
                 }
             };
@@ -389,7 +403,7 @@ impl OutputParser {
             }
             // Reasoning is not nested. The marker is text.
             if part == Part::Reasoning && mark.meaning == Meaning::Reasoning {
-                self.say(cursor.take_up_to(start), cursor.on);
+                self.say_up_to(start, cursor);
                 let span = cursor.view().offset(start)..cursor.view().offset(end);
                 let why = Why::Expected("reasoning without its opening marker".into());
                 cursor.emit(Event::Malformed(Malformed { span, why }));
@@ -402,12 +416,12 @@ impl OutputParser {
                     continue;
                 }
                 None => {
-                    self.say(cursor.take_up_to(start), cursor.on);
+                    self.say_up_to(start, cursor);
                     return Flow::Wait;
                 }
                 Some(false) => {}
             }
-            self.say(cursor.take_up_to(start), cursor.on);
+            self.say_up_to(start, cursor);
             match draft {
                 Some(program) => self.state = State::Draft(Draft::new(program, end - start, &self.shared)),
                 None => {
@@ -426,7 +440,7 @@ impl OutputParser {
         self.state = State::Text { part: Part::Reasoning, blank: None };
         match verdict {
             Verdict::Call => self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call),
-            Verdict::Draft(end) => self.say(cursor.take_up_to(end), cursor.on),
+            Verdict::Draft(end) => self.say_up_to(end, cursor),
             // The text is read again, without trying any calls in it.
             Verdict::Text(end) => cursor.view().set_tried(end),
         }
@@ -460,7 +474,7 @@ impl OutputParser {
             if blank.len() > BLANK {
                 let blank = std::mem::take(blank);
                 self.state = State::Text { part: Part::Content, blank: None };
-                self.say(&blank, cursor.on);
+                self.shared.say(false, &blank, cursor.on);
             }
             return Flow::Again;
         }
@@ -489,7 +503,7 @@ impl OutputParser {
                     cursor.emit(Event::Malformed(Malformed { span: start..start, why }));
                 }
                 self.state = State::Text { part: Part::Content, blank: None };
-                self.say(&blank, cursor.on);
+                self.shared.say(false, &blank, cursor.on);
                 Flow::Again
             }
         }
@@ -525,6 +539,7 @@ impl OutputParser {
     /// Applies a marker. The cursor is already past it.
     fn apply(&mut self, mark: &Mark, span: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let text = |part| State::Text { part, blank: Some(String::new()) };
+        self.shared.end_strays(cursor.on);
         self.shared.last = None;
         self.pad = (Arc::clone(&mark.pad), 0);
         if mark.meaning == Meaning::CallsClosed {
@@ -573,13 +588,13 @@ impl OutputParser {
         if is_over || is_answer {
             let blank = match &mut self.state {
                 // The text stays reasoning, which ends at its own marker.
-                State::Text { part: Part::Reasoning, .. } => return self.say(cursor.shown(mark), cursor.on),
+                State::Text { part: Part::Reasoning, .. } => return self.say_mark(mark, cursor),
                 State::Text { blank, .. } => blank.take(),
                 State::AfterCall { blank, .. } => Some(std::mem::take(blank)),
                 _ => None,
             };
             self.state = State::Text { part: Part::Content, blank: Some(blank.unwrap_or_default()) };
-            return self.say(cursor.shown(mark), cursor.on);
+            return self.say_mark(mark, cursor);
         }
         shared.closed_at = None;
         let start = cursor.view().offset(mark.start);
@@ -587,8 +602,21 @@ impl OutputParser {
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
     }
 
-    /// Emits text of the current part.
-    fn say(&mut self, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+    /// Emits the text of the current part up to a byte, and moves there.
+    fn say_up_to(&mut self, to: usize, cursor: &mut Cursor<'_, '_>) {
+        let text = cursor.take_up_to(to);
+        self.say(text, Some(cursor.offset()), cursor.on);
+    }
+
+    /// Emits a marker as text of the current part.
+    fn say_mark(&mut self, mark: Range<usize>, cursor: &mut Cursor<'_, '_>) {
+        let end = cursor.view().offset(mark.end);
+        self.say(cursor.shown(mark), Some(end), cursor.on);
+    }
+
+    /// Emits text of the current part, and reports the markers in it. `end` is the offset in the
+    /// output where it ends, or nothing if the text was already reported.
+    fn say(&mut self, text: &str, end: Option<u64>, on: &mut dyn FnMut(Event<'_>)) {
         let State::Text { part, blank } = &mut self.state else { return };
         if text.is_empty() {
             return;
@@ -602,15 +630,17 @@ impl OutputParser {
             let why = Why::Expected("another call or the end of the turn".into());
             on(Event::Malformed(Malformed { span: start..start, why }));
         }
+        let is_reasoning = *part == Part::Reasoning;
         if let Some(held) = blank {
             if text.trim().is_empty() && held.len() + text.len() <= BLANK {
                 held.push_str(text);
                 return;
             }
             let held = blank.take().unwrap_or_default();
-            self.shared.say(*part == Part::Reasoning, &held, on);
+            let start = end.map(|end| end.saturating_sub(text.len() as u64));
+            self.shared.say_or_report(start, is_reasoning, &held, on);
         }
-        self.shared.say(*part == Part::Reasoning, text, on);
+        self.shared.say_or_report(end, is_reasoning, text, on);
     }
 
     /// Reports whether the current text is the answer.
@@ -628,6 +658,7 @@ impl OutputParser {
     }
 
     fn stop(&mut self, stop: Stop, on: &mut dyn FnMut(Event<'_>)) {
+        self.shared.end_strays(on);
         if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
             on(Event::Stop(stop));
         }

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use crate::ids;
-use crate::marks::{Here, Input, Marks};
-use crate::reply::{Mark, Reply};
-use crate::{CallsInReasoning, Event, ParseOptions, Reading, Stop};
+use crate::marks::{Here, Input};
+use crate::reply::Reply;
+use crate::stray::{Stray, Strays};
+use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, Why};
 
 /// State that all parts of the parser share.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct Shared {
     pub stop: Option<Stop>,
     /// The previous character, to detect a marker in backticks.
     pub last: Option<char>,
+    /// The search for markers in emitted text.
+    pub strays: Strays,
     /// A reusable buffer for arguments as JSON text.
     pub scratch: String,
 }
@@ -52,6 +55,7 @@ impl Shared {
             has_spoken: false,
             stop: None,
             last: None,
+            strays: Strays::default(),
             scratch: String::new(),
         }
     }
@@ -61,13 +65,62 @@ impl Shared {
         self.options.calls_in_reasoning.unwrap_or(self.reply.calls_in_reasoning)
     }
 
-    /// Returns the markers to search for in content or in reasoning.
-    pub fn marks(&self, is_reasoning: bool) -> &Marks<Mark> {
-        self.reply.marks(is_reasoning, self.calls_in_reasoning())
+    /// Reports whether a chunk only continues content or reasoning: no marker begins in it.
+    pub fn is_plain(&self, is_reasoning: bool, text: &str) -> bool {
+        let marks = self.reply.marks(is_reasoning, self.calls_in_reasoning());
+        self.strays.is_idle() && marks.is_plain(text.as_bytes()) && self.reply.strays.is_plain(text.as_bytes())
     }
 
     /// Emits text as content or as reasoning.
     pub fn say(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        if !text.is_empty() {
+            self.end_strays(on);
+            self.strays.reset();
+        }
+        self.emit(is_reasoning, text, on);
+    }
+
+    /// Emits text, and reports the markers in it if the offset is given where it ends.
+    pub fn say_or_report(&mut self, end: Option<u64>, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        match end {
+            Some(end) => self.say_up_to(end, is_reasoning, text, on),
+            None => self.say(is_reasoning, text, on),
+        }
+    }
+
+    /// Emits text that ends at this offset of the output, and reports the markers in it.
+    pub fn say_up_to(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        if self.is_silent {
+            return self.emit(is_reasoning, text, on);
+        }
+        let start = end.saturating_sub(text.len() as u64);
+        let before = self.strays.enter(is_reasoning, text, start);
+        self.report_stray(before, on);
+        let reply = Arc::clone(&self.reply);
+        let mut given = 0;
+        while let Some((end, stray)) = self.strays.find(&reply.strays, text, given, start) {
+            self.emit(is_reasoning, &text[given..end], on);
+            given = end;
+            self.report_stray(Some(stray), on);
+        }
+        self.emit(is_reasoning, &text[given..], on);
+    }
+
+    /// Reports a marker after a backtick, because no other backtick follows.
+    pub fn end_strays(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        let open = self.strays.take_open();
+        self.report_stray(open, on);
+    }
+
+    fn report_stray(&self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some(stray) = stray {
+            let why = Why::StrayMarker(self.reply.strays.text(&stray).to_owned());
+            on(Event::Malformed(Malformed { span: stray.span, why }));
+        }
+    }
+
+    /// Emits text without a search for markers.
+    pub fn emit(&mut self, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         self.has_spoken = true;
         if !text.is_empty() && !self.is_silent {
             on(match is_reasoning {

@@ -107,7 +107,10 @@ fn a_control_token_is_a_mark_and_its_characters_are_not() {
     let inside = [("<tool_call>", true), ("{\"name\": \"f\", \"arguments\": {\"a\": \"</tool_call>", false)];
     let open = read(&[&inside[..], &[("</tool_call>", true)]].concat());
     assert_eq!(arguments(&open), ["{\"a\": \"</tool_call>"]);
-    assert!(matches!(open.malformed[..], [rolecall_parse::Malformed { why: Why::Unfinished, .. }]));
+    let codes: Vec<&str> = open.malformed.iter().map(|malformed| malformed.why.code()).collect();
+    assert_eq!(codes, ["unfinished", "stray_marker"]);
+    // Text that only spells a control token is no stray marker.
+    assert_eq!(as_text.malformed, []);
     let whole = read(&[&inside[..], &[("\"}}", false), ("</tool_call>", true)]].concat());
     assert_eq!(arguments(&whole), ["{\"a\": \"</tool_call>\"}"]);
 }
@@ -123,7 +126,7 @@ fn characters_may_be_cut_anywhere_and_broken_ones_are_said() {
     parser.finish(Stop::End, &mut |event| reading.add(&event));
     assert_eq!(reading.content, "né👍🏽\u{fffd}x\u{fffd}");
     assert_eq!(reading.malformed.iter().map(|bad| &bad.why).collect::<Vec<_>>(), [&Why::NotUtf8, &Why::NotUtf8]);
-    assert_eq!(reading.malformed[0].span, 11..12);
+    assert_eq!(reading.malformed[0].span, 11..14);
 }
 
 #[test]

@@ -266,7 +266,7 @@ impl OutputParser {
         let shared = &self.shared;
         if shared.options.max_calls.is_some_and(|most| shared.calls >= most) {
             self.state = State::Text { part: Part::Content, blank: None };
-            return self.say(&header.raw, cursor.on);
+            return self.say(&header.raw, Some(cursor.offset()), cursor.on);
         }
         let is_code = words.code.iter().any(|code| code == callee);
         let program = if is_code { headers.code } else { headers.function };
@@ -286,7 +286,7 @@ impl OutputParser {
         self.report(header.start..cursor.offset(), why, cursor.on);
         let part = if header.in_reasoning { Part::Reasoning } else { Part::Content };
         self.state = State::Text { part, blank: None };
-        self.say(&header.raw, cursor.on);
+        self.say(&header.raw, None, cursor.on);
     }
 
     /// Ends the output inside a header.
@@ -304,7 +304,7 @@ impl OutputParser {
         let view = cursor.view();
         let why = Why::Expected("the end of the message".into());
         self.report(view.offset(span.start)..view.offset(span.end), why, cursor.on);
-        self.say(cursor.shown(span), cursor.on);
+        self.say(cursor.shown(span), None, cursor.on);
     }
 
     fn report(&self, span: Range<u64>, why: Why, on: &mut dyn FnMut(Event<'_>)) {

@@ -13,6 +13,7 @@ use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
 
 use crate::literal::Literal;
 use crate::marks::Marks;
+use crate::stray::StrayMarks;
 
 use builder::Builder;
 pub(crate) use headers::{Attribute, Headers, InHeader};
@@ -53,6 +54,8 @@ pub struct Reply {
     /// The program to try there, inside a group of calls, if no marker matches.
     pub(crate) next_call: Option<usize>,
     pub(crate) programs: Arc<[Program]>,
+    /// The markers that are reported where none of them fits.
+    pub(crate) strays: StrayMarks,
     /// How to treat calls inside reasoning by default.
     pub(crate) calls_in_reasoning: CallsInReasoning,
     /// The form of the family's call ids.
@@ -125,6 +128,7 @@ impl Reply {
             after_call: Marks::new(),
             next_call: calls.next,
             programs: calls.programs.clone().into(),
+            strays: StrayMarks::new(stray_literals(layouts)),
             calls_in_reasoning: format.habits.calls_in_reasoning,
             call_ids: format.rules.call_ids.clone(),
             headers: None,
@@ -177,6 +181,37 @@ impl Reply {
     pub(crate) fn program(&self, number: usize) -> &Program {
         &self.programs[number]
     }
+}
+
+/// Returns the literal text of a format's replies, each with whether it belongs to a call.
+fn stray_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
+    let format = layouts.format;
+    let of_call =
+        |slot: Slot| !matches!(slot, Slot::Assistant | Slot::AssistantWithCalls | Slot::AssistantLast | Slot::Generate);
+    let mut literals = Vec::new();
+    for slot in Slot::ALL.into_iter().filter(|slot| slot.is_reply()) {
+        let pieces = layouts.pieces(slot).unwrap_or_default().into_iter();
+        literals.extend(pieces.filter_map(|piece| match piece {
+            LayoutPiece::Literal(literal) => Some((literal, of_call(slot))),
+            LayoutPiece::Hole(..) => None,
+        }));
+    }
+    let marks = format.habits.call_marks.iter().map(|mark| (mark.as_str(), true));
+    let stops = format.stops().into_iter().map(|stop| (stop, false));
+    for (text, is_of_call) in marks.chain(stops) {
+        let mut literal = Literal::of(text);
+        literal.mark_tokens(layouts.tokens);
+        literals.push((literal, is_of_call));
+    }
+    for control in format.controls.iter().filter(|control| !control.by_id) {
+        let is_written = literals.iter().any(|(literal, _)| literal.text().contains(&control.text));
+        if !is_written {
+            let mut literal = Literal::default();
+            literal.push(&control.text, true);
+            literals.push((literal, false));
+        }
+    }
+    literals
 }
 
 /// Returns the text of a control token in a tokenizer with these tokens, or its usual text if the

@@ -326,7 +326,7 @@ impl Reader<'_> {
                 });
             }
         }
-        Ok(())
+        self.reports_markers(text, log)
     }
 
     /// Reports whether a text is the emitted text with markers and white space added.

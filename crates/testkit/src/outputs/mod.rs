@@ -9,6 +9,7 @@
 mod laws;
 mod limits;
 mod log;
+mod markers;
 mod message;
 mod mutation;
 mod run;

@@ -10,6 +10,7 @@ use rolecall::loss::{LossPolicy, spans as loss_spans};
 use rolecall::parse::{ParseOptions, Reply};
 use rolecall::render::{Options, RuleMode, render};
 
+use super::markers::own_markers;
 use super::message::{Places, Said};
 use crate::{FolderTemplates, generate};
 
@@ -25,6 +26,8 @@ pub struct Subject {
     pub places: Places,
     /// The texts that could pass for the format's own.
     pub marks: Vec<String>,
+    /// The tags among them that a reply must not leave in the content without a report.
+    pub own: Vec<String>,
     /// The messages that must be parsed as they were written.
     pub promise: Promise,
 }
@@ -96,7 +99,15 @@ impl Subject {
         marks.sort();
         marks.dedup();
         let reply = Arc::new(Reply::new(&format));
-        Some(Subject { label, reply, places, marks, format: Arc::new(format), promise: Promise::ALL })
+        Some(Subject {
+            label,
+            reply,
+            places,
+            marks,
+            own: own_markers(&format),
+            format: Arc::new(format),
+            promise: Promise::ALL,
+        })
     }
 
     /// Writes a message as a model of this format would.

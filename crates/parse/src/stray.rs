@@ -1,0 +1,350 @@
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::literal::Literal;
+
+/// A format's markers, searched for in emitted text, where none of them fits.
+///
+/// This is an Aho-Corasick automaton, so that the work for each byte is constant. Unlike
+/// [`Marks`](crate::marks::Marks), it never holds text back.
+#[derive(Clone, Debug)]
+pub(crate) struct StrayMarks {
+    nodes: Vec<Node>,
+    texts: Vec<Box<str>>,
+    /// The bytes with which a marker begins, and the backtick.
+    first: [bool; 256],
+}
+
+#[derive(Clone, Debug, Default)]
+struct Node {
+    edges: Vec<(u8, usize)>,
+    /// The node of the longest proper suffix.
+    shorter: usize,
+    mark: Option<StrayMark>,
+}
+
+/// A marker that ends at a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct StrayMark {
+    /// The number of its text.
+    text: usize,
+    length: usize,
+    /// Whether only a control token spells it.
+    is_control: bool,
+    /// Whether it belongs only to calls.
+    is_of_call: bool,
+}
+
+impl StrayMarks {
+    /// Creates the automaton of literals, each with whether it is a part of a call. The markers in
+    /// them count.
+    pub fn new(literals: impl IntoIterator<Item = (Literal, bool)>) -> StrayMarks {
+        let mut marks = StrayMarks { nodes: vec![Node::default()], texts: Vec::new(), first: [false; 256] };
+        marks.first[usize::from(b'`')] = true;
+        for (literal, is_of_call) in literals {
+            for mark in marks_in(&literal) {
+                marks.add(&mark, is_of_call);
+            }
+        }
+        marks.link();
+        marks
+    }
+
+    fn add(&mut self, literal: &Literal, is_of_call: bool) {
+        let bytes = literal.text().as_bytes();
+        let mut node = 0;
+        for byte in bytes {
+            node = match self.next(node, *byte) {
+                Some(next) => next,
+                None => {
+                    self.nodes.push(Node::default());
+                    let next = self.nodes.len() - 1;
+                    self.nodes[node].edges.push((*byte, next));
+                    next
+                }
+            };
+        }
+        self.first[usize::from(bytes[0])] = true;
+        let is_control = literal.byte(0).is_some_and(|(_, is_control)| is_control);
+        let known = self.nodes[node].mark.get_or_insert_with(|| {
+            self.texts.push(literal.text().into());
+            StrayMark { text: self.texts.len() - 1, length: bytes.len(), is_control, is_of_call }
+        });
+        known.is_control &= is_control;
+        known.is_of_call &= is_of_call;
+    }
+
+    /// Links each node with that of its longest suffix, nodes of fewer bytes first.
+    fn link(&mut self) {
+        let mut open: VecDeque<usize> = self.nodes[0].edges.iter().map(|(_, next)| *next).collect();
+        while let Some(node) = open.pop_front() {
+            let shorter = self.nodes[node].shorter;
+            if self.nodes[node].mark.is_none() {
+                self.nodes[node].mark = self.nodes[shorter].mark;
+            }
+            for (byte, next) in self.nodes[node].edges.clone() {
+                self.nodes[next].shorter = self.step(shorter, byte);
+                open.push_back(next);
+            }
+        }
+    }
+
+    fn next(&self, node: usize, byte: u8) -> Option<usize> {
+        self.nodes[node].edges.iter().find(|(known, _)| *known == byte).map(|(_, next)| *next)
+    }
+
+    /// Returns the node after a byte.
+    fn step(&self, mut node: usize, byte: u8) -> usize {
+        loop {
+            match self.next(node, byte) {
+                Some(next) => return next,
+                None if node == 0 => return 0,
+                None => node = self.nodes[node].shorter,
+            }
+        }
+    }
+
+    /// Reports whether no marker and no backtick begins in a text.
+    #[inline]
+    pub fn is_plain(&self, bytes: &[u8]) -> bool {
+        !bytes.iter().any(|byte| self.first[usize::from(*byte)])
+    }
+}
+
+/// A marker that does not fit: its span in the output, and the number of its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    pub span: Range<u64>,
+    text: usize,
+}
+
+impl StrayMarks {
+    /// Returns the text of a marker.
+    pub fn text(&self, stray: &Stray) -> &str {
+        &self.texts[stray.text]
+    }
+}
+
+/// The search for stray markers in the text that is emitted.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Strays {
+    node: usize,
+    /// Whether the text is reasoning. Calls in it are the business of a policy.
+    is_reasoning: bool,
+    /// The offset of the end of the text, the number of its bytes since a gap in it, and the
+    /// length of the gap. A marker that was read leaves a gap.
+    end: u64,
+    since: usize,
+    gap: u64,
+    /// The offset after the last backtick.
+    tick: Option<u64>,
+    /// A marker after a backtick. It is only mentioned if another backtick follows.
+    open: Option<Stray>,
+    /// The control tokens among the last bytes of the output, or nothing if they are not known.
+    control: Option<VecDeque<Range<u64>>>,
+}
+
+impl Strays {
+    /// Reports whether no marker is begun.
+    pub fn is_idle(&self) -> bool {
+        self.node == 0 && self.open.is_none()
+    }
+
+    /// Begins another text.
+    pub fn reset(&mut self) {
+        self.node = 0;
+    }
+
+    /// Records which bytes of the output come from a control token.
+    pub fn add_control(&mut self, span: Range<u64>, is_control: bool) {
+        let known = self.control.get_or_insert_default();
+        match known.back_mut() {
+            _ if !is_control => {}
+            Some(last) if last.end == span.start => last.end = span.end,
+            _ => known.push_back(span),
+        }
+    }
+
+    /// Forgets the control tokens before an offset.
+    pub fn forget(&mut self, before: u64) {
+        let Some(control) = &mut self.control else { return };
+        while control.front().is_some_and(|span| span.end <= before) {
+            control.pop_front();
+        }
+    }
+
+    /// Takes the marker after a backtick, because something other than a backtick follows.
+    pub fn take_open(&mut self) -> Option<Stray> {
+        self.open.take()
+    }
+
+    /// Begins a piece of text at an offset. Returns a marker before it that no backtick follows.
+    pub fn enter(&mut self, is_reasoning: bool, text: &str, start: u64) -> Option<Stray> {
+        if is_reasoning != self.is_reasoning {
+            (self.node, self.is_reasoning) = (0, is_reasoning);
+        }
+        if self.node > 0 && start != self.end {
+            self.gap = start.saturating_sub(self.end) + if self.since == usize::MAX { 0 } else { self.gap };
+            self.since = 0;
+        }
+        let open = self.open.take()?;
+        let is_quoted = open.span.end == start && text.starts_with('`');
+        (!is_quoted).then_some(open)
+    }
+
+    /// Returns the next stray marker that ends after byte `from` of a piece of text that begins at
+    /// an offset: the byte after it, and the marker.
+    pub fn find(&mut self, marks: &StrayMarks, text: &str, from: usize, start: u64) -> Option<(usize, Stray)> {
+        let bytes = text.as_bytes();
+        let mut at = from;
+        while at < bytes.len() {
+            if self.node == 0 {
+                self.since = usize::MAX;
+                at += bytes[at..].iter().position(|byte| marks.first[usize::from(*byte)]).unwrap_or(bytes.len() - at);
+                let Some(byte) = bytes.get(at) else { break };
+                if *byte == b'`' {
+                    at += 1;
+                    self.tick = Some(start + at as u64);
+                    continue;
+                }
+            }
+            self.node = marks.step(self.node, bytes[at]);
+            self.since = self.since.saturating_add(1);
+            if bytes[at] == b'`' {
+                self.tick = Some(start + at as u64 + 1);
+            }
+            at += 1;
+            let Some(mark) = marks.nodes[self.node].mark else { continue };
+            let end = start + at as u64;
+            let gap = if mark.length > self.since { self.gap } else { 0 };
+            let span = end.saturating_sub(mark.length as u64 + gap)..end;
+            if (self.is_reasoning && mark.is_of_call) || (mark.is_control && !self.is_control(&span)) {
+                continue;
+            }
+            self.node = 0;
+            let is_behind_tick = self.tick == Some(span.start);
+            let stray = Stray { span, text: mark.text };
+            if is_behind_tick {
+                match bytes.get(at) {
+                    Some(b'`') => continue,
+                    None => {
+                        self.open = Some(stray);
+                        break;
+                    }
+                    Some(_) => {}
+                }
+            }
+            self.end = end;
+            return Some((at, stray));
+        }
+        self.end = start + bytes.len() as u64;
+        None
+    }
+
+    fn is_control(&self, span: &Range<u64>) -> bool {
+        let holds = |known: &Range<u64>| known.start <= span.start && span.end <= known.end;
+        self.control.as_ref().is_none_or(|control| control.iter().rev().any(holds))
+    }
+}
+
+/// The maximum length of a marker that is not a control token.
+const LONGEST: usize = 64;
+
+/// Returns the markers in literal text of a format: control tokens, tags, and words of capitals in
+/// square brackets. Other text of a format, such as JSON keys, is ordinary text elsewhere.
+pub(crate) fn marks_in(literal: &Literal) -> Vec<Literal> {
+    let text = literal.text();
+    let mut marks = Vec::new();
+    let mut at = 0;
+    while let Some(first) = text[at..].chars().next() {
+        let is_control = literal.byte(at).is_some_and(|(_, is_control)| is_control);
+        let length = match tag(&text[at..]) {
+            None if is_control => Some(token(literal, at)),
+            tag => tag,
+        };
+        match length.filter(|length| *length >= 3) {
+            Some(length) => {
+                let mark = literal.from(at).up_to(length);
+                if !mark.text().contains('`') {
+                    marks.push(mark);
+                }
+                at += length;
+            }
+            None => at += first.len_utf8(),
+        }
+    }
+    marks
+}
+
+/// Returns the length of a control token without brackets, which ends where another one or ordinary
+/// text begins.
+fn token(literal: &Literal, at: usize) -> usize {
+    let text = &literal.text()[at..];
+    let ends = |here: usize, character: char| {
+        matches!(character, '<' | '[') || literal.byte(at + here).is_none_or(|(_, is_control)| !is_control)
+    };
+    text.char_indices().skip(1).find(|(here, character)| ends(*here, *character)).map_or(text.len(), |(here, _)| here)
+}
+
+/// Returns the length of the tag that a text begins with: letters in angle brackets, or capitals in
+/// square brackets. At the end of a text, where a hole follows, the closing bracket may be missing.
+fn tag(text: &str) -> Option<usize> {
+    let open = text.chars().next()?;
+    let close = match open {
+        '<' => '>',
+        '＜' => '＞',
+        '[' => ']',
+        _ => return None,
+    };
+    let inside = &text[open.len_utf8()..];
+    let end = inside.find(|c: char| c == close || matches!(c, '<' | '[' | '{' | '\n' | '`'));
+    let (inside, length) = match end {
+        Some(end) if inside[end..].starts_with(close) => (&inside[..end], open.len_utf8() + end + close.len_utf8()),
+        // The closing bracket may follow a hole.
+        None if open != '[' => (inside, text.len()),
+        _ => return None,
+    };
+    let is_mark = match open {
+        '[' => inside.chars().filter(char::is_ascii_uppercase).count() >= 2 && !inside.contains(char::is_lowercase),
+        _ => inside.contains(char::is_alphabetic) && !inside.starts_with(char::is_whitespace),
+    };
+    (is_mark && inside.trim_end() == inside.trim() && length <= LONGEST).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(text: &str) -> Vec<String> {
+        marks_in(&Literal::of(text)).iter().map(|mark| mark.text().to_owned()).collect()
+    }
+
+    #[test]
+    fn only_tags_are_markers() {
+        assert_eq!(marks("</f>\n<call>\n<f="), ["</f>", "<call>", "<f="]);
+        assert_eq!(marks("<|a|>say<|b|>"), ["<|a|>", "<|b|>"]);
+        assert_eq!(marks("[CALLS][{\"name\": \""), ["[CALLS]"]);
+        assert_eq!(marks("><{a: 1}[x] ```json"), [""; 0]);
+    }
+
+    #[test]
+    fn a_marker_is_found_however_the_text_is_cut() {
+        let automaton = StrayMarks::new([(Literal::of("<<go>>"), false), (Literal::of("<go!>"), true)]);
+        let text = "a <<go! <<<go!> `<go!>` <go!>`";
+        for cut in 0..=text.len() {
+            let mut strays = Strays::default();
+            let mut spans = Vec::new();
+            for (start, piece) in [(0, &text[..cut]), (cut, &text[cut..])] {
+                spans.extend(strays.enter(false, piece, start as u64));
+                let mut from = 0;
+                while let Some((end, stray)) = strays.find(&automaton, piece, from, start as u64) {
+                    from = end;
+                    spans.push(stray);
+                }
+            }
+            let found: Vec<&str> =
+                spans.iter().map(|stray| &text[stray.span.start as usize..stray.span.end as usize]).collect();
+            assert_eq!(found, ["<go!>", "<go!>"], "cut at {cut}");
+        }
+    }
+}
