@@ -6,10 +6,12 @@ use std::sync::Arc;
 use rolecall::Request;
 use rolecall::conversation::{Json, object};
 use rolecall::encode::Protect;
+use rolecall::infer::LayoutWarning;
 use rolecall::model::offered_tools;
 use rolecall::parse::{Ids, ParseOptions, Reply};
 
 use crate::args::{Chat, Layouts, OwnTemplate};
+use crate::diagnostic::{Diagnostic, Place, Severity};
 use crate::failure::Failure;
 use crate::job::Job;
 use crate::output::Output;
@@ -26,6 +28,8 @@ pub struct Reader {
 pub struct Ready {
     pub reply: Arc<Reply>,
     pub options: ParseOptions,
+    /// The parts that the layouts do not cover.
+    pub warnings: Arc<[LayoutWarning]>,
 }
 
 impl Reader {
@@ -69,7 +73,21 @@ impl Reader {
         let tools = offered_tools(request);
         let model = &self.job.model;
         let reply = if self.reads_ids { model.id_reply(request) } else { model.reply(request) };
-        Ok(Ready { reply: reply?, options: ParseOptions { tools, prompt_tail, ..policies.clone() } })
+        let warnings = model.layout_warnings(request)?;
+        Ok(Ready { reply: reply?, options: ParseOptions { tools, prompt_tail, ..policies.clone() }, warnings })
+    }
+
+    /// Prints what the layouts of the model's replies do not cover.
+    pub fn warn(&self, warnings: &[LayoutWarning], output: &Output) {
+        for warning in warnings {
+            output.show(&Diagnostic {
+                severity: Severity::Warning,
+                code: warning.code(),
+                message: warning.to_string(),
+                place: Place::Named(self.job.model.name().to_owned()),
+                help: Vec::new(),
+            });
+        }
     }
 }
 

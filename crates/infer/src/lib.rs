@@ -30,8 +30,10 @@ mod turn;
 mod typed;
 mod value;
 mod verify;
+mod warning;
 
 pub use cache::Cache;
 pub use infer::{Inferred, infer, infer_within};
 pub use limits::Limits;
 pub use report::{Note, Outcome, Part, Report};
+pub use warning::LayoutWarning;

@@ -18,6 +18,8 @@ use rolecall_render::Error;
 pub struct Report {
     /// The outcome of each part, in the order of [`Part`].
     pub parts: Vec<(Part, Outcome)>,
+    /// The parts that were parsed back correctly from every probe.
+    pub read_back: Vec<Part>,
     /// Additional notes for the reader.
     pub notes: Vec<Note>,
     /// The number of conversations rendered.

@@ -62,7 +62,7 @@ impl Check<'_> {
     /// Checks turns without calls.
     fn answers(&self, found: &Found, stages: &Stages, report: &mut Report) {
         let said = CONTENTS.iter().map(|content| Said::content(content));
-        report.set(Part::Content, self.all(said, &stages.answer).outcome());
+        self.all(said, &stages.answer).report(Part::Content, report);
         let shapes = [Some(&found.assistant), found.with_calls.as_ref()];
         let thinks =
             shapes.into_iter().flatten().any(|shape| hole_at(&shape.pattern.items, Field::Reasoning).is_some());
@@ -73,11 +73,10 @@ impl Check<'_> {
                 let said = said.map(|(content, thought)| Said::content(content).with_reasoning(thought));
                 let stage = stages.thinking(&stages.answer);
                 let tally = self.all(said, &stage);
-                match tally.tried {
-                    // The template refuses reasoning alongside content.
-                    0 => self.all(THOUGHTS.iter().map(|text| Said::default().with_reasoning(text)), &stage).outcome(),
-                    _ => tally.outcome(),
-                }
+                // The template may refuse reasoning alongside content.
+                let alone = || self.all(THOUGHTS.iter().map(|text| Said::default().with_reasoning(text)), &stage);
+                let tally = if tally.tried == 0 { alone() } else { tally };
+                tally.report(Part::Reasoning, report)
             }
             None => Outcome::Absent,
         };
@@ -93,11 +92,14 @@ impl Check<'_> {
     fn calls(&self, calls: &Calls, stage: &Stage, base: &Said, report: &mut Report) {
         let with = |calls: Vec<Called>| Said { calls, ..base.clone() };
         let one = [called(0, telling()), called(1, Object::new()), called(2, few())];
-        let one = self.all(one.into_iter().map(|call| with(vec![call])), stage).outcome();
-        report.set(Part::Ids, if calls.has(Field::Id) { one.clone() } else { Outcome::Absent });
-        report.set(Part::Calls, one);
+        let one = self.all(one.into_iter().map(|call| with(vec![call])), stage);
+        match calls.has(Field::Id) {
+            true => _ = one.report(Part::Ids, report),
+            false => report.set(Part::Ids, Outcome::Absent),
+        }
+        one.report(Part::Calls, report);
         let arguments = self.all(values().map(|arguments| with(vec![called(0, arguments)])), stage);
-        report.set(Part::Arguments, arguments.outcome());
+        arguments.report(Part::Arguments, report);
         let inexact = calls.arguments.inexact();
         if !inexact.is_empty() {
             report.note(Part::Arguments, format!("written differently: {}", inexact.join(", ")), arguments.line);
@@ -105,7 +107,7 @@ impl Check<'_> {
         if report.outcome(Part::ParallelCalls).is_none() {
             let two = with(vec![called(0, few()), called(1, telling())]);
             let three = with(vec![called(2, telling()), called(0, Object::new()), called(1, few())]);
-            report.set(Part::ParallelCalls, self.all([two, three].into_iter(), stage).outcome());
+            self.all([two, three].into_iter(), stage).report(Part::ParallelCalls, report);
         }
     }
 
@@ -187,6 +189,15 @@ impl Check<'_> {
 }
 
 impl Tally {
+    /// Reports the outcome of a part, and returns it.
+    fn report(&self, part: Part, report: &mut Report) -> Outcome {
+        if self.tried > 0 && self.read == self.tried {
+            report.read_back.push(part);
+        }
+        report.set(part, self.outcome());
+        self.outcome()
+    }
+
     fn outcome(&self) -> Outcome {
         let line = self.line.map_or(String::new(), |line| format!(" (line {line})"));
         let words = self.first.as_ref().map_or(String::new(), |words| format!("{words}{line}"));

@@ -14,7 +14,7 @@ use rolecall_format::Generation;
 use rolecall_render::{LeftOut, Origin, Prompt, Unusual};
 
 pub use self::openai::{Chunks, Completion};
-pub use self::reading::{finish_reason, of_event, of_reading, to_message};
+pub use self::reading::{add_warnings, finish_reason, of_event, of_reading, to_message};
 pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;
 use crate::dataset::Side;

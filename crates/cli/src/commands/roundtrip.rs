@@ -91,7 +91,8 @@ fn trip(reader: &Reader, request: &Request, at: usize) -> Result<Trip, Refusal> 
     // Some generation prompts open something that the template does not write for a given answer.
     let shared = common_prefix(&before, whole.text());
     let (tail, written) = whole.text().split_at(shared);
-    let Ready { reply, options } = reader.ready_behind(whole.request(), tail.to_owned(), &ParseOptions::default())?;
+    let Ready { reply, options, .. } =
+        reader.ready_behind(whole.request(), tail.to_owned(), &ParseOptions::default())?;
     let reading = rolecall::parse::read(&reply, options, written, Stop::End);
     let message = &request.conversation.messages[at];
     let fields = fields_written(&whole, at);

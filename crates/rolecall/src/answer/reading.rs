@@ -1,5 +1,6 @@
 use rolecall_conversation::json::Object;
 use rolecall_conversation::{Error, Json, Message, object};
+use rolecall_infer::LayoutWarning;
 use rolecall_parse::{Event, Malformed, ParsedCall, Reading, Stop};
 
 /// Returns a parsed reply as
@@ -20,6 +21,21 @@ pub fn of_reading(id: Option<&Json>, reading: &Reading) -> Json {
     answer.insert("finish_reason", Json::from(finish_reason(reading)));
     answer.insert("malformed", Json::Array(reading.malformed.iter().map(of_malformed).collect()));
     Json::Object(answer)
+}
+
+/// Adds warnings about the layouts that parsed a reply, as `"warnings": [{"code", "part",
+/// "message"}, ..]`. Nothing is added if there are none.
+pub fn add_warnings(answer: &mut Json, warnings: &[LayoutWarning]) {
+    let of = |warning: &LayoutWarning| {
+        Json::Object(object! {
+            "code" => warning.code(),
+            "part" => warning.part.name(),
+            "message" => warning.to_string(),
+        })
+    };
+    if let (Json::Object(answer), false) = (answer, warnings.is_empty()) {
+        answer.insert("warnings", Json::Array(warnings.iter().map(of).collect()));
+    }
 }
 
 /// Converts a parsed reply to a message that can be rendered again.

@@ -29,6 +29,7 @@ use rolecall_conversation::Conversation;
 use rolecall_encode::{Decoder, Encoded};
 use rolecall_format::{Format, FormatPart, Generation, Op, Registry, Slot};
 use rolecall_grammar::{self as grammar, Grammar};
+use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::Reply;
 use rolecall_render::{Prompt, new_turn, render};
@@ -385,6 +386,21 @@ impl Model {
         let settings = self.settings.of(request)?;
         let carried = Templates::of_request(request)?.map(Arc::new);
         self.layouts_by(&self.speaker(request, carried, &settings, Purpose::Answer)?)
+    }
+
+    /// Returns the parts of replies to a request that the layouts inferred from the chat template do
+    /// not read, or read without proof. The layouts of a format have no such parts.
+    pub fn layout_warnings(&self, request: &Request) -> Result<Arc<[LayoutWarning]>, Error> {
+        let settings = self.settings.of(request)?;
+        let carried = Templates::of_request(request)?.map(Arc::new);
+        self.layout_warnings_by(&self.speaker(request, carried, &settings, Purpose::Answer)?)
+    }
+
+    fn layout_warnings_by(&self, speaker: &Speaker) -> Result<Arc<[LayoutWarning]>, Error> {
+        match speaker {
+            Speaker::Template(chosen) => self.shared.replies.warnings(&chosen.template),
+            Speaker::Format { .. } => Ok(Vec::new().into()),
+        }
     }
 
     fn layouts_by(&self, speaker: &Speaker) -> Result<Arc<Format>, Error> {

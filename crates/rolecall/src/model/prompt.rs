@@ -5,6 +5,7 @@ use rolecall_conversation::{Message, Tool};
 use rolecall_encode::{Decoder, Encoded, EncodedToken, Encoder, Note};
 use rolecall_format::Format;
 use rolecall_grammar::{self as grammar, Grammar, Token};
+use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
 use rolecall_render::{ChatTemplate, LossPolicy, Prompt, loss_spans};
@@ -182,6 +183,23 @@ impl ModelPrompt {
     /// template.
     pub fn layouts(&self) -> Result<Arc<Format>, Error> {
         self.model.layouts_by(&self.speaker)
+    }
+
+    /// Returns the parts of the reply that the layouts inferred from the chat template do not read,
+    /// or read without proof. Show them to whoever relies on [`reader`](Self::reader).
+    ///
+    /// ```
+    /// use rolecall::template::ModelTemplates;
+    /// use rolecall::{Model, Request};
+    /// let source = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}";
+    /// let templates = ModelTemplates::from_json(&source.into())?;
+    /// let model = Model::builder().templates(templates).open()?;
+    /// let request = Request::from_text(r#"{"messages": [{"role": "user", "content": "Hello"}]}"#)?;
+    /// assert!(model.prompt(request)?.layout_warnings()?.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn layout_warnings(&self) -> Result<Arc<[LayoutWarning]>, Error> {
+        self.model.layout_warnings_by(&self.speaker)
     }
 
     /// Returns a grammar of what an engine may sample as the reply.

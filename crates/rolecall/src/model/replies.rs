@@ -5,8 +5,8 @@ use std::hash::Hash;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use rolecall_encode::Decoder;
-use rolecall_format::Format;
-use rolecall_infer::infer;
+use rolecall_format::{Format, Slot};
+use rolecall_infer::{LayoutWarning, Part, infer};
 use rolecall_parse::Reply;
 use rolecall_render::{ChatTemplate, ProbeBudget, TemplateOptions, template_switches};
 
@@ -18,11 +18,18 @@ const KEPT: usize = 64;
 
 #[derive(Default)]
 pub(super) struct Replies {
-    layouts: Kept<Content, Format>,
+    layouts: Kept<Content, Layouts>,
     switches: Kept<Content, Vec<String>>,
     /// By the name of the format, and whether ids are parsed.
     by_format: Kept<(String, bool), Reply>,
     by_template: Kept<(Content, bool), Reply>,
+}
+
+/// The layouts of a template's replies.
+struct Layouts {
+    format: Arc<Format>,
+    /// The parts that they do not cover.
+    warnings: Arc<[LayoutWarning]>,
 }
 
 /// A template's text and its special tokens.
@@ -64,8 +71,30 @@ impl Replies {
     /// Returns the layouts inferred from a template, with the known corrections for models of its
     /// family.
     pub fn layouts(&self, template: &ChatTemplate) -> Result<Arc<Format>, Error> {
-        self.layouts
-            .find_or_make(content(template), || Ok(infer(template).complete()?.format.corrected(template.source()).0))
+        Ok(Arc::clone(&self.known(template)?.format))
+    }
+
+    /// Returns the parts of replies that these layouts do not cover.
+    pub fn warnings(&self, template: &ChatTemplate) -> Result<Arc<[LayoutWarning]>, Error> {
+        Ok(Arc::clone(&self.known(template)?.warnings))
+    }
+
+    fn known(&self, template: &ChatTemplate) -> Result<Arc<Layouts>, Error> {
+        self.layouts.find_or_make(content(template), || {
+            let inferred = infer(template).complete()?;
+            let mut warnings = inferred.warnings();
+            let (format, _) = inferred.format.clone().corrected(template.source());
+            // What a correction writes comes from a public source, not from the inference.
+            let is_corrected =
+                |slots: &[Slot]| slots.iter().any(|slot| format.layout(*slot) != inferred.format.layout(*slot));
+            let calls = is_corrected(&[Slot::Call]);
+            let turns = is_corrected(&[Slot::Assistant, Slot::AssistantWithCalls]);
+            warnings.retain(|warning| match warning.part {
+                Part::Calls | Part::ParallelCalls | Part::Arguments | Part::Ids => !calls,
+                _ => !turns,
+            });
+            Ok(Layouts { format: Arc::new(format), warnings: warnings.into() })
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use crate::batch::Line;
 use crate::reading::{Reader, request_of_one_word, with_ids_of};
 use crate::refusal::Refusal;
 
-/// Returns `{"id"?, "message", "finish_reason", "malformed"}`.
+/// Returns `{"id"?, "message", "finish_reason", "malformed", "warnings"?}`.
 pub fn answer(reader: &Reader, policies: &ParseOptions, line: Line<'_>) -> Result<Json, Refusal> {
     let request = read(line.text)?;
     let stop = stop_of(&request.other)?;
@@ -24,7 +24,9 @@ pub fn answer(reader: &Reader, policies: &ParseOptions, line: Line<'_>) -> Resul
         parser.push_text(chunk, &mut |event| reading.add(&event));
     }
     parser.finish(stop, &mut |event| reading.add(&event));
-    Ok(answer::of_reading(id.as_ref(), &reading))
+    let mut answer = answer::of_reading(id.as_ref(), &reading);
+    answer::add_warnings(&mut answer, &ready.warnings);
+    Ok(answer)
 }
 
 /// Reads the request. A request without messages becomes a one-word conversation.

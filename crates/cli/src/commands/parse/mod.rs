@@ -3,6 +3,8 @@
 mod input;
 mod line;
 
+use std::sync::Arc;
+
 use rolecall::answer::{Chunks, Completion};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{Layout, write_into};
@@ -35,6 +37,8 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
         return run_batch(args, reader, policies, output);
     }
     let ready = ready(args, &reader, &policies)?;
+    let warnings = Arc::clone(&ready.warnings);
+    reader.warn(&warnings, output);
     let mut reading = Reading::default();
     let mut written = Ok(());
     let model = reader.job.model.name().to_owned();
@@ -72,7 +76,11 @@ pub fn run(args: &Parse, output: &Output) -> Result<Exit, Failure> {
     }
     match (args.events, args.shape) {
         (true, _) => {}
-        (false, None) => output.write_json(&answer::of_reading(None, &reading))?,
+        (false, None) => {
+            let mut answer = answer::of_reading(None, &reading);
+            answer::add_warnings(&mut answer, &warnings);
+            output.write_json(&answer)?;
+        }
         (false, Some(ApiArg::Openai)) => output.write_json(&completion.of_reading(&reading))?,
     }
     Ok(Exit::Good)
@@ -86,6 +94,9 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
         journal: Journal::default(),
         shapes: None,
     };
+    // Each line has its own warnings. Those of the model itself are shown once.
+    let own = request_of_one_word(None).and_then(|request| Ok(reader.job.model.layout_warnings(&request)?));
+    reader.warn(&own.unwrap_or_default(), output);
     answer_lines(plan, output, move |line, rows| {
         let answer = line::answer(&reader, &policies, line)?;
         // Columns are only written by `encode`.

@@ -1,0 +1,83 @@
+use std::fmt;
+
+use crate::{Inferred, Outcome, Part};
+
+/// A warning about a part of the replies that the inferred layouts do not read, or read without
+/// proof.
+///
+/// ```
+/// use rolecall_infer::infer;
+/// use rolecall_render::ChatTemplate;
+/// let source = "{% for m in messages %}{{ raise_exception('Not today.') }}{% endfor %}";
+/// let warnings = infer(&ChatTemplate::compile(source, Vec::new())?).warnings();
+/// assert_eq!(warnings[0].code(), "part_not_read");
+/// assert_eq!(
+///     warnings[0].to_string(),
+///     "the layouts that were inferred from the chat template do not read the content: Not today."
+/// );
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LayoutWarning {
+    /// The part.
+    pub part: Part,
+    /// Whether the layouts read the part, although this could not be verified.
+    pub is_read: bool,
+    /// The reason.
+    pub why: String,
+}
+
+impl LayoutWarning {
+    /// Returns a stable name for the kind of warning: `part_not_read` or `part_not_verified`.
+    pub fn code(&self) -> &'static str {
+        if self.is_read { "part_not_verified" } else { "part_not_read" }
+    }
+}
+
+impl fmt::Display for LayoutWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let part = match self.part {
+            Part::Content => "the content",
+            Part::Reasoning => "the reasoning",
+            Part::Calls => "calls",
+            Part::ParallelCalls => "several calls in one turn",
+            Part::Arguments => "all arguments of calls",
+            Part::Ids => "ids of calls",
+            Part::Opening => "the opening of the turn",
+        };
+        let why = &self.why;
+        match self.is_read {
+            true => write!(
+                f,
+                "it was not verified that the layouts that were inferred from the chat template read {part}: {why}"
+            ),
+            false => write!(f, "the layouts that were inferred from the chat template do not read {part}: {why}"),
+        }
+    }
+}
+
+impl Inferred {
+    /// Returns a warning for each part that the layouts do not read, or read without proof. A part
+    /// that the template does not write has none.
+    pub fn warnings(&self) -> Vec<LayoutWarning> {
+        let report = &self.report;
+        // A template that accepts only one call says so itself.
+        let is_refused = |part: Part| part == Part::ParallelCalls && self.format.rules.max_calls == Some(1);
+        let of = |(part, outcome): &(Part, Outcome)| match outcome {
+            Outcome::Missing(_) if is_refused(*part) => None,
+            Outcome::Missing(why) | Outcome::WriteOnly(why) => {
+                Some(LayoutWarning { part: *part, is_read: false, why: why.clone() })
+            }
+            Outcome::ReadOnly(why) if !report.read_back.contains(part) => {
+                Some(LayoutWarning { part: *part, is_read: true, why: why.clone() })
+            }
+            Outcome::ReadOnly(_) | Outcome::Verified { .. } | Outcome::Absent => None,
+        };
+        let mut warnings: Vec<LayoutWarning> = report.parts.iter().filter_map(of).collect();
+        // Without calls, nothing is left to say about their parts.
+        if warnings.iter().any(|warning| warning.part == Part::Calls && !warning.is_read) {
+            warnings.retain(|warning| !matches!(warning.part, Part::ParallelCalls | Part::Arguments | Part::Ids));
+        }
+        warnings
+    }
+}
