@@ -297,7 +297,7 @@ fn tag(text: &str) -> Option<usize> {
         _ => return None,
     };
     let inside = &text[open.len_utf8()..];
-    let end = inside.find(|c: char| c == close || matches!(c, '<' | '[' | '{' | '\n' | '`'));
+    let end = inside.find(|c: char| c == close || ['<', '[', '{', '\n', '`'].contains(&c));
     let (inside, length) = match end {
         Some(end) if inside[end..].starts_with(close) => (&inside[..end], open.len_utf8() + end + close.len_utf8()),
         // The closing bracket may follow a hole.
