@@ -84,7 +84,9 @@ impl Builder<'_> {
             self.add(&[AfterCall], mark, Meaning::Call(*program));
         }
         for (pad, mark, program) in &calls.lines {
-            self.reply.content.add(pad, mark, Mark { meaning: Meaning::Call(*program), pad: "".into() });
+            let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
+            self.reply.content.add(pad, mark, what());
+            self.reply.reasoning_with_calls.add(pad, mark, what());
         }
         self.reply.head_call = calls.head;
         if calls.next.is_some_and(|next| calls.programs[next].bare) {
