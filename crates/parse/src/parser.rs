@@ -397,8 +397,14 @@ impl OutputParser {
             // There is nothing for this marker to close, or the call was already tried and is
             // unparseable.
             let closes_nothing = mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed;
-            if closes_nothing || (draft.is_some() && cursor.view().is_tried(start)) {
+            if closes_nothing {
                 from = end;
+                continue;
+            }
+            if draft.is_some() && cursor.view().is_tried(start) {
+                // White space before the call's marker belongs to it. The marker that closes the
+                // reasoning may be the same.
+                from = start + cursor.text()[start..].chars().next().map_or(1, char::len_utf8);
                 continue;
             }
             // Reasoning is not nested. The marker is text.

@@ -165,9 +165,6 @@ fn judge(
         Err(_) if is_draft(&output, &reading, &peer) => Verdict::Excused(
             "a call inside reasoning that is never closed is a draft, unless a correction says otherwise",
         ),
-        Err(_) if is_unclosed(known, &reading, &peer) => {
-            Verdict::Pending("the marker that closes reasoning is not inferred from one of the templates")
-        }
         Err(expected) => misread(expected, format!("{found:?}\n{transcript}")),
     }
 }
@@ -357,12 +354,6 @@ fn is_draft(output: &str, reading: &Reading, peer: &Said) -> bool {
         && output.contains(reasoning)
         && !peer.calls.is_empty()
         && peer.calls.iter().all(|(name, _)| reasoning.contains(name.as_str()))
-}
-
-/// Reports whether the reasoning goes on over a control token at which the peer's ends.
-fn is_unclosed(known: &Known, reading: &Reading, peer: &Said) -> bool {
-    let reasoning = reading.reasoning.as_deref().unwrap_or_default();
-    known.decoder.markers().iter().any(|marker| reasoning.contains(marker) && !peer.reasoning.contains(marker))
 }
 
 /// Parses ids one by one, or byte by byte.
