@@ -73,7 +73,8 @@ impl CallIds {
     /// Returns the function's name in an id.
     pub fn name_in<'t>(&self, id: &'t str) -> Option<&'t str> {
         match self {
-            CallIds::Pattern(pattern) => pattern.read(id)?.0,
+            // Models forget the text before the name.
+            CallIds::Pattern(pattern) => pattern.read(id).or_else(|| pattern.without_lead(id)?.read(id))?.0,
             CallIds::Any | CallIds::Nine => None,
         }
     }
@@ -127,6 +128,19 @@ impl IdPattern {
         pieces.iter().any(|piece| !matches!(piece, IdPart::Text(_))).then_some(IdPattern { pieces })
     }
 
+    /// Returns the pattern without the text that it begins with, if a name and then an index
+    /// follow, for an id that does not begin with this text.
+    fn without_lead(&self, id: &str) -> Option<IdPattern> {
+        match &self.pieces[..] {
+            [IdPart::Text(lead), rest @ ..]
+                if matches!(rest, [IdPart::Name, IdPart::Text(_), IdPart::Index]) && !id.starts_with(lead.as_str()) =>
+            {
+                Some(IdPattern { pieces: rest.to_vec() })
+            }
+            _ => None,
+        }
+    }
+
     /// Parses the name and the index in an id, if the pattern has them. The index is read from
     /// whichever end of the text it adjoins, and the name is the rest.
     fn read<'t>(&self, id: &'t str) -> Option<(Option<&'t str>, Option<&'t str>)> {
@@ -178,7 +192,9 @@ mod tests {
             ("functions.{name}:{index}", "functions.a.b:c:12", Some("a.b:c")),
             ("functions.{name}:{index}", "functions.:12", None),
             ("functions.{name}:{index}", "functions.a:", None),
-            ("functions.{name}:{index}", "function.a:1", None),
+            ("functions.{name}:{index}", "a.b:1", Some("a.b")),
+            ("functions.{name}:{index}", "a:x", None),
+            ("functions.{name}:{index}", "function.a:1", Some("function.a")),
             ("functions.{name}:{index}", "functions.a1", None),
             ("{index}-{name}", "12-a-1", Some("a-1")),
             ("{index}-{name}", "x-a", None),

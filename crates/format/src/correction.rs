@@ -36,12 +36,15 @@ impl Format {
         })
     }
 
-    /// Applies one correction. Its layouts replace those of the format, and its markers and stop
-    /// texts are added. A header removes the stop texts that are its own markers. Its treatment of calls in reasoning wins unless it is the default.
+    /// Applies one correction. Its layouts replace those of the format, and its markers, the
+    /// markers that may be missing, and its stop texts are added. A header removes the stop texts
+    /// that are its own markers. Its treatment of calls in reasoning wins unless it is the default.
     #[must_use]
     pub fn corrected_by(mut self, correction: &Format) -> Format {
         debug_assert_eq!(correction.part, FormatPart::Correction, "expected a correction");
         self.habits.call_marks.extend(correction.habits.call_marks.iter().cloned());
+        self.habits.may_omit.extend(correction.habits.may_omit.iter().cloned());
+        self.habits.reopens_reasoning |= correction.habits.reopens_reasoning;
         if correction.habits.calls_in_reasoning != CallsInReasoning::default() {
             self.habits.calls_in_reasoning = correction.habits.calls_in_reasoning;
         }

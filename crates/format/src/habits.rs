@@ -5,6 +5,11 @@ use crate::Header;
 pub struct Habits {
     /// Markers that the models may write before a call: `call-marks`.
     pub call_marks: Vec<String>,
+    /// Markers of a call that the models may leave out: `may-omit`.
+    pub may_omit: Vec<String>,
+    /// Whether the models repeat the marker that opens reasoning after a prompt that ends with it:
+    /// `reopens-reasoning`.
+    pub reopens_reasoning: bool,
     /// The default treatment of calls inside reasoning: `calls-in-reasoning`.
     pub calls_in_reasoning: CallsInReasoning,
     /// The header of each message, if a reply consists of several: `[reading.header]`. Replies are

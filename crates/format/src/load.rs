@@ -203,7 +203,8 @@ fn read_reading(file: &Table<'_>, format: &mut Format, mistakes: &mut Vec<Diagno
         }
     }
     format.habits = read_habits(&reading, mistakes);
-    reading.finish(&["ambiguous", "call-marks", "calls-in-reasoning", "header"], mistakes);
+    let keys = ["ambiguous", "call-marks", "may-omit", "reopens-reasoning", "calls-in-reasoning", "header"];
+    reading.finish(&keys, mistakes);
 }
 
 /// Reads the layouts, which may take the syntax of calls from a shared file.

@@ -72,6 +72,12 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
     if !format.habits.call_marks.is_empty() {
         reading.push(format!("call-marks = {}", list(&format.habits.call_marks)));
     }
+    if !format.habits.may_omit.is_empty() {
+        reading.push(format!("may-omit = {}", list(&format.habits.may_omit)));
+    }
+    if format.habits.reopens_reasoning {
+        reading.push("reopens-reasoning = true".to_owned());
+    }
     if format.habits.calls_in_reasoning != CallsInReasoning::default() {
         reading.push(format!("calls-in-reasoning = \"{}\"", format.habits.calls_in_reasoning.key()));
     }

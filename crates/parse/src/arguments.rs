@@ -1,5 +1,7 @@
 mod ends;
 
+use std::borrow::Cow;
+
 use ends::find_end;
 
 use crate::cursor::Cursor;
@@ -9,7 +11,7 @@ use crate::progress::Falling;
 use crate::reply::{Between, CDATA, KindWord, List, ValueLayout};
 use crate::shared::Shared;
 use crate::values::{Schema, State, TextValue, Types, ValueReader, typed, typed_as, uncdata};
-use crate::{Malformed, Why};
+use crate::{Malformed, Stop, Why};
 use rolecall_conversation::json;
 use rolecall_format::codec::attribute;
 
@@ -74,6 +76,8 @@ struct Reading {
     how: How,
     /// Whether the key was written.
     is_open: bool,
+    /// Whether the text so far ends in a backslash that is not written yet.
+    is_escaped: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -96,8 +100,8 @@ enum How {
 #[derive(Clone, Debug)]
 struct Close {
     is_strong: bool,
-    closes: Marks<()>,
-    cdata_closes: Marks<()>,
+    closes: Marks<bool>,
+    cdata_closes: Marks<bool>,
 }
 
 /// The maximum length of a key, in bytes.
@@ -117,7 +121,7 @@ impl Arguments {
             let from = cursor.at;
             let is_value = matches!(self.at, At::Value(_));
             let state = match std::mem::replace(&mut self.at, At::Between) {
-                At::Between => self.between(callee.list, cursor, out),
+                At::Between => self.between(callee, cursor, out),
                 At::Key(key) => self.key(key, callee, cursor),
                 At::Middle(key) => self.middle(key, callee, cursor),
                 At::Word(key, kind) => self.word(key, kind, callee, cursor),
@@ -159,9 +163,11 @@ impl Arguments {
     /// Reports whether a text only continues a string between markers.
     pub fn is_plain(&self, list: &List, text: &str) -> bool {
         match &self.at {
-            At::Value(Reading { how: How::Text(_), kind, is_open: true, .. }) => {
+            At::Value(Reading { how: How::Text(_), kind, is_open: true, is_escaped: false, .. }) => {
+                let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
-                !list.kinds[*kind].bare && list.kinds[*kind].closes.is_plain(text.as_bytes())
+                let is_escaped = kind.quote.is_some() && text.contains('\\');
+                !kind.bare && !is_escaped && kind.closes.is_plain(text.as_bytes())
             }
             _ => false,
         }
@@ -197,10 +203,16 @@ impl Arguments {
         self.hidden = 0;
     }
 
-    fn between(&mut self, list: &List, cursor: &mut Cursor<'_, '_>, out: &mut String) -> Option<State> {
+    fn between(&mut self, callee: &Callee<'_>, cursor: &mut Cursor<'_, '_>, out: &mut String) -> Option<State> {
+        let list = callee.list;
         cursor.skip_space();
+        // The model may stop within the text after all arguments.
+        let stops = cursor.is_last() && callee.shared.stop == Some(Stop::End);
         if cursor.is_at_end() {
-            return Some(self.over(list.end.is_empty() && cursor.is_last(), out));
+            return Some(self.over((list.end.is_empty() && cursor.is_last()) || (list.may_end && stops), out));
+        }
+        if cursor.is_last() && list.end.text().starts_with(cursor.rest()) && list.end.text() != cursor.rest() {
+            return Some(self.over(stops, out));
         }
         match cursor.marker_here(&list.between) {
             Here::Open => Some(State::More),
@@ -391,7 +403,7 @@ impl Arguments {
             let (closes, cdata_closes) = ValueLayout::closes_of(&close);
             Box::new(Close { is_strong: close.is_strong(), closes, cdata_closes })
         });
-        self.at = At::Pad(Reading { key, types, close, kind: number, how, is_open: false }, 0);
+        self.at = At::Pad(Reading { key, types, close, kind: number, how, is_open: false, is_escaped: false }, 0);
     }
 
     fn pad(&mut self, reading: Reading, mut seen: usize, list: &List, cursor: &mut Cursor<'_, '_>) -> Option<State> {
@@ -485,9 +497,38 @@ impl Reading {
         out.push_str(": ");
     }
 
+    /// Removes the backslash before each quote in text between such quotes. Models escape them, even
+    /// where the template does not. A backslash at the end is kept until the next text.
+    fn without_escapes<'t>(&mut self, text: &'t str, quote: char, is_over: bool) -> Cow<'t, str> {
+        if !self.is_escaped && !text.contains('\\') {
+            return text.into();
+        }
+        let mut out = String::new();
+        for character in text.chars() {
+            if std::mem::take(&mut self.is_escaped) && character != quote {
+                out.push('\\');
+            }
+            match character {
+                '\\' => self.is_escaped = true,
+                character => out.push(character),
+            }
+        }
+        if is_over && std::mem::take(&mut self.is_escaped) {
+            out.push('\\');
+        }
+        out.into()
+    }
+
     /// Writes the next text of a value between markers. `is_over` means that the value ends here.
     fn write(&mut self, text: &str, is_over: bool, callee: &Callee<'_>, count: &mut usize, out: &mut String) {
+        let quote = callee.list.kinds[self.kind].quote.filter(|_| matches!(self.how, How::Text(_)));
+        let text = match quote {
+            Some(quote) => self.without_escapes(text, quote, is_over),
+            None => text.into(),
+        };
+        let text = &*text;
         match &mut self.how {
+            How::Text(_) if self.is_escaped && text.is_empty() => {}
             How::Text(value) | How::Cdata(value) => {
                 let mut text_out = String::new();
                 value.push(text, &mut text_out);

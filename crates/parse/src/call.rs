@@ -10,7 +10,7 @@ use crate::progress::Falling;
 use crate::reply::{Item, Syntax};
 use crate::shared::Shared;
 use crate::values::{Schema, ValueReader, check};
-use crate::{Event, Malformed, UnknownNames, Why};
+use crate::{Event, Malformed, Stop, UnknownNames, Why};
 use rolecall_conversation::json::{escape_into, plain_run};
 
 /// A call that is being parsed.
@@ -41,6 +41,10 @@ pub(crate) struct Running {
     has_read: bool,
     /// The arguments, if they are to be checked against a schema.
     kept: Option<String>,
+    /// Parts of the call that have no meaning, to be reported when it ends.
+    unread: Vec<Range<u64>>,
+    /// The length of the header in `raw`, once it was read.
+    header: usize,
 }
 
 /// The state inside an item.
@@ -94,6 +98,8 @@ impl Running {
             is_whole: false,
             in_reasoning,
             kept: None,
+            unread: Vec::new(),
+            header: 0,
         }
     }
 
@@ -156,6 +162,9 @@ impl Running {
                     self.item += 1 + if let Step::Skip(more) = step { more } else { 0 };
                     self.seen = 0;
                     self.inside = Inside::Nothing;
+                    if program.header == Some(self.item) && self.index.is_none() {
+                        self.header = self.raw.len();
+                    }
                 }
                 Step::Wait if room.is_shorter_than(view) => {
                     // The cap applies only until the call is announced.
@@ -164,7 +173,9 @@ impl Running {
                     }
                 }
                 Step::Wait if view.is_last => {
-                    // The output may end before the text that follows the arguments.
+                    // The model may stop before the markers that close a complete call, or within
+                    // them. If it was cut off there, the call may be cut off too.
+                    self.is_whole &= shared.stop == Some(Stop::End);
                     return match self.is_whole && self.index.is_some() {
                         true => {
                             // An incomplete id counts as far as it goes.
@@ -277,6 +288,11 @@ impl Running {
         {
             on(Event::Malformed(Malformed { span: self.start..self.start, why: Why::Schema(wrong) }));
         }
+        if !shared.is_silent {
+            for span in self.unread.drain(..) {
+                on(Event::Malformed(Malformed { span, why: Why::Unread }));
+            }
+        }
         on(Event::CallFinished { index, whole: self.is_whole, id: self.id.as_deref() });
     }
 
@@ -285,6 +301,10 @@ impl Running {
         let program = std::sync::Arc::clone(&shared.reply);
         let is_weak = program.program(self.program).weak;
         let is_quiet = shared.is_silent || (is_weak && self.index.is_none());
+        let header = self.header.saturating_sub(self.hidden) as u64;
+        if self.index.is_none() && header > 0 && !shared.is_silent {
+            on(Event::Malformed(Malformed { span: self.start..self.start + header, why: Why::Unread }));
+        }
         if !is_quiet {
             on(Event::Malformed(Malformed { span: self.start..end, why }));
         }
@@ -301,7 +321,8 @@ impl Running {
             }
             None => {
                 let raw = std::mem::take(&mut self.raw);
-                let shown: Range<usize> = self.hidden.min(raw.len())..raw.len();
+                // A header alone opens the answer, as the header of an answer does.
+                let shown: Range<usize> = self.hidden.max(self.header).min(raw.len())..raw.len();
                 if raw.is_empty() && !self.in_reasoning {
                     return Progress::Nothing;
                 }

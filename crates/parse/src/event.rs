@@ -98,6 +98,8 @@ pub enum Why {
     Schema(String),
     /// Text after the end of the turn.
     AfterEnd,
+    /// A part of a call has no meaning, such as an unknown key or a second value. It is dropped.
+    Unread,
     /// Invalid UTF-8. It is replaced with U+FFFD.
     NotUtf8,
     /// A marker of the layout in content or reasoning, where it does not fit.
@@ -122,6 +124,7 @@ impl Why {
             Why::UnknownName(_) => "unknown_name",
             Why::Schema(_) => "schema",
             Why::AfterEnd => "after_end",
+            Why::Unread => "unread",
             Why::NotUtf8 => "not_utf8",
             Why::StrayMarker(_) => "stray_marker",
         }
@@ -138,6 +141,7 @@ impl fmt::Display for Why {
             Why::TooDeep => f.write_str("a value is nested deeper than the cap"),
             Why::UnknownName(name) => write!(f, "no tool is named `{}`", name.escape_debug()),
             Why::AfterEnd => f.write_str("text after the end of the turn"),
+            Why::Unread => f.write_str("a part of a call has no meaning and is dropped"),
             Why::NotUtf8 => f.write_str("invalid UTF-8"),
             Why::StrayMarker(marker) => write!(f, "the marker `{}` does not fit here", marker.escape_debug()),
         }

@@ -158,6 +158,16 @@ impl Literal {
             || self.text.trim().starts_with("```")
     }
 
+    /// Reports whether one part of the text ends before this byte and another one begins: a marker
+    /// in angle brackets, a bracket, or a control token. White space between them belongs to both.
+    pub fn is_seam(&self, at: usize) -> bool {
+        let (Some(before), Some(behind)) = (self.text.get(..at), self.text.get(at..)) else { return false };
+        let (before, behind) = (before.trim_end(), behind.trim_start());
+        !before.is_empty()
+            && !behind.is_empty()
+            && (before.ends_with(['>', ']', '}']) || behind.starts_with(['<', ']', '}']))
+    }
+
     /// Flags every occurrence of these tokens as a control token.
     pub fn mark_tokens(&mut self, tokens: &[String]) {
         for token in tokens.iter().filter(|token| !token.is_empty()) {

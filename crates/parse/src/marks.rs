@@ -44,7 +44,12 @@ pub(crate) struct Marks<A> {
 struct Node {
     edges: Vec<(u8, bool, usize)>,
     action: Option<usize>,
+    /// Whether any white space may be here.
+    is_loose: bool,
 }
+
+/// The maximum number of bytes of a marker with the white space inside it.
+const LONGEST_LOOSE: usize = 1024;
 
 /// The result of a match at one position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +81,16 @@ impl<A> Marks<A> {
     /// Adds a marker, with white space that may precede it and then belongs to it. If a marker is
     /// added twice, the first action counts.
     pub fn add(&mut self, pad: &str, mark: &Literal, action: A) {
+        self.add_with(pad, mark, action, false);
+    }
+
+    /// Adds a marker like [`add`](Self::add). The white space inside it, where one of its parts
+    /// ends and the next one begins, may differ.
+    pub fn add_loosely(&mut self, pad: &str, mark: &Literal, action: A) {
+        self.add_with(pad, mark, action, true);
+    }
+
+    fn add_with(&mut self, pad: &str, mark: &Literal, action: A, is_loose: bool) {
         if mark.is_empty() {
             return;
         }
@@ -84,15 +99,24 @@ impl<A> Marks<A> {
         let starts = pad.char_indices().map(|(at, _)| at).chain([pad.len()]);
         for start in starts {
             let mut literal = Literal::of(&pad[start..]);
+            let from = literal.text().len() + 1;
             literal.append(mark);
-            self.insert(&literal, number);
+            self.insert(&literal, number, if is_loose { from } else { usize::MAX });
         }
     }
 
-    fn insert(&mut self, literal: &Literal, action: usize) {
+    /// Inserts a marker. From the byte `loose_from` on, the white space between its parts may
+    /// differ.
+    fn insert(&mut self, literal: &Literal, action: usize, loose_from: usize) {
         let mut node = 0;
         for at in 0..literal.text().len() {
             let Some((byte, control)) = literal.byte(at) else { break };
+            if at >= loose_from && literal.is_seam(at) {
+                self.nodes[node].is_loose = true;
+                if byte.is_ascii_whitespace() {
+                    continue;
+                }
+            }
             if at == 0 {
                 self.first[usize::from(byte)] = true;
             }
@@ -134,8 +158,19 @@ impl<A> Marks<A> {
                     break;
                 }
                 let mut fitting = self.nodes[node].edges.iter().filter(|edge| input.fits(at, (edge.0, edge.1)));
-                let Some(edge) = fitting.next() else { break };
+                let edge = fitting.next();
                 others.extend(fitting.map(|edge| (edge.2, at + 1)));
+                if let Some(behind) = self.behind_space(node, input, at, start) {
+                    if behind == input.text.len() {
+                        is_open = true;
+                    }
+                    let fitting = self.nodes[node]
+                        .edges
+                        .iter()
+                        .filter(|edge| behind < input.text.len() && input.fits(behind, (edge.0, edge.1)));
+                    others.extend(fitting.map(|edge| (edge.2, behind + 1)));
+                }
+                let Some(edge) = edge else { break };
                 (node, at) = (edge.2, at + 1);
                 if let Some(action) = self.nodes[node].action
                     && at > longest
@@ -163,6 +198,16 @@ impl<A> Marks<A> {
     #[inline]
     pub fn is_plain(&self, bytes: &[u8]) -> bool {
         !bytes.iter().any(|byte| self.first[usize::from(*byte)])
+    }
+
+    /// Returns the end of the white space here, if a marker that began at `start` may have any.
+    fn behind_space(&self, node: usize, input: Input<'_>, at: usize, start: usize) -> Option<usize> {
+        let bytes = input.text.as_bytes();
+        if !self.nodes[node].is_loose || !bytes[at].is_ascii_whitespace() {
+            return None;
+        }
+        let spaces = bytes[at..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        Some(at + spaces).filter(|end| end - start < LONGEST_LOOSE)
     }
 
     /// Returns the next match.

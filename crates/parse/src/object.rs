@@ -1,8 +1,8 @@
-use crate::Why;
 use crate::progress::Falling;
 use crate::reply::Keys;
 use crate::shared::Shared;
 use crate::values::{State, Step, ValueReader};
+use crate::{JsonPolicy, Why};
 use rolecall_conversation::{Json, json};
 
 /// A call written as a JSON object, parsed while it streams.
@@ -19,6 +19,8 @@ pub(crate) struct Object {
     has_arguments: bool,
     /// Arguments that came before the name.
     pub early: String,
+    /// The number of bytes since the last key began.
+    entry: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -56,6 +58,9 @@ enum KeyKind {
     Id,
     Arguments,
     Wrapper,
+    /// A key of the layout whose value says nothing about the call.
+    Usual,
+    /// A key that no layout has.
     Other,
 }
 
@@ -72,6 +77,8 @@ pub(crate) enum Part {
     Arguments,
     /// The arguments end. Their last text was written.
     ArgumentsOver,
+    /// A key without a meaning and its value end. They have this many bytes.
+    Unread(usize),
     /// The object ends.
     Done,
     Bad(Why),
@@ -90,6 +97,7 @@ impl Object {
             has_name: false,
             has_arguments: false,
             early: String::new(),
+            entry: 0,
         }
     }
 
@@ -115,6 +123,7 @@ impl Object {
                 let skipped = rest.len() - rest.trim_start().len();
                 if skipped > 0 {
                     used += skipped;
+                    self.entry += skipped;
                     continue;
                 }
             }
@@ -122,9 +131,17 @@ impl Object {
                 return (used, if out.is_empty() { Part::Wait } else { Part::More });
             };
             let mut at = std::mem::replace(&mut self.at, At::Behind);
+            if matches!(at, At::Key(_)) {
+                self.entry = 0;
+            }
             let (step, part) = self.step(&mut at, rest, next, shared, out);
             used += step;
+            self.entry += step;
             self.at = at;
+            let part = match part {
+                Some(Part::Unread(_)) => Some(Part::Unread(self.entry)),
+                part => part,
+            };
             if let Some(part) = part {
                 return (used, part);
             }
@@ -163,6 +180,11 @@ impl Object {
                 self.depth -= 1;
                 *at = At::Behind;
                 (self.depth == 0).then_some(Part::Done)
+            }
+            // A comma after the last value.
+            At::Key(true) if next == '}' && shared.options.json == JsonPolicy::Lenient => {
+                *at = At::Behind;
+                None
             }
             At::Key(_) => Some(expected("a quoted key")),
             At::InKey(key) => {
@@ -211,12 +233,12 @@ impl Object {
             At::Value(kind, value) => {
                 let (step, is_cut) = match kind {
                     KeyKind::Arguments => (value.reader.push(rest, out), false),
-                    KeyKind::Other => (value.reader.push(rest, &mut value.spelling), false),
+                    KeyKind::Other | KeyKind::Usual => (value.reader.push(rest, &mut value.spelling), false),
                     _ => value.push(rest, self.is_bare, shared),
                 };
                 used += step.used;
                 let spelling = &mut value.spelling;
-                if *kind == KeyKind::Other {
+                if matches!(kind, KeyKind::Other | KeyKind::Usual) {
                     spelling.clear();
                 }
                 let is_open = self.is_bare && *kind == KeyKind::Name && step.state == State::More;
@@ -251,7 +273,7 @@ impl Object {
 
     /// Returns the part that a key completes.
     fn end_key(&self, key: String, kind: KeyKind) -> Option<Part> {
-        let is_odd = kind == KeyKind::Other && !USUAL.contains(&key.as_str());
+        let is_odd = matches!(kind, KeyKind::Other | KeyKind::Usual) && !USUAL.contains(&key.as_str());
         if self.is_bare && is_odd && !self.has_name {
             return Some(expected("the name or arguments of a call"));
         }
@@ -267,6 +289,7 @@ impl Object {
                 Some(Part::Name(name))
             }
             (KeyKind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
+            (KeyKind::Other, _) => Some(Part::Unread(0)),
             _ => None,
         }
     }
@@ -308,6 +331,8 @@ impl Object {
             "arguments" | "parameters" if !self.has_arguments => KeyKind::Arguments,
             "id" if keys.id.is_none() => KeyKind::Id,
             "function" if !self.has_name => KeyKind::Wrapper,
+            "type" | "index" => KeyKind::Usual,
+            _ if keys.others.iter().any(|other| other == key) => KeyKind::Usual,
             _ => KeyKind::Other,
         }
     }

@@ -51,6 +51,8 @@ pub struct OutputParser {
     carry: Vec<u8>,
     /// Whether the end of the turn was reported.
     is_stopped: bool,
+    /// Whether the prompt opened reasoning, of which nothing was written yet.
+    is_opened: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -111,6 +113,7 @@ impl OutputParser {
             pad: ("".into(), 0),
             carry: Vec::new(),
             is_stopped: false,
+            is_opened: false,
         };
         let mut opened = Reading::default();
         parser.push(&tail, None, &mut |event| {
@@ -126,6 +129,8 @@ impl OutputParser {
             parser.state = OutputParser::start(reply);
         }
         parser.is_stopped = false;
+        parser.is_opened =
+            reply.reopens_reasoning && matches!(parser.state, State::Text { part: Part::Reasoning, blank: Some(_) });
         parser.pending.hide();
         match (&mut parser.state, &reply.headers) {
             (State::Call(running), _) => running.hide(),
@@ -396,7 +401,12 @@ impl OutputParser {
             };
             // There is nothing for this marker to close, or the call was already tried and is
             // unparseable.
-            let closes_nothing = mark.meaning == Meaning::CallsClosed && self.shared.calls == self.shared.closed;
+            let says_nothing = cursor.text()[cursor.at..start].trim().is_empty()
+                && matches!(self.state, State::Text { blank: Some(_), .. });
+            let closes_nothing = mark.meaning == Meaning::CallsClosed
+                && self.shared.calls == self.shared.closed
+                && !(self.shared.calls > 0 && says_nothing);
+            let is_repeated = self.is_opened && cursor.text()[cursor.at..start].trim().is_empty();
             if closes_nothing {
                 from = end;
                 continue;
@@ -408,7 +418,7 @@ impl OutputParser {
                 continue;
             }
             // Reasoning is not nested. The marker is text.
-            if part == Part::Reasoning && mark.meaning == Meaning::Reasoning {
+            if part == Part::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
                 self.say_up_to(start, cursor);
                 let span = cursor.view().offset(start)..cursor.view().offset(end);
                 let why = Why::Expected("reasoning without its opening marker".into());
@@ -486,6 +496,10 @@ impl OutputParser {
         }
         let reply = Arc::clone(&self.shared.reply);
         let start = cursor.at;
+        if self.shared.stops_inside(&reply.closing, cursor) {
+            cursor.at = cursor.text().len();
+            return Flow::Again;
+        }
         match cursor.marker_here(&reply.after_call) {
             Here::Open => Flow::Wait,
             Here::Mark(end, action) => {
@@ -627,6 +641,7 @@ impl OutputParser {
         if text.is_empty() {
             return;
         }
+        self.is_opened &= text.trim().is_empty();
         self.shared.last = text.chars().next_back();
         if *part == Part::Content
             && !text.trim().is_empty()

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use crate::cursor::Cursor;
 use crate::ids;
 use crate::marks::{Here, Input};
 use crate::reply::Reply;
@@ -144,6 +145,12 @@ impl Shared {
             // Another call may follow on its own line.
             Here::Nothing => Some(self.reply.next_call.is_some() && rest[..start - at].contains('\n')),
         }
+    }
+
+    /// Reports whether the model stopped inside one of these markers, which the rest of the output
+    /// begins.
+    pub fn stops_inside<A>(&self, marks: &Marks<A>, cursor: &Cursor<'_, '_>) -> bool {
+        cursor.is_last() && self.stop == Some(Stop::End) && marks.at(cursor.input(), cursor.at, false) == Here::Open
     }
 
     /// Returns the maximum number of bytes to keep for one open value.

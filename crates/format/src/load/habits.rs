@@ -17,5 +17,11 @@ pub(super) fn read_habits(reading: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -
     });
     let calls_in_reasoning = calls_in_reasoning.unwrap_or_default();
     let header = reading.table("header", mistakes).map(|table| read_header(table, mistakes));
-    Habits { call_marks: reading.texts("call-marks", mistakes), calls_in_reasoning, header }
+    Habits {
+        call_marks: reading.texts("call-marks", mistakes),
+        may_omit: reading.texts("may-omit", mistakes),
+        reopens_reasoning: reading.boolean("reopens-reasoning", mistakes),
+        calls_in_reasoning,
+        header,
+    }
 }

@@ -31,7 +31,7 @@ pub(super) fn find_end(
     let mut from = cursor.at;
     loop {
         return match cursor.find_marker(closes, from) {
-            Found::Mark(start, end, _) if is_strong => (start, Some(end)),
+            Found::Mark(start, end, own) if is_strong => (start, Some(if *closes.action(own) { end } else { start })),
             Found::Mark(start, end, _) => match shows_end(callee, input, end, cursor.is_last()) {
                 Some(true) => (start, Some(end)),
                 Some(false) => {

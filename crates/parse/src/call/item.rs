@@ -280,6 +280,12 @@ impl Running {
                 Part::Name(name) => self.name = Some(name),
                 Part::Id(id) => self.id = Some(id),
                 Part::Arguments => {}
+                Part::Unread(bytes) => {
+                    let end = cursor.offset();
+                    if self.unread.len() < MOST_UNREAD {
+                        self.unread.push(end.saturating_sub(bytes as u64)..end);
+                    }
+                }
                 Part::ArgumentsOver => {
                     self.is_whole = true;
                     if self.index.is_some() {
@@ -290,6 +296,11 @@ impl Running {
                 }
                 Part::Done => {
                     shared.scratch = out;
+                    // Without tools and arguments, nothing shows that an object is a call.
+                    let is_bare = shared.reply.program(self.program).bare;
+                    if is_bare && !object.has_arguments() && shared.options.tools.is_empty() {
+                        return Step::Bad(Why::Expected("the arguments of a call".into()));
+                    }
                     if self.index.is_none() {
                         let early = std::mem::take(&mut object.early);
                         if let Err(why) = self.announce(shared, cursor.on) {
@@ -365,6 +376,9 @@ impl Running {
         }
     }
 }
+
+/// The maximum number of meaningless parts of a call to report.
+const MOST_UNREAD: usize = 64;
 
 /// The maximum length of a name, in bytes.
 const NAME: usize = 1024;

@@ -18,7 +18,7 @@ pub(super) struct Builder<'a> {
 
 /// A place where markers are searched for.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum At {
+pub(super) enum At {
     Head,
     Content,
     Reasoning,
@@ -108,6 +108,7 @@ impl Builder<'_> {
             self.add(&[AfterCall], &separator, to);
         }
         self.add(&[AfterCall], &calls.close, Meaning::CallsClosed);
+        self.close_after_calls();
         if calls.close.core().is_strong() {
             self.add(&[Content], &calls.close, Meaning::CallsClosed);
         }
@@ -118,6 +119,7 @@ impl Builder<'_> {
                 self.add(&[AfterCall], &mark, Meaning::CallsClosed);
             }
         }
+        self.end_messages();
         let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
         let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
         for end in &turns.ends {
@@ -191,7 +193,7 @@ impl Builder<'_> {
         }
     }
 
-    fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
+    pub(super) fn add(&mut self, at: &[At], literal: &Literal, meaning: Meaning) {
         let pad = match meaning {
             // The items of a call skip white space themselves.
             Meaning::Call(_) => "",
@@ -213,12 +215,17 @@ impl Builder<'_> {
             let mark = Mark { meaning, pad: Arc::clone(&pad) };
             match at {
                 At::Head => self.reply.head.add(&lead, &core, mark),
-                At::Content => self.reply.content.add(&lead, &core, mark),
+                At::Content => self.reply.content.add_loosely(&lead, &core, mark),
                 At::Reasoning => {
-                    self.reply.reasoning.add(&lead, &core, mark.clone());
-                    self.reply.reasoning_with_calls.add(&lead, &core, mark);
+                    self.reply.reasoning.add_loosely(&lead, &core, mark.clone());
+                    self.reply.reasoning_with_calls.add_loosely(&lead, &core, mark);
                 }
-                At::AfterCall => self.reply.after_call.add(&lead, &core, mark),
+                At::AfterCall => {
+                    if matches!(meaning, Meaning::CallsClosed | Meaning::End) {
+                        self.reply.closing.add_loosely(&lead, &core, ());
+                    }
+                    self.reply.after_call.add_loosely(&lead, &core, mark);
+                }
             }
         }
     }

@@ -4,6 +4,7 @@ use rolecall_format::codec::Spelling;
 use rolecall_format::codec::kinds::Words;
 use rolecall_format::{Codec, Field, Slot};
 
+use super::optional;
 use super::program::{LayoutPiece, Layouts};
 use crate::literal::Literal;
 use crate::marks::Marks;
@@ -19,6 +20,8 @@ pub(crate) struct List {
     pub separator: Literal,
     /// The text after all arguments, where the call continues.
     pub end: Literal,
+    /// Whether that text may be missing.
+    pub may_end: bool,
     /// The layouts of values.
     pub kinds: Vec<ValueLayout>,
     /// Whether one layout serves values of all types, so that only the schema tells which of them
@@ -66,10 +69,13 @@ pub(crate) struct ValueLayout {
     pub bare: bool,
     /// The layout of the elements in the value, if it has any.
     pub elements: Option<ElementLayout>,
-    /// Markers that close the value, with the white space that is not part of it.
-    pub closes: Marks<()>,
+    /// The quote around the value, in layouts that write a string between quotes as it is.
+    pub quote: Option<char>,
+    /// Markers that close the value, with the white space that is not part of it, and whether they
+    /// belong to it.
+    pub closes: Marks<bool>,
     /// Markers that close a value in a CDATA section.
-    pub cdata_closes: Marks<()>,
+    pub cdata_closes: Marks<bool>,
 }
 
 /// The layout of nested elements.
@@ -140,6 +146,7 @@ impl ValueLayout {
             is_string: false,
             cdata: false,
             bare: false,
+            quote: None,
             elements: None,
             closes: Marks::new(),
             cdata_closes: Marks::new(),
@@ -160,12 +167,12 @@ impl ValueLayout {
     }
 
     /// Returns the markers that close a value, and those that close it in a CDATA section.
-    pub fn closes_of(close: &Literal) -> (Marks<()>, Marks<()>) {
+    pub fn closes_of(close: &Literal) -> (Marks<bool>, Marks<bool>) {
         let (mut closes, mut cdata_closes) = (Marks::new(), Marks::new());
-        closes.add(close.lead(), &close.core(), ());
+        closes.add(close.lead(), &close.core(), true);
         let mut section = Literal::of(CDATA.1);
         section.append(&close.core());
-        cdata_closes.add("", &section, ());
+        cdata_closes.add("", &section, true);
         (closes, cdata_closes)
     }
 }
@@ -186,14 +193,14 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     for (slot, is_string) in [(Slot::ArgumentString, true), (Slot::Argument, false)] {
         let Some(pieces) = layouts.pieces(slot) else { continue };
         let kind;
-        (first, kind) = argument(layouts, &pieces, is_string)?;
+        (first, kind) = argument(layouts, &pieces, is_string, &end)?;
         kinds.push(kind);
         let is_escaped = |piece: &LayoutPiece| matches!(piece, LayoutPiece::Hole(Field::Key, Codec::Attribute));
         escapes_keys |= pieces.iter().any(is_escaped);
         // Without the word for its kind, a value is a string.
         let without = layouts.pieces_without(slot, Field::Type)?;
         if without.len() < pieces.len() {
-            untyped = argument(layouts, &without, true).map(|(_, kind)| kind);
+            untyped = argument(layouts, &without, true, &end).map(|(_, kind)| kind);
         }
     }
     let (open, word) = first;
@@ -217,21 +224,35 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
     let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
     let mut between = Marks::new();
     between.add("", &end.up_to(end.mark_apart([&open, &separator].into_iter())), Between::End);
-    between.add("", &open, Between::Open);
-    between.add("", &separator, Between::Separator);
+    // If the marker after all arguments is missing, the next one ends them.
+    let mut rest = end.clone();
+    while let Some(others) = without_omitted(layouts, &rest) {
+        rest = others;
+        between.add("", &rest.up_to(rest.first_mark()), Between::End);
+        between.add("", &call_opening(layouts), Between::End);
+    }
+    // The model may stop after the last argument if all text after it may be missing.
+    let may_end = rest.is_empty();
+    between.add_loosely("", &open, Between::Open);
+    between.add_loosely("", &separator, Between::Separator);
     let mut middles = Marks::new();
     for (number, kind) in kinds.iter().enumerate() {
-        middles.add(&kind.middle_lead, &kind.middle, number);
+        middles.add_loosely(&kind.middle_lead, &kind.middle, number);
         middles.add(&kind.middle_lead, &kind.middle.without_space(), number);
     }
-    Some(List { open, word, separator, end, kinds, is_single, between, middles, escapes_keys })
+    Some(List { open, word, separator, end, may_end, kinds, is_single, between, middles, escapes_keys })
 }
 
 /// The text before an argument, and the word for the kind of its value if that comes before the
 /// key.
 type First = (Literal, Option<KindWord>);
 
-fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Option<(First, ValueLayout)> {
+fn argument(
+    layouts: Layouts<'_>,
+    pieces: &[LayoutPiece],
+    is_string: bool,
+    end: &Literal,
+) -> Option<(First, ValueLayout)> {
     let place = |wanted: Field| {
         pieces.iter().position(|piece| matches!(piece, LayoutPiece::Hole(field, _) if *field == wanted))
     };
@@ -260,7 +281,10 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
         _ => Literal::default(),
     };
     let repeats = closing.len() > 1 || matches!(closing.first(), Some(Closing::Key | Closing::Word));
-    let (closes, cdata_closes) = ValueLayout::closes_of(&close);
+    let (mut closes, cdata_closes) = ValueLayout::closes_of(&close);
+    for other in instead_of(layouts, &close, &open, end) {
+        closes.add_loosely("", &other, false);
+    }
     let (first_word, word) = if is_first { (word, None) } else { (None, word) };
     // `key=value`, as in Python, but without quotes.
     let is_bare = is_string
@@ -278,6 +302,7 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
             false => String::new(),
         },
         middle: middle.core(),
+        quote: quote_around(&middle.core(), &close.core()),
         word,
         close: close.core(),
         whole_close: close.clone(),
@@ -290,6 +315,41 @@ fn argument(layouts: Layouts<'_>, pieces: &[LayoutPiece], is_string: bool) -> Op
         cdata_closes,
     };
     Some(((open, first_word), layout))
+}
+
+/// Returns the quote that text before a value ends with and text after it begins with.
+fn quote_around(before: &Literal, behind: &Literal) -> Option<char> {
+    let quote = before.text().chars().next_back().filter(|quote| matches!(quote, '"' | '\''))?;
+    behind.text().starts_with(quote).then_some(quote)
+}
+
+/// Returns a literal without the marker at its start, if models may leave that out.
+fn without_omitted(layouts: Layouts<'_>, literal: &Literal) -> Option<Literal> {
+    optional::without_omitted(literal, &layouts.format.habits.may_omit)
+}
+
+/// Returns the first marker of a call's layout.
+fn call_opening(layouts: Layouts<'_>) -> Literal {
+    let literal = layouts.literal(Slot::Call).unwrap_or_default().core();
+    literal.up_to(literal.first_mark())
+}
+
+/// Returns the texts that end a value if its closing marker is missing: the opening of the next
+/// argument, and the end of all arguments. A value may contain either, so the white space before
+/// them and the text after them must be those of the layout.
+fn instead_of(layouts: Layouts<'_>, close: &Literal, open: &Literal, end: &Literal) -> Vec<Literal> {
+    if without_omitted(layouts, &close.core()).is_none() {
+        return Vec::new();
+    }
+    let mut texts = vec![open.core(), end.core()];
+    texts.extend(without_omitted(layouts, end));
+    let lead = Literal::of(close.lead());
+    let with_lead = |text: &Literal| {
+        let mut whole = lead.clone();
+        whole.append(text);
+        whole
+    };
+    texts.iter().filter(|text| !text.is_empty()).map(with_lead).collect()
 }
 
 fn closing(piece: &LayoutPiece) -> Option<Closing> {

@@ -3,6 +3,8 @@
 mod builder;
 mod headers;
 mod list;
+mod messages;
+mod optional;
 mod program;
 mod turns;
 
@@ -18,6 +20,8 @@ use crate::stray::StrayMarks;
 use builder::Builder;
 pub(crate) use headers::{Attribute, Headers, InHeader};
 pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
+use messages::{header_ends, header_of};
+use optional::{with_optional, without_omitted};
 pub(crate) use program::{Item, Keys, Program, Syntax};
 use program::{LayoutPiece, Layouts, call_items, code_items};
 use turns::{Part, Turns, turns_of};
@@ -51,6 +55,8 @@ pub struct Reply {
     pub(crate) reasoning_with_calls: Marks<Mark>,
     /// Markers after a call.
     pub(crate) after_call: Marks<Mark>,
+    /// Markers that close calls or the turn. The model may stop inside one of them.
+    pub(crate) closing: Marks<()>,
     /// The program to try there, inside a group of calls, if no marker matches.
     pub(crate) next_call: Option<usize>,
     pub(crate) programs: Arc<[Program]>,
@@ -58,6 +64,8 @@ pub struct Reply {
     pub(crate) strays: StrayMarks,
     /// How to treat calls inside reasoning by default.
     pub(crate) calls_in_reasoning: CallsInReasoning,
+    /// Whether the models repeat the marker that opens reasoning after the prompt.
+    pub(crate) reopens_reasoning: bool,
     /// The form of the family's call ids.
     pub(crate) call_ids: CallIds,
     /// The headers of the reply's messages. If there are any, nothing else is parsed by the layouts.
@@ -126,10 +134,12 @@ impl Reply {
             reasoning: Marks::new(),
             reasoning_with_calls: Marks::new(),
             after_call: Marks::new(),
+            closing: Marks::new(),
             next_call: calls.next,
             programs: calls.programs.clone().into(),
             strays: StrayMarks::new(stray_literals(layouts)),
             calls_in_reasoning: format.habits.calls_in_reasoning,
+            reopens_reasoning: format.habits.reopens_reasoning,
             call_ids: format.rules.call_ids.clone(),
             headers: None,
             spellings: Vec::new(),
@@ -255,6 +265,10 @@ struct Calls {
     call_close: Vec<Literal>,
     /// The markers of the other parts of a turn.
     around: Vec<Literal>,
+    /// Markers of calls that models may leave out.
+    may_omit: Vec<String>,
+    /// The markers that end the header of an answer.
+    header_ends: Vec<Literal>,
 }
 
 impl Calls {
@@ -267,6 +281,8 @@ impl Calls {
                 .filter(|open| !open.is_empty())
                 .collect(),
             ends: turns.ends.iter().map(|end| end.core().up_to(end.core().first_mark()).text().to_owned()).collect(),
+            may_omit: layouts.format.habits.may_omit.clone(),
+            header_ends: header_ends(turns),
             ..Calls::default()
         };
         // White space between the answer and the calls belongs to neither.
@@ -327,13 +343,23 @@ impl Calls {
                     Some(rest) => {
                         let mut items = items;
                         items.remove(0);
+                        let header = header_of(&mut items, &calls.header_ends);
                         let program = calls.add(items, true);
+                        calls.programs[program].header = header;
                         match rest.is_blank() {
                             true => calls.set_head(program),
                             false => calls.weak.push((rest, program)),
                         }
                     }
-                    None => calls.enter(&pad, own, &items, &others),
+                    None => {
+                        // The first marker may be missing.
+                        if let Some(rest) = without_omitted(&own, &calls.may_omit).filter(Literal::is_strong) {
+                            let mut items = items.clone();
+                            items[0] = Item::Literal(rest.clone());
+                            calls.enter(&pad, rest, &items, &others);
+                        }
+                        calls.enter(&pad, own, &items, &others);
+                    }
                 },
                 true if prefix_is_blank(&lead, &open) => calls.enter_bare(&pad, &items),
                 true => {
@@ -348,7 +374,8 @@ impl Calls {
     }
 
     fn add(&mut self, items: Vec<Item>, weak: bool) -> usize {
-        self.programs.push(Program { items, weak, bare: false, in_text: false });
+        let items = items.into_iter().flat_map(|item| with_optional(item, &self.may_omit)).collect();
+        self.programs.push(Program { items, weak, bare: false, in_text: false, header: None });
         self.programs.len() - 1
     }
 
@@ -374,7 +401,9 @@ impl Calls {
         let pads = format!("{pad}{}", literal.lead());
         let with_lead = literal.up_to(literal.lead().len() + cut);
         let strong = mark.is_strong();
+        let header = if strong { None } else { header_of(&mut rest_items, &self.header_ends) };
         let program = self.add(rest_items, !strong);
+        self.programs[program].header = header;
         // `[get_weather(` looks like any list.
         self.programs[program].bare = !strong && !mark.text().contains(char::is_alphabetic);
         // The last of several control tokens also opens the call on its own: models forget the

@@ -20,6 +20,9 @@ pub(crate) struct Program {
     /// Whether the call may begin in the middle of an answer, after a weak marker. It then needs an
     /// object, and the name of a tool if there are tools.
     pub in_text: bool,
+    /// The number of items that form a header like an answer's. If no call follows the header, an
+    /// answer does.
+    pub header: Option<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ pub(crate) struct Keys {
     pub id: Option<String>,
     /// Keys whose values are objects that hold some of the keys above.
     pub wrappers: Vec<String>,
+    /// Keys of the layout whose values say nothing about the call.
+    pub others: Vec<String>,
     /// Whether the object has a single key, which is the name, and the arguments as its value.
     pub name_is_key: bool,
     /// Whether the opening brace was already read as a marker.
@@ -438,7 +443,7 @@ fn find_keys(object: &json::Object, words: (&str, &str, &str), keys: &mut Keys) 
                 keys.wrappers.push(key.to_owned());
                 find_keys(inner, words, keys);
             }
-            _ => {}
+            _ => keys.others.push(key.to_owned()),
         }
     }
 }

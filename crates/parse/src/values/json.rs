@@ -11,7 +11,12 @@ pub(crate) struct JsonReader {
     policy: JsonPolicy,
     at: At,
     nest: Nest,
+    /// A comma and the white space after it, until it is known whether an item follows.
+    comma: String,
 }
+
+/// The maximum number of bytes of white space between a trailing comma and the closing bracket.
+const BEHIND_COMMA: usize = 4096;
 
 /// The position in the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +89,7 @@ impl Number {
 
 impl JsonReader {
     pub(crate) fn new(policy: JsonPolicy) -> JsonReader {
-        JsonReader { policy, at: At::Start, nest: Nest::default() }
+        JsonReader { policy, at: At::Start, nest: Nest::default(), comma: String::new() }
     }
 
     /// Reports whether nothing of the value was read yet.
@@ -105,9 +110,9 @@ impl JsonReader {
     /// Reads the next piece.
     pub(crate) fn push(&mut self, text: &str, out: &mut String) -> Step {
         let bytes = text.as_bytes();
-        let mut at = 0;
+        let mut at = self.after_comma(bytes, out);
         // Used text is output at the end of the piece, in one go.
-        let mut given = 0;
+        let mut given = at;
         let step = loop {
             if let At::Text { key } = self.at {
                 at += plain_run(&bytes[at..]);
@@ -147,6 +152,23 @@ impl JsonReader {
                 }
                 continue;
             }
+            if byte == b',' && self.at == At::Next && self.policy == JsonPolicy::Lenient {
+                match bytes[at + 1..].iter().position(|byte| !is_space(*byte)) {
+                    // A comma before a closing bracket is dropped.
+                    Some(spaces) if spaces < BEHIND_COMMA && matches!(bytes[at + 1 + spaces], b'}' | b']') => {
+                        out.push_str(&text[given..at]);
+                        at += 1;
+                        given = at;
+                        continue;
+                    }
+                    Some(_) => {}
+                    None => {
+                        out.push_str(&text[given..at]);
+                        given = at + self.after_comma(&bytes[at..], out);
+                        break Step { used: text.len(), state: State::More };
+                    }
+                }
+            }
             match self.next(byte) {
                 Ok(next) => {
                     at += 1;
@@ -161,6 +183,40 @@ impl JsonReader {
         };
         out.push_str(&text[given..step.used]);
         step
+    }
+
+    /// Holds a comma and white space back until an item or a closing bracket follows. Returns the
+    /// number of bytes read.
+    fn after_comma(&mut self, bytes: &[u8], out: &mut String) -> usize {
+        let is_comma = bytes.first() == Some(&b',') && self.at == At::Next;
+        let starts = self.comma.is_empty() && is_comma && self.policy == JsonPolicy::Lenient;
+        if !starts && self.comma.is_empty() {
+            return 0;
+        }
+        let first = usize::from(starts);
+        let spaces = bytes[first..].iter().take_while(|byte| is_space(**byte));
+        let mut used = first;
+        self.comma.extend(starts.then_some(','));
+        for space in spaces {
+            if self.comma.len() > BEHIND_COMMA {
+                break;
+            }
+            self.comma.push(char::from(*space));
+            used += 1;
+        }
+        let is_trailing = matches!(bytes.get(used), Some(b'}' | b']')) && self.comma.len() <= BEHIND_COMMA;
+        if used == bytes.len() && self.comma.len() <= BEHIND_COMMA {
+            return used;
+        }
+        match is_trailing {
+            true => out.push_str(&self.comma[1..]),
+            false => {
+                out.push_str(&self.comma);
+                self.at = if self.nest.innermost() == Some(true) { At::Key } else { At::Value };
+            }
+        }
+        self.comma.clear();
+        used
     }
 
     /// Ends the input.
@@ -240,6 +296,10 @@ impl JsonReader {
             None => At::Done,
         }
     }
+}
+
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
 /// The reason that a byte is invalid.

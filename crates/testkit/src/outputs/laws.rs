@@ -318,7 +318,9 @@ impl Reader<'_> {
         if !has_call {
             let out: String = log.raw_texts().collect();
             let is_over = log.seen.contains(&Seen::Stop(Stop::End));
-            if !self.is_left_out(text, &out, is_over) {
+            let unread: Vec<&std::ops::Range<u64>> = log.unread().collect();
+            let is_unread = |at: usize| unread.iter().any(|span| span.contains(&(at as u64)));
+            if !self.is_left_out(text, &out, is_over, is_unread) {
                 return Err(Broken {
                     law: "nothing is lost",
                     output: text.to_owned(),
@@ -329,8 +331,8 @@ impl Reader<'_> {
         self.reports_markers(text, log)
     }
 
-    /// Reports whether a text is the emitted text with markers and white space added.
-    fn is_left_out(&self, text: &str, out: &str, is_over: bool) -> bool {
+    /// Reports whether a text is the emitted text with markers, white space and unread parts added.
+    fn is_left_out(&self, text: &str, out: &str, is_over: bool, is_unread: impl Fn(usize) -> bool) -> bool {
         let marks: Vec<&str> =
             self.subject.marks.iter().map(String::as_str).filter(|mark| text.contains(mark)).collect();
         // Reachable pairs of positions in the text and in the emitted text, smallest first.
@@ -355,7 +357,7 @@ impl Reader<'_> {
             if out[out_at..].starts_with(character) {
                 reached.insert((at + character.len_utf8(), out_at + character.len_utf8()));
             }
-            if character.is_whitespace() || rolecall::format::codec::is_python_space(character) {
+            if is_unread(at) || character.is_whitespace() || rolecall::format::codec::is_python_space(character) {
                 reached.insert((at + character.len_utf8(), out_at));
             }
             for mark in &marks {

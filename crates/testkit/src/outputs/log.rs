@@ -1,4 +1,4 @@
-use rolecall::parse::Malformed;
+use rolecall::parse::{Malformed, Why};
 use rolecall::{Event, Reading, Stop};
 
 /// The events of a reply with their deltas joined, equal for every split of the same text.
@@ -77,6 +77,14 @@ impl Log {
         reading
     }
 
+    /// Returns the spans that are reported as dropped.
+    pub fn unread(&self) -> impl Iterator<Item = &std::ops::Range<u64>> {
+        self.seen.iter().filter_map(|seen| match seen {
+            Seen::Malformed(Malformed { span, why: Why::Unread }) => Some(span),
+            _ => None,
+        })
+    }
+
     /// Returns the text that is emitted as written, in order: content, reasoning and code.
     pub fn raw_texts(&self) -> impl Iterator<Item = &str> {
         self.seen.iter().filter_map(|seen| match seen {
@@ -98,7 +106,7 @@ impl Log {
                 }
                 // An id that contains the name would repeat it.
                 Seen::Started { name, id, .. } => {
-                    let is_made = id.contains(&format!(".{name}:"));
+                    let is_made = id.contains(&format!(".{name}:")) || id.starts_with(&format!("{name}:"));
                     let id = if is_made { id.replacen(name.as_str(), "", 1) } else { id.clone() };
                     all.extend([name.as_str(), "\u{1}", id.as_str()]);
                 }
