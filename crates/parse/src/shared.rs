@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use crate::cursor::Cursor;
 use crate::ids;
-use crate::marks::{Here, Input};
+use crate::marks::{Here, Input, Marks};
 use crate::reply::Reply;
 use crate::stray::{Stray, Strays};
 use crate::{CallsInReasoning, Event, Malformed, ParseOptions, Reading, Stop, Why};

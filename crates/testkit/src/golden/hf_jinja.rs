@@ -206,7 +206,8 @@ fn conversation(case: &Object) -> Result<Conversation, Error> {
     super::read(request)
 }
 
-fn read_index(folder: &Path) -> HashMap<String, Vec<(String, String)>> {
+/// Returns the special tokens by template.
+pub(super) fn read_index(folder: &Path) -> HashMap<String, Vec<(String, String)>> {
     let mut tokens = HashMap::new();
     let index = fs::read_to_string(folder.join("index.json")).ok().and_then(|text| json::parse(&text).ok());
     let Some(Json::Object(index)) = index else { return tokens };

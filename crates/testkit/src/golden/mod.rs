@@ -8,6 +8,7 @@ mod harmony_reading;
 mod hf_jinja;
 mod ids;
 mod internlm2;
+mod kept_words;
 mod keys;
 mod labels;
 mod lagent;
@@ -20,6 +21,7 @@ mod mistral_reading;
 mod native_reading;
 mod outputs;
 mod parity;
+mod peer_outputs;
 mod pending;
 mod reading;
 mod recipes;
@@ -66,6 +68,7 @@ pub struct Context {
     loaded: HashMap<String, Option<Arc<dyn Tokenizer>>>,
     jinja: hf_jinja::Shared,
     jinja_presets: lmflow_jinja::Templates,
+    peers: peer_outputs::Models,
     replies: outputs::Replies,
     recipes: recipes::Recipes,
     setups: renderers::Setups,
@@ -84,6 +87,7 @@ impl Context {
             loaded: HashMap::new(),
             jinja: hf_jinja::Shared::default(),
             jinja_presets: lmflow_jinja::Templates::default(),
+            peers: peer_outputs::Models::default(),
             replies: outputs::Replies::default(),
             recipes: recipes::Recipes::default(),
             setups: renderers::Setups::default(),
@@ -214,6 +218,7 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             hf_jinja::run(row, &mut context.jinja, context.folders.templates.as_deref())
         }
         "outputs" => outputs::run(row, &mut context.replies, context.folders.templates.as_deref()),
+        "peer_outputs" => peer_outputs::run(row, &mut context.peers, context.folders.templates.as_deref()),
         "renderers" if op == "setup" => renderers::prompt_ids(row, context),
         "renderers" if op == "parse_ids" => renderers_reading::run(row, context),
         "renderers" => {

@@ -79,6 +79,7 @@ const SHAPES: &[Shape] = &[
     shape("lmflow", "jinja", &[&["text"], REFUSED], &[]),
     shape("lmflow", "jinja preset", &[&["text", "generation_spans_chars"], REFUSED], &[]),
     shape("lmflow", "document printed example*", &[&["text"]], &["agreement"]),
+    shape("peer_outputs", "peer_outputs", &[&["content", "reasoning_content", "tool_calls"]], &[]),
     shape("outputs", "read model output", &[&["content", "tool_calls"]], &["reasoning_content"]),
 ];
 
@@ -127,6 +128,10 @@ pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
     let of_system: &[&str] = match system {
         "ids" => &["tokenizer", "bos_token", "eos_token", "source_vector", "prompt", "segments"],
         "outputs" => &["bos_token", "eos_token"],
+        // Facts about the row's origin, and the input and its judgement.
+        "peer_outputs" => {
+            &["bos_token", "eos_token", "peer", "test", "family", "output", "setting", "verdict", "cause"]
+        }
         _ => &[],
     };
     let unread: Vec<&str> =
