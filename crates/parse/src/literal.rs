@@ -165,7 +165,9 @@ impl Literal {
         let (before, behind) = (before.trim_end(), behind.trim_start());
         !before.is_empty()
             && !behind.is_empty()
-            && (before.ends_with(['>', ']', '}']) || behind.starts_with(['<', ']', '}']))
+            && (before.ends_with(['>', ']', '}'])
+                || behind.starts_with('<')
+                || (behind.starts_with([']', '}']) && !before.ends_with(char::is_alphanumeric)))
     }
 
     /// Flags every occurrence of these tokens as a control token.
