@@ -1,13 +1,15 @@
 mod header;
 mod prompt;
+mod say;
+mod text;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::call::{Progress, Running};
 use crate::cursor::Cursor;
-use crate::draft::{Draft, Verdict};
-use crate::marks::{Found, Here};
+use crate::draft::Draft;
+use crate::marks::Here;
 use crate::pending::Pending;
 use crate::progress::Falling;
 use crate::reply::{Mark, Meaning, Reply};
@@ -377,106 +379,6 @@ impl OutputParser {
         Flow::Again
     }
 
-    fn text(&mut self, part: Part, cursor: &mut Cursor<'_, '_>) -> Flow {
-        let reply = Arc::clone(&self.shared.reply);
-        let policy = self.shared.calls_in_reasoning();
-        let marks = reply.marks(part == Part::Reasoning, policy);
-        let mut from = cursor.at;
-        loop {
-            let (start, end, action) = match cursor.find_marker(marks, from) {
-                Found::Mark(start, end, action) => (start, end, action),
-                Found::Open(start) => {
-                    self.say_up_to(start, cursor);
-                    return Flow::Wait;
-                }
-                Found::Nothing => {
-                    self.say_up_to(cursor.text().len(), cursor);
-                    return Flow::Wait;
-                }
-            };
-            let mark = marks.action(action);
-            let draft = match (part, mark.meaning, policy) {
-                (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
-                _ => None,
-            };
-            // There is nothing for this marker to close, or the call was already tried and is
-            // unparseable.
-            let says_nothing = cursor.text()[cursor.at..start].trim().is_empty()
-                && matches!(self.state, State::Text { blank: Some(_), .. });
-            let closes_nothing = mark.meaning == Meaning::CallsClosed
-                && self.shared.calls == self.shared.closed
-                && !(self.shared.calls > 0 && says_nothing);
-            let is_repeated = self.is_opened && cursor.text()[cursor.at..start].trim().is_empty();
-            if closes_nothing {
-                from = end;
-                continue;
-            }
-            if draft.is_some() && cursor.view().is_tried(start) {
-                // White space before the call's marker belongs to it. The marker that closes the
-                // reasoning may be the same.
-                from = start + cursor.text()[start..].chars().next().map_or(1, char::len_utf8);
-                continue;
-            }
-            // Reasoning is not nested. The marker is text.
-            if part == Part::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
-                self.say_up_to(start, cursor);
-                let span = cursor.view().offset(start)..cursor.view().offset(end);
-                let why = Why::Expected("reasoning without its opening marker".into());
-                cursor.emit(Event::Malformed(Malformed { span, why }));
-                from = end;
-                continue;
-            }
-            match self.is_quoted(mark, cursor, start..end) {
-                Some(true) => {
-                    from = end;
-                    continue;
-                }
-                None => {
-                    self.say_up_to(start, cursor);
-                    return Flow::Wait;
-                }
-                Some(false) => {}
-            }
-            self.say_up_to(start, cursor);
-            match draft {
-                Some(program) => self.state = State::Draft(Draft::new(program, end - start, &self.shared)),
-                None => {
-                    cursor.at = end;
-                    self.apply(mark, start..end, cursor);
-                }
-            }
-            return Flow::Again;
-        }
-    }
-
-    /// Reads a call in reasoning ahead until its verdict is known.
-    fn draft(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
-        let State::Draft(draft) = &mut self.state else { return Flow::Again };
-        let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
-        self.state = State::Text { part: Part::Reasoning, blank: None };
-        match verdict {
-            Verdict::Call => self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call),
-            Verdict::Draft(end) => self.say_up_to(end, cursor),
-            // The text is read again, without trying any calls in it.
-            Verdict::Text(end) => cursor.view().set_tried(end),
-        }
-        Flow::Again
-    }
-
-    /// Reports whether a marker that closes reasoning is in backticks, where the model only
-    /// mentions it. Returns `None` if that is not known yet.
-    fn is_quoted(&self, mark: &Mark, cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
-        if mark.meaning != Meaning::ReasoningClosed || cursor.input().is_control(span.start) {
-            return Some(false);
-        }
-        let before = cursor.text()[cursor.at..span.start].chars().next_back().or(self.shared.last);
-        match (before, cursor.text().as_bytes().get(span.end)) {
-            (Some('`'), Some(b'`')) => Some(true),
-            (Some('`'), None) if !cursor.is_last() => None,
-            _ => Some(false),
-        }
-    }
-
     fn after_call(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let State::AfterCall { blank, is_group } = &mut self.state else { return Flow::Again };
         let rest = cursor.rest();
@@ -620,69 +522,6 @@ impl OutputParser {
         let start = cursor.view().offset(mark.start);
         let in_reasoning = matches!(self.state, State::Text { part: Part::Reasoning, .. });
         self.state = State::Call(Box::new(Running::new(program, start, cursor.shown(mark), in_reasoning)));
-    }
-
-    /// Emits the text of the current part up to a byte, and moves there.
-    fn say_up_to(&mut self, to: usize, cursor: &mut Cursor<'_, '_>) {
-        let text = cursor.take_up_to(to);
-        self.say(text, Some(cursor.offset()), cursor.on);
-    }
-
-    /// Emits a marker as text of the current part.
-    fn say_mark(&mut self, mark: Range<usize>, cursor: &mut Cursor<'_, '_>) {
-        let end = cursor.view().offset(mark.end);
-        self.say(cursor.shown(mark), Some(end), cursor.on);
-    }
-
-    /// Emits text of the current part, and reports the markers in it. `end` is the offset in the
-    /// output where it ends, or nothing if the text was already reported.
-    fn say(&mut self, text: &str, end: Option<u64>, on: &mut dyn FnMut(Event<'_>)) {
-        let State::Text { part, blank } = &mut self.state else { return };
-        if text.is_empty() {
-            return;
-        }
-        self.is_opened &= text.trim().is_empty();
-        self.shared.last = text.chars().next_back();
-        if *part == Part::Content
-            && !text.trim().is_empty()
-            && let Some(start) = self.shared.closed_at.take()
-            && self.shared.options.text_after_calls == TextAfterCalls::Report
-        {
-            let why = Why::Expected("another call or the end of the turn".into());
-            on(Event::Malformed(Malformed { span: start..start, why }));
-        }
-        let is_reasoning = *part == Part::Reasoning;
-        if let Some(held) = blank {
-            if text.trim().is_empty() && held.len() + text.len() <= BLANK {
-                held.push_str(text);
-                return;
-            }
-            let held = blank.take().unwrap_or_default();
-            let start = end.map(|end| end.saturating_sub(text.len() as u64));
-            self.shared.say_or_report(start, is_reasoning, &held, on);
-        }
-        self.shared.say_or_report(end, is_reasoning, text, on);
-    }
-
-    /// Reports whether the current text is the answer.
-    fn in_answer(&self) -> bool {
-        matches!(self.state, State::Text { part: Part::Content, .. })
-    }
-
-    /// Reports reasoning that was opened inside the answer and is not closed when the turn ends: its
-    /// marker is more likely text.
-    fn unclosed(&mut self, end: u64, on: &mut dyn FnMut(Event<'_>)) {
-        if let Some(start) = self.shared.reasoning_at.take() {
-            let why = Why::Expected("the end of the reasoning that begins inside the answer".into());
-            on(Event::Malformed(Malformed { span: start..end, why }));
-        }
-    }
-
-    fn stop(&mut self, stop: Stop, on: &mut dyn FnMut(Event<'_>)) {
-        self.shared.end_strays(on);
-        if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
-            on(Event::Stop(stop));
-        }
     }
 }
 

@@ -1,0 +1,142 @@
+//! A value between markers: how to parse it, and how it is written.
+
+use std::borrow::Cow;
+
+use rolecall_conversation::json;
+
+use super::{Callee, How, Reading};
+use crate::cursor::Cursor;
+use crate::reply::{CDATA, ValueLayout};
+use crate::values::{Schema, TextValue, Types, ValueReader, typed, typed_as, uncdata};
+
+impl Reading {
+    /// Writes the key before the value, once.
+    pub(super) fn open(&mut self, count: &mut usize, out: &mut String) {
+        if std::mem::replace(&mut self.is_open, true) {
+            return;
+        }
+        out.push_str(if *count == 0 { "{" } else { ", " });
+        *count += 1;
+        json::write_string(out, &self.key.name, false);
+        out.push_str(": ");
+    }
+
+    /// Removes the backslash before each quote in text between such quotes. Models escape them, even
+    /// where the template does not. A backslash at the end is kept until the next text.
+    fn without_escapes<'t>(&mut self, text: &'t str, quote: char, is_over: bool) -> Cow<'t, str> {
+        if !self.is_escaped && !text.contains('\\') {
+            return text.into();
+        }
+        let mut out = String::new();
+        for character in text.chars() {
+            if std::mem::take(&mut self.is_escaped) && character != quote {
+                out.push('\\');
+            }
+            match character {
+                '\\' => self.is_escaped = true,
+                character => out.push(character),
+            }
+        }
+        if is_over && std::mem::take(&mut self.is_escaped) {
+            out.push('\\');
+        }
+        out.into()
+    }
+
+    /// Writes the next text of a value between markers. `is_over` means that the value ends here.
+    pub(super) fn write(
+        &mut self,
+        text: &str,
+        is_over: bool,
+        callee: &Callee<'_>,
+        count: &mut usize,
+        out: &mut String,
+    ) {
+        let quote = callee.list.kinds[self.kind].quote.filter(|_| matches!(self.how, How::Text(_)));
+        let text = match quote {
+            Some(quote) => self.without_escapes(text, quote, is_over),
+            None => text.into(),
+        };
+        let text = &*text;
+        match &mut self.how {
+            How::Text(_) if self.is_escaped && text.is_empty() => {}
+            How::Text(value) | How::Cdata(value) => {
+                let mut text_out = String::new();
+                value.push(text, &mut text_out);
+                if is_over {
+                    value.end(&mut text_out);
+                }
+                if is_over || !text_out.is_empty() {
+                    self.open(count, out);
+                    out.push_str(&text_out);
+                }
+            }
+            How::Typed(raw) => {
+                raw.push_str(text);
+                if is_over {
+                    // If strings have a separate layout, this value is not a string.
+                    let schema = match callee.list.is_single {
+                        true => schema_of(callee, &self.key.name),
+                        false => None,
+                    };
+                    let value = match self.types {
+                        Some(types) => typed_as(&uncdata(raw), types),
+                        None => typed(&uncdata(raw), schema),
+                    };
+                    self.open(count, out);
+                    out.push_str(&value);
+                }
+            }
+            How::Unknown | How::Literal(_) | How::Elements(_) => {}
+        }
+    }
+}
+
+/// Returns how to parse a value that may be a CDATA section, or text without quotes. Skips the
+/// section's opening. Returns `None` if that is not known yet.
+pub(super) fn begin(
+    callee: &Callee<'_>,
+    kind: &ValueLayout,
+    reading: &Reading,
+    cursor: &mut Cursor<'_, '_>,
+) -> Option<How> {
+    if kind.bare {
+        return match cursor.peek() {
+            Some('"' | '\'' | '[' | '{' | '(') => {
+                let reader = ValueReader::literal(callee.shared.options.json, callee.shared.cap());
+                Some(How::Literal(Box::new(reader)))
+            }
+            None if !cursor.is_last() => None,
+            _ => Some(how_of(callee, kind, &reading.key.name, reading.types)),
+        };
+    }
+    if cursor.rest().starts_with(CDATA.0) {
+        cursor.at += CDATA.0.len();
+        return Some(How::Cdata(TextValue::default()));
+    }
+    let may_be_cdata = CDATA.0.starts_with(cursor.rest()) && !cursor.is_last();
+    (!may_be_cdata).then(|| how_of(callee, kind, &reading.key.name, reading.types))
+}
+
+/// Returns the schema of an argument.
+pub(super) fn schema_of<'a>(callee: &Callee<'a>, key: &str) -> Option<Schema<'a>> {
+    Schema::of_function(&callee.shared.options.tools, callee.name)?.property(key)
+}
+
+/// Returns how to parse a value between markers.
+pub(super) fn how_of(callee: &Callee<'_>, kind: &ValueLayout, key: &str, types: Option<Types>) -> How {
+    if let Some(types) = types {
+        return match types == Types::STRING {
+            true => How::Text(TextValue::default()),
+            false => How::Typed(String::new()),
+        };
+    }
+    // If one layout serves all types, the tool's schema tells which values are strings.
+    let is_string = kind.is_string
+        || (callee.list.is_single
+            && schema_of(callee, key).is_some_and(|schema| schema.types() == crate::values::Types::STRING));
+    match is_string {
+        true => How::Text(TextValue::default()),
+        false => How::Typed(String::new()),
+    }
+}

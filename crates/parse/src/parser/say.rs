@@ -1,0 +1,72 @@
+//! Emits the text of the answer and the reasoning, and the end of the turn.
+
+use std::ops::Range;
+
+use super::{BLANK, OutputParser, Part, State};
+use crate::cursor::Cursor;
+use crate::{Event, Malformed, Stop, TextAfterCalls, Why};
+
+impl OutputParser {
+    /// Emits the text of the current part up to a byte, and moves there.
+    pub(super) fn say_up_to(&mut self, to: usize, cursor: &mut Cursor<'_, '_>) {
+        let text = cursor.take_up_to(to);
+        self.say(text, Some(cursor.offset()), cursor.on);
+    }
+
+    /// Emits a marker as text of the current part.
+    pub(super) fn say_mark(&mut self, mark: Range<usize>, cursor: &mut Cursor<'_, '_>) {
+        let end = cursor.view().offset(mark.end);
+        self.say(cursor.shown(mark), Some(end), cursor.on);
+    }
+
+    /// Emits text of the current part, and reports the markers in it. `end` is the offset in the
+    /// output where it ends, or nothing if the text was already reported.
+    pub(super) fn say(&mut self, text: &str, end: Option<u64>, on: &mut dyn FnMut(Event<'_>)) {
+        let State::Text { part, blank } = &mut self.state else { return };
+        if text.is_empty() {
+            return;
+        }
+        self.is_opened &= text.trim().is_empty();
+        self.shared.last = text.chars().next_back();
+        if *part == Part::Content
+            && !text.trim().is_empty()
+            && let Some(start) = self.shared.closed_at.take()
+            && self.shared.options.text_after_calls == TextAfterCalls::Report
+        {
+            let why = Why::Expected("another call or the end of the turn".into());
+            on(Event::Malformed(Malformed { span: start..start, why }));
+        }
+        let is_reasoning = *part == Part::Reasoning;
+        if let Some(held) = blank {
+            if text.trim().is_empty() && held.len() + text.len() <= BLANK {
+                held.push_str(text);
+                return;
+            }
+            let held = blank.take().unwrap_or_default();
+            let start = end.map(|end| end.saturating_sub(text.len() as u64));
+            self.shared.say_or_report(start, is_reasoning, &held, on);
+        }
+        self.shared.say_or_report(end, is_reasoning, text, on);
+    }
+
+    /// Reports whether the current text is the answer.
+    pub(super) fn in_answer(&self) -> bool {
+        matches!(self.state, State::Text { part: Part::Content, .. })
+    }
+
+    /// Reports reasoning that was opened inside the answer and is not closed when the turn ends: its
+    /// marker is more likely text.
+    pub(super) fn unclosed(&mut self, end: u64, on: &mut dyn FnMut(Event<'_>)) {
+        if let Some(start) = self.shared.reasoning_at.take() {
+            let why = Why::Expected("the end of the reasoning that begins inside the answer".into());
+            on(Event::Malformed(Malformed { span: start..end, why }));
+        }
+    }
+
+    pub(super) fn stop(&mut self, stop: Stop, on: &mut dyn FnMut(Event<'_>)) {
+        self.shared.end_strays(on);
+        if !std::mem::replace(&mut self.is_stopped, true) && !self.shared.is_silent {
+            on(Event::Stop(stop));
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Reads the answer and the reasoning up to the next marker.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::{Flow, OutputParser, Part, State};
+use crate::cursor::Cursor;
+use crate::draft::{Draft, Verdict};
+use crate::marks::Found;
+use crate::reply::{Mark, Meaning};
+use crate::{CallsInReasoning, Event, Malformed, Why};
+
+impl OutputParser {
+    pub(super) fn text(&mut self, part: Part, cursor: &mut Cursor<'_, '_>) -> Flow {
+        let reply = Arc::clone(&self.shared.reply);
+        let policy = self.shared.calls_in_reasoning();
+        let marks = reply.marks(part == Part::Reasoning, policy);
+        let mut from = cursor.at;
+        loop {
+            let (start, end, action) = match cursor.find_marker(marks, from) {
+                Found::Mark(start, end, action) => (start, end, action),
+                Found::Open(start) => {
+                    self.say_up_to(start, cursor);
+                    return Flow::Wait;
+                }
+                Found::Nothing => {
+                    self.say_up_to(cursor.text().len(), cursor);
+                    return Flow::Wait;
+                }
+            };
+            let mark = marks.action(action);
+            let draft = match (part, mark.meaning, policy) {
+                (Part::Reasoning, Meaning::Call(program), CallsInReasoning::Unclosed) => Some(program),
+                _ => None,
+            };
+            // There is nothing for this marker to close, or the call was already tried and is
+            // unparseable.
+            let says_nothing = cursor.text()[cursor.at..start].trim().is_empty()
+                && matches!(self.state, State::Text { blank: Some(_), .. });
+            let closes_nothing = mark.meaning == Meaning::CallsClosed
+                && self.shared.calls == self.shared.closed
+                && !(self.shared.calls > 0 && says_nothing);
+            let is_repeated = self.is_opened && cursor.text()[cursor.at..start].trim().is_empty();
+            if closes_nothing {
+                from = end;
+                continue;
+            }
+            if draft.is_some() && cursor.view().is_tried(start) {
+                // White space before the call's marker belongs to it. The marker that closes the
+                // reasoning may be the same.
+                from = start + cursor.text()[start..].chars().next().map_or(1, char::len_utf8);
+                continue;
+            }
+            // Reasoning is not nested. The marker is text.
+            if part == Part::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
+                self.say_up_to(start, cursor);
+                let span = cursor.view().offset(start)..cursor.view().offset(end);
+                let why = Why::Expected("reasoning without its opening marker".into());
+                cursor.emit(Event::Malformed(Malformed { span, why }));
+                from = end;
+                continue;
+            }
+            match self.is_quoted(mark, cursor, start..end) {
+                Some(true) => {
+                    from = end;
+                    continue;
+                }
+                None => {
+                    self.say_up_to(start, cursor);
+                    return Flow::Wait;
+                }
+                Some(false) => {}
+            }
+            self.say_up_to(start, cursor);
+            match draft {
+                Some(program) => self.state = State::Draft(Draft::new(program, end - start, &self.shared)),
+                None => {
+                    cursor.at = end;
+                    self.apply(mark, start..end, cursor);
+                }
+            }
+            return Flow::Again;
+        }
+    }
+
+    /// Reads a call in reasoning ahead until its verdict is known.
+    pub(super) fn draft(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
+        let State::Draft(draft) = &mut self.state else { return Flow::Again };
+        let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };
+        self.state = State::Text { part: Part::Reasoning, blank: None };
+        match verdict {
+            Verdict::Call => self.shared.options.calls_in_reasoning = Some(CallsInReasoning::Call),
+            Verdict::Draft(end) => self.say_up_to(end, cursor),
+            // The text is read again, without trying any calls in it.
+            Verdict::Text(end) => cursor.view().set_tried(end),
+        }
+        Flow::Again
+    }
+
+    /// Reports whether a marker that closes reasoning is in backticks, where the model only
+    /// mentions it. Returns `None` if that is not known yet.
+    pub(super) fn is_quoted(&self, mark: &Mark, cursor: &Cursor<'_, '_>, span: Range<usize>) -> Option<bool> {
+        if mark.meaning != Meaning::ReasoningClosed || cursor.input().is_control(span.start) {
+            return Some(false);
+        }
+        let before = cursor.text()[cursor.at..span.start].chars().next_back().or(self.shared.last);
+        match (before, cursor.text().as_bytes().get(span.end)) {
+            (Some('`'), Some(b'`')) => Some(true),
+            (Some('`'), None) if !cursor.is_last() => None,
+            _ => Some(false),
+        }
+    }
+}
