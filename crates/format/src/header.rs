@@ -34,8 +34,9 @@ impl Header {
         own.into_iter().chain(&self.ends).map(String::as_str).filter(|mark| !mark.is_empty())
     }
 
-    /// Reports whether a marker is one of the header's, and so does not end the turn by itself.
-    pub fn is_mark(&self, text: &str) -> bool {
-        self.marks().any(|mark| mark == text)
+    /// Reports whether a text begins with one of the header's markers, as the whole header of a next
+    /// message does. Such a text does not end the turn by itself.
+    pub fn begins(&self, text: &str) -> bool {
+        self.marks().any(|mark| text.starts_with(mark))
     }
 }
