@@ -120,7 +120,9 @@ impl Composer<'_> {
                     Some(Spelling::Marked(marker)) => {
                         value::value(&schema(JsonStyle::PLAIN), self.marked(marker), &mut rules)
                     }
-                    _ => argument::one_by_one(self, &schema(JsonStyle::PLAIN), &mut rules),
+                    None | Some(Spelling::Text(_) | Spelling::Cdata | Spelling::Elements(_)) => {
+                        argument::one_by_one(self, &schema(JsonStyle::PLAIN), &mut rules)
+                    }
                 }),
                 (Field::Id, _) => Some(self.id(&name)),
                 (Field::Index, _) => Some(Node::Pattern(digits())),
