@@ -395,11 +395,15 @@ impl Reader<'_> {
     }
 
     /// Reports whether a word is in a place without meaning: in an unknown key, or its value, of an
-    /// object that is a call.
+    /// object that is a call, or in text that is reported as dropped, such as a header that opens no
+    /// call.
     fn may_lose(&self, word: &str, text: &str, log: &Log, count: usize) -> bool {
         let before = text.split(word).next().unwrap_or_default();
         let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. }));
-        count == 0 && has_call && self.subject.places.calls_are_objects && before.contains('{')
+        let is_in_call = has_call && self.subject.places.calls_are_objects && before.contains('{');
+        let (start, end) = (before.len() as u64, (before.len() + word.len()) as u64);
+        let is_reported = log.unread().any(|span| span.start <= start && end <= span.end);
+        count == 0 && (is_in_call || is_reported)
     }
 }
 
