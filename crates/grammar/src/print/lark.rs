@@ -151,8 +151,14 @@ impl<'a> Writer<'a> {
     fn text_to(&mut self, text: &FreeText, closing: &str) -> String {
         let mut expression = format!("/(?s:.*){}/", escaped(closing));
         for mark in &text.avoid {
-            let behind = if closing.ends_with(mark.as_str()) { '+' } else { '*' };
-            expression.push_str(&format!(" & ~/(?s:.*){}(?s:.{behind})/", escaped(mark)));
+            // A marker that the closing text contains may occur there, and so with no more after it.
+            let after = closing.rfind(mark.as_str()).map(|at| closing[at + mark.len()..].chars().count());
+            let more = match after {
+                None => "*".to_owned(),
+                Some(0) => "+".to_owned(),
+                Some(after) => format!("{{{},}}", after + 1),
+            };
+            expression.push_str(&format!(" & ~/(?s:.*){}(?s:.{more})/", escaped(mark)));
         }
         expression.push_str(&not_first(text));
         self.named(expression, true)
