@@ -55,9 +55,11 @@ impl Builder<'_> {
                     }
                     if let (Some(Part::Calls), Some(program)) = (around.next, self.calls.text_head) {
                         let core = around.close.core();
-                        if !core.is_empty()
-                            && (turns.opening.is_empty() || !core.text().ends_with(turns.opening.text()))
-                        {
+                        // A turn's opening that is ordinary text opens a call in the answer only if
+                        // a call follows. Otherwise it is text.
+                        let (opening, text) = (turns.opening.text(), core.text());
+                        let is_plain_opening = text == opening && !core.is_strong();
+                        if !text.is_empty() && (opening.is_empty() || !text.ends_with(opening) || is_plain_opening) {
                             self.add(&[Content], &around.close, Meaning::Call(program));
                         }
                     }
