@@ -24,14 +24,20 @@ pub(crate) fn check(
         unanswered: None,
         users_turn: true,
     };
-    for (index, message) in conversation.messages.iter().enumerate() {
+    let messages = &conversation.messages;
+    let mut index = 0;
+    loop {
+        if mode == RuleMode::Enforce {
+            index += state.skip_plain(&messages[index..]);
+        }
+        let Some(message) = messages.get(index) else { break };
         if !speakers.are_by_place() {
             check_role(index, message, speakers.roles, format, mode)?;
         }
-        match mode {
-            RuleMode::Enforce => state.take(index, message)?,
-            RuleMode::Reference => {}
+        if mode == RuleMode::Enforce {
+            state.take(index, message)?;
         }
+        index += 1;
     }
     if mode == RuleMode::Enforce && speakers.generates(conversation) {
         state.need_answers(None)?;
@@ -101,6 +107,29 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
+    /// Takes the next messages that no rule can refuse because they only have text, and returns
+    /// their number. Most of a long conversation consists of such messages.
+    fn skip_plain(&mut self, messages: &'a [Message]) -> usize {
+        if self.unanswered.is_some() || self.format.rules.users == UsersRule::Apart || alternates(self.format) {
+            return 0;
+        }
+        let follows_user = self.seen_user || self.format.rules.assistant != AssistantRule::AfterUser;
+        let is_free = |message: &Message| match self.roles.of(message) {
+            Role::User => message.is_plain(),
+            Role::Assistant => message.is_plain() && follows_user,
+            _ => false,
+        };
+        let count = messages.iter().take_while(|message| is_free(message)).count();
+        let Some(last) = messages[..count].last() else { return 0 };
+        let role = self.roles.of(last);
+        // With rules that allow an assistant message first, nothing depends on an earlier user message.
+        self.seen_user |= *role == Role::User;
+        self.users_turn = *role == Role::Assistant;
+        self.leading = false;
+        self.previous = Some((last, role));
+        count
+    }
+
     fn take(&mut self, index: usize, message: &'a Message) -> Result<(), Error> {
         let role = self.roles.of(message);
         if *role != Role::Tool {

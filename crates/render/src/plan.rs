@@ -272,7 +272,9 @@ impl<'a> Planner<'a> {
                     self.user(slot, index, message)?;
                 }
                 Role::Assistant => {
-                    calls.remember(message);
+                    if !message.is_plain() {
+                        calls.remember(message);
+                    }
                     let with_calls =
                         message.calls().len() > 0 && self.format.layout(Slot::AssistantWithCalls).is_some();
                     let last = index + 1 == messages.len() && self.format.layout(Slot::AssistantLast).is_some();
