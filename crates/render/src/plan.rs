@@ -252,7 +252,11 @@ impl<'a> Planner<'a> {
         let mut users = 0;
         let mut calls = Calls::default();
         let mut index = first;
-        while let Some(message) = messages.get(index) {
+        loop {
+            if users > 0 {
+                index += self.add_plain(messages, index);
+            }
+            let Some(message) = messages.get(index) else { break };
             match self.speakers.of(index, message) {
                 Role::System if self.is_replaced(index) || self.is_blank(index, message) => {}
                 Role::System if self.format.rules.system == SystemRule::Refused => {
@@ -310,6 +314,33 @@ impl<'a> Planner<'a> {
             index += 1;
         }
         Ok(())
+    }
+
+    /// Adds the turns of the next user and assistant messages, as long as nothing but their texts can
+    /// be part of the turns, and returns the number of messages. Most of a long conversation consists
+    /// of such messages.
+    #[inline(never)]
+    fn add_plain(&mut self, messages: &'a [Message], first: usize) -> usize {
+        let has = |slot| self.format.layout(slot).is_some();
+        // The format treats the last assistant message differently, or adds a turn of its own.
+        let by_place = has(Slot::AssistantLast) || has(Slot::AssistantAfter);
+        if by_place || self.offers || self.folded.is_some() {
+            return 0;
+        }
+        let is_plain = |layout: &&Layout| layout.plain().is_some();
+        let user = self.format.layout(Slot::User).filter(is_plain);
+        let assistant = self.format.layout(Slot::Assistant).filter(is_plain);
+        for (at, message) in messages[first..].iter().enumerate() {
+            let (slot, layout) = match self.speakers.of(first + at, message) {
+                Role::User => (Slot::User, user),
+                Role::Assistant => (Slot::Assistant, assistant),
+                _ => return at,
+            };
+            let (Some(layout), Some(text)) = (layout, message.plain_text()) else { return at };
+            self.round += usize::from(slot == Slot::User);
+            self.plain_turn(layout, slot, first + at, text);
+        }
+        messages.len() - first
     }
 
     /// Returns the number of messages to write: all of them, or only those that are followed by an
@@ -479,25 +510,24 @@ impl<'a> Planner<'a> {
         self.plan.turns.push(Turn { layout, slot: fallback, what, round: self.round, folds: false, tools });
     }
 
-    /// Adds the turn of a message that has only a role and a text, if nothing else can be part of
-    /// the turn. Returns whether it did.
+    /// Adds a turn that consists of a layout and a message's text.
     #[inline]
-    fn plain(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> bool {
-        let Some(text) = message.plain_text() else { return false };
-        let Some(layout) = self.format.layout(slot).or_else(|| self.format.layout(fallback)) else { return false };
-        if layout.plain().is_none() || self.offers || self.folded.is_some() {
-            return false;
-        }
+    fn plain_turn(&mut self, layout: &'a Layout, slot: Slot, index: usize, text: &'a str) {
         self.plan.bytes += text.len() + layout.constant_bytes();
         let (what, round) = (What::Plain(index, text), self.round);
-        self.plan.turns.push(Turn { layout, slot: fallback, what, round, folds: false, tools: Printed::Nothing });
-        true
+        self.plan.turns.push(Turn { layout, slot, what, round, folds: false, tools: Printed::Nothing });
     }
 
+    /// Adds a message's turn, in the short way if nothing but the message's text can be part of it.
     #[inline]
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
-        if self.plain(slot, fallback, index, message) {
-            return Ok(());
+        let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));
+        match (layout, message.plain_text()) {
+            (Some(layout), Some(text)) if layout.plain().is_some() && !self.offers && self.folded.is_none() => {
+                self.plain_turn(layout, fallback, index, text);
+                return Ok(());
+            }
+            _ => {}
         }
         self.any_message(slot, fallback, index, message)
     }

@@ -45,12 +45,14 @@ pub(crate) fn write_prompt(plan: Plan<'_>, format: &Format, bos: Bos, chosen: &C
         refused: None,
     };
     let mut text = Text::with_capacity(plan.bytes + 16, plan.turns.len() * 6);
-    for (at, turn) in plan.turns.iter().enumerate() {
-        let cut = plan.cut.filter(|_| at + 1 == plan.turns.len());
+    let mut at = 0;
+    loop {
+        let uncut = plan.turns.len() - usize::from(plan.cut.is_some());
+        at += writer.plain_turns(plan.turns.get(at..uncut).unwrap_or_default(), &mut text);
+        let Some(turn) = plan.turns.get(at) else { break };
+        at += 1;
+        let cut = plan.cut.filter(|_| at == plan.turns.len());
         writer.begin(turn.slot, turn.what.message(), text.len());
-        if cut.is_none() && writer.plain_turn(turn, &mut text) {
-            continue;
-        }
         let scene = Scene::of_turn(&plan, turn, cut);
         if writer.steps(turn.layout.steps(), &scene, &mut text).is_break() {
             break;
@@ -129,17 +131,23 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the most common kind of turn: constants around the text of a message that has nothing
-    /// else. Returns whether it did.
-    #[inline]
-    fn plain_turn(&mut self, turn: &Turn<'_>, out: &mut Text) -> bool {
-        let What::Plain(index, text) = turn.what else { return false };
-        let Some(plain) = turn.layout.plain().filter(|_| self.usual) else { return false };
-        let text = if plain.trims { text.trim_matches(is_python_space) } else { text };
-        out.append_joining(&plain.before, sources::FORMAT);
-        out.push(text, self.content_source(index));
-        out.append_joining(&plain.after, sources::FORMAT);
-        true
+    /// Writes the most common kind of turn for as long as it is next: constants around the text of
+    /// a message that has nothing else. Returns the number of turns.
+    #[inline(never)]
+    fn plain_turns(&mut self, turns: &[Turn<'_>], out: &mut Text) -> usize {
+        if !self.usual {
+            return 0;
+        }
+        for (at, turn) in turns.iter().enumerate() {
+            let What::Plain(index, text) = turn.what else { return at };
+            let Some(plain) = turn.layout.plain() else { return at };
+            self.begin(turn.slot, Some(index), out.len());
+            let text = if plain.trims { text.trim_matches(is_python_space) } else { text };
+            out.append_joining(&plain.before, sources::FORMAT);
+            out.push(text, self.content_source(index));
+            out.append_joining(&plain.after, sources::FORMAT);
+        }
+        turns.len()
     }
 
     /// Writes steps in order. Stops after the content of a turn that is to be continued.
