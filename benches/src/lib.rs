@@ -69,8 +69,8 @@ pub fn race(mut runners: Vec<Runner<'_>>) -> Vec<(&'static str, Duration)> {
     let mut times = vec![Vec::with_capacity(ROUNDS); runners.len()];
     for _ in 0..ROUNDS {
         for ((runner, batch), times) in runners.iter_mut().zip(&batches).zip(&mut times) {
-            // A contestant elsewhere pushes the code and data of the others out of the caches. One
-            // run that does not count brings them back.
+            // A contestant in another process pushes the code and data of the others out of the
+            // caches. One run that is not counted brings them back.
             if has_elsewhere && !runner.is_elsewhere {
                 (runner.run)(1);
             }
@@ -84,8 +84,8 @@ pub fn race(mut runners: Vec<Runner<'_>>) -> Vec<(&'static str, Duration)> {
     medians.collect()
 }
 
-/// Returns a request as JSON: a system message, then user and assistant in turn. `content` makes the
-/// content of a message from its index; it needs no escaping.
+/// Returns a request as JSON: a system message, then user and assistant in turn. `content` makes
+/// the content of a message from its index; it needs no escaping.
 pub fn in_turns(messages: usize, mut content: impl FnMut(usize) -> String) -> String {
     let turns: Vec<String> = (0..messages)
         .map(|turn| {

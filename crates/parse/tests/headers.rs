@@ -1,5 +1,5 @@
-//! Replies of messages with headers: whatever stands in a header or in a text, and whatever the
-//! cap, every chunking gives the same events, and no word is lost without a report.
+//! Replies of messages with headers: whatever a header or a text contains, and whatever the cap,
+//! every chunking gives the same events, and no word is lost without a report.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 
@@ -21,7 +21,7 @@ generate = "<|post|>model"
 header = { start = "<|post|>", author = "model", recipient = "@", channel = "<|lane|>", content-type = "<|kind|>", body = "<|text|>", ends = ["<|sent|>", "<|over|>"], reasoning = ["notes"], functions = "tools.", code = ["shell"] }
 "#;
 
-/// What the outputs are made of: markers, words of headers, and texts.
+/// The parts of the outputs: markers, words of headers, and texts.
 const PARTS: [&str; 16] = [
     "<|post|>",
     "<|lane|>",

@@ -109,7 +109,7 @@ fn a_control_token_is_a_mark_and_its_characters_are_not() {
     assert_eq!(arguments(&open), ["{\"a\": \"</tool_call>"]);
     let codes: Vec<&str> = open.malformed.iter().map(|malformed| malformed.why.code()).collect();
     assert_eq!(codes, ["unfinished", "stray_marker"]);
-    // Text that only spells a control token is no stray marker.
+    // Text that only spells a control token is not a stray marker.
     assert_eq!(as_text.malformed, []);
     let whole = read(&[&inside[..], &[("\"}}", false), ("</tool_call>", true)]].concat());
     assert_eq!(arguments(&whole), ["{\"a\": \"</tool_call>\"}"]);

@@ -174,7 +174,7 @@ impl Exchange {
     }
 }
 
-/// Returns copies of a text that end at the wrong place.
+/// Returns copies of a text that are cut off at the wrong place.
 fn broken_ends(whole: &str, rng: &mut Rng) -> Vec<(&'static str, String)> {
     let borders: Vec<usize> = whole.char_indices().map(|(at, _)| at).collect();
     let mut broken = Vec::new();

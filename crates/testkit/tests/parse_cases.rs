@@ -4,9 +4,9 @@
 //!
 //! Sections: `output`, or `tokens` (a JSON list: a string is an ordinary token, `{"control": ".."}`
 //! a control token, `{"bytes": [..]}` part of a character); the expected `events` and `message`.
-//! Optional sections: `layout` (a format's name, `calls/NAME` or `replies/NAME`; the default is the folder),
-//! `format` (a format file), `template` (a chat template from which layouts are inferred), `tools`,
-//! `tail` (the end of the prompt), `spelling` (of the control tokens), `options`.
+//! Optional sections: `layout` (a format's name, `calls/NAME` or `replies/NAME`; the default is the
+//! folder), `format` (a format file), `template` (a chat template from which layouts are inferred),
+//! `tools`, `tail` (the end of the prompt), `spelling` (of the control tokens), `options`.
 #![expect(clippy::panic, reason = "a test fails by a panic, in its helpers too")]
 
 use std::fs;
@@ -140,8 +140,7 @@ fn reply(case: &Fixture, format: &Format) -> Arc<Reply> {
 }
 
 /// Returns `calls/NAME` for a folder inside `calls`, the same for `replies`, otherwise the folder's
-/// name. Cases of a
-/// framework name their format themselves.
+/// name. Cases of a framework name their format themselves.
 fn folder(case: &Fixture) -> String {
     let name = |path: &std::path::Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let folder = case.path.parent().expect("a case is in a folder");

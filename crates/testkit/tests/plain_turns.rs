@@ -1,5 +1,5 @@
-//! A message of a role and a text is rendered in one step. It must look as it does on the general
-//! path, which a message takes that has any further key.
+//! A message of a role and a text is rendered in one step. The result must be that of the general
+//! path, which handles a message with any further key.
 
 #![allow(clippy::panic, clippy::unwrap_used, reason = "a test that panics has failed, which is what it is for")]
 

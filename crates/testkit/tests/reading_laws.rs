@@ -1,5 +1,5 @@
-//! Laws of everything that is read: printed values come back, and a damaged format file is refused
-//! at the place of each mistake.
+//! Laws of reading: printed values are parsed back, and a damaged format file is refused with the
+//! position of each mistake.
 #![expect(clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
 
 use std::panic::catch_unwind;

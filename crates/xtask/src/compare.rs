@@ -29,7 +29,7 @@ const COLUMN: &str = "rolecall";
 struct Bench {
     name: &'static str,
     peer: &'static str,
-    /// Whether the columns are rates, of which more is better.
+    /// Whether the columns are rates, so that higher is better.
     is_rate: bool,
 }
 
@@ -40,8 +40,7 @@ const BENCHES: [Bench; 4] = [
     Bench { name: "tokenizer", peer: "encode", is_rate: true },
 ];
 
-/// The rows of a benchmark's tables, each with how many times as fast as the peer it was in each
-/// run.
+/// The rows of a benchmark's tables, each with its speed relative to the peer in each run.
 type Rows = BTreeMap<String, Vec<f64>>;
 
 struct Options {
@@ -138,8 +137,7 @@ fn bench(folder: &Path, name: &str, only_build: bool) -> Result<String, String> 
     }
 }
 
-/// Returns the rows of all tables that have both columns, each with how many times as fast as the
-/// peer it is.
+/// Returns the rows of all tables that have both columns, each with its speed relative to the peer.
 fn rows(output: &str, bench: Bench) -> Vec<(String, f64)> {
     let mut rows = Vec::new();
     let mut columns = None;

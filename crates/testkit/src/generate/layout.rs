@@ -46,7 +46,7 @@ fn fields_after(ops: &[Op]) -> Vec<Field> {
     content.map_or(Vec::new(), |content| fields.split_off(content + 1))
 }
 
-/// Reports whether a layout has a hole of this name with a codec that passes.
+/// Reports whether a layout has a hole of this name with a good codec.
 pub(super) fn has_hole(ops: &[Op], name: &str, good: &dyn Fn(&Codec) -> bool) -> bool {
     ops.iter().any(|op| match op {
         Op::Hole { field, codec, .. } => field.name() == name && good(codec),

@@ -1,9 +1,9 @@
 //! Parses model output as harmony's own parser does: messages with an author, a recipient, a
 //! channel, a content type and a text.
 //!
-//! What its strict parser reads is read alike. What it refuses is reported, and its text is kept.
-//! It is wrong where it takes a marker for a recipient or for text; there, our reading must be that
-//! of the output without the fault.
+//! An output that its strict parser accepts must give the same messages. One that it refuses must
+//! be reported, and its text kept. Where it takes a marker for a recipient or for text, it is
+//! wrong, and our reading must be that of the output without the fault.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
 
 fn judge(known: &Known, tail: &str, ids: &[u32], output: &str, expected: &Object) -> Verdict {
     let options = ParseOptions { prompt_tail: tail.to_owned(), ..ParseOptions::default() };
-    // The text in every way of splitting it, and the ids.
+    // Parses the text, split in every way, and the ids.
     let read = match read_by(&known.by_text, &options, output) {
         Ok(read) => read,
         Err(verdict) => return verdict,
@@ -126,18 +126,19 @@ fn judge(known: &Known, tail: &str, ids: &[u32], output: &str, expected: &Object
     }
 }
 
-/// How far harmony's own reading can be followed.
+/// How far harmony's own reading can be trusted.
 enum Fault {
     /// It is right: these are its messages.
     None(Vec<Object>),
-    /// It refuses the output, or reads a marker as a recipient. We report it, and keep its text.
+    /// It refuses the output, or reads a marker as a recipient. We report the output and keep its
+    /// text.
     Refused,
     /// It is wrong about something harmless. This is the output without it.
     Repaired(String),
 }
 
-/// Compares harmony's reading with what it says itself: a recipient and a text are never markers,
-/// a header may be complete, and white space separates the words of a header.
+/// Checks harmony's reading against its own rules: a recipient and a text are never markers, a
+/// header may be complete, and white space separates the words of a header.
 fn fault_of(expected: &Object, output: &str, header: &Header) -> Fault {
     let opening = format!("{}{}", header.start, header.author);
     if let Some(rest) = output.strip_prefix(&opening) {
@@ -165,7 +166,7 @@ fn fault_of(expected: &Object, output: &str, header: &Header) -> Fault {
         if [&header.start, &header.channel].into_iter().any(|mark| recipient.contains(mark.as_str())) {
             return Fault::Refused;
         }
-        // A word that nothing announces as a recipient is a content type.
+        // A word without a marker for recipients before it is a content type.
         if !output.contains(&format!("{}{recipient}", header.recipient)) {
             message.remove("recipient");
         }

@@ -7,7 +7,7 @@ use rolecall::conversation::{Json, json};
 use rolecall::format::{Format, Op, Slot};
 use rolecall::parse::ParsedCall;
 
-/// Python's constants, which JSON spells in another way, and a marker of values that no layout has.
+/// Python's constants, which JSON spells differently, and a marker of values that no layout has.
 const RESPELLED: [&str; 4] = ["True", "False", "None", "CDATA"];
 
 /// Keys that are common in the object of a call.

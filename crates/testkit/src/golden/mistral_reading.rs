@@ -1,8 +1,9 @@
-//! Replies that a maker's own parser reads from ids: by their ids, and by their text with a flag for
-//! each control token.
+//! Replies that a maker's own parser reads from ids: by their ids, and by their text with a flag
+//! for each control token.
 //!
-//! - A reply that the reference reads is read alike.
-//! - It refuses the whole reply if one call is bad. Ours keeps the good calls and reports the rest.
+//! - A reply that the reference accepts is read the same way.
+//! - The reference refuses the whole reply if one call is bad. Ours keeps the good calls and
+//!   reports the rest.
 
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     }
     match (row.get("expected"), row.get("error")) {
         (Some(Json::Object(expected)), None) => judge(&Said::of_message(expected), &by_ids, opens_with_space, misread),
-        // What it refuses is reported. An empty reply has nothing to report.
+        // A reply that it refuses must be reported. In an empty reply, there is nothing to report.
         (_, Some(_)) if !by_ids.malformed.is_empty() || output.is_empty() => Verdict::Passed,
         (_, Some(_)) if has_no_arguments(&by_ids) => Verdict::Excused(NO_ARGUMENTS),
         (_, Some(_)) => misread("a report".into()),
@@ -150,8 +151,8 @@ fn pieces(row: &Object) -> Result<Vec<(String, bool)>, String> {
     pieces.iter().map(piece).collect()
 }
 
-/// Checks that the flagged text, however it is split, reads as the ids do. A tokenizer may write a
-/// space where a piece begins, so white space does not count.
+/// Checks that the flagged text, however it is split, is read as the ids are. A tokenizer may write
+/// a space where a piece begins, so white space does not count.
 fn same_in_pieces(
     reply: &Arc<Reply>,
     options: &ParseOptions,

@@ -1,12 +1,12 @@
 //! Replies of families whose makers ship a parser instead of a template, read with the reply format
-//! of the family. The maker's parser is strict: it refuses what is not exactly as its encoder
-//! writes it.
+//! of the family. The maker's parser is strict: it refuses anything that its encoder would not
+//! write exactly like this.
 //!
-//! - A reply that the reference reads is read alike, and nothing is malformed.
+//! - A reply that the reference accepts is read the same way, and nothing is malformed.
 //! - A reply that it refuses is read as one of the lenient parsers of serving engines reads it, or
-//!   reported, or ours reads more calls than any of them. Either way, nothing of it is lost.
-//! - Without a reference, there are the opinions of serving parsers, and ours is one of them or is
-//!   reported.
+//!   is reported, or ours finds more calls than any of them. In every case, no text is lost.
+//! - Without a reference, there are the results of serving parsers: ours equals one of them, or the
+//!   reply is reported.
 
 use rolecall::conversation::Json;
 use rolecall::conversation::json::Object;
@@ -38,7 +38,8 @@ pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
 }
 
 /// Returns the end of the prompt: what the format's layout `generate` writes for the row's switch.
-/// The maker's encoder opens the reasoning if it is on, and otherwise closes it or opens the answer.
+/// The maker's encoder opens reasoning if the switch is on; otherwise it closes reasoning or opens
+/// the answer.
 fn tail(row: &Object, format: &Format) -> Result<String, Verdict> {
     let options = row.get("options").and_then(Json::as_object).cloned().unwrap_or_default();
     let thinks = match (options.get("thinking"), text(&options, "thinking_mode")) {
@@ -63,7 +64,7 @@ fn judge(row: &Object, format: &Format, output: &str, read: &Read) -> Verdict {
     }
     if let Some(Json::Object(expected)) = row.get("expected") {
         let expected = Said::of_message(expected);
-        // A call that is cut off is none, and must be reported.
+        // A call that is cut off does not count as a call, and must be reported.
         let is_cut = ours.calls.len() < read.reading.calls.len();
         return match ours.means(&expected) {
             true if reported == is_cut => Verdict::Passed,

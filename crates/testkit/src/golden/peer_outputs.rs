@@ -2,8 +2,8 @@
 //! library: with the model's template, the layouts inferred from it and the known corrections.
 //!
 //! A row's verdict (the first line of the file explains them) decides how much of the peer's
-//! reading must be ours. For a quirk of the peer, and for output that the template does not
-//! describe, only the laws are checked that hold for every output.
+//! reading must match ours. For a quirk of the peer, and for output that the template does not
+//! describe, only the laws that hold for every output are checked.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -29,7 +29,7 @@ const NOT_INFERRED: &str = "the layout inferred from the template is not enough 
 const NO_PROMPT: &str =
     "the template refuses every conversation, as the reference does, so there is no prompt and no layout";
 
-/// The models by their template, each opened once.
+/// The models by template, each opened once.
 #[derive(Default)]
 pub(super) struct Models {
     opened: HashMap<String, Result<Model, String>>,
@@ -38,8 +38,8 @@ pub(super) struct Models {
 }
 
 impl Models {
-    /// Returns the model of a row's template. The row's special tokens count before those of the
-    /// folder's index.
+    /// Returns the model of a row's template. The row's special tokens take precedence over those
+    /// of the folder's index.
     fn of(&mut self, row: &Object, folder: &Path) -> Result<Model, String> {
         let file = text(row, "template");
         let known = self.tokens.get_or_insert_with(|| read_index(folder)).get(file);
@@ -110,8 +110,8 @@ pub(super) fn run(row: &Object, models: &mut Models, folder: Option<&Path>) -> V
         return misread(format!("these words somewhere: {lost:?}"));
     }
     let mut expected = expected.clone();
-    // The reasoning before continued content is the conversation's and not the reply's. Whether the
-    // peer repeats it depends on its own knowledge of the model.
+    // The reasoning before continued content belongs to the conversation, not to the reply. Whether
+    // the peer repeats it depends on its own knowledge of the model.
     if continuation(row) == "content" && read.reading.reasoning.is_none() {
         expected.insert("reasoning_content", Json::Null);
     }
@@ -200,8 +200,8 @@ fn means(expected: &Object, found: &Object, to_the_byte: bool) -> bool {
     })
 }
 
-/// Reports whether a message has the calls of the expected one, and in its texts those of the
-/// expected one with more text between, of which none is a marker.
+/// Reports whether a message has the expected calls, and whether its texts are the expected ones
+/// with more text inserted that contains no marker.
 fn keeps_more(expected: &Object, found: &Object, marks: &[String]) -> bool {
     let has_calls = object! { "tool_calls" => expected.get("tool_calls").cloned().unwrap_or(Json::Null) };
     let has_text = |key: &str| {
@@ -213,7 +213,7 @@ fn keeps_more(expected: &Object, found: &Object, marks: &[String]) -> bool {
     means(&has_calls, found, true) && has_text("content") && has_text("reasoning_content")
 }
 
-/// Returns the control tokens of a format's layouts, and the markers that look like some.
+/// Returns the control tokens of a format's layouts, and the markers that look like control tokens.
 fn control_marks(format: &Format) -> Vec<String> {
     let stops = format.stops().into_iter().map(str::to_owned);
     stops.chain(format.controls.iter().map(|control| control.text.clone())).chain(format.plain_marks.clone()).collect()

@@ -28,7 +28,7 @@ impl Setups {
         self.setups.insert(text(row, "id").to_owned(), Arc::new(row.clone()));
     }
 
-    /// Stores the message of a row, which later rows with the same reply were made from, too.
+    /// Stores the message of a row, from which later rows with the same reply were made too.
     pub fn take_message(&mut self, row: &Object) {
         if let Some(Json::Object(message)) = row.get("message") {
             let key = (text(row, "setup").to_owned(), text(row, "reply").to_owned());

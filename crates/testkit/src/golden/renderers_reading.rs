@@ -3,8 +3,8 @@
 //!
 //! A completion was made from a message, which decides where the two readings differ: arguments of
 //! text have the types of the tool, and white space at the ends of a text belongs to the template.
-//! For a damaged completion there is no truth. It must be read alike by ids and by bytes, lose no
-//! word, and report what is broken.
+//! A damaged completion has no correct reading. Ids and bytes must give the same result, no word
+//! may be lost, and what is broken must be reported.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -138,14 +138,14 @@ fn judge(
     let output = written(ids);
     let verdict = match kind {
         _ if kind.starts_with("malformed") => is_kept(&output, &reading, known),
-        // Some prompts open reasoning that the message does not have; the peer knows of it.
+        // Some prompts open reasoning that the message does not have; the peer's reading has it.
         "cut" => truth
             .map_or(Ok(()), |message| begins(&Said::of_message(message, &output), &found, &reading))
             .or_else(|_| begins(&peer, &found, &reading)),
         _ => {
             let is_right =
                 found.means(&peer) || truth.is_some_and(|message| found.means(&Said::of_message(message, &output)));
-            // A call that is spelled as no JSON is: it must be reported, and none of it lost.
+            // A call that is spelled as JSON never is must be reported, and none of it may be lost.
             let is_broken = kind.starts_with("spelled") && !reading.malformed.is_empty();
             match is_right {
                 true => Ok(()),
@@ -191,7 +191,8 @@ impl Said {
         }
     }
 
-    /// Returns what a message says in an output. A template may leave the reasoning out.
+    /// Returns the parts of a message that an output contains. A template may leave the reasoning
+    /// out.
     fn of_message(message: &Object, output: &str) -> Said {
         let call = |call: &Json| {
             let function = call.as_object()?.get("function")?.as_object()?;
@@ -271,7 +272,7 @@ fn plain(value: &Json) -> String {
 }
 
 /// Checks the reading of a message that the engine cut off: complete calls are the message's, the
-/// last one may be incomplete and is then reported, and the texts are beginnings.
+/// last one may be incomplete and is then reported, and the texts are prefixes.
 fn begins(whole: &Said, found: &Said, reading: &Reading) -> Result<(), String> {
     let is_reported = !reading.malformed.is_empty();
     // The last character may be cut off.

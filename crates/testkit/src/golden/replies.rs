@@ -1,5 +1,5 @@
-//! Replies that vectors of makers' own programs compare: which format reads them, what counts as
-//! equal, and what must hold if a strict parser refuses a reply.
+//! Shared parts of the comparisons with makers' own programs: which format reads a reply, what
+//! counts as equal, and what must hold if a strict parser refuses it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,7 +75,7 @@ fn before_reasoning(format: &Format, ops: &[Op]) -> String {
     before
 }
 
-/// What a reply says, in a shape that all references share.
+/// The parts of a reply, in a shape that all references share.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Said {
     pub content: String,
@@ -92,7 +92,7 @@ pub(super) struct SaidCall {
 }
 
 impl Said {
-    /// Returns what a reading says. A call that is cut off is none.
+    /// Returns the parts of a reading. A call that is cut off does not count.
     pub fn of_reading(reading: &Reading) -> Said {
         let call = |call: &ParsedCall| match call {
             ParsedCall::Function { name, id, arguments, whole, .. } if *whole => {
@@ -107,8 +107,8 @@ impl Said {
         }
     }
 
-    /// Returns what a reference's message says: its calls wrapped as `function` or not, and its
-    /// content as text or as parts.
+    /// Returns the parts of a reference's message, whose calls may be wrapped in `function`, and
+    /// whose content may be text or a list of parts.
     pub fn of_message(message: &Object) -> Said {
         let mut said = Said { reasoning: text(message, "reasoning_content").to_owned(), ..Said::default() };
         match message.get("content") {
@@ -149,8 +149,8 @@ impl SaidCall {
         }
     }
 
-    /// Compares names without the white space around them, arguments as JSON values, and ids where
-    /// both have one.
+    /// Compares names without the white space around them, arguments as JSON values, and ids if
+    /// both calls have one.
     pub fn means(&self, other: &SaidCall) -> bool {
         let ids = self.id.as_ref().zip(other.id.as_ref());
         self.name.trim() == other.name.trim()
@@ -167,7 +167,7 @@ pub(super) fn same_arguments(one: &str, other: &str) -> bool {
     }
 }
 
-/// Reports whether nothing of an output is lost. White space does not count, nor do the format's
+/// Reports whether no part of an output is lost. White space does not count, nor do the format's
 /// markers, in the output or in a text.
 ///
 /// The content and the reasoning are in the output, each in its order. Without calls, they are all

@@ -128,7 +128,7 @@ pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
     let of_system: &[&str] = match system {
         "ids" => &["tokenizer", "bos_token", "eos_token", "source_vector", "prompt", "segments"],
         "outputs" => &["bos_token", "eos_token"],
-        // Facts about the row's origin, and the input and its judgement.
+        // The row's origin, its input and its verdict.
         "peer_outputs" => {
             &["bos_token", "eos_token", "peer", "test", "family", "output", "setting", "verdict", "cause"]
         }

@@ -374,7 +374,7 @@ impl Reader<'_> {
         let everything = log.everything();
         for word in &mutated.words {
             let count = everything.matches(word.as_str()).count();
-            // An id is the model's own text too, and a report may name the word that it is about.
+            // The model writes ids too, and a report may quote the word that it is about.
             let in_id = |seen: &Seen| match seen {
                 Seen::Malformed(malformed) => malformed.why.to_string().contains(word.as_str()),
                 Seen::Started { id, .. } | Seen::Finished { id: Some(id), .. } => id.contains(word.as_str()),
@@ -395,8 +395,8 @@ impl Reader<'_> {
     }
 
     /// Reports whether a word is in a place without meaning: in an unknown key, or its value, of an
-    /// object that is a call, or in text that is reported as dropped, such as a header that opens no
-    /// call.
+    /// object that is a call, or in text that is reported as dropped, such as a header that no call
+    /// follows.
     fn may_lose(&self, word: &str, text: &str, log: &Log, count: usize) -> bool {
         let before = text.split(word).next().unwrap_or_default();
         let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. }));

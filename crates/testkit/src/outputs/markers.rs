@@ -42,7 +42,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns the stretches of content that only reports interrupt.
+/// Returns the stretches of content that nothing but reports interrupts.
 fn runs(log: &Log) -> Vec<String> {
     let mut runs: Vec<String> = Vec::new();
     let mut is_open = false;

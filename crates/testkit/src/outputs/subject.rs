@@ -26,7 +26,7 @@ pub struct Subject {
     pub places: Places,
     /// The texts that could pass for the format's own.
     pub marks: Vec<String>,
-    /// The tags among them that a reply must not leave in the content without a report.
+    /// The tags among them that must not remain in the content without a report.
     pub own: Vec<String>,
     /// The messages that must be parsed as they were written.
     pub promise: Promise,
