@@ -48,7 +48,7 @@ pub struct Job {
     pub clock: i64,
     /// Whether the command line sets the time.
     is_timed: bool,
-    /// Whether prompts come with ids, so that the tokenizer's stop ids are among them.
+    /// Whether prompts come with ids, and so with the tokenizer's stop ids.
     pub has_ids: bool,
 }
 

@@ -187,7 +187,7 @@ mod tests {
             ("{{ 'X'.translate({88: '<|'}) }}end|>", "<|end|>"),
             ("{{ '{a}end|>'.format_map({'a': '<|'}) }}", "<|end|>"),
             ("{{ '%(a)send|>' % {'a': '<|'} }}", "<|end|>"),
-            // Text that is cut out of a string at run time is not foreseen.
+            // Text that is cut out of a string at run time is not detected.
             ("{{ ' <| '.split()[0] }}end|>", ""),
             ("{{ namespace(a='<|').a }}end|>", "<|end|>"),
             ("{{ cycler('<|', 'x').next() }}end|>", "<|end|>"),

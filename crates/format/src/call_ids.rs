@@ -73,7 +73,7 @@ impl CallIds {
     /// Returns the function's name in an id.
     pub fn name_in<'t>(&self, id: &'t str) -> Option<&'t str> {
         match self {
-            // Models forget the text before the name.
+            // Models sometimes omit the text before the name.
             CallIds::Pattern(pattern) => pattern.read(id).or_else(|| pattern.without_lead(id)?.read(id))?.0,
             CallIds::Any | CallIds::Nine => None,
         }
@@ -128,8 +128,8 @@ impl IdPattern {
         pieces.iter().any(|piece| !matches!(piece, IdPart::Text(_))).then_some(IdPattern { pieces })
     }
 
-    /// Returns the pattern without the text that it begins with, if a name and then an index
-    /// follow, for an id that does not begin with this text.
+    /// Returns the pattern without its leading text, if the id does not begin with this text and
+    /// the rest of the pattern is a name and an index.
     fn without_lead(&self, id: &str) -> Option<IdPattern> {
         match &self.pieces[..] {
             [IdPart::Text(lead), rest @ ..]

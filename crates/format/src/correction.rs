@@ -38,7 +38,8 @@ impl Format {
 
     /// Applies one correction. Its layouts replace those of the format, and its markers, the
     /// markers that may be missing, and its stop texts are added. A header removes the stop texts
-    /// that begin with its own markers. Its treatment of calls in reasoning wins unless it is the default.
+    /// that begin with its own markers. Its treatment of calls in reasoning wins unless it is the
+    /// default.
     #[must_use]
     pub fn corrected_by(mut self, correction: &Format) -> Format {
         debug_assert_eq!(correction.part, FormatPart::Correction, "expected a correction");
@@ -50,7 +51,7 @@ impl Format {
         }
         let mut generation = (*self.generation).clone();
         if let Some(header) = &correction.habits.header {
-            // What begins or ends a message ends the turn only if the correction says so.
+            // A marker that begins or ends a message ends the turn only if the correction says so.
             generation.stop.retain(|stop| !header.begins(stop));
             self.habits.header = Some(header.clone());
         }

@@ -13,7 +13,7 @@ pub struct Habits {
     /// The default treatment of calls inside reasoning: `calls-in-reasoning`.
     pub calls_in_reasoning: CallsInReasoning,
     /// The header of each message, if a reply consists of several: `[reading.header]`. Replies are
-    /// then parsed by it, and the layouts only write.
+    /// then parsed by this header, and the layouts are used only for writing.
     pub header: Option<Header>,
 }
 

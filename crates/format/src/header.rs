@@ -1,6 +1,6 @@
 /// The header of each message, in a family whose reply consists of several messages:
 /// `[reading.header]`. A header names its message's author, recipient, channel and content type, in
-/// any order, and each but the author may be missing.
+/// any order, and all but the author are optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// The marker that begins a message: `start`. The author follows.
@@ -34,8 +34,8 @@ impl Header {
         own.into_iter().chain(&self.ends).map(String::as_str).filter(|mark| !mark.is_empty())
     }
 
-    /// Reports whether a text begins with one of the header's markers, as the whole header of a next
-    /// message does. Such a text does not end the turn by itself.
+    /// Reports whether a text begins with one of the header's markers, as the complete header of
+    /// the next message does. Such a text does not end the turn by itself.
     pub fn begins(&self, text: &str) -> bool {
         self.marks().any(|mark| text.starts_with(mark))
     }

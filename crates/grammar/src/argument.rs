@@ -158,7 +158,7 @@ fn words_of(ops: &[Op]) -> Option<Words> {
     })
 }
 
-/// Returns the shapes of single kinds that a shape consists of.
+/// Splits a shape into shapes of a single kind each.
 fn by_kind(shape: &Shape, words: &Words) -> Vec<(Kind, Shape)> {
     let number = |shape: Shape| match words.of(Kind::Integer) == words.of(Kind::Fraction) {
         true => vec![(Kind::Fraction, shape)],

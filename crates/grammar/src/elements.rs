@@ -96,8 +96,8 @@ impl Writer<'_> {
         ])
     }
 
-    /// Returns nested elements with the line break after them. If there may be none, the line break
-    /// is optional.
+    /// Returns nested elements with the line break after them. If the elements may be missing, the
+    /// line break is optional.
     fn lines(&self, elements: Node, is_needed: bool) -> Node {
         let line = self.line();
         let line = if is_needed || line.is_empty() { line } else { line.optional() };

@@ -46,7 +46,7 @@ pub(crate) struct Each {
     /// The kinds of values that no codec prints as the template does, or whose surrounding text
     /// differs.
     pub inexact: Vec<&'static str>,
-    /// The words for the kinds of values, for the holes in the text around keys and values.
+    /// The words for the kinds of values, which fill the holes in the text around keys and values.
     pub words: Option<Words>,
     /// The number of bytes before the first key and after the last value that belong to the
     /// arguments, without the keys that the text after a value repeats.
@@ -265,8 +265,8 @@ fn row_of(
 type Written = (Option<String>, String);
 
 /// Returns the text between the first value and the second key, if the template writes them in this
-/// order, and the text between that key and the end of its argument, if the argument has this value. `tail` is the text between an argument and the
-/// next key.
+/// order, and the text between that key and the end of its argument, if the argument has this
+/// value. `tail` is the text between an argument and the next key.
 fn written(value: Json, tail: &str, turn_of: &impl Fn(Object) -> Option<Turn>) -> Option<Written> {
     let turn = turn_of(object! { KEYS[0] => plain_value(0), KEYS[1] => value, KEYS[2] => plain_value(2) })?;
     let key = turn.places(KEYS[1]).into_iter().next()?;
@@ -355,8 +355,8 @@ impl Each {
 /// A kind of value, a value of this kind, and what the template writes for it.
 type Seen = (&'static str, Json, Option<String>);
 
-/// Returns the codec that prints the most values with the same text around them, and that text. Of
-/// several, the first is taken.
+/// Returns the codec that prints the most values with the same text around them, and that text. If
+/// several are equally good, the first is taken.
 fn best_codec(seen: &[Seen], mut codecs: Vec<Codec>) -> Option<(String, String, Codec)> {
     let mut best: Option<(usize, (String, String, Codec))> = None;
     codecs.extend(value_codecs());

@@ -40,7 +40,7 @@ pub(crate) fn stops(probe: &Probe<'_>, stages: &Stages, found: &Found) -> Vec<St
         });
         add(rest, &[]);
     }
-    // A text that a turn contains before its end would cut the turn off.
+    // A stop text that also occurs before the end of a turn would cut the turn off.
     let inner = inner_text(found);
     stops.retain(|stop| !inner.contains(stop.as_str()));
     stops

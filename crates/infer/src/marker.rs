@@ -35,13 +35,13 @@ pub(crate) fn opening(close: &str) -> Option<String> {
     Some(format!("{before}{name}{behind}"))
 }
 
-/// Reports whether such an opening marker always has a closing one. A control token between bars
-/// may stand alone.
+/// Reports whether an opening marker of this form always has a closing one. A control token between
+/// bars may stand alone.
 pub(crate) fn is_paired(open: &str) -> bool {
     parts(open).is_some_and(|(before, ..)| !before.ends_with(['|', '｜', '{', '«']))
 }
 
-/// Returns the last marker of a text that ends with it, but for white space.
+/// Returns the marker that a text ends with, apart from white space.
 pub(crate) fn last(text: &str) -> Option<&str> {
     let text = text.trim_end();
     let start = BRACKETS.iter().filter(|(_, close)| text.ends_with(close)).find_map(|(open, _)| text.rfind(open))?;

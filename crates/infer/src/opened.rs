@@ -18,22 +18,22 @@ use crate::turn::Pattern;
 /// The maximum number of closing markers to try.
 const MOST_MARKS: usize = 6;
 
-/// How reasoning is written that the template never writes.
+/// How models write the reasoning that the template never writes.
 struct Block {
     /// The turn's text before the reasoning's marker.
     header: String,
     /// The marker that opens it, with the white space after it.
     open: String,
     close: String,
-    /// Why it is known.
+    /// The evidence for this.
     words: String,
 }
 
-/// A generation prompt, with the switches that give it.
+/// A generation prompt, with the switches that produce it.
 struct Prompted {
     switches: Object,
     text: String,
-    /// The number of bytes that the answers' turns begin with too.
+    /// The number of leading bytes that the turns of answers share.
     common: usize,
 }
 
@@ -187,7 +187,7 @@ fn insert(block: &Block, found: &mut Found) {
     let closed = items(&format!("{space}{close}{space}{space}"));
     let header = items(header);
     for shape in std::iter::once(&mut found.assistant).chain(found.with_calls.as_mut()) {
-        // Turns may write the closing marker in any case.
+        // Turns may write the closing marker even without reasoning.
         let own = header_of(&shape.pattern);
         let shown = literal(&header);
         let common = prompted(&own, Object::new(), shown).common;

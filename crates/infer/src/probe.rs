@@ -184,8 +184,8 @@ impl<'t> Probe<'t> {
         self.cut(&prompt, start..end, 1)
     }
 
-    /// Renders the assistant's turn after an earlier turn of the assistant, the results of its calls
-    /// and another user's turn.
+    /// Renders the assistant's turn after an earlier turn of the assistant, the results of its
+    /// calls and another user's turn.
     pub fn later(&self, earlier: &Said, said: &Said, stage: &Stage) -> Result<Turn, Refusal> {
         let mut messages = vec![user(ASKED, stage), self.message(earlier, stage)];
         messages.extend(self.results(earlier));

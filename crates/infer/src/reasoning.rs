@@ -26,7 +26,7 @@ pub(crate) fn is_named(probe: &Probe<'_>, program: &Analysis, is_silent: &impl F
     let is_other =
         |name: &String| !KNOWN.contains(&name.as_str()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let mut others: Vec<String> = names.filter(is_other).collect();
-    // Names that sound like it come first.
+    // Names that suggest reasoning come first.
     others.sort_by_key(|name| !["reason", "think", "thought", "analysis"].iter().any(|word| name.contains(word)));
     others.dedup();
     for name in others.into_iter().take(MOST_SWITCHES) {

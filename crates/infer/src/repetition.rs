@@ -21,8 +21,8 @@ pub(crate) struct Row {
 }
 
 /// The quality of a decomposition, compared in this order: whether it explains the empty row, the
-/// length of the text that the tags around a value begin with, the length of the suffix, whether the prefix does not begin with whitespace, and the length of the
-/// prefix. Higher is better.
+/// length of the text that the tags around a value begin with, the length of the suffix, whether
+/// the prefix does not begin with white space, and the length of the prefix. Higher is better.
 type Score = (bool, usize, usize, bool, usize);
 
 /// Decomposes a row, so that its parts join to the given text, and to the text of an empty row if
@@ -48,7 +48,7 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
                 empty.len() == open.len() + close.len() && empty.starts_with(open) && empty.ends_with(close)
             });
             let begins_with_space = is_indented(&before[before.len() - prefix..]);
-            // Where the text after a value repeats the key, it is a tag like the one before it.
+            // If the text after a value repeats the key, it is a tag like the one before the value.
             let (first, last) = (&before[before.len() - prefix..], &after[..suffix]);
             let lead =
                 if hole_at(last, Field::Key).is_some() || has_prefix(last) { common_start(first, last) } else { 0 };

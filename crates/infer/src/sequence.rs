@@ -7,7 +7,7 @@ use rolecall_format::Field;
 pub(crate) enum Item {
     Char(char),
     Hole(Field),
-    /// Nothing. The group that it is in depends on this field.
+    /// Nothing is written, but the enclosing group depends on this field.
     Present(Field),
 }
 
@@ -118,8 +118,8 @@ impl Cuts {
     }
 }
 
-/// Joins markers with a word between them: `<|open|>think<|sep|>`. In `<|start|>model<|kind|>say<|text|>`,
-/// only the last two are joined.
+/// Joins markers with a word between them: `<|open|>think<|sep|>`. In
+/// `<|start|>model<|kind|>say<|text|>`, only the last two are joined.
 fn join(items: &Sequence, marks: &[(usize, usize)], allowed: &mut [bool]) {
     let is_word = |item: &Item| matches!(item, Item::Char(c) if c.is_alphanumeric() || matches!(c, '_' | '-'));
     let word_behind = |end: usize| items[end..].iter().take_while(|item| is_word(item)).count();
@@ -129,7 +129,7 @@ fn join(items: &Sequence, marks: &[(usize, usize)], allowed: &mut [bool]) {
             allowed[end..=next].fill(false);
         }
     }
-    // A marker that different words follow belongs to them.
+    // If different words follow a marker, it stays joined to them.
     for (at, (start, end)) in marks.iter().enumerate() {
         let word = |end: usize| &items[end..end + word_behind(end)];
         let differs = |(other, (from, to)): (usize, &(usize, usize))| {

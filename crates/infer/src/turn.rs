@@ -85,7 +85,7 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
     groups.sort_by_key(|group| group.start);
     let mut pattern = Pattern { items: full, groups };
     for (field, without) in spaced {
-        // An entirely empty turn matters less than the white space of the usual ones.
+        // The white space of usual turns matters more than that of an entirely empty turn.
         let without_content = || {
             let content = hole_at(&pattern.items, Field::Content)?;
             let mut other = pattern.clone();
@@ -113,8 +113,8 @@ fn either(content: &[Item], reasoning: &[Item]) -> Option<Vec<Item>> {
     is_told.then(|| [&content[..start], thought, said, &content[content.len() - end..]].concat())
 }
 
-/// Adds groups for the white space that depends on a field: with the field where they touch, and
-/// elsewhere on their own.
+/// Adds groups for the white space that depends on a field. White space next to the field shares
+/// its group, and any other gets a group of its own.
 fn with_spaces(pattern: &Pattern, field: Field, without: &[Item]) -> Option<Pattern> {
     let full = &pattern.items;
     let hole = hole_at(full, field)?;

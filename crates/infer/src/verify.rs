@@ -262,8 +262,8 @@ fn difference<'t>(template: &'t str, layout: &str) -> (String, &'t str) {
     (words, &template[common..])
 }
 
-/// Returns an error in parsing what a template wrote. Content, reasoning and calls that the template
-/// drops do not count as missing.
+/// Returns the mistake, if there is one, in parsing what a template wrote. Content, reasoning and
+/// calls that the template drops do not count as missing.
 fn misread(reading: &Reading, said: &Said, written: &str) -> Option<String> {
     let is = |read: &str, said: Option<&str>| {
         let (read, said) = (read.trim(), said.unwrap_or_default().trim());

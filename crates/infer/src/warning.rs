@@ -2,8 +2,8 @@ use std::fmt;
 
 use crate::{Inferred, Outcome, Part};
 
-/// A warning about a part of the replies that the inferred layouts do not read, or read without
-/// proof.
+/// A warning about a part of the replies that the inferred layouts do not read, or that could not
+/// be verified.
 ///
 /// ```
 /// use rolecall_infer::infer;
@@ -57,11 +57,11 @@ impl fmt::Display for LayoutWarning {
 }
 
 impl Inferred {
-    /// Returns a warning for each part that the layouts do not read, or read without proof. A part
-    /// that the template does not write has none.
+    /// Returns a warning for each part that the layouts do not read, or that could not be verified.
+    /// A part that the template does not write has none.
     pub fn warnings(&self) -> Vec<LayoutWarning> {
         let report = &self.report;
-        // A template that accepts only one call says so itself.
+        // If the template accepts only one call, its own error says so.
         let is_refused = |part: Part| part == Part::ParallelCalls && self.format.rules.max_calls == Some(1);
         let of = |(part, outcome): &(Part, Outcome)| match outcome {
             Outcome::Missing(_) if is_refused(*part) => None,
@@ -74,7 +74,7 @@ impl Inferred {
             Outcome::ReadOnly(_) | Outcome::Verified { .. } | Outcome::Absent => None,
         };
         let mut warnings: Vec<LayoutWarning> = report.parts.iter().filter_map(of).collect();
-        // Without calls, nothing is left to say about their parts.
+        // Without calls, there is nothing to report about their parts.
         if warnings.iter().any(|warning| warning.part == Part::Calls && !warning.is_read) {
             warnings.retain(|warning| !matches!(warning.part, Part::ParallelCalls | Part::Arguments | Part::Ids));
         }

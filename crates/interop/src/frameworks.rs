@@ -1,5 +1,5 @@
-//! The table of frameworks. To add one, write its module and add a row here. If two importers know
-//! a file, the later row wins.
+//! The table of frameworks. To add one, write its module and add a row here. If two importers
+//! recognize a file, the later row wins.
 
 use rolecall_format::{Format, NameClash, Registry};
 

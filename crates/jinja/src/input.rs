@@ -80,24 +80,26 @@ pub trait Inputs {
         None
     }
 
-    /// Returns all the engine needs to know about a value. Implementors can keep the default of
-    /// this and the next three methods; they exist so that a lookup is one call on the concrete type.
+    /// Returns everything that the engine needs to know about a value. Implementors can keep the
+    /// default of this and the next three methods; they exist so that a lookup is one call on the
+    /// concrete type.
     fn look<'a>(&'a self, node: &'a dyn Any) -> InputNode<'a> {
         InputNode { node, value: self.value(node), tag: self.tag(node) }
     }
 
-    /// Returns the same for the item of a list at an index.
+    /// Returns the same information about the item of a list at an index.
     fn look_at<'a>(&'a self, list: &'a dyn Any, index: usize) -> Option<InputNode<'a>> {
         self.item(list, index).map(|node| self.look(node))
     }
 
-    /// Returns the entry of a dict at an index, with the same for its value.
+    /// Returns the entry of a dict at an index, and the same information about its value.
     fn look_entry<'a>(&'a self, dict: &'a dyn Any, index: usize) -> Option<(InputEntry<'a>, InputNode<'a>)> {
         self.entry(dict, index).map(|entry| (entry, self.look(entry.value)))
     }
 
-    /// Writes the same for the value of a key in a dict to `found`, which is `None` before. Templates
-    /// look up keys all the time, and returning the answer would copy it once more.
+    /// Writes the same information about the value of a key in a dict to `found`, which is `None`
+    /// before the call. Templates look up keys all the time, and returning the result would copy it
+    /// once more.
     fn look_up<'a>(&'a self, dict: &'a dyn Any, key: &str, found: &mut Option<InputNode<'a>>) {
         *found = self.get(dict, key).map(|node| self.look(node));
     }

@@ -43,7 +43,7 @@ pub(crate) struct Running {
     kept: Option<String>,
     /// Parts of the call that have no meaning, to be reported when it ends.
     unread: Vec<Range<u64>>,
-    /// The length of the header in `raw`, once it was read.
+    /// The length of the header in `raw`, once it has been read.
     header: usize,
 }
 

@@ -19,14 +19,14 @@ pub(crate) struct Elements {
     frames: Vec<Frame>,
     /// The text read so far.
     raw: String,
-    /// The JSON of it, up to the innermost element.
+    /// Its JSON, up to the innermost element.
     json: String,
     marks: Marks<Tag>,
     /// The text that closes the whole value.
     whole: String,
 }
 
-/// The lead of a tag.
+/// The kind of a marker that begins a tag or closes the value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Tag {
     Open,
@@ -58,7 +58,7 @@ enum Mode {
     Array(Option<String>),
 }
 
-/// What a tag at some place is.
+/// The meaning of a tag at a place.
 enum Here {
     Tag(usize),
     Named(String, usize),
@@ -105,7 +105,7 @@ impl Elements {
         &self.json
     }
 
-    /// Reads as far as the input goes. `Done` is the end of the value, after its closing text.
+    /// Reads as far as the input goes. `Done` means that the value and its closing text were read.
     pub fn read(&mut self, place: &Place<'_>, cursor: &mut Cursor<'_, '_>) -> State {
         let mut from = cursor.at;
         let mut progress = Falling::default();

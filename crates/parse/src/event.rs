@@ -102,7 +102,7 @@ pub enum Why {
     Unread,
     /// Invalid UTF-8. It is replaced with U+FFFD.
     NotUtf8,
-    /// A marker of the layout in content or reasoning, where it does not fit.
+    /// A marker of the layout in content or reasoning, where it does not belong.
     StrayMarker(String),
 }
 

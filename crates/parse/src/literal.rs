@@ -101,10 +101,11 @@ impl Literal {
         }
     }
 
-    /// Returns the length of the shortest beginning that ends with a marker and that no other
-    /// literal has.
+    /// Returns the length of the shortest prefix that ends with a marker and that no other literal
+    /// shares.
     ///
-    /// In `<|open|>think<|sep|>` next to `<|open|>say<|sep|>`, the first token alone says nothing.
+    /// In `<|open|>think<|sep|>` next to `<|open|>say<|sep|>`, the first token alone does not tell
+    /// them apart.
     pub fn mark_apart<'a>(&self, others: impl Iterator<Item = &'a Literal> + Clone) -> usize {
         let mut end = self.first_mark();
         loop {

@@ -60,7 +60,7 @@ enum KeyKind {
     Wrapper,
     /// A key of the layout whose value says nothing about the call.
     Usual,
-    /// A key that no layout has.
+    /// A key that is not in any layout.
     Other,
 }
 
@@ -77,7 +77,7 @@ pub(crate) enum Part {
     Arguments,
     /// The arguments end. Their last text was written.
     ArgumentsOver,
-    /// A key without a meaning and its value end. They have this many bytes.
+    /// A key without a meaning ends, with its value. Together they have this many bytes.
     Unread(usize),
     /// The object ends.
     Done,

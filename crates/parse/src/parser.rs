@@ -53,7 +53,7 @@ pub struct OutputParser {
     carry: Vec<u8>,
     /// Whether the end of the turn was reported.
     is_stopped: bool,
-    /// Whether the prompt opened reasoning, of which nothing was written yet.
+    /// Whether the prompt opened reasoning and none of its text has arrived yet.
     is_opened: bool,
 }
 
@@ -125,7 +125,7 @@ impl OutputParser {
             }
         });
         parser.forget_answered(&mut opened);
-        // Reasoning that the prompt opens is where it belongs.
+        // Reasoning that the prompt opens is in its proper place, so it is not reported.
         parser.shared.reasoning_at = None;
         if matches!(parser.state, State::Ended) {
             parser.state = OutputParser::start(reply);

@@ -147,8 +147,8 @@ impl Shared {
         }
     }
 
-    /// Reports whether the model stopped inside one of these markers, which the rest of the output
-    /// begins.
+    /// Reports whether the model stopped inside one of these markers, that is, whether the rest of
+    /// the output is the beginning of one.
     pub fn stops_inside<A>(&self, marks: &Marks<A>, cursor: &Cursor<'_, '_>) -> bool {
         cursor.is_last() && self.stop == Some(Stop::End) && marks.at(cursor.input(), cursor.at, false) == Here::Open
     }

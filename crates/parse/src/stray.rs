@@ -3,7 +3,7 @@ use std::ops::Range;
 
 use crate::literal::Literal;
 
-/// A format's markers, searched for in emitted text, where none of them fits.
+/// A format's markers, searched for in emitted text, where none of them belongs.
 ///
 /// This is an Aho-Corasick automaton, so that the work for each byte is constant. Unlike
 /// [`Marks`](crate::marks::Marks), it never holds text back.
@@ -36,8 +36,8 @@ struct StrayMark {
 }
 
 impl StrayMarks {
-    /// Creates the automaton of literals, each with whether it is a part of a call. The markers in
-    /// them count.
+    /// Creates the automaton for the markers in these literals. The flag says whether a literal is
+    /// part of a call.
     pub fn new(literals: impl IntoIterator<Item = (Literal, bool)>) -> StrayMarks {
         let mut marks = StrayMarks { nodes: vec![Node::default()], texts: Vec::new(), first: [false; 256] };
         marks.first[usize::from(b'`')] = true;
@@ -111,7 +111,7 @@ impl StrayMarks {
     }
 }
 
-/// A marker that does not fit: its span in the output, and the number of its text.
+/// A marker that does not belong there: its span in the output, and the number of its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stray {
     pub span: Range<u64>,
@@ -129,7 +129,7 @@ impl StrayMarks {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Strays {
     node: usize,
-    /// Whether the text is reasoning. Calls in it are the business of a policy.
+    /// Whether the text is reasoning. A policy decides about calls in it.
     is_reasoning: bool,
     /// The offset of the end of the text, the number of its bytes since a gap in it, and the
     /// length of the gap. A marker that was read leaves a gap.
@@ -138,14 +138,14 @@ pub(crate) struct Strays {
     gap: u64,
     /// The offset after the last backtick.
     tick: Option<u64>,
-    /// A marker after a backtick. It is only mentioned if another backtick follows.
+    /// A marker after a backtick. If another backtick follows, the model only mentions the marker.
     open: Option<Stray>,
-    /// The control tokens among the last bytes of the output, or nothing if they are not known.
+    /// The control tokens among the last bytes of the output, or `None` if they are not known.
     control: Option<VecDeque<Range<u64>>>,
 }
 
 impl Strays {
-    /// Reports whether no marker is begun.
+    /// Reports whether no marker has begun.
     pub fn is_idle(&self) -> bool {
         self.node == 0 && self.open.is_none()
     }

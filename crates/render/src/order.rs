@@ -122,7 +122,8 @@ impl<'a> State<'a> {
         let count = messages.iter().take_while(|message| is_free(message)).count();
         let Some(last) = messages[..count].last() else { return 0 };
         let role = self.roles.of(last);
-        // With rules that allow an assistant message first, nothing depends on an earlier user message.
+        // With rules that allow an assistant message first, nothing depends on an earlier user
+        // message.
         self.seen_user |= *role == Role::User;
         self.users_turn = *role == Role::Assistant;
         self.leading = false;

@@ -14,7 +14,7 @@ use crate::row_kind::RowKind;
 
 pub const ARE_BUILT: bool = false;
 
-/// As in a build with columns. No row is written here, so that nothing reaches it.
+/// The same limit as in a build with columns. Nothing reaches it, because no row is written here.
 pub const LONGEST: usize = 256 << 20;
 
 #[expect(dead_code, reason = "nothing reads it without columns")]

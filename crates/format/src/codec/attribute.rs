@@ -16,7 +16,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the text of an attribute. What is not an escape stays as it is.
+/// Returns the text of an attribute. Anything that is not an escape stays unchanged.
 pub fn unescape(text: &str) -> Cow<'_, str> {
     match text.contains('&') {
         true => text.replace("&quot;", "\"").replace("&amp;", "&").into(),

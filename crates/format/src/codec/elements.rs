@@ -6,8 +6,8 @@ use rolecall_conversation::Json;
 use super::literal;
 use super::value::{Printed, Spelling, ValueSyntax, Write};
 
-/// A syntax in which an object's value is an element with the name of its key, and an item of a
-/// list an element with a fixed name. Other values are text.
+/// A syntax in which each value of an object is an element named by its key, and each item of a
+/// list is an element with a fixed name. Other values are text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Elements {
     /// The text before and after the name in an opening tag.

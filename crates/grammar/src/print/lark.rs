@@ -151,7 +151,8 @@ impl<'a> Writer<'a> {
     fn text_to(&mut self, text: &FreeText, closing: &str) -> String {
         let mut expression = format!("/(?s:.*){}/", escaped(closing));
         for mark in &text.avoid {
-            // A marker that the closing text contains may occur there, and so with no more after it.
+            // If the closing text contains the marker, the marker is allowed there, with no more
+            // text after it than the closing text has.
             let after = closing.rfind(mark.as_str()).map(|at| closing[at + mark.len()..].chars().count());
             let more = match after {
                 None => "*".to_owned(),

@@ -301,7 +301,7 @@ fn find<'a>(root: &'a Json, reference: &str) -> Option<&'a Json> {
     Some(at)
 }
 
-/// Returns the count under a key, and adds the key to those that the grammar follows.
+/// Returns the count under a key, and adds the key to those that the grammar enforces.
 fn count<'s>(schema: &Object, key: &'s str, followed: &mut Vec<&'s str>) -> Option<usize> {
     let Some(Json::Number(number)) = schema.get(key) else { return None };
     let count = usize::try_from(number.as_i64()?).ok().filter(|count| *count <= MOST)?;

@@ -32,7 +32,7 @@ struct Layout<'a> {
 /// The usual separator after a key.
 const AFTER_KEY: &str = ": ";
 
-/// The most spaces that are written with the character before them.
+/// The maximum number of spaces that are written together with the character before them.
 const FEW_BLANKS: usize = 64;
 
 /// Characters before a line, each with a line break and the spaces that may follow it.
@@ -282,7 +282,7 @@ fn begin_item<'a>(out: &mut impl Pieces<'a>, layout: &Layout<'a>, opening: &str,
     let before = if index == 0 { opening } else { COMMA };
     match (&layout.indent, &layout.separators) {
         (_, Some((between, _))) if index > 0 => out.push_str(between)?,
-        // A push for both takes less time than one for each.
+        // One push for both takes less time than two pushes.
         (Some(Indent::Width(width)), _) if width.saturating_mul(depth as usize + 1) <= FEW_BLANKS => {
             return out.push_engine(&before[..2 + width * (depth as usize + 1)]);
         }

@@ -343,7 +343,7 @@ impl Compiler {
     /// `taken`.
     pub(super) fn jump_if(&mut self, expr: &Expr, when: bool, taken: &mut Vec<usize>) -> Parsed<()> {
         match (&expr.kind, when) {
-            // Any one item decides.
+            // Any single item decides.
             (ExprKind::And(items), false) | (ExprKind::Or(items), true) => {
                 items.iter().try_for_each(|item| self.jump_if(item, when, taken))
             }

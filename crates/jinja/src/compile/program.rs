@@ -210,7 +210,7 @@ impl Key {
         Key(id << 2 | 2)
     }
 
-    /// Returns a number that differs between the first few keys of a kind.
+    /// Returns a number that is different for each key of a kind.
     #[inline(always)]
     pub(crate) fn number(self) -> usize {
         (self.0 >> 2) as usize

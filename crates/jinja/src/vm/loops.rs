@@ -219,8 +219,8 @@ impl<'a> LoopState<'a> {
         Ok(length)
     }
 
-    /// Returns an attribute that templates read in every pass, if it is known without looking at the
-    /// next items.
+    /// Returns an attribute that templates read in every pass, if it is known without looking at
+    /// the next items.
     #[inline]
     pub(super) fn quick_attribute(&self, name: u32) -> Option<Value<'a>> {
         Some(match NameId(name) {

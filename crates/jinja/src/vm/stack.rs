@@ -10,8 +10,8 @@ use crate::value::text::{Slice, Str};
 /// The values that the instructions operate on.
 ///
 /// The common kinds of values have a push of their own, which is not inlined: within the
-/// interpreter loop, the compiler would build the value elsewhere and copy it, and the wide loads of
-/// the copy wait for the narrow stores before them.
+/// interpreter loop, the compiler would build the value elsewhere and copy it, and the wide loads
+/// of the copy wait for the narrow stores before them.
 #[derive(Default)]
 pub(super) struct Stack<'a> {
     values: Vec<Value<'a>>,

@@ -21,8 +21,9 @@ impl Reading {
         out.push_str(": ");
     }
 
-    /// Removes the backslash before each quote in text between such quotes. Models escape them, even
-    /// where the template does not. A backslash at the end is kept until the next text.
+    /// Removes the backslash before each quote in text between quotes of the same kind. Models
+    /// escape quotes even where the template does not. A backslash at the end is kept until the
+    /// next text.
     fn without_escapes<'t>(&mut self, text: &'t str, quote: char, is_over: bool) -> Cow<'t, str> {
         if !self.is_escaped && !text.contains('\\') {
             return text.into();

@@ -30,8 +30,8 @@ impl Running {
         if is_over { Step::Next } else { Step::Wait }
     }
 
-    /// Reads the end of a message without text: a call without arguments. A call that begins with
-    /// anything but an object is not one.
+    /// Reads the end of a message without text: a call without arguments. Text that begins with
+    /// anything but an object is not a call.
     pub(super) fn no_arguments(
         &mut self,
         closes: &Marks<()>,

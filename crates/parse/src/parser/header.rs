@@ -15,7 +15,7 @@ use crate::{Event, Malformed, Why};
 /// The maximum length of a header, in bytes.
 const LONGEST: usize = 4096;
 
-/// A header, as far as it was read.
+/// A header, as far as it has been read.
 #[derive(Clone, Debug, Default)]
 pub(super) struct HeaderText {
     /// Its text, without that of the prompt. It becomes content if the header is unreadable.
@@ -28,7 +28,7 @@ pub(super) struct HeaderText {
     is_started: bool,
     /// Whether the prompt names the author.
     has_author: bool,
-    /// Whether a brace was read, which no word contains.
+    /// Whether a brace was read. No word contains one.
     has_brace: bool,
     /// Whether the header interrupts reasoning.
     in_reasoning: bool,
@@ -81,7 +81,7 @@ impl HeaderText {
         cap.min(LONGEST).saturating_sub(self.raw.len())
     }
 
-    /// Reports whether no step without input is left to do.
+    /// Reports whether every remaining step needs input.
     pub fn is_settled(&self) -> bool {
         self.has_brace
     }
@@ -128,8 +128,8 @@ impl HeaderText {
         count(Attribute::Channel) > 1 || count(Attribute::ContentType) > 1
     }
 
-    /// Reports whether all text so far names attributes, so that the end of the output only cuts
-    /// the header off. A content type may be any word, so it does not count.
+    /// Reports whether all text so far names attributes, in which case the end of the output only
+    /// cuts the header off. A content type may be any word, so it does not count.
     fn is_cut_off(&self, layout: &Header) -> bool {
         let is_named = self.words.len() > 1 || self.words.iter().any(|(attribute, _)| *attribute != Attribute::Author);
         let is_author = |text: &str| text.trim().is_empty() || layout.author.starts_with(text.trim());
@@ -156,7 +156,7 @@ impl OutputParser {
         }
     }
 
-    /// Reads on in a header.
+    /// Continues to read a header.
     pub(super) fn header(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let reply = Arc::clone(&self.shared.reply);
         let (Some(headers), State::Header(header)) = (&reply.headers, &mut self.state) else { return Flow::Wait };
@@ -169,7 +169,8 @@ impl OutputParser {
         };
         let text = &room.text()[from..end];
         if let Some(at) = text.find('{').filter(|_| !header.has_brace) {
-            // No word of a header has a brace: the text of a call begins without its marker.
+            // No word of a header contains a brace, so the text of a call begins here without its
+            // marker.
             header.has_brace = true;
             header.add(&text[..at], cursor.take_up_to(from + at));
             if header.read(&headers.words).is_ok_and(|found| found.callee(&headers.words).is_some()) {
@@ -275,7 +276,7 @@ impl OutputParser {
         self.state = State::Call(Box::new(running));
     }
 
-    /// Gives the header up. Its text belongs to the message before it, or to the answer.
+    /// Gives up on the header. Its text belongs to the message before it, or to the answer.
     fn give_up(&mut self, why: Why, cursor: &mut Cursor<'_, '_>) {
         if let State::Header(header) = std::mem::replace(&mut self.state, State::Ended) {
             self.give_up_on(&header, why, cursor);
@@ -299,7 +300,7 @@ impl OutputParser {
         }
     }
 
-    /// Reports a marker that means nothing here. It is part of the text.
+    /// Reports a marker that has no meaning here. It is part of the text.
     pub(super) fn stray(&mut self, span: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let view = cursor.view();
         let why = Why::Expected("the end of the message".into());

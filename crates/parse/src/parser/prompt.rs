@@ -1,12 +1,12 @@
-//! What the end of the prompt leaves for the reply.
+//! The state in which the end of the prompt leaves the parser.
 
 use super::{OutputParser, Part, State};
 use crate::Reading;
 
 impl OutputParser {
     /// Forgets the calls of the prompt if something follows them. They are part of the
-    /// conversation: in some families a turn goes on after the results of its calls, so that the
-    /// last opening in the prompt is that of an earlier message.
+    /// conversation: in some families a turn continues after the results of its calls, so the last
+    /// opening in the prompt belongs to an earlier message.
     pub(super) fn forget_answered(&mut self, opened: &mut Reading) {
         if opened.calls.is_empty() || matches!(self.state, State::Call(_) | State::AfterCall { .. }) {
             return;

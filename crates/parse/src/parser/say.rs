@@ -20,7 +20,7 @@ impl OutputParser {
     }
 
     /// Emits text of the current part, and reports the markers in it. `end` is the offset in the
-    /// output where it ends, or nothing if the text was already reported.
+    /// output where it ends, or `None` if its markers were already reported.
     pub(super) fn say(&mut self, text: &str, end: Option<u64>, on: &mut dyn FnMut(Event<'_>)) {
         let State::Text { part, blank } = &mut self.state else { return };
         if text.is_empty() {
@@ -54,8 +54,8 @@ impl OutputParser {
         matches!(self.state, State::Text { part: Part::Content, .. })
     }
 
-    /// Reports reasoning that was opened inside the answer and is not closed when the turn ends: its
-    /// marker is more likely text.
+    /// Reports reasoning that was opened inside the answer and is not closed when the turn ends:
+    /// its marker is more likely text.
     pub(super) fn unclosed(&mut self, end: u64, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(start) = self.shared.reasoning_at.take() {
             let why = Why::Expected("the end of the reasoning that begins inside the answer".into());

@@ -83,7 +83,7 @@ impl OutputParser {
         }
     }
 
-    /// Reads a call in reasoning ahead until its verdict is known.
+    /// Reads ahead in a call inside reasoning until it is known how to treat it.
     pub(super) fn draft(&mut self, cursor: &mut Cursor<'_, '_>) -> Flow {
         let State::Draft(draft) = &mut self.state else { return Flow::Again };
         let Some(verdict) = draft.read(&mut self.shared, cursor) else { return Flow::Wait };

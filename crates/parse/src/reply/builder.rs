@@ -28,7 +28,7 @@ pub(super) enum At {
 impl Builder<'_> {
     pub fn build(mut self, format: &Format) {
         use At::{AfterCall, Content, Head, Reasoning};
-        // Of equal markers, the first one counts.
+        // If two markers are equal, the first one wins.
         let turns = self.turns;
         for (number, around) in turns.around.iter().enumerate() {
             match around.part {

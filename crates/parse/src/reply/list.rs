@@ -69,7 +69,7 @@ pub(crate) struct ValueLayout {
     pub bare: bool,
     /// The layout of the elements in the value, if it has any.
     pub elements: Option<ElementLayout>,
-    /// The quote around the value, in layouts that write a string between quotes as it is.
+    /// The quote around the value, in layouts that write strings unchanged between quotes.
     pub quote: Option<char>,
     /// Markers that close the value, with the white space that is not part of it, and whether they
     /// belong to it.

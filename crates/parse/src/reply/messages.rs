@@ -44,8 +44,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds the texts that close all calls as they follow one another: a separator that nothing
-    /// follows, the end of the group, and what the turn writes after it.
+    /// Adds the combinations of consecutive texts that close all calls: a separator that no call
+    /// follows, the end of the group, and the text that the turn writes after it.
     pub(super) fn close_after_calls(&mut self) {
         let (calls, turns) = (self.calls, self.turns);
         let joined = |first: &Literal, second: &Literal| {
@@ -64,7 +64,8 @@ impl Builder<'_> {
     }
 }
 
-/// Returns the text that ends a message within a turn: what is before the opening of the next one.
+/// Returns the text that ends a message within a turn, that is, the text before the opening of the
+/// next message.
 fn message_end(literal: &Literal, opening: &Literal) -> Option<Literal> {
     let core = literal.core();
     let before = core.text().strip_suffix(opening.text()).filter(|_| !opening.is_empty())?;

@@ -60,7 +60,7 @@ pub struct Reply {
     /// The program to try there, inside a group of calls, if no marker matches.
     pub(crate) next_call: Option<usize>,
     pub(crate) programs: Arc<[Program]>,
-    /// The markers that are reported where none of them fits.
+    /// The markers that are reported where they do not belong.
     pub(crate) strays: StrayMarks,
     /// How to treat calls inside reasoning by default.
     pub(crate) calls_in_reasoning: CallsInReasoning,
@@ -68,7 +68,8 @@ pub struct Reply {
     pub(crate) reopens_reasoning: bool,
     /// The form of the family's call ids.
     pub(crate) call_ids: CallIds,
-    /// The headers of the reply's messages. If there are any, nothing else is parsed by the layouts.
+    /// The headers of the reply's messages. If there are any, replies are parsed by them and not by
+    /// the layouts.
     pub(crate) headers: Option<Arc<Headers>>,
     /// Other spellings of the control tokens, each with the one to parse. Empty without a
     /// tokenizer.
@@ -241,8 +242,8 @@ struct Calls {
     weak: Vec<(Literal, usize)>,
     /// The program to try at the start of a turn.
     head: Option<usize>,
-    /// The same program in text, after a marker that ends the text. Text that follows such a
-    /// marker is often ordinary, so only a tool's name shows that it is a call.
+    /// The same program for a call in the middle of text, after a marker that ends the text. What
+    /// follows such a marker is often ordinary text, so only a tool's name shows that it is a call.
     text_head: Option<usize>,
     /// Weak markers that open a call at the start of a line: the white space before the line, the
     /// marker with its line break, and the program.
@@ -422,7 +423,7 @@ impl Calls {
                     padded.append(&with_lead);
                     self.weak.push((padded, program));
                 }
-                // A call directly after an answer needs a mark that is not a word.
+                // A call directly after an answer needs a marker that is not a word.
                 let line = pad.rfind('\n').or((self.programs[program].bare && pad.is_empty()).then_some(0));
                 if let Some(line) = line {
                     let in_text = self.add_in_text(program);
@@ -457,8 +458,8 @@ impl Calls {
         }
     }
 
-    /// Adds a program for the same call in the middle of an answer. Without an object, only a tool's
-    /// name shows that it is a call.
+    /// Adds a program for the same call in the middle of an answer. Without an object, only a
+    /// tool's name shows that it is a call.
     fn add_in_text(&mut self, program: usize) -> usize {
         let items = self.programs[program].items.clone();
         let has_object = items.iter().any(|item| matches!(item, Item::Arguments(Syntax::Json)));

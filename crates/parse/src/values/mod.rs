@@ -93,8 +93,8 @@ impl ValueReader {
         }
     }
 
-    /// Reports whether a text only continues an open string. [`ValueReader::push`] would then output
-    /// its escaped form and stay in the same state.
+    /// Reports whether a text only continues an open string. [`ValueReader::push`] would then
+    /// output its escaped form and stay in the same state.
     pub(crate) fn is_plain(&self, text: &str) -> bool {
         match self {
             ValueReader::Json(reader) => reader.is_plain(text),

@@ -335,10 +335,10 @@ impl Model {
         Ok(ModelPrompt { model: self.clone(), request, prompt, speaker, bos, spelling })
     }
 
-    /// Returns the text that the reply to a request follows, to parse that reply.
+    /// Returns the text before the reply to a request, which is needed to parse that reply.
     ///
-    /// It is the prompt. A format that describes only replies renders no prompt; its replies follow
-    /// what its layout `generate` writes.
+    /// This text is the prompt. A format that describes only replies renders no prompt, so the text
+    /// is what its layout `generate` writes.
     pub fn prompt_tail(&self, request: impl Into<Arc<Request>>) -> Result<String, Error> {
         let request = request.into();
         let carried = Templates::of_request(&request)?.map(Arc::new);
@@ -388,8 +388,8 @@ impl Model {
         self.layouts_by(&self.speaker(request, carried, &settings, Purpose::Answer)?)
     }
 
-    /// Returns the parts of replies to a request that the layouts inferred from the chat template do
-    /// not read, or read without proof. The layouts of a format have no such parts.
+    /// Returns the parts of replies to a request that the layouts inferred from the chat template
+    /// do not read, or that could not be verified. The layouts of a format have no such parts.
     pub fn layout_warnings(&self, request: &Request) -> Result<Arc<[LayoutWarning]>, Error> {
         let settings = self.settings.of(request)?;
         let carried = Templates::of_request(request)?.map(Arc::new);

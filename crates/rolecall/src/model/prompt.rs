@@ -76,8 +76,8 @@ impl ModelPrompt {
 
     /// Adds the tokenizer's ids of the stop texts to [`Prompt::stop_ids`].
     ///
-    /// A prompt alone knows only the ids that the format or the model's files name. This loads the
-    /// tokenizer.
+    /// By itself, a prompt has only the ids that the format or the model's files name. This loads
+    /// the tokenizer.
     pub fn find_stop_ids(&mut self) -> Result<(), Error> {
         let tokenizer = self.model.tokenizer()?;
         let known = self.prompt.stop_ids();
@@ -186,7 +186,7 @@ impl ModelPrompt {
     }
 
     /// Returns the parts of the reply that the layouts inferred from the chat template do not read,
-    /// or read without proof. Show them to whoever relies on [`reader`](Self::reader).
+    /// or that could not be verified. Show them to users who rely on [`reader`](Self::reader).
     ///
     /// ```
     /// use rolecall::template::ModelTemplates;

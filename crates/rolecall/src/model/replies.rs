@@ -84,7 +84,7 @@ impl Replies {
             let inferred = infer(template).complete()?;
             let mut warnings = inferred.warnings();
             let (format, _) = inferred.format.clone().corrected(template.source());
-            // What a correction writes comes from a public source, not from the inference.
+            // Text that a correction adds comes from a public source, not from the inference.
             let is_corrected =
                 |slots: &[Slot]| slots.iter().any(|slot| format.layout(*slot) != inferred.format.layout(*slot));
             let calls = is_corrected(&[Slot::Call]);

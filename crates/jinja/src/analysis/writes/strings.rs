@@ -90,8 +90,8 @@ impl<'t> Builder<'t> {
         }
     }
 
-    /// Fills the placeholders of a format string with values, for all strings the expression may
-    /// be.
+    /// Fills the placeholders of a format string with values, for every string that the expression
+    /// may be.
     pub(super) fn filled_all(&mut self, string: &'t Expr, sign: char, values: &[&'t Expr]) -> Part {
         let mut strings = Vec::new();
         self.strings_of(string, 0, &mut strings);
