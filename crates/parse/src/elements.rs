@@ -150,7 +150,7 @@ impl Elements {
     }
 
     /// Applies the tag at a byte. Returns its end, or `None` if it may continue. The error is a
-    /// fault, or nothing if there is no tag.
+    /// fault, or `None` if there is no tag.
     fn tag(&mut self, start: usize, place: &Place<'_>, cursor: &Cursor<'_, '_>) -> Result<Option<usize>, Option<Why>> {
         let input = cursor.input();
         let is_last = cursor.is_last();

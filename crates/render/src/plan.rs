@@ -316,9 +316,9 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Adds the turns of the next user and assistant messages, as long as nothing but their texts can
-    /// be part of the turns, and returns the number of messages. Most of a long conversation consists
-    /// of such messages.
+    /// Adds the turns of the next user and assistant messages, for as long as only their texts can
+    /// be part of the turns, and returns the number of messages. Most of a long conversation
+    /// consists of such messages.
     #[inline(never)]
     fn add_plain(&mut self, messages: &'a [Message], first: usize) -> usize {
         let has = |slot| self.format.layout(slot).is_some();
@@ -518,7 +518,7 @@ impl<'a> Planner<'a> {
         self.plan.turns.push(Turn { layout, slot, what, round, folds: false, tools: Printed::Nothing });
     }
 
-    /// Adds a message's turn, in the short way if nothing but the message's text can be part of it.
+    /// Adds a message's turn, by a shortcut if only the message's text can be part of it.
     #[inline]
     fn message(&mut self, slot: Slot, fallback: Slot, index: usize, message: &'a Message) -> Result<(), Error> {
         let layout = self.format.layout(slot).or_else(|| self.format.layout(fallback));

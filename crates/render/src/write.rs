@@ -131,8 +131,8 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// Writes the most common kind of turn for as long as it is next: constants around the text of
-    /// a message that has nothing else. Returns the number of turns.
+    /// Writes consecutive turns of the most common kind: constants around the text of a message
+    /// that has nothing else. Returns the number of turns.
     #[inline(never)]
     fn plain_turns(&mut self, turns: &[Turn<'_>], out: &mut Text) -> usize {
         if !self.usual {

@@ -1,4 +1,4 @@
-//! What occurred while a prompt was drawn, for its legend.
+//! The kinds of pieces and marks that a drawn prompt contains, for its legend.
 
 use rolecall::conversation::Role;
 

@@ -204,7 +204,7 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         }
     }
     let (open, word) = first;
-    // If both layouts are alike, only the schema or the word tells which values are strings.
+    // If both layouts are equal, only the schema or the word tells which values are strings.
     if let [string, other] = &kinds[..]
         && (&string.middle, &string.close) == (&other.middle, &other.close)
     {

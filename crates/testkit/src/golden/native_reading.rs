@@ -69,7 +69,7 @@ fn judge(row: &Object, format: &Format, output: &str, read: &Read) -> Verdict {
         return match ours.means(&expected) {
             true if reported == is_cut => Verdict::Passed,
             true => misread(format!("{}, malformed only if a call is cut off", written(&expected))),
-            // The reference of such a row is what serving parsers agree on.
+            // The reference of such a row is the result on which serving parsers agree.
             false if row.get("opinions").is_some() && holds(&ours, &expected) && !reported => Verdict::Excused(DROPPED),
             false => misread(written(&expected)),
         };

@@ -60,7 +60,7 @@ impl Models {
     }
 }
 
-/// What the prompt of a row ends with.
+/// The end of a row's prompt.
 struct Tail {
     text: String,
     /// The texts of the message that the output continues.
