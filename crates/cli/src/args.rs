@@ -92,8 +92,8 @@ pub struct Decode {
     /// reads standard input if `-` or omitted
     #[arg(value_name = "FILE")]
     pub input: Option<PathBuf>,
-    /// The tokenizer of the ids: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
-    /// tekken.json, a GGUF file, or a folder that contains one
+    /// The tokenizer that the ids belong to: a tokenizer.json, a sentencepiece .model, tiktoken
+    /// ranks, a tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
     pub tokenizer: Option<PathBuf>,
     /// The model that the ids belong to: its folder or a GGUF file
@@ -138,8 +138,8 @@ pub struct Parse {
     /// The output is token ids, separated by white space, commas or brackets
     #[arg(long, requires = "encoded", conflicts_with = "jsonl")]
     pub ids: bool,
-    /// The tokenizer of the ids: a tokenizer.json, a sentencepiece .model, tiktoken ranks, a
-    /// tekken.json, a GGUF file, or a folder that contains one
+    /// The tokenizer that the ids belong to: a tokenizer.json, a sentencepiece .model, tiktoken
+    /// ranks, a tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR", requires = "ids")]
     pub tokenizer: Option<PathBuf>,
     /// The output is chunks of text as an engine streams them: one JSON string per line

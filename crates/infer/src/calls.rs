@@ -83,7 +83,7 @@ pub(crate) fn find(
             return Err(Parallel::First);
         }
         let located: Option<Located> = locate(probe, &turn, &said, Some(&arguments));
-        let words = "several calls are not written one after the other";
+        let words = "the template does not write several calls one after another";
         located.ok_or_else(|| Parallel::Refused(Refusal::new(words)))
     };
     let rows = many(3).or_else(|refusal| many(2).map_err(|_| refusal));

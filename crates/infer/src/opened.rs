@@ -45,7 +45,9 @@ impl Prompted {
     fn with(&self) -> String {
         match self.switches.is_empty() {
             true => String::new(),
-            false => format!(" with {}", json::write(&Json::Object(self.switches.clone()), &json::Layout::default())),
+            false => {
+                format!(" if {} is set", json::write(&Json::Object(self.switches.clone()), &json::Layout::default()))
+            }
         }
     }
 }
@@ -80,7 +82,8 @@ pub(crate) fn find(
     let block = opened(true).or_else(|| opened(false));
     let Some(block) = block.or_else(|| dropped(probe, cut.as_deref(), &found.opening)) else {
         if let Some(close) = cut {
-            let words = format!("the template drops the text before {close} in an answer; what opens it is unknown");
+            let words =
+                format!("the template drops the text before {close} in an answer; the marker that opens it is unknown");
             report.note(Part::Reasoning, words, None);
         }
         return empty(found);
@@ -221,7 +224,7 @@ fn empty(found: &mut Found) {
         let hole = [Item::Hole(Field::Reasoning)];
         let items = [&shape.pattern.items[..middle], &hole, &shape.pattern.items[middle..]].concat();
         shape.pattern = Pattern { groups: moved(&shape.pattern.groups, middle, 1, false), items };
-        found.lent = Some("the template always writes it empty".to_owned());
+        found.lent = Some("the template always writes an empty block".to_owned());
     }
 }
 

@@ -80,7 +80,7 @@ pub(crate) fn call(probe: &Probe<'_>, plain: &Stage) -> Result<FirstCall, NoCall
                 let id = probe.id(0, NAMES[0]);
                 if turn.places(NAMES[0]).is_empty() && turn.places(&id).is_empty() {
                     match writes_any(&turn) {
-                        true => unclear = Some(Refusal::new("a call is written, but not its name")),
+                        true => unclear = Some(Refusal::new("the template writes a call without its name")),
                         false => is_silent = true,
                     }
                     continue;

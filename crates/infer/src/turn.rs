@@ -95,7 +95,7 @@ pub(crate) fn pattern(forms: &Forms, preferred: usize, report: &mut Report) -> O
         let has_calls = hole_at(&pattern.items, Field::Calls).is_some();
         match with_spaces(&pattern, field, &without).or_else(|| without_content().filter(|_| !has_calls)) {
             Some(with_spaces) => pattern = with_spaces,
-            None => report.note(part_of(field), "without a value, the whitespace differs", None),
+            None => report.note(part_of(field), "the white space differs if there is no value", None),
         }
     }
     Some(pattern)

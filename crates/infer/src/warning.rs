@@ -13,7 +13,7 @@ use crate::{Inferred, Outcome, Part};
 /// assert_eq!(warnings[0].code(), "part_not_read");
 /// assert_eq!(
 ///     warnings[0].to_string(),
-///     "the layouts that were inferred from the chat template do not read the content: Not today."
+///     "the layouts inferred from the chat template cannot parse the content: Not today."
 /// );
 /// # Ok::<(), rolecall_render::Error>(())
 /// ```
@@ -49,9 +49,9 @@ impl fmt::Display for LayoutWarning {
         match self.is_read {
             true => write!(
                 f,
-                "it was not verified that the layouts that were inferred from the chat template read {part}: {why}"
+                "the layouts inferred from the chat template parse {part}, but this could not be verified: {why}"
             ),
-            false => write!(f, "the layouts that were inferred from the chat template do not read {part}: {why}"),
+            false => write!(f, "the layouts inferred from the chat template cannot parse {part}: {why}"),
         }
     }
 }

@@ -360,7 +360,7 @@ impl Arguments {
                 let found = key.word.trim();
                 if !found.is_empty() && Types::of_word(&word.words, found).is_none() {
                     let span = cursor.offset().saturating_sub(key.word.len() as u64)..cursor.offset();
-                    let why = Why::Expected(format!("a kind of value, found `{found}`"));
+                    let why = Why::Expected(format!("the name of a type, found `{found}`"));
                     self.report = Some(Malformed { span, why });
                 }
                 cursor.at = end;

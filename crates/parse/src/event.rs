@@ -143,7 +143,7 @@ impl fmt::Display for Why {
             Why::AfterEnd => f.write_str("text after the end of the turn"),
             Why::Unread => f.write_str("a part of a call has no meaning and is dropped"),
             Why::NotUtf8 => f.write_str("invalid UTF-8"),
-            Why::StrayMarker(marker) => write!(f, "the marker `{}` does not fit here", marker.escape_debug()),
+            Why::StrayMarker(marker) => write!(f, "the marker `{}` does not belong here", marker.escape_debug()),
         }
     }
 }

@@ -24,9 +24,9 @@ verified. To verify a part, further conversations, which had no role in the infe
 with the template and with the layouts, compared byte for byte, and parsed back.
 `rolecall template --layout` prints the layouts themselves.
 
-- **yes (n)**: equal in all n conversations, and parsed back in all of them
+- **yes (n)**: written identically and parsed back in all n conversations
 - **read only**: parsed back, but the template writes some conversations differently, or not at all
-- **write only**: written equally, but not parsed back
+- **write only**: written identically, but not parsed back
 - **no**: the template refuses it, or the way it is written could not be inferred; the notes say why
 - **–**: the template does not write it
 
@@ -55,7 +55,7 @@ fn the_report_lists_every_template() {
     let mut page = HEAD.to_owned();
     let _ = writeln!(
         page,
-        "| of {templates} templates | verified | read only | write only | not |\n| --- | --- | --- | --- | --- |"
+        "| of {templates} templates | verified | read only | write only | no |\n| --- | --- | --- | --- | --- |"
     );
     for part in Part::ALL {
         let count = |word| counts.get(&(part, word)).copied().unwrap_or_default();

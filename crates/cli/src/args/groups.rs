@@ -58,8 +58,8 @@ pub struct Running {
     /// current time, in UTC]
     #[arg(long, value_name = "TIME", requires = "templated")]
     pub now: Option<DateTime>,
-    /// Set a resource limit of the template: `instructions`, `output`, `memory` and `source` in
-    /// bytes, `loop` in items, `integer` in bits; may be repeated
+    /// Set a resource limit of the template: `instructions`; `output`, `memory` and `source` in
+    /// bytes; `loop` in items; `integer` in bits; may be repeated
     #[arg(long = "limit", value_name = "NAME=N", value_parser = read_limit)]
     pub limits: Vec<(LimitKind, u64)>,
 }
@@ -242,7 +242,7 @@ pub struct BatchFile {
     /// Replace the file and anything left by an interrupted run
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// How often to save the journal, in milliseconds; tests use a small value
+    /// The interval between saves of the journal, in milliseconds; tests use a small value
     #[arg(long, hide = true, default_value_t = 2000)]
     pub journal_ms: u64,
 }

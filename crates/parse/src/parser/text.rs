@@ -55,7 +55,7 @@ impl OutputParser {
             if part == Part::Reasoning && mark.meaning == Meaning::Reasoning && !is_repeated {
                 self.say_up_to(start, cursor);
                 let span = cursor.view().offset(start)..cursor.view().offset(end);
-                let why = Why::Expected("reasoning without its opening marker".into());
+                let why = Why::Expected("reasoning text, found its opening marker again".into());
                 cursor.emit(Event::Malformed(Malformed { span, why }));
                 from = end;
                 continue;

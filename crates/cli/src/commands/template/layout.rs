@@ -45,7 +45,7 @@ pub fn print(args: &Template, model: &ModelTemplates, output: &Output) -> Result
     }
     let (format, corrections) = inferred.format.corrected(&named.source);
     for name in corrections {
-        let message = format!("corrected by `{name}`: the models also write what the template does not");
+        let message = format!("corrected by `{name}`: the models deviate from the template");
         let (severity, code) = (Severity::Note, "corrected");
         output.show(&Diagnostic { severity, code, message, place: place(), help: Vec::new() });
     }
