@@ -5,6 +5,7 @@ use rolecall_format::codec::{AsJson, JsonStyle, Spelling, attribute, literal};
 use rolecall_format::{Codec, Field, Op, Slot};
 
 use crate::composer::Composer;
+use crate::definitions::WriteShapes;
 use crate::grammar::Rules;
 use crate::node::FreeText;
 use crate::schema::{Form, Property, Schema, Shape};

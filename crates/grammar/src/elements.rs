@@ -1,11 +1,10 @@
 //! Values whose lists and objects are nested elements, each named by its key.
 
-use std::collections::HashMap;
-
 use rolecall_conversation::Json;
 use rolecall_format::codec::{Elements, ValueSyntax};
 
 use crate::argument;
+use crate::definitions::{Definitions, WriteShapes};
 use crate::grammar::Rules;
 use crate::node::FreeText;
 use crate::schema::{ObjectShape, Schema, Shape};
@@ -15,18 +14,19 @@ use crate::{Class, Node, Pattern};
 /// Writes shapes as elements, for one schema.
 struct Writer<'a> {
     elements: &'a Elements,
-    schema: &'a Schema,
-    rules: &'a mut Rules,
-    /// The rules for definitions.
-    defs: HashMap<usize, usize>,
+    definitions: Definitions<'a>,
 }
 
 /// Builds a grammar for a value.
 pub(crate) fn value(elements: &Elements, schema: &Schema, shape: &Shape, rules: &mut Rules) -> Node {
-    Writer { elements, schema, rules, defs: HashMap::new() }.shape(shape)
+    Writer { elements, definitions: Definitions::new(schema, rules) }.shape(shape)
 }
 
-impl Writer<'_> {
+impl<'a> WriteShapes<'a> for Writer<'a> {
+    fn definitions(&mut self) -> &mut Definitions<'a> {
+        &mut self.definitions
+    }
+
     fn shape(&mut self, shape: &Shape) -> Node {
         let scalar = |value: Json| Node::literal(self.elements.scalar(&value));
         match shape {
@@ -36,7 +36,7 @@ impl Writer<'_> {
             Shape::Bool => Node::choice([scalar(Json::Bool(true)), scalar(Json::Bool(false))]),
             Shape::Integer { min, max } => Node::Pattern(crate::schema::integers(*min, *max)),
             Shape::Number => Node::Pattern(value::number()),
-            Shape::String(form) => argument::raw(form, self.schema, None, self.rules),
+            Shape::String(form) => argument::raw(form, self.definitions.schema, None, self.definitions.rules),
             Shape::Const(value) => Node::literal(self.elements.printed(value)),
             Shape::Array { items, min, max } => {
                 let item = self.shape(items);
@@ -48,26 +48,13 @@ impl Writer<'_> {
                 let elements = self.object(object);
                 self.lines(elements, object.properties.iter().any(|property| property.required))
             }
-            Shape::Union(shapes) => {
-                let shapes: Vec<Node> = shapes.iter().map(|shape| self.shape(shape)).collect();
-                Node::choice(shapes)
-            }
-            Shape::Ref(def) => Node::Rule(self.def(*def)),
+            Shape::Union(shapes) => self.union(shapes),
+            Shape::Ref(def) => self.definition(*def),
         }
     }
+}
 
-    fn def(&mut self, def: usize) -> usize {
-        if let Some(rule) = self.defs.get(&def) {
-            return *rule;
-        }
-        let rule = self.rules.reserve("def");
-        self.defs.insert(def, rule);
-        let schema = self.schema;
-        let node = self.shape(&schema.defs[def]);
-        self.rules.fill(rule, node);
-        rule
-    }
-
+impl Writer<'_> {
     fn object(&mut self, object: &ObjectShape) -> Node {
         let mut parts = Vec::new();
         for property in &object.properties {
@@ -78,7 +65,7 @@ impl Writer<'_> {
         if object.others.is_some() && object.properties.is_empty() {
             return Node::Text(FreeText::default());
         }
-        listed(parts, &Node::empty(), None, self.rules)
+        listed(parts, &Node::empty(), None, self.definitions.rules)
     }
 
     fn element(&self, name: Node, value: Node) -> Node {

@@ -11,6 +11,7 @@ mod argument;
 mod automaton;
 mod call;
 mod composer;
+mod definitions;
 mod elements;
 mod error;
 mod grammar;

@@ -6,19 +6,15 @@ mod syntax;
 pub(crate) use listed::listed;
 pub(crate) use syntax::Syntax;
 
-use std::collections::HashMap;
-
+use crate::definitions::{Definitions, WriteShapes};
 use crate::grammar::Rules;
 use crate::schema::{self, ObjectShape, Schema, Shape};
 use crate::{Class, Node, Pattern};
 
 /// Writes shapes as nodes, for one schema in one syntax.
 pub(crate) struct Writer<'a> {
-    schema: &'a Schema,
     syntax: Syntax,
-    rules: &'a mut Rules,
-    /// The rules for definitions.
-    defs: HashMap<usize, usize>,
+    definitions: Definitions<'a>,
     /// The rule for any value, once it is needed.
     any: Option<usize>,
 }
@@ -30,11 +26,16 @@ pub(crate) fn value(schema: &Schema, syntax: Syntax, rules: &mut Rules) -> Node 
 
 impl<'a> Writer<'a> {
     pub(crate) fn new(schema: &'a Schema, syntax: Syntax, rules: &'a mut Rules) -> Writer<'a> {
-        Writer { schema, syntax, rules, defs: HashMap::new(), any: None }
+        Writer { syntax, definitions: Definitions::new(schema, rules), any: None }
+    }
+}
+
+impl<'a> WriteShapes<'a> for Writer<'a> {
+    fn definitions(&mut self) -> &mut Definitions<'a> {
+        &mut self.definitions
     }
 
-    /// Returns the values of a shape.
-    pub(crate) fn shape(&mut self, shape: &Shape) -> Node {
+    fn shape(&mut self, shape: &Shape) -> Node {
         match shape {
             Shape::Any => self.any(),
             Shape::Null => Node::literal(self.syntax.null()),
@@ -48,31 +49,18 @@ impl<'a> Writer<'a> {
                 self.list(item, *min, *max)
             }
             Shape::Object(object) => self.object(object),
-            Shape::Union(shapes) => {
-                let shapes: Vec<Node> = shapes.iter().map(|shape| self.shape(shape)).collect();
-                Node::choice(shapes)
-            }
-            Shape::Ref(def) => Node::Rule(self.def(*def)),
+            Shape::Union(shapes) => self.union(shapes),
+            Shape::Ref(def) => self.definition(*def),
         }
     }
+}
 
-    fn def(&mut self, def: usize) -> usize {
-        if let Some(rule) = self.defs.get(&def) {
-            return *rule;
-        }
-        let rule = self.rules.reserve("def");
-        self.defs.insert(def, rule);
-        let schema = self.schema;
-        let node = self.shape(&schema.defs[def]);
-        self.rules.fill(rule, node);
-        rule
-    }
-
+impl Writer<'_> {
     fn any(&mut self) -> Node {
         if let Some(rule) = self.any {
             return Node::Rule(rule);
         }
-        let rule = self.rules.reserve("value");
+        let rule = self.definitions.rules.reserve("value");
         self.any = Some(rule);
         let string = self.syntax.string(&schema::Form::default());
         let object = ObjectShape { properties: Vec::new(), others: Some(Box::new(Shape::Any)) };
@@ -85,7 +73,7 @@ impl<'a> Writer<'a> {
             self.list(Node::Rule(rule), 0, None),
             self.object(&object),
         ];
-        self.rules.fill(rule, Node::choice(ways));
+        self.definitions.rules.fill(rule, Node::choice(ways));
         Node::Rule(rule)
     }
 
@@ -123,7 +111,7 @@ impl<'a> Writer<'a> {
             Node::sequence([self.syntax.any_key(), self.syntax.key_separator(), value])
         });
         let separator = self.syntax.item_separator();
-        let members = listed(parts, &separator, others, self.rules);
+        let members = listed(parts, &separator, others, self.definitions.rules);
         Node::sequence([Node::literal("{"), space.clone(), members, space, Node::literal("}")])
     }
 }
