@@ -135,14 +135,7 @@ impl Compiler {
             self.emit(op);
             return Ok(());
         }
-        if args.is_plain() {
-            let shape = self.arguments(args, None)?;
-            self.emit(Op::Filter(filter, shape));
-        } else {
-            self.spread(args)?;
-            self.emit(Op::FilterSpread(filter));
-        }
-        Ok(())
+        self.apply(args, |shape| Op::Filter(filter, shape), Op::FilterSpread(filter))
     }
 
     pub(super) fn test(&mut self, name: NameId, args: &Args) -> Parsed<()> {
@@ -158,12 +151,18 @@ impl Compiler {
         };
         self.program.tests.push(run);
         let test = self.program.tests.len() as u32 - 1;
+        self.apply(args, |shape| Op::Test(test, shape), Op::TestSpread(test))
+    }
+
+    /// Pushes the arguments and applies a filter or test to them: `plain` takes their shape, and
+    /// `spread` takes a list and a dict.
+    fn apply(&mut self, args: &Args, plain: impl FnOnce(u32) -> Op, spread: Op) -> Parsed<()> {
         if args.is_plain() {
             let shape = self.arguments(args, None)?;
-            self.emit(Op::Test(test, shape));
+            self.emit(plain(shape));
         } else {
             self.spread(args)?;
-            self.emit(Op::TestSpread(test));
+            self.emit(spread);
         }
         Ok(())
     }
