@@ -103,44 +103,42 @@ impl Markers {
         tokenizer: &dyn Tokenizer,
         found: &mut Vec<Marker>,
     ) -> Result<(), Error> {
-        if let Some(words) = self.words.as_ref() {
-            let mut first = Vec::new();
-            words.find(text, stretch, &mut first);
-            let mut from = stretch.start;
-            for word in first {
-                self.find_by_tokenizer(text, &(from..word.span.start), tokenizer, found)?;
-                from = word.span.end;
-                found.push(word);
-            }
-            return self.find_by_tokenizer(text, &(from..stretch.end), tokenizer, found);
+        if !self.is_left_to_tokenizer {
+            let first = found.len();
+            self.find_by_passes(text, stretch, first, found);
+            return Ok(());
         }
-        if self.is_left_to_tokenizer {
-            return self.find_by_tokenizer(text, stretch, tokenizer, found);
+        let mut words = Vec::new();
+        if let Some(pass) = &self.words {
+            pass.find(text, stretch, &mut words);
         }
-        let first = found.len();
-        self.find_by_passes(text, stretch, first, found);
+        let mut from = stretch.start;
+        for word in words {
+            found.extend(self.markers_between(text, from..word.span.start, tokenizer)?);
+            from = word.span.end;
+            found.push(word);
+        }
+        found.extend(self.markers_between(text, from..stretch.end, tokenizer)?);
         Ok(())
     }
 
-    fn find_by_tokenizer(
+    /// Returns the markers that the tokenizer finds in part of a text.
+    fn markers_between(
         &self,
         text: &str,
-        stretch: &Range<usize>,
+        part: Range<usize>,
         tokenizer: &dyn Tokenizer,
-        found: &mut Vec<Marker>,
-    ) -> Result<(), Error> {
-        if !stretch.is_empty() {
-            let mut tokens = Vec::new();
-            tokenizer.find_added(&text[stretch.clone()], &mut tokens)?;
-            let markers = tokens.into_iter().map(|token| {
-                let span = stretch.start + token.start..stretch.start + token.end;
-                Marker { id: token.id, span }
-            });
-            // The stretch may end where a word of the conversation continues.
-            let stays = |marker: &Marker| !self.alone.contains(&marker.id) || stands_alone(text, &marker.span);
-            found.extend(markers.filter(stays));
+    ) -> Result<impl Iterator<Item = Marker>, Error> {
+        let mut tokens = Vec::new();
+        if !part.is_empty() {
+            tokenizer.find_added(&text[part.clone()], &mut tokens)?;
         }
-        Ok(())
+        let markers = tokens.into_iter().map(move |token| {
+            let span = part.start + token.start..part.start + token.end;
+            Marker { id: token.id, span }
+        });
+        // The part may end where a word of the conversation continues.
+        Ok(markers.filter(|marker| !self.alone.contains(&marker.id) || stands_alone(text, &marker.span)))
     }
 
     fn find_by_passes(&self, text: &str, stretch: &Range<usize>, first: usize, found: &mut Vec<Marker>) {
