@@ -237,35 +237,28 @@ mod tests {
 
     #[test]
     fn every_spelling_reads_back() {
-        let spellings = [
-            "trim",
-            "attribute",
-            "json",
+        let with_arguments = [
             "json(indent=4, level=2)",
             "json(name, parameters)",
             "json(name, arguments, ascii)",
             "json(name, arguments, parsed)",
             "json(compact, sorted)",
-            "python",
-            "literal",
-            "mixed",
-            "objects",
-            "cdata",
-            "json-string",
             "marked(<|\"|>)",
             "elements(<*>, </*>, item, lines)",
-            "names",
             "names(only)",
-            "present",
-            "filled",
-            "stem",
             "before(x)",
             "behind(x)",
             "from(1)",
             "from(0, conversation)",
             "words(integer=int, array=list)",
         ];
-        for spelling in spellings {
+        let name = |spelling: &'static str| spelling.split_once('(').map_or(spelling, |(name, _)| name);
+        for name_alone in Codec::NAMES {
+            let takes_arguments = with_arguments.into_iter().any(|spelling| name(spelling) == name_alone);
+            assert!(takes_arguments || Codec::from_spelling(name_alone).is_some(), "{name_alone}");
+        }
+        let alone = Codec::NAMES.into_iter().filter(|name| Codec::from_spelling(name).is_some());
+        for spelling in alone.chain(with_arguments) {
             assert_eq!(Codec::from_spelling(spelling).unwrap().spelling(), spelling);
         }
         assert_eq!(Codec::from_spelling(&Codec::Text.spelling()), None);
