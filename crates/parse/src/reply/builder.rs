@@ -26,9 +26,17 @@ pub(super) enum At {
 }
 
 impl Builder<'_> {
+    /// Adds all markers. If two markers are equal, the first one wins.
     pub fn build(mut self, format: &Format) {
+        self.add_parts();
+        self.add_calls();
+        self.end_messages();
+        self.add_ends(format);
+    }
+
+    /// Adds the markers that open and close the parts of a turn.
+    fn add_parts(&mut self) {
         use At::{AfterCall, Content, Head, Reasoning};
-        // If two markers are equal, the first one wins.
         let turns = self.turns;
         for (number, around) in turns.around.iter().enumerate() {
             match around.part {
@@ -68,8 +76,13 @@ impl Builder<'_> {
                 Part::Calls => self.close(&[AfterCall, Content], &around.close, Meaning::CallsClosed),
             }
         }
+    }
+
+    /// Adds the markers of calls, and those that open and close a list of calls.
+    fn add_calls(&mut self) {
+        use At::{AfterCall, Content, Head, Reasoning};
+        let (turns, calls) = (self.turns, self.calls);
         self.add(&[Content, Reasoning, AfterCall], &turns.opening, Meaning::Opening);
-        let calls = self.calls;
         for (pad, mark, program) in &calls.entries {
             let what = || Mark { meaning: Meaning::Call(*program), pad: "".into() };
             self.reply.content.add(pad, mark, what());
@@ -121,7 +134,12 @@ impl Builder<'_> {
                 self.add(&[AfterCall], &mark, Meaning::CallsClosed);
             }
         }
-        self.end_messages();
+    }
+
+    /// Adds the markers that end a reply.
+    fn add_ends(&mut self, format: &Format) {
+        use At::{AfterCall, Content, Head, Reasoning};
+        let (turns, calls) = (self.turns, self.calls);
         let entries = calls.entries.iter().map(|(_, mark, _)| mark).chain(&calls.call_close);
         let all: Vec<Literal> = calls.around.iter().chain(entries).chain([&calls.close]).map(Literal::core).collect();
         for end in &turns.ends {

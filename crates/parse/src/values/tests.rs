@@ -105,12 +105,16 @@ fn json_string(rng: &mut Rng) -> String {
 
 #[test]
 fn json_comes_out_as_it_is_spelled_and_ends_where_it_ends() {
-    let mut rng = Rng::with_seed(1);
+    assert_json_is_kept(&mut Rng::with_seed(1), ValueReader::json);
+}
+
+/// Checks that a reader returns JSON as it is spelled and stops at its end.
+fn assert_json_is_kept(rng: &mut Rng, reader: impl Fn(JsonPolicy) -> ValueReader) {
     for policy in [JsonPolicy::Lenient, JsonPolicy::Strict] {
         for _ in 0..3_000 {
-            let text = json_text(&mut rng, 4);
+            let text = json_text(rng, 4);
             let behind = ["", "}", ", x", "</call>", " \n"][rng.usize(0..5)];
-            let outcome = read_every_way(&ValueReader::json(policy), &format!("{text}{behind}"), &mut rng);
+            let outcome = read_every_way(&reader(policy), &format!("{text}{behind}"), rng);
             assert_eq!(outcome, (text.clone(), text.len(), State::Done), "{text}{behind}");
             assert!(json::parse(&text).is_ok(), "{text}");
         }
@@ -403,15 +407,7 @@ fn what_is_no_literal_is_refused_with_its_reason() {
 #[test]
 fn a_literal_that_is_json_is_kept_as_it_is_spelled() {
     let mut rng = Rng::with_seed(9);
-    for policy in [JsonPolicy::Lenient, JsonPolicy::Strict] {
-        for _ in 0..3_000 {
-            let text = json_text(&mut rng, 4);
-            let behind = ["", "}", ", x", "</call>", " \n"][rng.usize(0..5)];
-            let reader = ValueReader::literal(policy, usize::MAX);
-            let outcome = read_every_way(&reader, &format!("{text}{behind}"), &mut rng);
-            assert_eq!(outcome, (text.clone(), text.len(), State::Done), "{text}{behind}");
-        }
-    }
+    assert_json_is_kept(&mut rng, |policy| ValueReader::literal(policy, usize::MAX));
     for (text, json) in [("{'k': [1, None]}", r#"{"k": [1, null]}"#), ("True", "true"), ("'it\\'s'", r#""it's""#)] {
         let reader = ValueReader::literal(JsonPolicy::Strict, usize::MAX);
         assert_eq!(read_every_way(&reader, text, &mut rng), (json.to_owned(), text.len(), State::Done));
