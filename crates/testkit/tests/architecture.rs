@@ -22,63 +22,54 @@ enum Kind {
 }
 use Kind::{Core, Edge, Workshop};
 
-/// All crates with their kind and the crates of ours that they may use. The other tests in this
-/// file take their crates from here.
+/// All crates, by folder, with their kind and the crates of ours that they may use. The other tests
+/// in this file take their crates from here.
 const ARROWS: &[(&str, Kind, &[&str])] = &[
-    ("rolecall-text", Core, &[]),
-    ("rolecall-conversation", Core, &[]),
-    ("rolecall-jinja", Core, &["rolecall-text"]),
-    ("rolecall-format", Core, &["rolecall-text", "rolecall-conversation"]),
-    ("rolecall-render", Core, &["rolecall-format", "rolecall-jinja", "rolecall-text", "rolecall-conversation"]),
-    ("rolecall-parse", Core, &["rolecall-format", "rolecall-conversation"]),
-    ("rolecall-infer", Core, &["rolecall-format", "rolecall-render", "rolecall-parse", "rolecall-conversation"]),
-    ("rolecall-grammar", Core, &["rolecall-format", "rolecall-conversation"]),
-    ("rolecall-tokenizer", Core, &[]),
-    ("rolecall-encode", Core, &["rolecall-render", "rolecall-format", "rolecall-tokenizer"]),
-    ("rolecall-interop", Core, &["rolecall-format", "rolecall-render", "rolecall-conversation"]),
-    ("rolecall-openai", Core, &["rolecall-conversation"]),
+    ("text", Core, &[]),
+    ("conversation", Core, &[]),
+    ("jinja", Core, &["text"]),
+    ("format", Core, &["text", "conversation"]),
+    ("render", Core, &["format", "jinja", "text", "conversation"]),
+    ("parse", Core, &["format", "conversation"]),
+    ("infer", Core, &["format", "render", "parse", "conversation"]),
+    ("grammar", Core, &["format", "conversation"]),
+    ("tokenizer", Core, &[]),
+    ("encode", Core, &["render", "format", "tokenizer"]),
+    ("interop", Core, &["format", "render", "conversation"]),
+    ("openai", Core, &["conversation"]),
     (
         "rolecall",
         Edge,
         &[
-            "rolecall-text",
-            "rolecall-conversation",
-            "rolecall-format",
-            "rolecall-render",
-            "rolecall-parse",
-            "rolecall-infer",
-            "rolecall-grammar",
-            "rolecall-tokenizer",
-            "rolecall-encode",
-            "rolecall-interop",
-            "rolecall-openai",
+            "text",
+            "conversation",
+            "format",
+            "render",
+            "parse",
+            "infer",
+            "grammar",
+            "tokenizer",
+            "encode",
+            "interop",
+            "openai",
         ],
     ),
-    ("rolecall-testkit", Workshop, &["rolecall"]),
-    (
-        "rolecall-cli",
-        Edge,
-        &[
-            "rolecall",
-            "rolecall-conversation",
-            "rolecall-format",
-            "rolecall-render",
-            "rolecall-parse",
-            "rolecall-infer",
-            "rolecall-grammar",
-            "rolecall-encode",
-            "rolecall-openai",
-        ],
-    ),
-    ("rolecall-benches", Workshop, &["rolecall"]),
+    ("testkit", Workshop, &["rolecall"]),
+    ("cli", Edge, &["rolecall", "conversation", "format", "render", "parse", "infer", "grammar", "encode", "openai"]),
+    ("benches", Workshop, &["rolecall"]),
     ("xtask", Workshop, &[]),
 ];
 
 /// Returns the source folders of all crates of these kinds.
 fn sources_of(kinds: &[Kind]) -> Vec<PathBuf> {
-    let folder = |name: &str| name.strip_prefix("rolecall-").unwrap_or(name).to_owned();
     let chosen = ARROWS.iter().filter(|(_, kind, _)| kinds.contains(kind));
-    chosen.map(|(name, ..)| rolecall_testkit::root().join("crates").join(folder(name)).join("src")).collect()
+    chosen.map(|(name, ..)| rolecall_testkit::root().join("crates").join(name).join("src")).collect()
+}
+
+/// Returns the name of a package or dependency without the prefix of our crates.
+fn short_name(package: &json::Object) -> &str {
+    let name = package.get("name").and_then(Json::as_str).unwrap();
+    name.strip_prefix("rolecall-").unwrap_or(name)
 }
 
 #[test]
@@ -95,15 +86,16 @@ fn arrows_between_crates_point_one_way() {
         ARROWS.iter().map(|(name, _, uses)| (*name, uses.iter().copied().collect())).collect();
     let mut seen = BTreeSet::new();
     for package in packages.iter().filter_map(Json::as_object) {
-        let name = package.get("name").and_then(Json::as_str).unwrap();
+        let name = short_name(package);
         let allowed = allowed.get(name).unwrap_or_else(|| panic!("crate {name} is missing in ARROWS"));
         seen.insert(name);
         for dependency in
             package.get("dependencies").and_then(Json::as_array).unwrap().iter().filter_map(Json::as_object)
         {
-            let target = dependency.get("name").and_then(Json::as_str).unwrap();
+            let is_ours = dependency.get("name").and_then(Json::as_str).unwrap().starts_with("rolecall");
             let for_tests = dependency.get("kind").and_then(Json::as_str) == Some("dev");
-            if target.starts_with("rolecall") && !for_tests {
+            if is_ours && !for_tests {
+                let target = short_name(dependency);
                 assert!(allowed.contains(target), "{name} must not use {target}");
             }
         }
