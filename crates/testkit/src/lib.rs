@@ -8,7 +8,7 @@
 //! - `generate` makes conversations for property tests.
 //! - `forge` tries to forge control tokens.
 //! - `matcher` reports whether a grammar accepts a text.
-//! - `toy` is a tokenizer that needs no files; `gguf` writes GGUF files.
+//! - `toy` is a tokenizer that needs no files; `gguf` and `sentencepiece` write files of these kinds.
 //!
 //! Start reading at [`Fixture`] and [`golden`].
 
@@ -27,6 +27,7 @@ pub mod outputs;
 mod pins;
 mod report;
 mod reviewed;
+mod sentencepiece;
 mod shared;
 mod templates;
 pub mod texts;
@@ -40,6 +41,7 @@ pub use matcher::matches;
 pub use pins::Pins;
 pub use report::{Report, Verdict};
 pub use reviewed::Reviewed;
+pub use sentencepiece::write_sentencepiece;
 pub use shared::{say_skipped, shared};
 pub use templates::FolderTemplates;
 pub use toy::Toy;

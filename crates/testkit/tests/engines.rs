@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 use rolecall::tokenizer::{Engine, HuggingFace, SentencePiece, TextPlace, Tokenizer};
-use rolecall_testkit::texts;
+use rolecall_testkit::{texts, write_sentencepiece};
 
 /// A tokenizer in both engines.
 struct Pair {
@@ -254,20 +254,8 @@ fn small_model(prefix: bool) -> Vec<u8> {
             pieces.push((text.clone(), -((learned.vocab.len() - at) as f32 / 3.0).floor(), NORMAL));
         }
     }
-    let mut file = Vec::new();
-    for (text, score, kind) in pieces {
-        let mut piece = vec![0x0A, text.len() as u8];
-        piece.extend_from_slice(text.as_bytes());
-        piece.push(0x15);
-        piece.extend_from_slice(&score.to_le_bytes());
-        piece.extend_from_slice(&[0x18, kind]);
-        file.extend_from_slice(&[0x0A, piece.len() as u8]);
-        file.extend(piece);
-    }
     // Trainer: BPE, byte fallback. Normalizer: the prefix; extra spaces are kept.
-    file.extend_from_slice(&[0x12, 5, 0x18, 2, 0x98, 0x02, 1]);
-    file.extend_from_slice(&[0x1A, 4, 0x18, u8::from(prefix), 0x20, 0]);
-    file
+    write_sentencepiece(&pieces, &[0x18, 2, 0x98, 0x02, 1], &[0x18, u8::from(prefix), 0x20, 0])
 }
 
 /// A vocabulary and its merges.

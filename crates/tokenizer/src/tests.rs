@@ -5,6 +5,11 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+#[path = "../../testkit/src/sentencepiece.rs"]
+mod sentencepiece;
+
+use sentencepiece::write_sentencepiece;
+
 use super::{Cached, Engine, Error, HuggingFace, SentencePiece, TextPlace, Token, Tokenizer, TokenizerKind};
 
 fn added(id: u32, content: &str, special: bool) -> Value {
@@ -168,25 +173,6 @@ const UNIGRAM: &[u8] = &[0x18, 1];
 /// No dummy prefix, and white space is kept.
 const PLAIN: &[u8] = &[0x18, 0, 0x20, 0];
 
-/// A sentencepiece model, field by field: pieces, trainer, normalizer.
-fn model(pieces: &[(&str, f32, u8)], trainer: &[u8], normalizer: &[u8]) -> Vec<u8> {
-    let mut file = Vec::new();
-    for (text, score, kind) in pieces {
-        let mut piece = vec![0x0A, text.len() as u8];
-        piece.extend_from_slice(text.as_bytes());
-        piece.push(0x15);
-        piece.extend_from_slice(&score.to_le_bytes());
-        piece.extend_from_slice(&[0x18, *kind]);
-        file.extend_from_slice(&[0x0A, piece.len() as u8]);
-        file.extend(piece);
-    }
-    for (tag, message) in [(0x12, trainer), (0x1A, normalizer)] {
-        file.extend_from_slice(&[tag, message.len() as u8]);
-        file.extend_from_slice(message);
-    }
-    file
-}
-
 const PIECES: &[(&str, f32, u8)] = &[
     ("<unk>", 0.0, UNKNOWN),
     ("<s>", 0.0, CONTROL),
@@ -205,7 +191,7 @@ const PIECES: &[(&str, f32, u8)] = &[
 ];
 
 fn sentencepiece(trainer: &[u8], normalizer: &[u8]) -> SentencePiece {
-    SentencePiece::from_bytes(&model(PIECES, trainer, normalizer), None).unwrap()
+    SentencePiece::from_bytes(&write_sentencepiece(PIECES, trainer, normalizer), None).unwrap()
 }
 
 #[test]
@@ -243,7 +229,7 @@ fn unknown_characters_fall_back_to_bytes_and_the_bytes_names_are_text() {
     let names: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
     let mut pieces = PIECES.to_vec();
     pieces.extend(names.iter().map(|name| (name.as_str(), 0.0, BYTE)));
-    let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
+    let tokenizer = SentencePiece::from_bytes(&write_sentencepiece(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
     let byte = |byte: u8| PIECES.len() as u32 + u32::from(byte);
     let tokens = ordinary_tokens(&tokenizer, "aΩ", TextPlace::Start);
     assert_eq!(ids(&tokens), [8, byte(0xCE), byte(0xA9)]);
@@ -273,7 +259,7 @@ fn white_space_stands_behind_words_where_the_model_says_so() {
 #[test]
 fn a_lone_user_defined_piece_of_one_byte_is_found() {
     let pieces = [("<unk>", 0.0, UNKNOWN), ("a", -9.0, NORMAL), ("x", 0.0, USER_DEFINED), ("ax", -1.0, NORMAL)];
-    let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE, PLAIN), None).unwrap();
+    let tokenizer = SentencePiece::from_bytes(&write_sentencepiece(&pieces, BPE, PLAIN), None).unwrap();
     assert_eq!(reference(&tokenizer, "axa"), [1, 2, 1]);
 }
 
@@ -282,7 +268,7 @@ fn a_piece_whose_characters_are_no_pieces_is_still_merged() {
     let names: Vec<String> = (0..=255).map(|byte| format!("<0x{byte:02X}>")).collect();
     let mut pieces = vec![("<unk>", 0.0, UNKNOWN), ("a", -9.0, NORMAL), ("ab", -1.0, NORMAL)];
     pieces.extend(names.iter().map(|name| (name.as_str(), 0.0, BYTE)));
-    let tokenizer = SentencePiece::from_bytes(&model(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
+    let tokenizer = SentencePiece::from_bytes(&write_sentencepiece(&pieces, BPE_WITH_BYTES, PLAIN), None).unwrap();
     assert_eq!(reference(&tokenizer, "aba"), [2, 1]);
     assert_eq!(ordinary(&tokenizer, "aba"), [2, 1]);
 }
@@ -356,7 +342,7 @@ fn a_token_that_stands_alone_has_the_neighbours_that_the_reference_lets_it_have(
 #[test]
 fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
     let config = br#"{"legacy": false, "added_tokens_decoder": {"1": {"content": "<go>", "special": true}}}"#;
-    let tokenizer = SentencePiece::from_bytes(&model(PIECES, BPE, &[]), Some(&config[..])).unwrap();
+    let tokenizer = SentencePiece::from_bytes(&write_sentencepiece(PIECES, BPE, &[]), Some(&config[..])).unwrap();
     assert_eq!(reference(&tokenizer, "a<go>a"), [13, 1, 8]);
     assert_eq!(ids(&ordinary_tokens(&tokenizer, "a", TextPlace::Inside)), [8]);
     assert_eq!((tokenizer.token_id("<go>"), tokenizer.token_id("<s>")), (Some(1), Some(1)));
@@ -365,7 +351,8 @@ fn a_config_that_is_not_legacy_puts_the_prefix_at_the_start_only() {
 
 #[test]
 fn a_broken_model_is_a_typed_error() {
-    let load = |pieces: &[_], trainer| code(SentencePiece::from_bytes(&model(pieces, trainer, PLAIN), None));
+    let load =
+        |pieces: &[_], trainer| code(SentencePiece::from_bytes(&write_sentencepiece(pieces, trainer, PLAIN), None));
     assert_eq!(load(&PIECES[1..], BPE), "tokenizer_malformed");
     assert_eq!(load(&[PIECES[0], PIECES[0]], BPE), "tokenizer_malformed");
     assert_eq!(load(&[PIECES[0], ("", 0.0, NORMAL)], BPE), "tokenizer_malformed");
@@ -375,14 +362,14 @@ fn a_broken_model_is_a_typed_error() {
     assert_eq!(load(PIECES, &[0x18, 4]), "tokenizer_unsupported");
     assert_eq!(code(SentencePiece::from_bytes(b"", None)), "tokenizer_not_recognized");
     assert_eq!(code(SentencePiece::from_bytes(b"{\"model\": 1}", None)), "tokenizer_not_recognized");
-    let file = model(PIECES, BPE, PLAIN);
+    let file = write_sentencepiece(PIECES, BPE, PLAIN);
     assert_eq!(code(SentencePiece::from_bytes(&file[..file.len() - 1], None)), "tokenizer_truncated");
 }
 
 #[test]
 fn no_cut_and_no_flipped_byte_makes_a_loader_panic() {
     let json = bpe().to_string().into_bytes();
-    let model = model(PIECES, BPE, &[]);
+    let model = write_sentencepiece(PIECES, BPE, &[]);
     for file in [json, model] {
         for at in 0..file.len() {
             exercise(&file[..at]);
