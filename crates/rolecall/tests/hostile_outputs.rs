@@ -51,6 +51,18 @@ const HEADERS: &str = "header-and-json";
 const FENCE: &str = "code-in-fence";
 const THINKER: &str = "reasoning with calls";
 
+// Calls that are open at some place, and what closes them.
+const CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": ";
+const IN_OBJECT: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {";
+const IN_VALUE: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": ";
+const IN_STRING: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"";
+const STRING_END: &str = "\"}}\n</tool_call>";
+const VALUE_END: &str = "}}\n</tool_call>";
+const WHOLE_CALL: &str = "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>";
+const IN_PARAMETER: &str = "<tool_call>\n<function=f>\n<parameter=x>\n";
+const PARAMETER_END: &str = "\n</parameter>\n</function>\n</tool_call>";
+const IN_PYTHON: &str = "<|tool_call_start|>[f(x=";
+
 /// Layouts that are not in `formats/calls`.
 const OWN: [(&str, &str); 2] = [
     (
@@ -71,207 +83,105 @@ const OWN: [(&str, &str); 2] = [
 /// The time limit of any run.
 const MOST: std::time::Duration = std::time::Duration::from_secs(180);
 
+/// Returns an attack of ten megabytes, of which nine tenths must come out.
 fn attack(
     name: &'static str,
     layout: &'static str,
-    parts: (&'static str, &'static [u8], &'static str),
-    bytes: usize,
-    least: f64,
+    (start, again, end): (&'static str, &'static [u8], &'static str),
 ) -> Attack {
-    let (start, again, end) = parts;
-    Attack { name, layout, start, again, bytes: bytes / SMALLER, end, least, prompt_tail: "" }
+    Attack { name, layout, start, again, bytes: LARGE / SMALLER, end, least: 0.9, prompt_tail: "" }
+}
+
+impl Attack {
+    /// Sets the bytes of the repeated text.
+    fn of(self, bytes: usize) -> Attack {
+        Attack { bytes: bytes / SMALLER, ..self }
+    }
+
+    /// Sets the minimum fraction of the input that must come out.
+    fn least(self, least: f64) -> Attack {
+        Attack { least, ..self }
+    }
 }
 
 // Long: a table with one row for each attack.
 fn attacks() -> Vec<Attack> {
-    let in_json = "<tool_call>\n{\"name\": \"f\", \"arguments\": ";
-    let in_xml = "<tool_call>\n<function=f>\n<parameter=x>\n";
     let mut attacks = vec![
-        attack("100 MB of prose", TAGS, ("", b"All work and no play. ", ""), HUGE, 1.0),
-        attack(
-            "100 MB of an argument",
-            TAGS,
-            (
-                "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"",
-                b"All work & no play\\n",
-                "\"}}\n</tool_call>",
-            ),
-            HUGE,
-            0.99,
-        ),
-        attack("a million open braces", TAGS, ("", b"{", ""), LARGE, 1.0),
-        attack("a million open braces where a call may begin", BARE, ("", b"{", ""), LARGE, 1.0),
-        attack("a million open braces in arguments", TAGS, (in_json, b"{", ""), LARGE, 0.9),
-        attack("a million open objects in arguments", TAGS, (in_json, b"{\"a\":", ""), LARGE, 0.9),
-        attack(
-            "a million open lists in arguments",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": ", b"[", ""),
-            LARGE,
-            0.9,
-        ),
-        attack("a million open lists before a call's name", TAGS, ("<tool_call>\n{\"x\": ", b"[", ""), LARGE, 0.9),
-        attack("a million open lists in Python", PYTHON, ("<|tool_call_start|>[f(x=", b"[", ""), LARGE, 0.9),
-        attack("a million open lists in a value", XML, (in_xml, b"[", ""), LARGE, 0.9),
-        attack("a million open dicts with markers", MARKED, ("<|tool_call>call:f{x:", b"{y:", ""), LARGE, 0.9),
-        attack("the marker of a call, a million times", TAGS, ("", b"<tool_call>", ""), LARGE, 0.9),
-        attack("the end marker of a call, a million times", TAGS, ("", b"</tool_call>", ""), LARGE, 0.9),
-        attack("half a marker, a million times", TAGS, ("", b"<tool_cal", ""), LARGE, 1.0),
-        attack("the first character of a marker, a million times", TAGS, ("", b"<", ""), LARGE, 1.0),
-        attack("the start of a call, a million times", TAGS, ("", b"<tool_call>\n{\"name\": \"f\", ", ""), LARGE, 0.9),
+        attack("100 MB of prose", TAGS, ("", b"All work and no play. ", "")).of(HUGE).least(1.0),
+        attack("100 MB of an argument", TAGS, (IN_STRING, b"All work & no play\\n", STRING_END)).of(HUGE).least(0.99),
+        attack("a million open braces", TAGS, ("", b"{", "")).least(1.0),
+        attack("a million open braces where a call may begin", BARE, ("", b"{", "")).least(1.0),
+        attack("a million open braces in arguments", TAGS, (CALL, b"{", "")),
+        attack("a million open objects in arguments", TAGS, (CALL, b"{\"a\":", "")),
+        attack("a million open lists in arguments", TAGS, (IN_VALUE, b"[", "")),
+        attack("a million open lists before a call's name", TAGS, ("<tool_call>\n{\"x\": ", b"[", "")),
+        attack("a million open lists in Python", PYTHON, (IN_PYTHON, b"[", "")),
+        attack("a million open lists in a value", XML, (IN_PARAMETER, b"[", "")),
+        attack("a million open dicts with markers", MARKED, ("<|tool_call>call:f{x:", b"{y:", "")),
+        attack("the marker of a call, a million times", TAGS, ("", b"<tool_call>", "")),
+        attack("the end marker of a call, a million times", TAGS, ("", b"</tool_call>", "")),
+        attack("half a marker, a million times", TAGS, ("", b"<tool_cal", "")).least(1.0),
+        attack("the first character of a marker, a million times", TAGS, ("", b"<", "")).least(1.0),
+        attack("the start of a call, a million times", TAGS, ("", b"<tool_call>\n{\"name\": \"f\", ", "")),
         attack(
             "whole calls",
             TAGS,
             ("", b"<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": 1}}\n</tool_call>\n", ""),
-            LARGE,
-            0.1,
-        ),
+        )
+        .least(0.1),
         attack(
             "whole calls in tags",
             XML,
             ("", b"<tool_call>\n<function=f>\n<parameter=x>\ny\n</parameter>\n</function>\n</tool_call>\n", ""),
-            LARGE,
-            0.1,
-        ),
-        attack("control tokens, a million times", MARKS, ("", b"<|action_start|>", ""), LARGE, 0.9),
-        attack("two alternating control tokens", MARKS, ("", b"<|action_start|><|plugin|>", ""), LARGE, 0.9),
-        attack("control tokens of a call's end", MARKS, ("", b"<|action_end|>", ""), LARGE, 0.9),
-        attack("endless headers", HEADERS, ("", b"<|start|>assistant<|channel|>analysis<|message|>", ""), LARGE, 0.0),
-        attack(
-            "a turn's end, a million times",
-            HEADERS,
-            ("<|channel|>final<|message|>", b"<|return|>", ""),
-            LARGE,
-            0.0,
-        ),
-        attack("bytes that are not UTF-8", TAGS, ("", b"\xff", ""), LARGE / 10, 1.0),
-        attack("the first half of a character, a million times", TAGS, ("", b"\xe2\x82", ""), LARGE / 10, 1.0),
-        attack(
-            "invalid UTF-8 in arguments",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\x80", "\"}}\n</tool_call>"),
-            LARGE / 10,
-            0.9,
-        ),
-        attack("NUL", TAGS, ("", b"\0", ""), LARGE, 1.0),
-        attack(
-            "NUL in arguments",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\0", "\"}}\n</tool_call>"),
-            LARGE,
-            0.9,
-        ),
-        attack("NUL in a value", XML, (in_xml, b"\0", "\n</parameter>\n</function>\n</tool_call>"), LARGE, 0.9),
-        attack(
-            "a call that never ends",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"abc ", ""),
-            LARGE,
-            0.99,
-        ),
-        attack(
-            "keys that never end",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {", b"\"x\": 1, ", ""),
-            LARGE,
-            0.99,
-        ),
+        )
+        .least(0.1),
+        attack("control tokens, a million times", MARKS, ("", b"<|action_start|>", "")),
+        attack("two alternating control tokens", MARKS, ("", b"<|action_start|><|plugin|>", "")),
+        attack("control tokens of a call's end", MARKS, ("", b"<|action_end|>", "")),
+        attack("endless headers", HEADERS, ("", b"<|start|>assistant<|channel|>analysis<|message|>", "")).least(0.0),
+        attack("a turn's end, a million times", HEADERS, ("<|channel|>final<|message|>", b"<|return|>", "")).least(0.0),
+        attack("bytes that are not UTF-8", TAGS, ("", b"\xff", "")).of(LARGE / 10).least(1.0),
+        attack("the first half of a character, a million times", TAGS, ("", b"\xe2\x82", "")).of(LARGE / 10).least(1.0),
+        attack("invalid UTF-8 in arguments", TAGS, (IN_STRING, b"\x80", STRING_END)).of(LARGE / 10),
+        attack("NUL", TAGS, ("", b"\0", "")).least(1.0),
+        attack("NUL in arguments", TAGS, (IN_STRING, b"\0", STRING_END)),
+        attack("NUL in a value", XML, (IN_PARAMETER, b"\0", PARAMETER_END)),
+        attack("a call that never ends", TAGS, (IN_STRING, b"abc ", "")).least(0.99),
+        attack("keys that never end", TAGS, (IN_OBJECT, b"\"x\": 1, ", "")).least(0.99),
         attack(
             "parameters that never end",
             XML,
             ("<tool_call>\n<function=f>\n", b"<parameter=x>\ny\n</parameter>\n", ""),
-            LARGE,
-            0.1,
-        ),
-        attack("a value that never ends", XML, (in_xml, b"abc ", ""), LARGE, 0.99),
-        attack("a value whose end marker is never complete", XML, (in_xml, b"\n</parameter", ""), LARGE, 0.99),
+        )
+        .least(0.1),
+        attack("a value that never ends", XML, (IN_PARAMETER, b"abc ", "")).least(0.99),
+        attack("a value whose end marker is never complete", XML, (IN_PARAMETER, b"\n</parameter", "")).least(0.99),
         attack(
             "a value between keys that never ends",
             PAIRS,
             ("<tool_call>f\n<arg_key>x</arg_key>\n<arg_value>", b"abc ", ""),
-            LARGE,
-            0.99,
-        ),
-        attack(
-            "a string between markers that never ends",
-            MARKED,
-            ("<|tool_call>call:f{x:<|\"|>", b"abc ", ""),
-            LARGE,
-            0.99,
-        ),
-        attack("a Python string that never ends", PYTHON, ("<|tool_call_start|>[f(x='", b"abc ", ""), LARGE, 0.99),
+        )
+        .least(0.99),
+        attack("a string between markers that never ends", MARKED, ("<|tool_call>call:f{x:<|\"|>", b"abc ", ""))
+            .least(0.99),
+        attack("a Python string that never ends", PYTHON, ("<|tool_call_start|>[f(x='", b"abc ", "")).least(0.99),
         attack(
             "white space inside a call",
             TAGS,
             ("<tool_call>\n{\"name\": \"f\",", b" \n", "\"arguments\": {}}\n</tool_call>"),
-            LARGE,
-            0.0,
-        ),
-        attack(
-            "white space inside arguments",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {", b" \n", "}}\n</tool_call>"),
-            LARGE,
-            0.0,
-        ),
-        attack(
-            "white space before a call",
-            TAGS,
-            ("", b" \n", "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>"),
-            LARGE,
-            0.9,
-        ),
-        attack(
-            "white space after a call",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", b" \n", "x"),
-            LARGE,
-            0.9,
-        ),
-        attack("line breaks before a marker", TAGS, ("a", b"\n", "<tool_call>"), LARGE, 0.9),
-        attack(
-            "a number of 10 MB",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": ", b"9", "}}\n</tool_call>"),
-            LARGE,
-            0.99,
-        ),
-        attack(
-            "a number of 10 MB as a value",
-            XML,
-            (in_xml, b"9", "\n</parameter>\n</function>\n</tool_call>"),
-            LARGE,
-            0.9,
-        ),
-        attack(
-            "a number of 10 MB in Python",
-            PYTHON,
-            ("<|tool_call_start|>[f(x=", b"9", ")]<|tool_call_end|>"),
-            LARGE,
-            0.9,
-        ),
-        attack(
-            "a name of 10 MB",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"", b"n", "\", \"arguments\": {}}\n</tool_call>"),
-            LARGE,
-            0.9,
-        ),
-        attack(
-            "a name of 10 MB in a tag",
-            XML,
-            ("<tool_call>\n<function=", b"n", ">\n</function>\n</tool_call>"),
-            LARGE,
-            0.9,
-        ),
-        attack(
-            "a name of 10 MB before a parenthesis",
-            PYTHON,
-            ("<|tool_call_start|>[", b"n", "()]<|tool_call_end|>"),
-            LARGE,
-            0.9,
-        ),
-        attack("a name of 10 MB between markers", MARKED, ("<|tool_call>call:", b"n", "{}<tool_call|>"), LARGE, 0.9),
+        )
+        .least(0.0),
+        attack("white space inside arguments", TAGS, (IN_OBJECT, b" \n", VALUE_END)).least(0.0),
+        attack("white space before a call", TAGS, ("", b" \n", WHOLE_CALL)),
+        attack("white space after a call", TAGS, (WHOLE_CALL, b" \n", "x")),
+        attack("line breaks before a marker", TAGS, ("a", b"\n", "<tool_call>")),
+        attack("a number of 10 MB", TAGS, (IN_VALUE, b"9", VALUE_END)).least(0.99),
+        attack("a number of 10 MB as a value", XML, (IN_PARAMETER, b"9", PARAMETER_END)),
+        attack("a number of 10 MB in Python", PYTHON, (IN_PYTHON, b"9", ")]<|tool_call_end|>")),
+        attack("a name of 10 MB", TAGS, ("<tool_call>\n{\"name\": \"", b"n", "\", \"arguments\": {}}\n</tool_call>")),
+        attack("a name of 10 MB in a tag", XML, ("<tool_call>\n<function=", b"n", ">\n</function>\n</tool_call>")),
+        attack("a name of 10 MB before a parenthesis", PYTHON, ("<|tool_call_start|>[", b"n", "()]<|tool_call_end|>")),
+        attack("a name of 10 MB between markers", MARKED, ("<|tool_call>call:", b"n", "{}<tool_call|>")),
         attack(
             "an id of 10 MB",
             IDS,
@@ -280,63 +190,37 @@ fn attacks() -> Vec<Attack> {
                 b"1",
                 "<|tool_call_argument_begin|>{}<|tool_call_end|>",
             ),
-            LARGE,
-            0.9,
         ),
         attack(
             "a key of 10 MB",
             TAGS,
             ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"", b"k", "\": 1}}\n</tool_call>"),
-            LARGE,
-            0.9,
         ),
+        // Other keys of the object are not part of a call. If they are no longer than the cap,
+        // they are left out.
         attack(
             "a key of 10 MB next to the name",
             TAGS,
             ("<tool_call>\n{\"", b"k", "\": 1, \"name\": \"f\"}\n</tool_call>"),
-            LARGE,
-            // Other keys of the object are not part of a call. If they are no longer than the cap,
-            // they are left out.
-            0.0,
-        ),
+        )
+        .least(0.0),
         attack(
             "a key of 10 MB in a tag",
             XML,
             ("<tool_call>\n<function=f>\n<parameter=", b"k", ">\n1\n</parameter>\n</function>\n</tool_call>"),
-            LARGE,
-            0.9,
         ),
         attack(
             "arguments of 10 MB before the name",
             TAGS,
             ("<tool_call>\n{\"arguments\": {\"x\": \"", b"abc ", "\"}, \"name\": \"f\"}\n</tool_call>"),
-            LARGE,
-            0.9,
         ),
-        attack(
-            "backslashes",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\\\\", "\"}}\n</tool_call>"),
-            LARGE,
-            0.9,
-        ),
-        attack(
-            "unpaired surrogates",
-            TAGS,
-            ("<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": \"", b"\\ud83d", "\"}}\n</tool_call>"),
-            LARGE,
-            0.0,
-        ),
-        attack(
-            "backslashes in Python",
-            PYTHON,
-            ("<|tool_call_start|>[f(x='", b"\\\\", "')]<|tool_call_end|>"),
-            LARGE,
-            0.4,
-        ),
-        attack("quotes", BARE, ("", b"\"", ""), LARGE, 1.0),
-        attack("alternating characters", BARE, ("", b"{\"[<|'`", ""), LARGE, 1.0),
-        attack("alternating markers of two calls", XML, ("", b"<tool_call>\n<function=", ""), LARGE, 0.9),
+        attack("backslashes", TAGS, (IN_STRING, b"\\\\", STRING_END)),
+        attack("unpaired surrogates", TAGS, (IN_STRING, b"\\ud83d", STRING_END)).least(0.0),
+        attack("backslashes in Python", PYTHON, ("<|tool_call_start|>[f(x='", b"\\\\", "')]<|tool_call_end|>"))
+            .least(0.4),
+        attack("quotes", BARE, ("", b"\"", "")).least(1.0),
+        attack("alternating characters", BARE, ("", b"{\"[<|'`", "")).least(1.0),
+        attack("alternating markers of two calls", XML, ("", b"<tool_call>\n<function=", "")),
     ];
     let whole = "<tool_call>\n<function=f>\n<parameter=x>\ny\n</parameter>\n</function>\n</tool_call>\n";
     attacks.extend([
@@ -344,27 +228,19 @@ fn attacks() -> Vec<Attack> {
             "a call in reasoning that never ends",
             THINKER,
             ("<think>\nab<tool_call>\n<function=f>\n<parameter=x>\n", b"abc ", ""),
-            LARGE,
-            0.99,
-        ),
-        attack("calls in reasoning", THINKER, ("<think>\n", whole.as_bytes(), ""), LARGE, 0.1),
-        attack("calls in reasoning that is closed", THINKER, ("<think>\n", whole.as_bytes(), "</think>x"), LARGE, 0.1),
-        attack(
-            "the marker of a call in reasoning, a million times",
-            THINKER,
-            ("<think>\n", b"<tool_call>", ""),
-            LARGE,
-            0.9,
-        ),
+        )
+        .least(0.99),
+        attack("calls in reasoning", THINKER, ("<think>\n", whole.as_bytes(), "")).least(0.1),
+        attack("calls in reasoning that is closed", THINKER, ("<think>\n", whole.as_bytes(), "</think>x")).least(0.1),
+        attack("the marker of a call in reasoning, a million times", THINKER, ("<think>\n", b"<tool_call>", "")),
         attack(
             "reasoning that is closed inside a call, a million times",
             THINKER,
             ("<think>\n", b"<tool_call>\n<function=f>\n<parameter=x>\n</think>\n\n<think>\n", ""),
-            LARGE,
-            0.1,
-        ),
-        attack("white space after a fence", FENCE, ("<code>\n```python\nx = 1\n```", b"\n", ""), LARGE, 0.0),
-        attack("fences in code", FENCE, ("<code>\n```python\nx = 1\n", b"```\n", ""), LARGE, 0.9),
+        )
+        .least(0.1),
+        attack("white space after a fence", FENCE, ("<code>\n```python\nx = 1\n```", b"\n", "")).least(0.0),
+        attack("fences in code", FENCE, ("<code>\n```python\nx = 1\n", b"```\n", "")),
     ]);
     for attack in &mut attacks {
         if attack.layout == HEADERS {
