@@ -11,6 +11,12 @@ use rolecall_testkit::{Fixture, write_gguf};
 #[test]
 fn every_case_holds() {
     for mut case in Fixture::of_folder("cli") {
+        if let Some(feature) = case.section("feature").map(str::trim_end)
+            && !is_built(feature)
+        {
+            println!("skipped without the feature `{feature}`: {}", case.path.display());
+            continue;
+        }
         let folder = Folder::of(&case);
         let output = run(&folder.0, &words(case.needed("args").trim_end()), case.section("input").unwrap_or_default());
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the command writes UTF-8");
@@ -57,6 +63,12 @@ fn every_shell_gets_a_completion_script() {
         let script = String::from_utf8(output.stdout).expect("the command writes UTF-8");
         assert!(output.status.success() && script.contains("reference-encoding"), "{shell}: {script}");
     }
+}
+
+/// Reports whether the command has a feature, named in a case's section `feature`.
+fn is_built(feature: &str) -> bool {
+    assert_eq!(feature, "parquet", "no case may need another feature");
+    cfg!(feature = "parquet")
 }
 
 /// The temporary folder that a case runs in, with its files, removed after the case. GGUF files are
