@@ -9,7 +9,7 @@ use clap::{Parser, Subcommand};
 
 use crate::paint::Color;
 
-pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies};
+pub use groups::{Batch, BatchFile, Chat, Layouts, MoreFormats, OwnTemplate, Policies, TextEncoding};
 pub use values::{
     ApiArg, BosArg, CallsArg, FinishArg, LanguageArg, LossArg, ProtectArg, ReasoningArg, RulesArg, ShapeArg, ViewArg,
 };
@@ -70,13 +70,8 @@ pub struct Encode {
     /// tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR", required_unless_present = "model")]
     pub tokenizer: Option<PathBuf>,
-    /// Encode as the reference implementation does: text that spells a control token becomes that
-    /// token, even inside a message (unsafe)
-    #[arg(long)]
-    pub reference_encoding: bool,
-    /// Which tokens plain text must never be encoded to
-    #[arg(long, value_enum, default_value_t = ProtectArg::Control, conflicts_with = "reference_encoding")]
-    pub protect: ProtectArg,
+    #[command(flatten)]
+    pub text: TextEncoding,
     /// Truncate to this many ids, loss mask included, as trainers do
     #[arg(long, value_name = "IDS")]
     pub max_length: Option<usize>,
@@ -204,6 +199,8 @@ pub struct Grammar {
 #[derive(Debug, clap::Args)]
 #[command(after_help = include_str!("../help/explain.txt"))]
 #[command(group = clap::ArgGroup::new("encoded").args(["tokenizer", "model"]).multiple(true))]
+#[command(mut_arg("reference_encoding", |arg| arg.requires("encoded")))]
+#[command(mut_arg("protect", |arg| arg.requires("encoded")))]
 pub struct Explain {
     #[command(flatten)]
     pub chat: Chat,
@@ -213,13 +210,8 @@ pub struct Explain {
     /// tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains one
     #[arg(long, value_name = "FILE|DIR")]
     pub tokenizer: Option<PathBuf>,
-    /// Encode as the reference implementation does: text that spells a control token becomes that
-    /// token, even inside a message (unsafe)
-    #[arg(long, requires = "encoded")]
-    pub reference_encoding: bool,
-    /// Which tokens plain text must never be encoded to
-    #[arg(long, value_enum, default_value_t = ProtectArg::Control, requires = "encoded", conflicts_with = "reference_encoding")]
-    pub protect: ProtectArg,
+    #[command(flatten)]
+    pub text: TextEncoding,
     /// Print one JSON object with the prompt, its segments and its tokens
     #[arg(long)]
     pub json: bool,

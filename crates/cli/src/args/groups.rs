@@ -5,6 +5,7 @@ use super::values::BosArg;
 use super::values::CallsArg;
 use super::values::DraftArg;
 use super::values::LossArg;
+use super::values::ProtectArg;
 use super::values::RulesArg;
 use super::values::ShapeArg;
 use super::values::UnknownArg;
@@ -198,6 +199,18 @@ pub struct OwnTemplate {
     /// How to pass tool calls to the template [default: as-given, as transformers does]
     #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
     pub tool_calls: Option<CallsArg>,
+}
+
+/// How text is encoded where it could become control tokens.
+#[derive(Debug, clap::Args)]
+pub struct TextEncoding {
+    /// Encode as the reference implementation does: text that spells a control token becomes that
+    /// token, even inside a message (unsafe)
+    #[arg(long)]
+    pub reference_encoding: bool,
+    /// Which tokens plain text must never be encoded to
+    #[arg(long, value_enum, default_value_t = ProtectArg::Control, conflicts_with = "reference_encoding")]
+    pub protect: ProtectArg,
 }
 
 /// How results are printed.

@@ -16,35 +16,19 @@ use arrow_buffer::{BooleanBufferBuilder, NullBuffer, OffsetBuffer, ScalarBuffer}
 use arrow_schema::{ArrowError, DataType, Field, Fields, Schema, SchemaRef};
 use rolecall::conversation::{Json, json};
 use rolecall::dataset::Side;
-use rolecall::{Encoded, Prompt, Request};
 
 use self::origins::{OriginRun, origin_runs};
 use super::Wanted;
+use super::row::{LONGEST, Row};
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
-
-/// The maximum size of a line or a prompt in bytes. It keeps a block far below the 2 GiB limit of a
-/// text column.
-pub const LONGEST: usize = 256 << 20;
 
 /// The number of bytes after which rows are written out, even if their block has more.
 const FULL: usize = 64 << 20;
 
 /// Whether this build writes columns.
 pub const ARE_BUILT: bool = true;
-
-/// The data of a conversation that is written as a row.
-pub struct Row<'a> {
-    pub number: u64,
-    pub request: &'a Request,
-    /// Which answer of a preference pair it is.
-    pub side: Option<Side>,
-    pub prompt: &'a Prompt,
-    pub encoded: &'a Encoded,
-    /// One entry per token, or empty if no mask was requested.
-    pub mask: Vec<bool>,
-}
 
 /// Rows stored by column. A row without ids has an error instead.
 pub struct Columns {

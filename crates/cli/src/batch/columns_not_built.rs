@@ -4,28 +4,14 @@ use std::io;
 use std::path::Path;
 
 use rolecall::conversation::Json;
-use rolecall::dataset::Side;
-use rolecall::{Encoded, Prompt, Request};
 
 use super::Wanted;
+use super::row::Row;
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;
 
 pub const ARE_BUILT: bool = false;
-
-/// The same limit as in a build with columns. Nothing reaches it, because no row is written here.
-pub const LONGEST: usize = 256 << 20;
-
-#[expect(dead_code, reason = "nothing reads it without columns")]
-pub struct Row<'a> {
-    pub number: u64,
-    pub request: &'a Request,
-    pub side: Option<Side>,
-    pub prompt: &'a Prompt,
-    pub encoded: &'a Encoded,
-    pub mask: Vec<bool>,
-}
 
 pub struct Columns;
 

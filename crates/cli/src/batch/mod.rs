@@ -14,6 +14,7 @@ mod lines;
 mod pipeline;
 mod progress;
 mod records;
+mod row;
 mod rows;
 mod tally;
 mod unwritten;
@@ -28,9 +29,10 @@ use std::time::Duration;
 
 use rolecall::dataset;
 
-pub use columns::{ARE_BUILT, Row};
+pub use columns::ARE_BUILT;
 pub use file::{Begin, Target};
 pub use journal::{Journal, beside};
+pub use row::Row;
 pub use rows::Rows;
 
 use crate::args;

@@ -3,7 +3,8 @@
 use rolecall::conversation::Json;
 
 use super::Wanted;
-use super::columns::{Columns, LONGEST, Row, write};
+use super::columns::{Columns, write};
+use super::row::{LONGEST, Row};
 use super::unwritten::Unwritten;
 use crate::refusal::Refusal;
 use crate::row_kind::RowKind;

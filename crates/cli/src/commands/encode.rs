@@ -13,11 +13,11 @@ use crate::output::Output;
 use crate::row_kind::RowKind;
 
 pub fn run(args: &Encode, output: &Output) -> Result<Exit, Failure> {
-    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode(), output)?;
+    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
     load_tokenizer(&job.model)?;
     job.has_ids = true;
-    let encoding = Encoding { reference: args.reference_encoding, max_length: args.max_length };
-    if args.reference_encoding {
+    let encoding = Encoding { reference: args.text.reference_encoding, max_length: args.max_length };
+    if args.text.reference_encoding {
         warn_of_reference(output);
     }
     if args.batch.jsonl {
@@ -90,8 +90,10 @@ fn made_of(args: &Encode, target: &Target, job: &Job) -> Vec<(String, String)> {
         RowKind::Parquet => "parquet",
     };
     let chat = crate::args::Chat { inputs: Vec::new(), ..args.chat.clone() };
-    let arguments =
-        format!("{:?}", (chat, &args.own, args.reference_encoding, args.protect, args.max_length, args.file.with_text));
+    let arguments = format!(
+        "{:?}",
+        (chat, &args.own, args.text.reference_encoding, args.text.protect, args.max_length, args.file.with_text)
+    );
     let mut formats: Vec<_> = args.chat.named.format.iter().map(|format| Path::new(format).to_path_buf()).collect();
     formats.extend(args.chat.named.more.formats.iter().filter_map(|folder| files::format_files(folder).ok()).flatten());
     vec![

@@ -7,11 +7,11 @@ use crate::job::{Encoding, Job, load_tokenizer, refused, render_one};
 use crate::output::Output;
 
 pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
-    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.protect.mode(), output)?;
+    let mut job = Job::open(&args.chat, &args.own, args.tokenizer.as_deref(), args.text.protect.mode(), output)?;
     job.has_ids = job.model.tokenizer_path().is_some();
     let added = job.model.tokenizer_path().map(|_| load_tokenizer(&job.model)).transpose()?;
-    let encoding = Encoding { reference: args.reference_encoding, max_length: None };
-    if args.reference_encoding {
+    let encoding = Encoding { reference: args.text.reference_encoding, max_length: None };
+    if args.text.reference_encoding {
         warn_of_reference(output);
     }
     let source = read_input(&args.chat)?;
