@@ -146,25 +146,34 @@ impl Compiler {
             ExprKind::Compare(first, rest) => return self.comparison(first, rest),
             ExprKind::And(items) => return self.short_circuit(items, Op::And(0)),
             ExprKind::Or(items) => return self.short_circuit(items, Op::Or(0)),
-            ExprKind::Conditional(parts) => {
-                let (test, then, otherwise) = &**parts;
-                let was_soft = std::mem::replace(&mut self.is_soft, true);
-                let mut to_else = Vec::new();
-                self.jump_if(test, false, &mut to_else)?;
-                self.expr(then)?;
-                let to_end = self.emit(Op::Jump(0));
-                to_else.into_iter().for_each(|jump| self.land(jump));
-                match otherwise {
-                    Some(otherwise) => self.expr(otherwise)?,
-                    None => {
-                        self.emit(Op::NoElse);
-                    }
-                }
-                self.land(to_end);
-                self.is_soft = was_soft;
-                return Ok(());
-            }
+            ExprKind::Conditional(parts) => return self.conditional(parts, Self::expr, Some(Op::NoElse)),
         };
+        Ok(())
+    }
+
+    /// Compiles a conditional whose branches are compiled by `branch`. Without an `else`, emits
+    /// `missing`.
+    fn conditional(
+        &mut self,
+        (test, then, otherwise): &(Expr, Expr, Option<Expr>),
+        branch: fn(&mut Self, &Expr) -> Parsed<()>,
+        missing: Option<Op>,
+    ) -> Parsed<()> {
+        let was_soft = std::mem::replace(&mut self.is_soft, true);
+        let mut to_else = Vec::new();
+        self.jump_if(test, false, &mut to_else)?;
+        branch(self, then)?;
+        let to_end = self.emit(Op::Jump(0));
+        to_else.into_iter().for_each(|jump| self.land(jump));
+        match (otherwise, missing) {
+            (Some(otherwise), _) => branch(self, otherwise)?,
+            (None, Some(missing)) => {
+                self.emit(missing);
+            }
+            (None, None) => {}
+        }
+        self.land(to_end);
+        self.is_soft = was_soft;
         Ok(())
     }
 
@@ -387,20 +396,7 @@ impl Compiler {
             }
             ExprKind::Concat(items) => items.iter().try_for_each(|item| self.print(item))?,
             ExprKind::Sum(items) => self.print_sum(items)?,
-            ExprKind::Conditional(parts) => {
-                let (test, then, otherwise) = &**parts;
-                let was_soft = std::mem::replace(&mut self.is_soft, true);
-                let mut to_else = Vec::new();
-                self.jump_if(test, false, &mut to_else)?;
-                self.print(then)?;
-                let to_end = self.emit(Op::Jump(0));
-                to_else.into_iter().for_each(|jump| self.land(jump));
-                if let Some(otherwise) = otherwise {
-                    self.print(otherwise)?;
-                }
-                self.land(to_end);
-                self.is_soft = was_soft;
-            }
+            ExprKind::Conditional(parts) => self.conditional(parts, Self::print, None)?,
             ExprKind::Call(callee, args) => self.call(callee, args, None, true)?,
             ExprKind::Filter(Some(subject), name, args) if args.is_plain() && self.program.name(name.0) == "tojson" => {
                 self.expr(subject)?;
