@@ -77,7 +77,13 @@ impl Reader {
         Ok(Ready { reply: reply?, options: ParseOptions { tools, prompt_tail, ..policies.clone() }, warnings })
     }
 
-    /// Prints what the layouts of the model's replies do not cover.
+    /// Prints what the layouts of the replies to a request do not cover.
+    pub fn warn_about(&self, request: &Request, output: &Output) -> Result<(), Refusal> {
+        self.warn(&self.job.model.layout_warnings(request)?, output);
+        Ok(())
+    }
+
+    /// Prints these warnings.
     pub fn warn(&self, warnings: &[LayoutWarning], output: &Output) {
         for warning in warnings {
             output.show(&Diagnostic {

@@ -24,7 +24,8 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
         None => Source { name: "command line".into(), text: "[]".into() },
     };
     let reader = Reader::new(&args.layouts, args.tokenizer.as_deref(), false, output)?;
-    let (format, tools, tail) = asked(args, &reader, &source.text).map_err(|refusal| refused(refusal, &source))?;
+    let (format, tools, tail) =
+        asked(args, &reader, &source.text, output).map_err(|refusal| refused(refusal, &source))?;
     let options = Options {
         tools,
         choice: choice(&args.choice),
@@ -53,7 +54,7 @@ pub fn run(args: &Grammar, output: &Output) -> Result<Exit, Failure> {
 }
 
 /// Returns the layouts of the reply, the tools, and the end of the prompt.
-fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Tool>, String), Refusal> {
+fn asked(args: &Grammar, reader: &Reader, text: &str, output: &Output) -> Result<(Format, Vec<Tool>, String), Refusal> {
     let tools = match rolecall::conversation::json::parse(text).map_err(rolecall_openai::Error::from)? {
         Json::Object(mut object) if object.get("tools").is_some() => object.remove("tools"),
         other => Some(other),
@@ -68,7 +69,9 @@ fn asked(args: &Grammar, reader: &Reader, text: &str) -> Result<(Format, Vec<Too
             Some(tail) => tail.clone(),
             None => model.prompt_tail(Arc::clone(&request))?,
         };
-        Ok((Arc::unwrap_or_clone(model.layouts(&request)?), tail))
+        let format = model.layouts(&request)?;
+        reader.warn_about(&request, output)?;
+        Ok((Arc::unwrap_or_clone(format), tail))
     };
     let (format, tail) = match of(request) {
         // Calls can be written even if the format has no place to offer tools.

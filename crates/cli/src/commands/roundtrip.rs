@@ -46,7 +46,9 @@ pub fn run(args: &Roundtrip, output: &Output) -> Result<Exit, Failure> {
     let request = samples.and_then(|(_, samples)| only_request(samples));
     let trips = request.and_then(|request| {
         check_replies(&request.conversation, source.text.len())?;
-        trips(&reader, &request)
+        let trips = trips(&reader, &request)?;
+        reader.warn_about(&request, output)?;
+        Ok(trips)
     });
     let trips = trips.map_err(|refusal| refused(refusal, &source))?;
     let same = trips.iter().all(Trip::is_same);

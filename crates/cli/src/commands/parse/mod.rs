@@ -95,8 +95,10 @@ fn run_batch(args: &Parse, reader: Reader, policies: ParseOptions, output: &Outp
         shapes: None,
     };
     // Each line has its own warnings. Those of the model itself are shown once.
-    let own = request_of_one_word(None).and_then(|request| Ok(reader.job.model.layout_warnings(&request)?));
-    reader.warn(&own.unwrap_or_default(), output);
+    if let Ok(request) = request_of_one_word(None) {
+        // If the layouts cannot be inferred, each line says so.
+        let _ = reader.warn_about(&request, output);
+    }
     answer_lines(plan, output, move |line, rows| {
         let answer = line::answer(&reader, &policies, line)?;
         // Columns are only written by `encode`.
