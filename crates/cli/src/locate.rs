@@ -17,7 +17,11 @@ pub fn locate(text: &str, place: &Place) -> Option<Range<usize>> {
         }
         path.push(Step::Index(index));
     }
-    let rest = steps(&place.field);
+    let mut rest = steps(&place.field);
+    if path.is_empty() && text.as_bytes().get(top.start) == Some(&b'[') && rest.first() == Some(&Step::Key("messages"))
+    {
+        rest.remove(0);
+    }
     if path.is_empty() && rest.is_empty() {
         return None;
     }

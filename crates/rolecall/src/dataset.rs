@@ -2,9 +2,11 @@
 //!
 //! [`read`] takes a JSON text in one of the shapes that trainers use and returns its [`Sample`]s,
 //! each with a [`Request`]. [`Shape::of`] determines the shape from the keys. The submodules:
-//! `dialogue` reads turns, `pair` reads prompts with answers, and `instances` reads LMFlow's files.
+//! `dialogue` reads turns, `pair` reads prompts with answers, `instances` reads LMFlow's files, and
+//! `harmony` reads messages with channels.
 
 mod dialogue;
+mod harmony;
 mod instances;
 mod pair;
 
@@ -22,6 +24,8 @@ use rolecall_openai::{Error, Request};
 pub enum Shape {
     /// `messages`, as in OpenAI's API and its fine-tuning files.
     OpenAi,
+    /// `messages` with channels and recipients, as in harmony's own JSON.
+    Harmony,
     /// `conversations` of `from` and `value`.
     ShareGpt,
     /// `instruction`, `input` and `output`.
@@ -53,27 +57,48 @@ pub struct Sample {
     pub side: Option<Side>,
     /// The path of each message in the dataset's value.
     paths: Vec<String>,
+    /// The paths of each message's fields, if a message comes from several places.
+    origins: Vec<Vec<Origin>>,
 }
 
 /// A conversation that is not yet parsed: the object of a request, and the paths of its messages.
+#[derive(Default)]
 struct Draft {
     object: Object,
     side: Option<Side>,
     paths: Vec<String>,
+    origins: Vec<Vec<Origin>>,
+}
+
+/// The path that a field of a message comes from.
+#[derive(Clone, Debug, PartialEq)]
+struct Origin {
+    /// The field of the message. Empty for the message itself.
+    field: String,
+    path: String,
 }
 
 impl Shape {
     /// All shapes, the most common first.
-    pub const ALL: [Shape; 6] =
-        [Shape::OpenAi, Shape::ShareGpt, Shape::Alpaca, Shape::Completion, Shape::Preference, Shape::Instances];
+    pub const ALL: [Shape; 7] = [
+        Shape::OpenAi,
+        Shape::Harmony,
+        Shape::ShareGpt,
+        Shape::Alpaca,
+        Shape::Completion,
+        Shape::Preference,
+        Shape::Instances,
+    ];
 
-    /// Returns the shape of an object, determined from its keys, or `None` if they match no shape.
+    /// Returns the shape of an object, determined from its keys and those of its messages, or `None`
+    /// if they match no shape.
     pub fn of(object: &Object) -> Option<Shape> {
         let has = |key: &str| object.get(key).is_some();
         Some(match () {
             () if has("instances") && !has("messages") => Shape::Instances,
             () if has("chosen") && has("rejected") => Shape::Preference,
             () if has("preferred_output") && has("non_preferred_output") => Shape::Preference,
+            () if object.get("messages").and_then(Json::as_array).is_some_and(harmony::is_harmony) => Shape::Harmony,
             () if has("messages") => Shape::OpenAi,
             () if has("conversations") => Shape::ShareGpt,
             () if has("instruction") && has("output") => Shape::Alpaca,
@@ -82,11 +107,12 @@ impl Shape {
         })
     }
 
-    /// Returns a short name: `openai`, `sharegpt`, `alpaca`, `completion`, `preference` or
+    /// Returns a short name: `openai`, `harmony`, `sharegpt`, `alpaca`, `completion`, `preference` or
     /// `instances`.
     pub fn name(self) -> &'static str {
         match self {
             Shape::OpenAi => "openai",
+            Shape::Harmony => "harmony",
             Shape::ShareGpt => "sharegpt",
             Shape::Alpaca => "alpaca",
             Shape::Completion => "completion",
@@ -98,7 +124,7 @@ impl Shape {
     /// Returns the keys that are specific to the shape.
     fn keys(self) -> &'static [&'static str] {
         match self {
-            Shape::OpenAi => &[],
+            Shape::OpenAi | Shape::Harmony => &[],
             Shape::ShareGpt => &["conversations", "system", "tools"],
             Shape::Alpaca => &["instruction", "input", "output", "system", "history", "tools"],
             Shape::Completion => &["prompt", "completion", "tools"],
@@ -120,11 +146,12 @@ impl Shape {
 
     fn drafts(self, object: Object) -> Result<Vec<Draft>, Error> {
         // A request's own keys are checked when it is read.
-        if self != Shape::OpenAi {
+        if !matches!(self, Shape::OpenAi | Shape::Harmony) {
             self.check_keys(&object)?;
         }
         Ok(match self {
-            Shape::OpenAi => vec![Draft { object, side: None, paths: Vec::new() }],
+            Shape::OpenAi => vec![Draft { object, ..Draft::default() }],
+            Shape::Harmony => vec![harmony::read(object)?],
             Shape::ShareGpt => vec![dialogue::read(object)?],
             Shape::Alpaca => vec![dialogue::of_instruction(object)?],
             Shape::Completion => vec![pair::completion(object)?],
@@ -161,6 +188,7 @@ impl fmt::Display for Shape {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Shape::OpenAi => "OpenAI's messages",
+            Shape::Harmony => "harmony's messages",
             Shape::ShareGpt => "ShareGPT",
             Shape::Alpaca => "Alpaca",
             Shape::Completion => "prompt and completion",
@@ -211,10 +239,15 @@ pub fn id_of(text: &str) -> Option<Json> {
 pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Error> {
     let object = match json::parse_unique(text)? {
         Json::Object(object) => object,
+        Json::Array(messages)
+            if shape.map_or_else(|| harmony::is_harmony(&messages), |shape| shape == Shape::Harmony) =>
+        {
+            [("messages".to_owned(), Json::Array(messages))].into_iter().collect()
+        }
         // A list of messages, or a value that is not a conversation.
         other => {
             let request = Request::from_json(other)?;
-            return Ok((Shape::OpenAi, vec![Sample { request, side: None, paths: Vec::new() }]));
+            return Ok((Shape::OpenAi, vec![Sample { request, side: None, paths: Vec::new(), origins: Vec::new() }]));
         }
     };
     let shape = shape.or_else(|| Shape::of(&object)).unwrap_or(Shape::OpenAi);
@@ -227,29 +260,34 @@ pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Er
 /// Returns `None` if the place is the same, or if the text holds several requests.
 pub fn place_in(text: &str, place: &Place) -> Option<Place> {
     // Most texts are requests; they are not parsed again.
-    if place.message.is_none() || json::span(text, &[json::Step::Key("messages")]).is_some() {
+    let is_request = || json::span(text, &[json::Step::Key("messages")]).is_some() && !harmony::may_be(text);
+    if place.message.is_none() || is_request() {
         return None;
     }
-    let Ok(Json::Object(object)) = json::parse(text) else { return None };
+    let object = match json::parse(text) {
+        Ok(Json::Object(object)) => object,
+        Ok(messages @ Json::Array(_)) => [("messages".to_owned(), messages)].into_iter().collect(),
+        _ => return None,
+    };
     let drafts = Shape::of(&object)?.drafts(object).ok()?;
     let [draft] = drafts.as_slice() else { return None };
-    Some(original(&draft.paths, place)).filter(|found| found != place)
+    Some(original(&draft.paths, &draft.origins, place)).filter(|found| found != place)
 }
 
 impl Sample {
     /// Translates a place in the sample's request to a place in the dataset's value.
     pub fn original(&self, place: &Place) -> Place {
-        original(&self.paths, place)
+        original(&self.paths, &self.origins, place)
     }
 }
 
 impl Draft {
     fn read(self) -> Result<Sample, Error> {
-        let Draft { object, side, paths } = self;
+        let Draft { object, side, paths, origins } = self;
         match Request::from_json(Json::Object(object)) {
-            Ok(request) => Ok(Sample { request, side, paths }),
+            Ok(request) => Ok(Sample { request, side, paths, origins }),
             Err(Error::Conversation(mut error)) => {
-                error.place = original(&paths, &error.place);
+                error.place = original(&paths, &origins, &error.place);
                 Err(error.into())
             }
             Err(error) => Err(error),
@@ -257,7 +295,38 @@ impl Draft {
     }
 }
 
-fn original(paths: &[String], place: &Place) -> Place {
+impl Origin {
+    /// The path of a whole message.
+    fn whole(path: String) -> Origin {
+        Origin { field: String::new(), path }
+    }
+
+    fn field(field: impl Into<String>, path: String) -> Origin {
+        Origin { field: field.into(), path }
+    }
+
+    /// Reports whether a field is this one or below it.
+    fn holds(&self, field: &str) -> bool {
+        match field.strip_prefix(self.field.as_str()) {
+            Some(below) => self.field.is_empty() || below.is_empty() || below.starts_with(['.', '[']),
+            None => false,
+        }
+    }
+
+    fn path_of(&self, field: &str) -> String {
+        match self.field.is_empty() && !field.is_empty() {
+            true => format!("{}.{field}", self.path),
+            false => self.path.clone(),
+        }
+    }
+}
+
+fn original(paths: &[String], origins: &[Vec<Origin>], place: &Place) -> Place {
+    if let Some(origins) = place.message.and_then(|message| origins.get(message)) {
+        let field = place.field.as_str();
+        let nearest = origins.iter().filter(|origin| origin.holds(field)).max_by_key(|origin| origin.field.len());
+        return nearest.map_or_else(|| place.clone(), |nearest| Place::field(nearest.path_of(field)));
+    }
     let Some(path) = place.message.and_then(|message| paths.get(message)) else { return place.clone() };
     // Only a path that ends in a turn has fields. Any other path is the text itself.
     let is_turn = path.ends_with(']');

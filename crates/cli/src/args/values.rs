@@ -78,6 +78,8 @@ pub enum AfterArg {
 pub enum ShapeArg {
     /// OpenAI's `messages`, as in its API and its files for fine-tuning
     Openai,
+    /// Harmony's own JSON: messages with channels and recipients
+    Harmony,
     /// `conversations` of `from` and `value`
     Sharegpt,
     /// `instruction`, `input` and `output`
@@ -166,6 +168,7 @@ impl ShapeArg {
     pub fn shape(self) -> Shape {
         match self {
             ShapeArg::Openai => Shape::OpenAi,
+            ShapeArg::Harmony => Shape::Harmony,
             ShapeArg::Sharegpt => Shape::ShareGpt,
             ShapeArg::Alpaca => Shape::Alpaca,
             ShapeArg::Completion => Shape::Completion,

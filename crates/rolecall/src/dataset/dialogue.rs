@@ -47,7 +47,7 @@ pub(super) fn read(mut object: Object) -> Result<Draft, Error> {
     }
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, side: None, paths })
+    Ok(Draft { object, paths, ..Draft::default() })
 }
 
 /// Converts a turn to a message. `path` is the turn's path.
@@ -200,5 +200,5 @@ pub(super) fn begin_instruction(mut object: Object) -> Result<Draft, Error> {
     add("user", asked, "instruction".into());
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, side: None, paths })
+    Ok(Draft { object, paths, ..Draft::default() })
 }

@@ -79,7 +79,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
     }
     read_tools(&mut instance)?;
     instance.insert("messages", Json::Array(messages));
-    Ok(Draft { object: instance, side: None, paths })
+    Ok(Draft { object: instance, paths, ..Draft::default() })
 }
 
 /// Adds the path of an instance to its error.

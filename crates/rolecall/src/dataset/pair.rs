@@ -143,5 +143,5 @@ fn draft(mut object: Object, prompt: &Turns, answer: Turns, side: Option<Side>) 
     paths.extend(answer.1);
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, side, paths })
+    Ok(Draft { object, side, paths, ..Draft::default() })
 }

@@ -3,11 +3,13 @@
 use rolecall::conversation::Json;
 use rolecall::conversation::json;
 use rolecall::conversation::json::Object;
+use rolecall::dataset::{self, Shape};
 use rolecall::parse::{OutputParser, ParseOptions};
 use rolecall::{Reading, Request, Stop, answer};
 use rolecall_conversation::{Place, Problem};
 
 use crate::batch::Line;
+use crate::job::only_request;
 use crate::reading::{Reader, request_of_one_word, with_ids_of};
 use crate::refusal::Refusal;
 
@@ -37,6 +39,10 @@ fn read(text: &str) -> Result<Request, Refusal> {
             let messages = words.conversation.messages.iter().map(|message| Json::Object(message.as_object().clone()));
             object.insert("messages", Json::Array(messages.collect()));
             Ok(Request::from_json(Json::Object(object))?)
+        }
+        // A key of other shapes is the output here, so only this one is determined.
+        Json::Object(object) if Shape::of(&object) == Some(Shape::Harmony) => {
+            only_request(dataset::read(text, Some(Shape::Harmony))?.1)
         }
         other => Ok(Request::from_json(other)?),
     }

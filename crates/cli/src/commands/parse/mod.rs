@@ -9,7 +9,7 @@ use rolecall::answer::{Chunks, Completion};
 use rolecall::conversation::Json;
 use rolecall::conversation::json::{Layout, write_into};
 use rolecall::parse::ParseOptions;
-use rolecall::{Event, Reading, Request, answer};
+use rolecall::{Event, Reading, answer, dataset};
 
 use crate::args::{ApiArg, FinishArg, Parse};
 use crate::batch::{Journal, Plan, Rows, answer_lines};
@@ -17,7 +17,7 @@ use crate::diagnostic::{DRAWN, Diagnostic, Place, Severity};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::files;
-use crate::job::{load_tokenizer, refused};
+use crate::job::{load_tokenizer, only_request, refused};
 use crate::output::Output;
 use crate::reading::{Reader, Ready, request_of_one_word};
 use crate::refusal::Refusal;
@@ -114,7 +114,8 @@ fn ready(args: &Parse, reader: &Reader, policies: &ParseOptions) -> Result<Ready
     let tail = args.tail.as_deref();
     if let Some(path) = &args.conversation {
         let source = files::read_text(path)?;
-        let request = Request::from_text(&source.text).map_err(Refusal::from);
+        let samples = dataset::read(&source.text, None).map_err(Refusal::from);
+        let request = samples.and_then(|(_, samples)| only_request(samples));
         let ready = request.and_then(|request| reader.ready(request, tail, policies));
         return ready.map_err(|refusal| refused(refusal, &source));
     }
