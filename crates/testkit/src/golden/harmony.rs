@@ -1,7 +1,7 @@
 //! Rows of the harmony format. The rows that are not pending check that a template gives harmony's
 //! ids where the row says so.
 
-use rolecall::conversation::json::Object;
+use rolecall::conversation::json::{self, Layout, Object};
 use rolecall::conversation::{Json, object};
 
 use super::parity::same_ids;
@@ -24,7 +24,8 @@ pub(super) fn template_ids(row: &Object, context: &mut Context) -> Option<Verdic
     if same.is_empty() {
         return None;
     }
-    let Some(wanted) = row.get("expected").and_then(Json::as_object).and_then(completion_ids) else {
+    let wanted = row.get("expected").and_then(Json::as_object).and_then(|expected| ids_at(expected, "completion_ids"));
+    let Some(wanted) = wanted else {
         return Some(Verdict::cannot_run("the row has no `completion_ids`"));
     };
     let through = object! { "templates" => same, "tokenizer" => "gptoss" };
@@ -32,8 +33,8 @@ pub(super) fn template_ids(row: &Object, context: &mut Context) -> Option<Verdic
 }
 
 /// Returns the ids: given in full, or as `{"ids_then": [..]}`, which appends a tail to `ids`.
-fn completion_ids(expected: &Object) -> Option<Vec<Json>> {
-    match expected.get("completion_ids")? {
+pub(super) fn ids_at(expected: &Object, key: &str) -> Option<Vec<Json>> {
+    match expected.get(key)? {
         Json::Array(ids) => Some(ids.clone()),
         Json::Object(more) => {
             let ids = expected.get("ids")?.as_array()?;
@@ -43,8 +44,12 @@ fn completion_ids(expected: &Object) -> Option<Vec<Json>> {
     }
 }
 
+pub(super) fn written(value: &Json) -> String {
+    json::write(value, &Layout::default())
+}
+
 /// Makes a request in which the chat's other keys are template switches.
-fn request(chat: &Object) -> Object {
+pub(super) fn request(chat: &Object) -> Object {
     let mut request = object! { "add_generation_prompt" => true };
     let mut switches = Object::new();
     for (key, value) in chat.iter().filter(|(_, value)| !value.is_null()) {

@@ -15,6 +15,7 @@ use rolecall::infer::infer;
 use rolecall::parse::{ParseOptions, ParsedCall, Reply};
 use rolecall::{Reading, Stop};
 
+use super::harmony_shape::is_read_back;
 use super::reading::read_by;
 use super::{Context, text};
 use crate::transcript::{TranscriptPiece, read_pieces};
@@ -112,7 +113,9 @@ fn judge(known: &Known, tail: &str, ids: &[u32], output: &str, expected: &Object
     let other = |output: String| read_by(&known.by_text, &options, &output).map(|read| read.reading);
     let header = &known.header;
     let verdict = match fault_of(expected, output, header) {
-        Fault::None(messages) => is_read_alike(&messages, &reading, header),
+        Fault::None(messages) => {
+            is_read_alike(&messages, &reading, header).and_then(|()| is_read_back(&messages, &reading))
+        }
         Fault::Refused => is_reported_and_kept(output, &reading, header),
         Fault::Repaired(repaired) => match other(repaired) {
             Ok(other) if same(&other, &reading) && reading.malformed.is_empty() => Ok(()),

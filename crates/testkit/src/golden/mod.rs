@@ -5,6 +5,7 @@ mod chatglm3;
 mod chatglm3_reading;
 mod harmony;
 mod harmony_reading;
+mod harmony_shape;
 mod hf_jinja;
 mod ids;
 mod internlm2;
@@ -229,6 +230,12 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
         }
         "harmony" if op == "harmony_parse" => harmony_reading::run(row, context),
         "harmony" => {
+            if op == "harmony_render" {
+                add("input shape", harmony_shape::run(row));
+                if let Some(verdict) = harmony_shape::ids(row, context) {
+                    add("ids of the input shape", verdict);
+                }
+            }
             if let Some(verdict) = harmony::template_ids(row, context).filter(|_| op == "harmony_render") {
                 add("template ids", verdict);
             }

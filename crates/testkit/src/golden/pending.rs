@@ -11,7 +11,7 @@ const WAITING: &[(&str, &str, &str)] = &[
     ("trl", "prefix_preserving", "the library does not compare the renderings of a growing conversation yet"),
     ("renderers", "train_mask", "templates have no loss masks yet"),
     ("renderers", "bridge", "the library has no sessions yet"),
-    ("harmony", "harmony_render", "the library does not parse harmony's own JSON yet"),
+    ("harmony", "harmony_render", "there is no format for harmony's own rendering yet"),
     ("mistral", "mistral_encode", "there is no format for this maker's own code yet"),
     ("mistral", "mistral_fim", "there is no format for this maker's own code yet"),
     ("native", "native_encode", "there is no format for these makers' own code yet"),
