@@ -95,9 +95,9 @@ impl Shared {
             return self.emit(is_reasoning, text, on);
         }
         let start = end.saturating_sub(text.len() as u64);
-        let before = self.strays.enter(is_reasoning, text, start);
-        self.report_stray(before, on);
         let reply = Arc::clone(&self.reply);
+        let before = self.strays.enter(&reply.strays, is_reasoning, text, start);
+        self.report_stray(before, on);
         let mut given = 0;
         while let Some((end, stray)) = self.strays.find(&reply.strays, text, given, start) {
             self.emit(is_reasoning, &text[given..end], on);

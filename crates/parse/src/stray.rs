@@ -20,6 +20,8 @@ struct Node {
     edges: Vec<(u8, usize)>,
     /// The node of the longest proper suffix.
     shorter: usize,
+    /// The number of bytes that lead to the node.
+    depth: usize,
     mark: Option<StrayMark>,
 }
 
@@ -57,7 +59,8 @@ impl StrayMarks {
             node = match self.next(node, *byte) {
                 Some(next) => next,
                 None => {
-                    self.nodes.push(Node::default());
+                    let depth = self.nodes[node].depth + 1;
+                    self.nodes.push(Node { depth, ..Node::default() });
                     let next = self.nodes.len() - 1;
                     self.nodes[node].edges.push((*byte, next));
                     next
@@ -131,11 +134,13 @@ pub(crate) struct Strays {
     node: usize,
     /// Whether the text is reasoning. A policy decides about calls in it.
     is_reasoning: bool,
-    /// The offset of the end of the text, the number of its bytes since a gap in it, and the
-    /// length of the gap. A marker that was read leaves a gap.
+    /// The offset of the end of the text.
     end: u64,
-    since: usize,
-    gap: u64,
+    /// The number of bytes searched since a marker could begin.
+    seen: usize,
+    /// The gaps that markers left in the text that may be part of a marker, each with the number
+    /// of bytes searched before it and its length.
+    gaps: VecDeque<(usize, u64)>,
     /// The offset after the last backtick.
     tick: Option<u64>,
     /// A marker after a backtick. If another backtick follows, the model only mentions the marker.
@@ -179,17 +184,29 @@ impl Strays {
     }
 
     /// Begins a piece of text at an offset. Returns a marker before it that no backtick follows.
-    pub fn enter(&mut self, is_reasoning: bool, text: &str, start: u64) -> Option<Stray> {
+    pub fn enter(&mut self, marks: &StrayMarks, is_reasoning: bool, text: &str, start: u64) -> Option<Stray> {
         if is_reasoning != self.is_reasoning {
             (self.node, self.is_reasoning) = (0, is_reasoning);
         }
         if self.node > 0 && start != self.end {
-            self.gap = start.saturating_sub(self.end) + if self.since == usize::MAX { 0 } else { self.gap };
-            self.since = 0;
+            self.forget_gaps(marks.nodes[self.node].depth);
+            let length = start.saturating_sub(self.end);
+            match self.gaps.back_mut() {
+                Some((before, known)) if *before == self.seen => *known += length,
+                _ => self.gaps.push_back((self.seen, length)),
+            }
+            self.end = start;
         }
         let open = self.open.take()?;
         let is_quoted = open.span.end == start && text.starts_with('`');
         (!is_quoted).then_some(open)
+    }
+
+    /// Forgets the gaps before the last bytes, of which there are this many.
+    fn forget_gaps(&mut self, length: usize) {
+        while self.gaps.front().is_some_and(|(before, _)| before + length <= self.seen) {
+            self.gaps.pop_front();
+        }
     }
 
     /// Returns the next stray marker that ends after byte `from` of a piece of text that begins at
@@ -199,7 +216,8 @@ impl Strays {
         let mut at = from;
         while at < bytes.len() {
             if self.node == 0 {
-                self.since = usize::MAX;
+                self.seen = 0;
+                self.gaps.clear();
                 at += bytes[at..].iter().position(|byte| marks.first[usize::from(*byte)]).unwrap_or(bytes.len() - at);
                 let Some(byte) = bytes.get(at) else { break };
                 if *byte == b'`' {
@@ -209,15 +227,16 @@ impl Strays {
                 }
             }
             self.node = marks.step(self.node, bytes[at]);
-            self.since = self.since.saturating_add(1);
+            self.seen += 1;
             if bytes[at] == b'`' {
                 self.tick = Some(start + at as u64 + 1);
             }
             at += 1;
             let Some(mark) = marks.nodes[self.node].mark else { continue };
             let end = start + at as u64;
-            let gap = if mark.length > self.since { self.gap } else { 0 };
-            let span = end.saturating_sub(mark.length as u64 + gap)..end;
+            let is_inside = |before: usize| before + mark.length > self.seen;
+            let gaps: u64 = self.gaps.iter().filter(|(before, _)| is_inside(*before)).map(|(_, length)| length).sum();
+            let span = end.saturating_sub(mark.length as u64 + gaps)..end;
             if (self.is_reasoning && mark.is_of_call) || (mark.is_control && !self.is_control(&span)) {
                 continue;
             }
@@ -335,7 +354,7 @@ mod tests {
             let mut strays = Strays::default();
             let mut spans = Vec::new();
             for (start, piece) in [(0, &text[..cut]), (cut, &text[cut..])] {
-                spans.extend(strays.enter(false, piece, start as u64));
+                spans.extend(strays.enter(&automaton, false, piece, start as u64));
                 let mut from = 0;
                 while let Some((end, stray)) = strays.find(&automaton, piece, from, start as u64) {
                     from = end;
@@ -345,6 +364,25 @@ mod tests {
             let found: Vec<&str> =
                 spans.iter().map(|stray| &text[stray.span.start as usize..stray.span.end as usize]).collect();
             assert_eq!(found, ["<go!>", "<go!>"], "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn a_span_has_only_the_gaps_inside_its_marker() {
+        let automaton = StrayMarks::new([(Literal::of("<go!>"), true)]);
+        // The text is cut where the output has something else.
+        for (pieces, span) in [
+            ([("a <", 0), ("<g", 100), ("o!>", 105)], 100..108),
+            ([("a <", 0), ("g", 100), ("o!>", 105)], 2..108),
+            ([("a <g", 0), ("o", 4), ("!>", 9)], 2..11),
+        ] {
+            let mut strays = Strays::default();
+            let mut spans = Vec::new();
+            for (piece, start) in pieces {
+                assert_eq!(strays.enter(&automaton, false, piece, start), None);
+                spans.extend(strays.find(&automaton, piece, 0, start).map(|(_, stray)| stray.span));
+            }
+            assert_eq!(spans, [span]);
         }
     }
 }
