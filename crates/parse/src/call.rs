@@ -182,6 +182,13 @@ impl Running {
                             if let (Item::Id(_), Inside::Word(id)) = (item, &mut self.inside) {
                                 self.id = Some(std::mem::take(id)).filter(|id| !id.is_empty());
                             }
+                            // The key of a complete call that the end cuts off is not known.
+                            if let Inside::Object(object) = &self.inside {
+                                self.unread(object.unended(), cursor.offset());
+                            }
+                            if let Some(why) = self.other_name(item) {
+                                return self.fail(shared, why, cursor.offset(), cursor.on);
+                            }
                             self.finish(shared, cursor.on);
                             Progress::Finished
                         }
@@ -191,6 +198,29 @@ impl Running {
                 Step::Wait => return Progress::Wait,
                 Step::Bad(why) => return self.fail(shared, why, cursor.offset(), cursor.on),
             }
+        }
+    }
+
+    /// Records that the last bytes before an offset have no meaning.
+    fn unread(&mut self, bytes: usize, end: u64) {
+        if bytes == 0 {
+            return;
+        }
+        let count = self.unread.len();
+        match self.unread.last_mut() {
+            // The last report covers all the others.
+            Some(last) if count == MOST_UNREAD => last.end = end,
+            _ => self.unread.push(end.saturating_sub(bytes as u64)..end),
+        }
+    }
+
+    /// Returns the fault if the end of the output cuts off a name that is not the call's.
+    fn other_name(&self, item: &Item) -> Option<Why> {
+        match (item, &self.inside, &self.name) {
+            (Item::Name(_), Inside::Word(word), Some(name)) if !name.starts_with(word.as_str()) => {
+                Some(name_again(name))
+            }
+            _ => None,
         }
     }
 
@@ -335,4 +365,12 @@ impl Running {
             }
         }
     }
+}
+
+/// The maximum number of meaningless parts of a call to report.
+const MOST_UNREAD: usize = 64;
+
+/// Returns the fault that the name of a call is not repeated where its layout repeats it.
+fn name_again(name: &str) -> Why {
+    Why::Expected(format!("the name `{name}` again"))
 }

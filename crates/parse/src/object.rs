@@ -1,5 +1,5 @@
 use crate::progress::Falling;
-use crate::reply::Keys;
+use crate::reply::{INDEX, Keys, has_index};
 use crate::shared::Shared;
 use crate::values::{State, Step, ValueReader};
 use crate::{JsonPolicy, Why};
@@ -16,6 +16,7 @@ pub(crate) struct Object {
     /// The number of open objects.
     depth: usize,
     has_name: bool,
+    has_id: bool,
     has_arguments: bool,
     /// Arguments that came before the name.
     pub early: String,
@@ -58,8 +59,12 @@ enum KeyKind {
     Id,
     Arguments,
     Wrapper,
-    /// A key of the layout whose value says nothing about the call.
-    Usual,
+    /// A key of the layout whose value is always the same, by its place among the layout's keys.
+    Constant(usize),
+    /// The kind of the call, which is always a function.
+    Type,
+    /// The place of the call among the calls.
+    Index,
     /// A key that is not in any layout.
     Other,
 }
@@ -77,12 +82,19 @@ pub(crate) enum Part {
     Arguments,
     /// The arguments end. Their last text was written.
     ArgumentsOver,
-    /// A key without a meaning ends, with its value. Together they have this many bytes.
+    /// A key without a meaning ends, or a key with a value that the layout does not have. Together
+    /// with its value, the key has this many bytes.
     Unread(usize),
     /// The object ends.
     Done,
     Bad(Why),
 }
+
+/// The kind of every call in JSON, as most families write it.
+const FUNCTION: &str = "function";
+
+/// The maximum length of a constant value, in bytes.
+const CONSTANT: usize = 1024;
 
 /// Keys that are common in the object of a call.
 const USUAL: [&str; 6] = ["name", "arguments", "parameters", "id", "type", "function"];
@@ -95,6 +107,7 @@ impl Object {
             keys,
             is_bare,
             has_name: false,
+            has_id: false,
             has_arguments: false,
             early: String::new(),
             entry: 0,
@@ -104,6 +117,14 @@ impl Object {
     /// Reports whether the arguments have begun.
     pub fn has_arguments(&self) -> bool {
         self.has_arguments
+    }
+
+    /// Returns the number of bytes of a key, with its value, that has begun and not ended.
+    pub fn unended(&self) -> usize {
+        match self.at {
+            At::InKey(..) | At::Colon(_) | At::Before(_) | At::Value(..) => self.entry,
+            At::Start | At::Key(_) | At::Behind => 0,
+        }
     }
 
     /// Reports whether a text only continues a string in the arguments.
@@ -233,12 +254,16 @@ impl Object {
             At::Value(kind, value) => {
                 let (step, is_cut) = match kind {
                     KeyKind::Arguments => (value.reader.push(rest, out), false),
-                    KeyKind::Other | KeyKind::Usual => (value.reader.push(rest, &mut value.spelling), false),
-                    _ => value.push(rest, self.is_bare, shared),
+                    KeyKind::Name | KeyKind::Id => value.push(rest, self.is_bare, shared),
+                    _ => (value.reader.push(rest, &mut value.spelling), false),
                 };
                 used += step.used;
                 let spelling = &mut value.spelling;
-                if matches!(kind, KeyKind::Other | KeyKind::Usual) {
+                let is_constant = matches!(kind, KeyKind::Constant(_) | KeyKind::Type | KeyKind::Index);
+                if is_constant && spelling.len() > CONSTANT {
+                    *kind = KeyKind::Other;
+                }
+                if *kind == KeyKind::Other {
                     spelling.clear();
                 }
                 let is_open = self.is_bare && *kind == KeyKind::Name && step.state == State::More;
@@ -273,7 +298,8 @@ impl Object {
 
     /// Returns the part that a key completes.
     fn end_key(&self, key: String, kind: KeyKind) -> Option<Part> {
-        let is_odd = matches!(kind, KeyKind::Other | KeyKind::Usual) && !USUAL.contains(&key.as_str());
+        let is_odd = !matches!(kind, KeyKind::Name | KeyKind::Id | KeyKind::Arguments | KeyKind::Wrapper)
+            && !USUAL.contains(&key.as_str());
         if self.is_bare && is_odd && !self.has_name {
             return Some(expected("the name or arguments of a call"));
         }
@@ -288,9 +314,15 @@ impl Object {
                 self.has_name = true;
                 Some(Part::Name(name))
             }
-            (KeyKind::Id, Ok(Json::String(id))) => Some(Part::Id(id)),
-            (KeyKind::Other, _) => Some(Part::Unread(0)),
-            _ => None,
+            (KeyKind::Id, Ok(Json::String(id))) => {
+                self.has_id = true;
+                Some(Part::Id(id))
+            }
+            (KeyKind::Id, Ok(Json::Null)) => None,
+            (KeyKind::Type, Ok(Json::String(word))) if word == FUNCTION => None,
+            (KeyKind::Index, Ok(value)) if has_index(INDEX, &value) => None,
+            (KeyKind::Constant(at), Ok(value)) if self.keys.constants[at].has(&value) => None,
+            _ => Some(Part::Unread(0)),
         }
     }
 
@@ -321,7 +353,7 @@ impl Object {
             return if self.has_arguments { KeyKind::Other } else { KeyKind::Arguments };
         }
         if keys.id.as_deref() == Some(key) {
-            return KeyKind::Id;
+            return if self.has_id { KeyKind::Other } else { KeyKind::Id };
         }
         if keys.wrappers.iter().any(|wrapper| wrapper == key) {
             return KeyKind::Wrapper;
@@ -329,11 +361,14 @@ impl Object {
         match key {
             "name" if !self.has_name => KeyKind::Name,
             "arguments" | "parameters" if !self.has_arguments => KeyKind::Arguments,
-            "id" if keys.id.is_none() => KeyKind::Id,
+            "id" if keys.id.is_none() && !self.has_id => KeyKind::Id,
             "function" if !self.has_name => KeyKind::Wrapper,
-            "type" | "index" => KeyKind::Usual,
-            _ if keys.others.iter().any(|other| other == key) => KeyKind::Usual,
-            _ => KeyKind::Other,
+            _ => match keys.constants.iter().position(|constant| constant.key == key) {
+                Some(at) => KeyKind::Constant(at),
+                None if key == "type" => KeyKind::Type,
+                None if key == "index" => KeyKind::Index,
+                None => KeyKind::Other,
+            },
         }
     }
 

@@ -1,6 +1,6 @@
 //! Reads the items of a call's layout, each as far as the input goes.
 
-use super::{Inside, Running, Step};
+use super::{Inside, Running, Step, name_again};
 use crate::arguments::{Arguments, Callee};
 use crate::cursor::Cursor;
 use crate::literal::Literal;
@@ -19,7 +19,7 @@ impl Running {
             Item::Name(stop) => match self.word(*stop, is_name, shared, cursor) {
                 Ok(Some(name)) if name.is_empty() => Step::Bad(Why::Expected("a function name".into())),
                 Ok(Some(name)) => match &self.name {
-                    Some(known) if *known != name => Step::Bad(Why::Expected(format!("the name `{known}` again"))),
+                    Some(known) if *known != name => Step::Bad(name_again(known)),
                     _ => {
                         self.name = Some(name);
                         Step::Next
@@ -280,12 +280,7 @@ impl Running {
                 Part::Name(name) => self.name = Some(name),
                 Part::Id(id) => self.id = Some(id),
                 Part::Arguments => {}
-                Part::Unread(bytes) => {
-                    let end = cursor.offset();
-                    if self.unread.len() < MOST_UNREAD {
-                        self.unread.push(end.saturating_sub(bytes as u64)..end);
-                    }
-                }
+                Part::Unread(bytes) => self.unread(bytes, cursor.offset()),
                 Part::ArgumentsOver => {
                     self.is_whole = true;
                     if self.index.is_some() {
@@ -376,9 +371,6 @@ impl Running {
         }
     }
 }
-
-/// The maximum number of meaningless parts of a call to report.
-const MOST_UNREAD: usize = 64;
 
 /// The maximum length of a name, in bytes.
 const NAME: usize = 1024;

@@ -1,6 +1,7 @@
 //! Parsing tables for replies, built once from a format's layouts.
 
 mod builder;
+mod constant;
 mod headers;
 mod list;
 mod messages;
@@ -18,6 +19,7 @@ use crate::marks::Marks;
 use crate::stray::StrayMarks;
 
 use builder::Builder;
+pub(crate) use constant::{INDEX, has_index};
 pub(crate) use headers::{Attribute, Headers, InHeader};
 pub(crate) use list::{Between, CDATA, ElementLayout, KindWord, List, ValueLayout};
 use messages::{header_ends, header_of};

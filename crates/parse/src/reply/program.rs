@@ -4,6 +4,7 @@ use rolecall_conversation::{Json, json};
 use rolecall_format::codec::Spelling;
 use rolecall_format::{Codec, Field, Format, Op, Slot};
 
+use super::constant::{Constant, INDEX};
 use super::list::{List, list_of};
 use crate::literal::Literal;
 use crate::marks::Marks;
@@ -54,15 +55,15 @@ pub(crate) enum Item {
 }
 
 /// The keys of an object that holds a call.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Keys {
     pub name: String,
     pub arguments: String,
     pub id: Option<String>,
     /// Keys whose values are objects that hold some of the keys above.
     pub wrappers: Vec<String>,
-    /// Keys of the layout whose values say nothing about the call.
-    pub others: Vec<String>,
+    /// Keys of the layout whose values are always the same.
+    pub constants: Vec<Constant>,
     /// Whether the object has a single key, which is the name, and the arguments as its value.
     pub name_is_key: bool,
     /// Whether the opening brace was already read as a marker.
@@ -367,11 +368,12 @@ fn object_from(first: &Literal, start: usize, pieces: &[LayoutPiece]) -> Option<
                 let word = match field {
                     Field::Name => NAME,
                     Field::Id => ID,
-                    Field::Index => "0",
+                    Field::Index => INDEX,
                     Field::Arguments => ARGUMENTS,
                     _ => return None,
                 };
-                let is_quoted = text.ends_with('"') || *field == Field::Index;
+                // An index may be part of a string.
+                let is_quoted = text.ends_with('"') || (*field == Field::Index && braces.is_quoted);
                 let prints_quotes = matches!(
                     codec.value_syntax().map(|syntax| syntax.spelling()),
                     Some(Spelling::Json(_) | Spelling::JsonString)
@@ -443,7 +445,7 @@ fn find_keys(object: &json::Object, words: (&str, &str, &str), keys: &mut Keys) 
                 keys.wrappers.push(key.to_owned());
                 find_keys(inner, words, keys);
             }
-            _ => keys.others.push(key.to_owned()),
+            _ => keys.constants.push(Constant { key: key.to_owned(), value: value.clone() }),
         }
     }
 }
