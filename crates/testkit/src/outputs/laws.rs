@@ -8,7 +8,7 @@ use rolecall::{Event, Reading, Stop};
 use super::limits::{limits, tokens_of};
 use super::log::{Log, Seen};
 use super::message::{Said, Taste, said};
-use super::mutation::{Mutated, mutate};
+use super::mutation::mutate;
 use super::splits::{byte_pieces, characters, pieces};
 use super::subject::Subject;
 
@@ -57,7 +57,7 @@ pub fn check(subject: &Subject, seed: u64, effort: Effort) -> Result<Checked, Br
             let mutated = mutate(&written.text(), &subject.marks, &mut rng);
             let log = reader.splits(&mutated.text, &mut rng)?;
             reader.accounts(&mutated.text, &log)?;
-            reader.keeps_words(&mutated, &log)?;
+            reader.keeps_inserted(&mutated.text, &mutated.words, &log)?;
             reader.cut(&mutated.text, &mut rng)?;
             Ok(Checked::Damaged)
         }
@@ -99,6 +99,7 @@ fn check_limits(subject: &Subject, rng: &mut Rng, effort: Effort) -> Result<Chec
     let all = |rng: &mut Rng| {
         let log = reader.splits(&limits.text, rng)?;
         reader.accounts(&limits.text, &log)?;
+        reader.keeps_inserted(&limits.text, &limits.words, &log)?;
         reader.ids(&tokens_of(&limits.text, &subject.format), rng)?;
         reader.cut(&limits.text, rng)
     };
@@ -328,6 +329,7 @@ impl Reader<'_> {
                 });
             }
         }
+        self.keeps_words(text, log)?;
         self.reports_markers(text, log)
     }
 
@@ -367,43 +369,6 @@ impl Reader<'_> {
             }
         }
         false
-    }
-
-    /// Checks that each word that was inserted into a text is emitted once.
-    fn keeps_words(&self, mutated: &Mutated, log: &Log) -> Result<(), Broken> {
-        let everything = log.everything();
-        for word in &mutated.words {
-            let count = everything.matches(word.as_str()).count();
-            // The model writes ids too, and a report may quote the word that it is about.
-            let in_id = |seen: &Seen| match seen {
-                Seen::Malformed(malformed) => malformed.why.to_string().contains(word.as_str()),
-                Seen::Started { id, .. } | Seen::Finished { id: Some(id), .. } => id.contains(word.as_str()),
-                _ => false,
-            };
-            if count == 0 && log.seen.iter().any(in_id) {
-                continue;
-            }
-            if count != 1 && !self.may_lose(word, &mutated.text, log, count) {
-                return Err(Broken {
-                    law: "each word is emitted once",
-                    output: mutated.text.clone(),
-                    what: format!("{word:?} is emitted {count} times\n  {:?}", log.seen),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// Reports whether a word is in a place without meaning: in an unknown key, or its value, of an
-    /// object that is a call, or in text that is reported as dropped, such as a header that no call
-    /// follows.
-    fn may_lose(&self, word: &str, text: &str, log: &Log, count: usize) -> bool {
-        let before = text.split(word).next().unwrap_or_default();
-        let has_call = log.seen.iter().any(|seen| matches!(seen, Seen::Started { .. }));
-        let is_in_call = has_call && self.subject.places.calls_are_objects && before.contains('{');
-        let (start, end) = (before.len() as u64, (before.len() + word.len()) as u64);
-        let is_reported = log.unread().any(|span| span.start <= start && end <= span.end);
-        count == 0 && (is_in_call || is_reported)
     }
 }
 

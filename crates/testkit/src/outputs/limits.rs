@@ -13,6 +13,8 @@ use super::subject::Subject;
 pub struct Limits {
     /// The output.
     pub text: String,
+    /// The inserted words, each of which must be emitted once or reported.
+    pub words: Vec<String>,
     /// The options of the parser.
     pub options: ParseOptions,
     /// The reason why the output ends.
@@ -39,8 +41,10 @@ pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
         None => border(&text, rng),
     };
     text.insert_str(at, &call);
+    let mut words = Vec::new();
     if rng.bool() {
-        text = mutate(&text, &subject.marks, rng).text;
+        let mutated = mutate(&text, &subject.marks, rng);
+        (text, words) = (mutated.text, mutated.words);
     }
     let mut options = subject.options(&outer, &written.prompt_tail);
     if rng.bool() {
@@ -62,7 +66,7 @@ pub fn limits(subject: &Subject, rng: &mut Rng) -> Result<Limits, String> {
     options.check_schema = rng.bool();
     options.max_calls = [None, None, Some(0), Some(1), Some(2)][rng.usize(..5)];
     let stop = [Stop::End, Stop::End, Stop::Length, Stop::Abort][rng.usize(..4)];
-    Ok(Limits { text, options, stop })
+    Ok(Limits { text, words, options, stop })
 }
 
 /// Chooses a cap: small, or close to a whole fraction of one of these lengths.

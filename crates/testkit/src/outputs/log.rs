@@ -106,8 +106,12 @@ impl Log {
                 }
                 // An id that contains the name would repeat it.
                 Seen::Started { name, id, .. } => {
-                    let is_made = id.contains(&format!(".{name}:")) || id.starts_with(&format!("{name}:"));
-                    let id = if is_made { id.replacen(name.as_str(), "", 1) } else { id.clone() };
+                    let made =
+                        id.find(&format!("{name}:")).filter(|at| id[..*at].is_empty() || id[..*at].ends_with('.'));
+                    let id = match made {
+                        Some(at) => [&id[..at], &id[at + name.len()..]].concat(),
+                        None => id.clone(),
+                    };
                     all.extend([name.as_str(), "\u{1}", id.as_str()]);
                 }
                 Seen::Finished { id: Some(id), .. } => all.push_str(id),

@@ -46,8 +46,6 @@ pub struct Places {
     pub call_ids: CallIds,
     /// Whether only the id names the called function.
     pub names_in_ids: bool,
-    /// Whether each call is one JSON object.
-    pub calls_are_objects: bool,
     /// Keys and names that are not identifiers of a programming language.
     pub free_names: bool,
 }
@@ -76,7 +74,6 @@ impl Places {
             call_ids: format.rules.call_ids.clone(),
             names_in_ids: is_there(Slot::Call)
                 && ![Field::Name, Field::Call].into_iter().any(|field| prints(format.layout(Slot::Call), field)),
-            calls_are_objects: format.layout(Slot::Call).is_some_and(is_object),
             free_names: !is_there(Slot::Argument) && format.layout(Slot::Call).is_some_and(is_json),
         }
     }
@@ -93,16 +90,6 @@ fn is_json(layout: &rolecall::format::Layout) -> bool {
         })
     }
     among(layout.ops())
-}
-
-/// Reports whether a layout writes a call as one JSON object.
-fn is_object(layout: &rolecall::format::Layout) -> bool {
-    use rolecall::format::{Codec, Op};
-    layout.ops().iter().any(|op| match op {
-        Op::Hole { codec, .. } => matches!(codec, Codec::Call(_)),
-        Op::Literal(text) => text.contains('{') && text.contains('"'),
-        Op::Control(_) | Op::Group(_) | Op::Seam | Op::Own(_) => false,
-    })
 }
 
 /// Makes a message for a format with these markers.

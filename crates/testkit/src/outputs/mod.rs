@@ -2,7 +2,8 @@
 //!
 //! The input is formats and seeds. The output is a [`Summary`] with each law that an output breaks.
 //! `message` makes a message, `subject` writes it, `mutation` damages it, `limits` reaches the
-//! parser's limits, and `laws` parses it in many ways and compares.
+//! parser's limits, and `laws` parses it in many ways and compares. `words` and `markers` are laws
+//! about the parts of one output.
 //!
 //! Start reading at [`check`].
 
@@ -16,6 +17,7 @@ mod run;
 mod splits;
 mod subject;
 mod watch;
+mod words;
 
 pub use laws::{Broken, Checked, Effort, Reader, USUAL, check, difference, same_value};
 pub use limits::{Limits, limits, tokens_of};
@@ -25,3 +27,4 @@ pub use mutation::{Mutated, mutate};
 pub use run::{Failure, Summary, run};
 pub use splits::{byte_pieces, characters, pieces};
 pub use subject::{Promise, Subject, Written, built_in, inferred};
+pub use words::LayoutWords;

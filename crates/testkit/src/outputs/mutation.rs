@@ -5,7 +5,7 @@ use fastrand::Rng;
 pub struct Mutated {
     /// The text.
     pub text: String,
-    /// The words, each of which must be emitted once.
+    /// The words, each of which must be emitted once or reported.
     pub words: Vec<String>,
 }
 

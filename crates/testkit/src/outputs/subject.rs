@@ -12,6 +12,7 @@ use rolecall::render::{Options, RuleMode, render};
 
 use super::markers::own_markers;
 use super::message::{Places, Said};
+use super::words::LayoutWords;
 use crate::{FolderTemplates, generate};
 
 /// A format whose replies are written and parsed.
@@ -28,6 +29,8 @@ pub struct Subject {
     pub marks: Vec<String>,
     /// The tags among them that must not remain in the content without a report.
     pub own: Vec<String>,
+    /// The words that the format's layouts write.
+    pub words: LayoutWords,
     /// The messages that must be parsed as they were written.
     pub promise: Promise,
 }
@@ -105,6 +108,7 @@ impl Subject {
             places,
             marks,
             own: own_markers(&format),
+            words: LayoutWords::of(&format),
             format: Arc::new(format),
             promise: Promise::ALL,
         })
