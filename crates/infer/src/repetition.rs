@@ -68,9 +68,11 @@ pub(crate) fn take_apart(before: &Sequence, between: &Sequence, after: &Sequence
     }
 }
 
-/// Reports whether a text begins with a prefix before a tag, such as `#` in `#</f>`.
+/// Reports whether a text begins with a prefix before a tag, such as `#` in `#</f>`. What closes a
+/// value, such as `"}` in `"}</f>`, is no prefix.
 fn has_prefix(text: &Sequence) -> bool {
-    let is_prefix = |item: &Item| matches!(item, Item::Char(c) if c.is_ascii_punctuation() && *c != '<');
+    let closes = |c: char| matches!(c, '"' | '\'' | '}' | ']' | ')' | '<');
+    let is_prefix = |item: &Item| matches!(item, Item::Char(c) if c.is_ascii_punctuation() && !closes(*c));
     let length = text.iter().take_while(|item| is_prefix(item)).count();
     length > 0 && text.get(length) == Some(&Item::Char('<'))
 }
