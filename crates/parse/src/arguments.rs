@@ -380,7 +380,7 @@ impl Arguments {
         let types = word.and_then(|word| Types::of_word(&word.words, key.word.trim()));
         let how = match kind {
             kind if kind.bare => How::Unknown,
-            kind if kind.close.is_empty() && kind.closing.is_empty() => {
+            kind if kind.close.is_empty() && kind.closing.is_empty() && !kind.is_open_ended => {
                 How::Literal(Box::new(ValueReader::literal(shared.options.json, shared.cap())))
             }
             kind if kind.cdata => How::Unknown,

@@ -25,7 +25,7 @@ pub(super) fn find_end(
         (Some(close), true) => (&close.cdata_closes, true),
         (Some(close), false) => (&close.closes, close.is_strong),
         (None, true) => (&kind.cdata_closes, true),
-        (None, false) => (&kind.closes, kind.close.is_strong()),
+        (None, false) => (&kind.closes, kind.close.is_strong() || kind.is_open_ended),
     };
     let input = cursor.input();
     let mut from = cursor.at;

@@ -67,6 +67,9 @@ pub(crate) struct ValueLayout {
     pub cdata: bool,
     /// Whether the value may be text without quotes, up to the next argument or the end of all.
     pub bare: bool,
+    /// Whether the value has no closing marker, and ends where the next argument or the end of all
+    /// arguments begins.
+    pub is_open_ended: bool,
     /// The layout of the elements in the value, if it has any.
     pub elements: Option<ElementLayout>,
     /// The quote around the value, in layouts that write strings unchanged between quotes.
@@ -146,6 +149,7 @@ impl ValueLayout {
             is_string: false,
             cdata: false,
             bare: false,
+            is_open_ended: false,
             quote: None,
             elements: None,
             closes: Marks::new(),
@@ -282,6 +286,14 @@ fn argument(
     };
     let repeats = closing.len() > 1 || matches!(closing.first(), Some(Closing::Key | Closing::Word));
     let (mut closes, cdata_closes) = ValueLayout::closes_of(&close);
+    // Without text of its own after it, a value ends where the next argument begins.
+    let is_open_ended = close.is_empty() && !repeats && open.is_strong() && end.is_strong();
+    if is_open_ended {
+        closes = Marks::new();
+        for next in [&open, &end.core()] {
+            closes.add_loosely("", next, false);
+        }
+    }
     for other in instead_of(layouts, &close, &open, end) {
         closes.add_loosely("", &other, false);
     }
@@ -310,6 +322,7 @@ fn argument(
         is_string,
         cdata: matches!(&pieces[value], LayoutPiece::Hole(_, codec) if is_cdata(codec)),
         bare: is_bare,
+        is_open_ended,
         elements: elements_of(layouts, &pieces[value]),
         closes,
         cdata_closes,
