@@ -155,7 +155,8 @@ impl Literal {
     /// everywhere.
     pub fn is_strong(&self) -> bool {
         self.control.contains(&true)
-            || (self.text.trim().len() >= 3 && self.text.contains(['<', '[', '{', '|', '＜', '«']))
+            || (self.text.trim().len() >= 3 && self.text.contains(['<', '[', '{', '|']))
+            || (self.text.trim().chars().count() >= 3 && self.text.contains(is_symbol))
             || self.text.trim().starts_with("```")
     }
 
@@ -200,6 +201,16 @@ impl Literal {
         tight.push(&space, false);
         tight
     }
+}
+
+/// Reports whether a character is neither ASCII nor part of words, nor punctuation of ordinary text:
+/// `§`, `⟦`, `▶`, `＜`.
+fn is_symbol(character: char) -> bool {
+    let is_usual = |c: char| {
+        matches!(c, '\u{b0}' | '\u{b7}' | '\u{2010}'..='\u{203a}' | '\u{20a0}'..='\u{20cf}' | '¡' | '¿' | '\u{3001}'..='\u{3003}' | '\u{3008}'..='\u{300f}')
+            || matches!(c, '！' | '（' | '）' | '，' | '．' | '：' | '；' | '？' | '､' | '｡' | '～')
+    };
+    !character.is_ascii() && !character.is_alphanumeric() && !character.is_whitespace() && !is_usual(character)
 }
 
 #[cfg(test)]

@@ -361,6 +361,8 @@ impl Calls {
                             items[0] = Item::Literal(rest.clone());
                             calls.enter(&pad, rest, &items, &others);
                         }
+                        // White space around the group precedes its first call.
+                        let pad = if open.is_blank() { format!("{pad}{}", open.text()) } else { pad.clone() };
                         calls.enter(&pad, own, &items, &others);
                     }
                 },
@@ -426,7 +428,8 @@ impl Calls {
                     self.weak.push((padded, program));
                 }
                 // A call directly after an answer needs a marker that is not a word.
-                let line = pad.rfind('\n').or((self.programs[program].bare && pad.is_empty()).then_some(0));
+                let is_apart = (self.programs[program].bare && pad.is_empty()) || is_distinct(mark.text());
+                let line = pad.rfind('\n').or(is_apart.then_some(pad.len()));
                 if let Some(line) = line {
                     let in_text = self.add_in_text(program);
                     let mut marked = Literal::of(&pad[line..]);
@@ -475,6 +478,13 @@ impl Calls {
         self.head = Some(program);
         self.text_head = Some(self.add_in_text(program));
     }
+}
+
+/// Reports whether a weak marker is more than a word or a bracket, such as `@@call@@` or `Use:`. If
+/// what follows it is a whole call, it may be searched for everywhere.
+fn is_distinct(mark: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c.is_whitespace();
+    mark.chars().count() >= 4 && mark.contains(char::is_alphabetic) && !mark.chars().all(is_word)
 }
 
 fn prefix_is_blank(lead: &Literal, open: &Literal) -> bool {
