@@ -20,6 +20,8 @@ pub struct Report {
     pub parts: Vec<(Part, Outcome)>,
     /// The parts that were parsed back correctly from every probe.
     pub read_back: Vec<Part>,
+    /// What was lost, if calls are parsed back alone but not beside content or reasoning.
+    pub unread_beside: Option<String>,
     /// Additional notes for the reader.
     pub notes: Vec<Note>,
     /// The number of conversations rendered.

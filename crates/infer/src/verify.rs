@@ -28,6 +28,8 @@ struct Tally {
     first: Option<String>,
     /// The first error in parsing.
     misread: Option<String>,
+    /// The first error in parsing that lost a call.
+    lost: Option<String>,
     /// The template's line that writes text that the layout does not write.
     line: Option<u32>,
 }
@@ -131,6 +133,7 @@ impl Check<'_> {
         if tally.read < tally.tried {
             let words = tally.misread.clone().unwrap_or_default();
             let read = format!("with content or reasoning, {} of {} are parsed back: {words}", tally.read, tally.tried);
+            report.unread_beside = tally.lost.is_some().then(|| read.clone());
             report.note(Part::Calls, read, None);
         }
     }
@@ -181,6 +184,9 @@ impl Check<'_> {
         match misread(&reading, said, &turn.text) {
             None => tally.read += 1,
             Some(words) => {
+                if reading.calls.len() < said.calls.len() {
+                    tally.lost.get_or_insert(words.clone());
+                }
                 tally.misread.get_or_insert(words.clone());
                 tally.first.get_or_insert(words);
             }

@@ -74,6 +74,10 @@ impl Inferred {
             Outcome::ReadOnly(_) | Outcome::Verified { .. } | Outcome::Absent => None,
         };
         let mut warnings: Vec<LayoutWarning> = report.parts.iter().filter_map(of).collect();
+        let is_told = warnings.iter().any(|warning| warning.part == Part::Calls);
+        if let Some(why) = report.unread_beside.clone().filter(|_| !is_told) {
+            warnings.push(LayoutWarning { part: Part::Calls, is_read: true, why });
+        }
         // Without calls, there is nothing to report about their parts.
         if warnings.iter().any(|warning| warning.part == Part::Calls && !warning.is_read) {
             warnings.retain(|warning| !matches!(warning.part, Part::ParallelCalls | Part::Arguments | Part::Ids));
