@@ -112,6 +112,16 @@ pub(crate) fn find(
             }
         }
     }
+    // A marker between two calls that also follows the last one closes each of them, even if a
+    // turn's other parts end with it too.
+    let closer = &between[..between.len() - cut_end(&between, &before)];
+    let closes_all = |located: &Located| {
+        let closing = located.calls.last().map_or(&[][..], |last| &located.items[last.end..]);
+        closing.len() > closer.len() && closing.starts_with(closer) && Cuts::of(closing).allow(closer.len())
+    };
+    if after.is_empty() && !literal(closer).trim().is_empty() && variants.each().all(closes_all) {
+        after = closer.to_vec();
+    }
     let numbered = [before.as_slice(), &inner].concat();
     if let Some(place) = hole_at(&numbered, Field::Index) {
         count.over_conversation =
