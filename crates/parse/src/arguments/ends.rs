@@ -4,7 +4,7 @@ use super::{Callee, How, Reading};
 use crate::cursor::Cursor;
 use crate::literal::Literal;
 use crate::marks::{Found, Input};
-use crate::reply::ValueLayout;
+use crate::reply::{List, ValueLayout};
 
 /// The number of bytes to look at after a quote, to decide whether it closes the value.
 const AHEAD: usize = 256;
@@ -97,21 +97,16 @@ fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -
                         None => return Some(false),
                     },
                 };
-                let word = after.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-' || c == '.'));
-                return match word {
-                    None => open,
-                    Some(0) => Some(false),
-                    Some(at) => {
-                        let middles = list.kinds.iter().map(|kind| kind.middle.text());
-                        Some(
-                            middles
-                                .into_iter()
-                                .any(|middle| after[at..].starts_with(middle.get(..1).unwrap_or(middle))),
-                        )
-                    }
-                };
+                return begins_argument(list, after, open);
             }
             _ => {}
+        }
+    }
+    // Arguments with only white space between them, such as the attributes of a tag.
+    if list.separator.is_empty() && list.open.is_empty() && rest.starts_with(char::is_whitespace) {
+        match begins_argument(list, rest.trim_start(), open) {
+            Some(false) => {}
+            known => return known,
         }
     }
     match behind(rest, &list.end) {
@@ -122,5 +117,18 @@ fn shows_end(callee: &Callee<'_>, input: Input<'_>, end: usize, is_last: bool) -
         Some(None) => Some(false),
         None if is_last => Some(rest.trim().is_empty()),
         None => open,
+    }
+}
+
+/// Reports whether a text begins with a key and the text after it. Returns `open` if the text is
+/// too short to tell.
+fn begins_argument(list: &List, text: &str, open: Option<bool>) -> Option<bool> {
+    match text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '.'))) {
+        None => open,
+        Some(0) => Some(false),
+        Some(at) => {
+            let begins = |middle: &str| text[at..].starts_with(middle.get(..1).unwrap_or(middle));
+            Some(list.kinds.iter().any(|kind| begins(kind.middle.text())))
+        }
     }
 }

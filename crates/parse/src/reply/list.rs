@@ -225,7 +225,13 @@ pub(super) fn list_of(layouts: Layouts<'_>, end: Literal) -> Option<List> {
         kinds.push(ValueLayout::literal_after(kinds[0].middle.up_to(1)));
     }
     kinds.extend(untyped);
-    let separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
+    let mut separator = layouts.literal(Slot::ArgumentSeparator).unwrap_or_default().core();
+    if is_single && separator.is_empty() && is_delimited(layouts, &kinds[0]) {
+        // The value ends by itself, so that the text after it separates it from the next one.
+        separator = std::mem::take(&mut kinds[0].close);
+        kinds[0].whole_close = Literal::default();
+        kinds[0].closes = Marks::new();
+    }
     let mut between = Marks::new();
     between.add("", &end.up_to(end.mark_apart([&open, &separator].into_iter())), Between::End);
     // If the marker after all arguments is missing, the next one ends them.
@@ -328,6 +334,22 @@ fn argument(
         cdata_closes,
     };
     Some(((open, first_word), layout))
+}
+
+/// Reports whether every value is JSON and the text after it is a sign such as `;`, which JSON may
+/// contain.
+fn is_delimited(layouts: Layouts<'_>, kind: &ValueLayout) -> bool {
+    let pieces = layouts.pieces(Slot::Argument).unwrap_or_default();
+    let is_json = |piece: &LayoutPiece| {
+        let LayoutPiece::Hole(Field::Value, codec) = piece else { return false };
+        codec.value_syntax().is_some_and(|syntax| matches!(syntax.spelling(), Spelling::Json(_)))
+    };
+    layouts.pieces(Slot::ArgumentString).is_none()
+        && kind.closing.is_empty()
+        && kind.quote.is_none()
+        && !kind.close.is_blank()
+        && !kind.close.is_strong()
+        && pieces.iter().any(is_json)
 }
 
 /// Returns the quote that text before a value ends with and text after it begins with.
