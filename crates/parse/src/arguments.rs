@@ -1,4 +1,5 @@
 mod ends;
+mod escapes;
 mod reading;
 
 use ends::find_end;
@@ -75,8 +76,8 @@ struct Reading {
     how: How,
     /// Whether the key was written.
     is_open: bool,
-    /// Whether the text so far ends in a backslash that is not written yet.
-    is_escaped: bool,
+    /// The start of an escape at the end of the text so far, which is not written yet.
+    escape: String,
 }
 
 #[derive(Clone, Debug)]
@@ -162,7 +163,7 @@ impl Arguments {
     /// Reports whether a text only continues a string between markers.
     pub fn is_plain(&self, list: &List, text: &str) -> bool {
         match &self.at {
-            At::Value(Reading { how: How::Text(_), kind, is_open: true, is_escaped: false, .. }) => {
+            At::Value(Reading { how: How::Text(_), kind, is_open: true, escape, .. }) if escape.is_empty() => {
                 let kind = &list.kinds[*kind];
                 // A value without quotes has no marker of its own.
                 let is_escaped = kind.quote.is_some() && text.contains('\\');
@@ -402,7 +403,7 @@ impl Arguments {
             let (closes, cdata_closes) = ValueLayout::closes_of(&close);
             Box::new(Close { is_strong: close.is_strong(), closes, cdata_closes })
         });
-        self.at = At::Pad(Reading { key, types, close, kind: number, how, is_open: false, is_escaped: false }, 0);
+        self.at = At::Pad(Reading { key, types, close, kind: number, how, is_open: false, escape: String::new() }, 0);
     }
 
     fn pad(&mut self, reading: Reading, mut seen: usize, list: &List, cursor: &mut Cursor<'_, '_>) -> Option<State> {

@@ -1,9 +1,8 @@
 //! A value between markers: how to parse it, and how it is written.
 
-use std::borrow::Cow;
-
 use rolecall_conversation::json;
 
+use super::escapes::{self, Escapes};
 use super::{Callee, How, Reading};
 use crate::cursor::Cursor;
 use crate::reply::{CDATA, ValueLayout};
@@ -21,29 +20,6 @@ impl Reading {
         out.push_str(": ");
     }
 
-    /// Removes the backslash before each quote in text between quotes of the same kind. Models
-    /// escape quotes even where the template does not. A backslash at the end is kept until the
-    /// next text.
-    fn without_escapes<'t>(&mut self, text: &'t str, quote: char, is_over: bool) -> Cow<'t, str> {
-        if !self.is_escaped && !text.contains('\\') {
-            return text.into();
-        }
-        let mut out = String::new();
-        for character in text.chars() {
-            if std::mem::take(&mut self.is_escaped) && character != quote {
-                out.push('\\');
-            }
-            match character {
-                '\\' => self.is_escaped = true,
-                character => out.push(character),
-            }
-        }
-        if is_over && std::mem::take(&mut self.is_escaped) {
-            out.push('\\');
-        }
-        out.into()
-    }
-
     /// Writes the next text of a value between markers. `is_over` means that the value ends here.
     pub(super) fn write(
         &mut self,
@@ -53,14 +29,14 @@ impl Reading {
         count: &mut usize,
         out: &mut String,
     ) {
-        let quote = callee.list.kinds[self.kind].quote.filter(|_| matches!(self.how, How::Text(_)));
-        let text = match quote {
-            Some(quote) => self.without_escapes(text, quote, is_over),
+        let kind = &callee.list.kinds[self.kind];
+        let text = match kind.quote.filter(|_| matches!(self.how, How::Text(_))) {
+            Some(quote) => escapes::read(&mut self.escape, text, Escapes::of(kind, quote), is_over),
             None => text.into(),
         };
         let text = &*text;
         match &mut self.how {
-            How::Text(_) if self.is_escaped && text.is_empty() => {}
+            How::Text(_) if !self.escape.is_empty() && text.is_empty() => {}
             How::Text(value) | How::Cdata(value) => {
                 let mut text_out = String::new();
                 value.push(text, &mut text_out);
@@ -80,10 +56,17 @@ impl Reading {
                         true => schema_of(callee, &self.key.name),
                         false => None,
                     };
-                    let value = match self.types {
+                    let types = self.types;
+                    let value_of = |raw: &str| match types {
                         Some(types) => typed_as(&uncdata(raw), types),
                         None => typed(&uncdata(raw), schema),
                     };
+                    let mut value = value_of(raw);
+                    // Only text that is nothing else is a string with escapes.
+                    if let Some(quote) = kind.quote.filter(|_| value.starts_with('"') && raw.contains('\\')) {
+                        let text = escapes::read(&mut String::new(), raw, Escapes::of(kind, quote), true);
+                        value = value_of(&text);
+                    }
                     self.open(count, out);
                     out.push_str(&value);
                 }

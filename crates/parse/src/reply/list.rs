@@ -74,6 +74,8 @@ pub(crate) struct ValueLayout {
     pub elements: Option<ElementLayout>,
     /// The quote around the value, in layouts that write strings unchanged between quotes.
     pub quote: Option<char>,
+    /// Whether the value is an argument of a call in Python, where a string has Python's escapes.
+    pub is_python: bool,
     /// Markers that close the value, with the white space that is not part of it, and whether they
     /// belong to it.
     pub closes: Marks<bool>,
@@ -151,6 +153,7 @@ impl ValueLayout {
             bare: false,
             is_open_ended: false,
             quote: None,
+            is_python: false,
             elements: None,
             closes: Marks::new(),
             cdata_closes: Marks::new(),
@@ -321,6 +324,7 @@ fn argument(
         },
         middle: middle.core(),
         quote: quote_around(&middle.core(), &close.core()),
+        is_python: open.is_empty() && middle.core().text().starts_with('=') && end.core().text().starts_with(')'),
         word,
         close: close.core(),
         whole_close: close.clone(),

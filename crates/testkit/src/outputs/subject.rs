@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rolecall::Origin;
 use rolecall::conversation::json::Object;
-use rolecall::conversation::{Conversation, Json, object};
-use rolecall::format::{Format, Op, Slot, load, reply_files, shared_calls};
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::format::{Codec, Format, Op, Slot, load, reply_files, shared_calls};
 use rolecall::infer::infer;
 use rolecall::infer::{Outcome, Part};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
@@ -46,17 +46,29 @@ pub struct Promise {
     pub calls: bool,
     /// Several calls.
     pub parallel_calls: bool,
+    /// Backslashes in the arguments of calls. A layout that writes strings unchanged between the
+    /// quotes of a call in Python does not promise them, because there they begin escapes.
+    pub backslashes: bool,
 }
 
 impl Promise {
     /// A promise of everything, as built-in formats make.
-    pub const ALL: Promise = Promise { white_space: true, reasoning: true, calls: true, parallel_calls: true };
+    pub const ALL: Promise =
+        Promise { white_space: true, reasoning: true, calls: true, parallel_calls: true, backslashes: true };
 
     /// Reports whether the promise covers this message.
     pub fn has(&self, said: &Said) -> bool {
         let calls = said.message.get("tool_calls").and_then(Json::as_array).map_or(0, <[Json]>::len);
         let reasoning = said.message.get("reasoning_content").is_some();
-        (self.reasoning || !reasoning) && (self.calls || calls == 0) && (self.parallel_calls || calls < 2)
+        let has_backslash = || {
+            said.message
+                .get("tool_calls")
+                .is_some_and(|calls| json::write(calls, &json::Layout::default()).contains(r"\\"))
+        };
+        (self.reasoning || !reasoning)
+            && (self.calls || calls == 0)
+            && (self.parallel_calls || calls < 2)
+            && (self.backslashes || !has_backslash())
     }
 }
 
@@ -109,8 +121,8 @@ impl Subject {
             marks,
             own: own_markers(&format),
             words: LayoutWords::of(&format),
+            promise: Promise { backslashes: !has_python_strings(&format), ..Promise::ALL },
             format: Arc::new(format),
-            promise: Promise::ALL,
         })
     }
 
@@ -215,10 +227,23 @@ pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
             reasoning: is_sure(Part::Reasoning),
             calls: is_sure(Part::Calls) && is_sure(Part::Arguments) && has_marked_strings(&inferred.format),
             parallel_calls: is_sure(Part::ParallelCalls),
+            backslashes: !has_python_strings(&inferred.format),
         };
         subjects.extend(Subject::new(label.clone(), inferred.format).map(|subject| Subject { promise, ..subject }));
     }
     subjects
+}
+
+/// Reports whether strings are written unchanged between the quotes of a call in Python.
+fn has_python_strings(format: &Format) -> bool {
+    let closes_call = |op: &Op| matches!(op, Op::Literal(text) if text.starts_with(')'));
+    let call = format.layout(Slot::Call).is_some_and(|layout| layout.ops().iter().any(closes_call));
+    let string = format.layout(Slot::ArgumentString).map(|layout| layout.ops());
+    let is_raw = |ops: &[Op]| match ops {
+        [Op::Hole { .. }, Op::Literal(open), Op::Hole { codec: Codec::Text, .. }, ..] => open.starts_with('='),
+        _ => false,
+    };
+    call && string.is_some_and(is_raw)
 }
 
 /// Reports whether a string among the arguments ends in a marker. Without one, `x=true` may be a
