@@ -47,11 +47,16 @@ impl Builder<'_> {
                         self.add(&[Content, Reasoning, AfterCall], &around.open, Meaning::Reasoning);
                     }
                     let is_word = !around.close.core().is_strong() && around.close.lead().contains('\n');
-                    // After an opening line, the closing words may follow at once.
-                    match is_word && !around.open.trail().contains('\n') {
+                    match is_word {
                         true => {
                             self.add(&[Head], &around.close, Meaning::ReasoningClosed);
                             self.add_words(&around.close, Meaning::ReasoningClosed);
+                            // After an opening line, the closing words may follow at once.
+                            if around.open.trail().contains('\n') {
+                                let mut both = around.open.clone();
+                                both.append(&around.close.from(around.close.lead().len()));
+                                self.add(&[Head], &both, Meaning::ReasoningClosed);
+                            }
                         }
                         false => self.close(&[Head, Reasoning], &around.close, Meaning::ReasoningClosed),
                     }
@@ -162,17 +167,29 @@ impl Builder<'_> {
         }
     }
 
+    /// Adds the text that opens the answer. After a call, the text between two calls precedes it.
+    fn open_content(&mut self, open: &Literal) {
+        self.open_content_at(At::Head, open);
+        if open.is_blank() || open.core().is_strong() {
+            return;
+        }
+        let mut after = self.calls.separator.core();
+        after.append(&open.from(open.lead().len()));
+        self.open_content_at(At::AfterCall, &after);
+    }
+
     /// Adds the text that opens the answer. A word must be followed by its white space, because a
     /// tool's name may begin with the word.
-    fn open_content(&mut self, open: &Literal) {
+    fn open_content_at(&mut self, at: At, open: &Literal) {
         let core = open.core();
         let space = open.trail().chars().next().filter(|_| core.text().ends_with(char::is_alphanumeric));
         let Some(space) = space.filter(|_| !core.is_strong()) else {
-            return self.add(&[At::Head], open, Meaning::Content);
+            return self.add(&[at], open, Meaning::Content);
         };
         let length = open.text().trim_end().len() + space.len_utf8();
         let mark = Mark { meaning: Meaning::Content, pad: open.text()[length..].into() };
-        self.reply.head.add(open.lead(), &open.up_to(length).from(open.lead().len()), mark);
+        let marks = if at == At::Head { &mut self.reply.head } else { &mut self.reply.after_call };
+        marks.add(open.lead(), &open.up_to(length).from(open.lead().len()), mark);
     }
 
     /// Adds the words that open the answer, and so close reasoning that has no marker of its own.
