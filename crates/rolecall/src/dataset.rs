@@ -2,12 +2,13 @@
 //!
 //! [`read`] takes a JSON text in one of the shapes that trainers use and returns its [`Sample`]s,
 //! each with a [`Request`]. [`Shape::of`] determines the shape from the keys. The submodules:
-//! `dialogue` reads turns, `pair` reads prompts with answers, `instances` reads LMFlow's files, and
-//! `harmony` reads messages with channels.
+//! `dialogue` reads turns, `pair` reads prompts with answers, `instances` reads LMFlow's files,
+//! `harmony` reads messages with channels, and `origin` finds a place in the dataset's value.
 
 mod dialogue;
 mod harmony;
 mod instances;
+mod origin;
 mod pair;
 
 use std::fmt;
@@ -17,6 +18,8 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::spelling::near_miss;
 use rolecall_conversation::{Json, Place, Problem};
 use rolecall_openai::{Error, Request};
+
+use self::origin::{Origin, Origins};
 
 /// The shape in which a dataset writes a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -55,27 +58,15 @@ pub struct Sample {
     pub request: Request,
     /// For a preference pair, the answer that the conversation ends with.
     pub side: Option<Side>,
-    /// The path of each message in the dataset's value.
-    paths: Vec<String>,
-    /// The paths of each message's fields, if a message comes from several places.
-    origins: Vec<Vec<Origin>>,
+    origins: Origins,
 }
 
-/// A conversation that is not yet parsed: the object of a request, and the paths of its messages.
+/// A conversation that is not yet parsed: the object of a request, and where it comes from.
 #[derive(Default)]
 struct Draft {
     object: Object,
     side: Option<Side>,
-    paths: Vec<String>,
-    origins: Vec<Vec<Origin>>,
-}
-
-/// The path that a field of a message comes from.
-#[derive(Clone, Debug, PartialEq)]
-struct Origin {
-    /// The field of the message. Empty for the message itself.
-    field: String,
-    path: String,
+    origins: Origins,
 }
 
 impl Shape {
@@ -247,7 +238,7 @@ pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Er
         // A list of messages, or a value that is not a conversation.
         other => {
             let request = Request::from_json(other)?;
-            return Ok((Shape::OpenAi, vec![Sample { request, side: None, paths: Vec::new(), origins: Vec::new() }]));
+            return Ok((Shape::OpenAi, vec![Sample { request, side: None, origins: Origins::default() }]));
         }
     };
     let shape = shape.or_else(|| Shape::of(&object)).unwrap_or(Shape::OpenAi);
@@ -260,8 +251,8 @@ pub fn read(text: &str, shape: Option<Shape>) -> Result<(Shape, Vec<Sample>), Er
 /// Returns `None` if the place is the same, or if the text holds several requests.
 pub fn place_in(text: &str, place: &Place) -> Option<Place> {
     // Most texts are requests; they are not parsed again.
-    let is_request = || json::span(text, &[json::Step::Key("messages")]).is_some() && !harmony::may_be(text);
-    if place.message.is_none() || is_request() {
+    let is_request = || place.message.is_none() || json::span(text, &[json::Step::Key("messages")]).is_some();
+    if !harmony::may_be(text) && is_request() {
         return None;
     }
     let object = match json::parse(text) {
@@ -271,73 +262,28 @@ pub fn place_in(text: &str, place: &Place) -> Option<Place> {
     };
     let drafts = Shape::of(&object)?.drafts(object).ok()?;
     let [draft] = drafts.as_slice() else { return None };
-    Some(original(&draft.paths, &draft.origins, place)).filter(|found| found != place)
+    Some(draft.origins.original(place)).filter(|found| found != place)
 }
 
 impl Sample {
     /// Translates a place in the sample's request to a place in the dataset's value.
     pub fn original(&self, place: &Place) -> Place {
-        original(&self.paths, &self.origins, place)
+        self.origins.original(place)
     }
 }
 
 impl Draft {
     fn read(self) -> Result<Sample, Error> {
-        let Draft { object, side, paths, origins } = self;
+        let Draft { object, side, origins } = self;
         match Request::from_json(Json::Object(object)) {
-            Ok(request) => Ok(Sample { request, side, paths, origins }),
+            Ok(request) => Ok(Sample { request, side, origins }),
             Err(Error::Conversation(mut error)) => {
-                error.place = original(&paths, &origins, &error.place);
+                error.place = origins.original(&error.place);
                 Err(error.into())
             }
             Err(error) => Err(error),
         }
     }
-}
-
-impl Origin {
-    /// The path of a whole message.
-    fn whole(path: String) -> Origin {
-        Origin { field: String::new(), path }
-    }
-
-    fn field(field: impl Into<String>, path: String) -> Origin {
-        Origin { field: field.into(), path }
-    }
-
-    /// Reports whether a field is this one or below it.
-    fn holds(&self, field: &str) -> bool {
-        match field.strip_prefix(self.field.as_str()) {
-            Some(below) => self.field.is_empty() || below.is_empty() || below.starts_with(['.', '[']),
-            None => false,
-        }
-    }
-
-    fn path_of(&self, field: &str) -> String {
-        match self.field.is_empty() && !field.is_empty() {
-            true => format!("{}.{field}", self.path),
-            false => self.path.clone(),
-        }
-    }
-}
-
-fn original(paths: &[String], origins: &[Vec<Origin>], place: &Place) -> Place {
-    if let Some(origins) = place.message.and_then(|message| origins.get(message)) {
-        let field = place.field.as_str();
-        let nearest = origins.iter().filter(|origin| origin.holds(field)).max_by_key(|origin| origin.field.len());
-        return nearest.map_or_else(|| place.clone(), |nearest| Place::field(nearest.path_of(field)));
-    }
-    let Some(path) = place.message.and_then(|message| paths.get(message)) else { return place.clone() };
-    // Only a path that ends in a turn has fields. Any other path is the text itself.
-    let is_turn = path.ends_with(']');
-    let below = match place.field.as_str() {
-        "" => "",
-        _ if !is_turn => "",
-        "role" if path.starts_with("conversations") => "from",
-        "content" if path.starts_with("conversations") => "value",
-        field => field,
-    };
-    Place::field(if below.is_empty() { path.clone() } else { format!("{path}.{below}") })
 }
 
 fn wrong_type(field: impl Into<String>, expected: &'static str, found: &Json) -> Error {

@@ -4,7 +4,7 @@ use rolecall_conversation::json::{self, Object};
 use rolecall_conversation::{Json, Place, Problem, object};
 use rolecall_openai::Error;
 
-use super::{Draft, message, missing, take_text, wrong_type};
+use super::{Draft, Origins, message, missing, take_text, wrong_type};
 
 /// The roles by the names that published datasets use in `from`.
 const SPEAKERS: &[(&str, &str)] = &[
@@ -47,7 +47,7 @@ pub(super) fn read(mut object: Object) -> Result<Draft, Error> {
     }
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, paths, ..Draft::default() })
+    Ok(Draft { object, side: None, origins: Origins::of_paths(paths) })
 }
 
 /// Converts a turn to a message. `path` is the turn's path.
@@ -157,7 +157,7 @@ pub(super) fn of_instruction(object: Object) -> Result<Draft, Error> {
     if let Some(Json::Array(messages)) = draft.object.get_mut("messages") {
         messages.push(message("assistant", output));
     }
-    draft.paths.push("output".to_owned());
+    draft.origins.paths.push("output".to_owned());
     Ok(draft)
 }
 
@@ -200,5 +200,5 @@ pub(super) fn begin_instruction(mut object: Object) -> Result<Draft, Error> {
     add("user", asked, "instruction".into());
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, paths, ..Draft::default() })
+    Ok(Draft { object, side: None, origins: Origins::of_paths(paths) })
 }

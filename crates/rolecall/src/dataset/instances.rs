@@ -6,7 +6,7 @@ use rolecall_conversation::{Place, Problem};
 use rolecall_openai::Error;
 
 use super::dialogue::read_tools;
-use super::{Draft, KINDS, message, missing, take_text, wrong_type};
+use super::{Draft, KINDS, Origins, message, missing, take_text, wrong_type};
 
 /// Reads `{"type": "conversation", "instances": [{"messages", "system"?, "tools"?}, ..]}`, where
 /// `system` is the system message, or
@@ -79,7 +79,7 @@ fn read_one(mut instance: Object, path: &str) -> Result<Draft, Error> {
     }
     read_tools(&mut instance)?;
     instance.insert("messages", Json::Array(messages));
-    Ok(Draft { object: instance, paths, ..Draft::default() })
+    Ok(Draft { object: instance, side: None, origins: Origins::of_paths(paths) })
 }
 
 /// Adds the path of an instance to its error.

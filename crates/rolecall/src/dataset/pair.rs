@@ -5,7 +5,7 @@ use rolecall_conversation::{Json, Place, Problem};
 use rolecall_openai::Error;
 
 use super::dialogue::{read_tools, read_turn};
-use super::{Draft, Side, message, missing, wrong_type};
+use super::{Draft, Origins, Side, message, missing, wrong_type};
 
 const TURNS: &str = "a string, a message or a list of messages";
 
@@ -41,7 +41,7 @@ pub(super) fn preference(mut object: Object) -> Result<Vec<Draft>, Error> {
             let begun = read(object)?;
             object = begun.object;
             match object.remove("messages") {
-                Some(Json::Array(messages)) => (messages, begun.paths),
+                Some(Json::Array(messages)) => (messages, begun.origins.paths),
                 _ => return Err(missing(source)),
             }
         }
@@ -143,5 +143,5 @@ fn draft(mut object: Object, prompt: &Turns, answer: Turns, side: Option<Side>) 
     paths.extend(answer.1);
     read_tools(&mut object)?;
     object.insert("messages", Json::Array(messages));
-    Ok(Draft { object, side, paths, ..Draft::default() })
+    Ok(Draft { object, side, origins: Origins::of_paths(paths) })
 }

@@ -6,7 +6,7 @@ use rolecall_conversation::json::Object;
 use rolecall_conversation::{Json, object};
 use rolecall_openai::Error;
 
-use super::super::{Draft, Origin};
+use super::super::{Draft, Origin, Origins};
 
 /// A request as far as it was read.
 #[derive(Default)]
@@ -16,8 +16,8 @@ pub(super) struct Gathered {
     /// The assistant's message that further messages of harmony's add to.
     turn: Option<Turn>,
     tools: Vec<Json>,
-    /// The path of the first tools.
-    tools_path: String,
+    /// The path of each tool.
+    tool_paths: Vec<String>,
     /// The switches of the template, each with its path.
     switches: Vec<(&'static str, Json, String)>,
     /// The date of the conversation, with its path.
@@ -78,8 +78,7 @@ impl Gathered {
         let continues = self.turn.as_ref().is_some_and(|turn| {
             turn.others == others
                 && match said {
-                    Said::Reasoning => false,
-                    Said::Content => turn.content.is_none() && turn.calls.is_empty(),
+                    Said::Reasoning | Said::Content => turn.content.is_none() && turn.calls.is_empty(),
                     Said::Call(_) => true,
                 }
         });
@@ -90,7 +89,8 @@ impl Gathered {
         let turn = self.turn.get_or_insert_with(new);
         match said {
             Said::Reasoning => {
-                turn.reasoning = Some(text);
+                // Parsing joins the reasoning of a reply in the same way.
+                turn.reasoning.get_or_insert_default().push_str(&text);
                 turn.origins.push(Origin::field("reasoning_content", text_path));
             }
             Said::Content => {
@@ -100,6 +100,9 @@ impl Gathered {
             Said::Call(call) => {
                 let id = format!("{}:{}", call.recipient, self.calls);
                 self.calls += 1;
+                if turn.calls.is_empty() {
+                    turn.origins.push(Origin::field("tool_calls", path.to_owned()));
+                }
                 let field = format!("tool_calls[{}]", turn.calls.len());
                 let (kind, key, inner, field_of_text) = match call.is_code {
                     true => ("code_interpreter", "code_interpreter", object! { "input" => text }, "input"),
@@ -143,10 +146,8 @@ impl Gathered {
     }
 
     pub(super) fn add_tool(&mut self, tool: Json, path: &str) {
-        if self.tools.is_empty() {
-            self.tools_path = path.to_owned();
-        }
         self.tools.push(tool);
+        self.tool_paths.push(path.to_owned());
     }
 
     /// Sets a switch of the template.
@@ -190,17 +191,21 @@ impl Gathered {
     /// Adds everything to the request.
     pub(super) fn finish(mut self, mut object: Object) -> Result<Draft, Error> {
         self.close_turn();
-        if !self.tools.is_empty() {
+        let mut origins = Origins { messages: self.origins, ..Origins::default() };
+        if let Some(path) = self.tool_paths.first() {
             if object.get("tools").is_some_and(|tools| !tools.is_null()) {
-                return Err(Error::TwoWays { one: "tools".to_owned(), other: self.tools_path });
+                return Err(Error::TwoWays { one: "tools".to_owned(), other: path.clone() });
             }
             object.insert("tools", Json::Array(self.tools));
+            let each = self.tool_paths.into_iter().enumerate();
+            origins.request.extend(each.map(|(at, path)| Origin::field(format!("tools[{at}]"), path)));
         }
         if let Some((date, path)) = self.date {
             if object.get("now").is_some_and(|now| !now.is_null()) {
                 return Err(Error::TwoWays { one: "now".to_owned(), other: path });
             }
             object.insert("now", Json::String(date));
+            origins.request.push(Origin::field("now", path));
         }
         if object.get("chat_template_kwargs").is_none_or(Json::is_null) && !self.switches.is_empty() {
             object.insert("chat_template_kwargs", Json::Object(Object::new()));
@@ -208,12 +213,14 @@ impl Gathered {
         // If it is not an object, the request is refused later.
         if let Some(Json::Object(switches)) = object.get_mut("chat_template_kwargs") {
             for (name, value, path) in self.switches {
+                let field = format!("chat_template_kwargs.{name}");
                 match switches.get(name) {
                     Some(known) if *known == value => {}
-                    Some(_) => {
-                        return Err(Error::TwoWays { one: format!("chat_template_kwargs.{name}"), other: path });
+                    Some(_) => return Err(Error::TwoWays { one: field, other: path }),
+                    None => {
+                        switches.insert(name, value);
+                        origins.request.push(Origin::field(field, path));
                     }
-                    None => switches.insert(name, value),
                 }
             }
         }
@@ -221,6 +228,6 @@ impl Gathered {
         for (path, value) in self.unread {
             object.insert(path, value);
         }
-        Ok(Draft { object, origins: self.origins, ..Draft::default() })
+        Ok(Draft { object, side: None, origins })
     }
 }
