@@ -93,7 +93,7 @@ pub struct Layouts {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Policies")]
 pub struct Policies {
-    /// How to treat a tool call inside reasoning [default: draft]
+    /// How to treat a tool call inside reasoning [default: as the format says, or draft]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub calls_in_reasoning: Option<DraftArg>,
     /// How to treat calls to unknown tools [default: pass]
