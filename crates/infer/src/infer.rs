@@ -8,6 +8,7 @@ use crate::calls::{self, Parallel, Plain, Variants};
 use crate::found::{Found, Shape};
 use crate::located::{Located, locate};
 use crate::probe::{Probe, Stage};
+use crate::reasoning::Settings;
 use crate::report::{Outcome, Part, Report};
 use crate::said::{CONTENT, REASONING, Said, plain_calls};
 use crate::sequence::{Item, hole_at};
@@ -103,7 +104,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
     };
     if let Some((program, known)) = &analysis
         && !reasoning::is_named(probe, program, &is_silent)
-        && let Some(found) = reasoning::switched(known, &stage, &with_reasoning)
+        && let Some(found) = reasoning::switched(&reasoning::settings(known), &stage, &with_reasoning)
     {
         let settings = json::write(&Json::Object(found.clone()), &json::Layout::default());
         report.note(Part::Reasoning, format!("only with {settings}"), None);
@@ -141,7 +142,7 @@ fn find(probe: &Probe<'_>, report: &mut Report) -> Option<(Found, Stages)> {
     reasoning::share(&mut found);
     let (program, settings) = match &analysis {
         Some((program, switches)) => (Some(program), reasoning::settings(switches)),
-        None => (None, Vec::new()),
+        None => (None, Settings::default()),
     };
     opened::find(probe, &stage, program, &settings, &mut found, report);
     found.stops = ends::stops(probe, &stages, &found);

@@ -9,7 +9,7 @@ use rolecall_render::jinja::{self, Constant};
 use crate::found::Found;
 use crate::marker;
 use crate::probe::{Probe, Stage};
-use crate::reasoning::moved;
+use crate::reasoning::{Settings, moved};
 use crate::report::{Part, Report};
 use crate::said::{CONTENT, REASONING, Said};
 use crate::sequence::{Cuts, Item, common_start, hole_at, items, literal};
@@ -53,11 +53,12 @@ impl Prompted {
 }
 
 /// Adds reasoning that the template never writes. `settings` are the values of switches to try.
+/// Two switches together are tried only if no switch alone opens reasoning.
 pub(crate) fn find(
     probe: &Probe<'_>,
     stage: &Stage,
     program: Option<&jinja::Analysis>,
-    settings: &[Object],
+    settings: &Settings,
     found: &mut Found,
     report: &mut Report,
 ) {
@@ -67,20 +68,21 @@ pub(crate) fn find(
     }
     let header = header_of(&found.assistant.pattern);
     let mut prompts = vec![prompted(&header, Object::new(), found.opening.clone())];
-    for switches in settings {
-        let other = Stage { switches: switches.clone(), ..stage.clone() };
-        let Some(opening) = probe.opening(&other) else { continue };
-        if prompts.iter().all(|known| known.text != opening) {
-            prompts.push(prompted(&header, switches.clone(), opening));
-        }
+    add_prompts(probe, stage, &header, &settings.alone, &mut prompts);
+    let (mut block, mut cut) = opened(probe, stage, program, &prompts);
+    let alone = prompts.len();
+    if block.is_none() {
+        add_prompts(probe, stage, &header, &settings.pairs, &mut prompts);
     }
-    let cut: Option<String> =
-        closing_marks(probe, program, &prompts).into_iter().find(|mark| is_cut(probe, stage, mark));
-    // A marker whose usual closing one is known is preferred.
-    let opened =
-        |is_usual: bool| prompts.iter().find_map(|prompt| opened_by(probe, prompt, &prompts, cut.as_deref(), is_usual));
-    let block = opened(true).or_else(|| opened(false));
-    let Some(block) = block.or_else(|| dropped(probe, cut.as_deref(), &found.opening)) else {
+    if prompts.len() > alone {
+        (block, cut) = opened(probe, stage, program, &prompts);
+    }
+    let block = block.or_else(|| dropped(probe, cut.as_deref(), &found.opening));
+    let Some(block) = block else {
+        if !settings.pairs.is_empty() && !settings.has_all_pairs {
+            let words = "not every combination of two switches was tried";
+            report.note(Part::Reasoning, words, None);
+        }
         if let Some(close) = cut {
             let words =
                 format!("the template drops the text before {close} in an answer; the marker that opens it is unknown");
@@ -94,6 +96,32 @@ pub(crate) fn find(
         true => found.lent = Some(words),
         false => report.note(Part::Reasoning, words, None),
     }
+}
+
+/// Adds the generation prompts with these settings of switches, each different prompt once.
+fn add_prompts(probe: &Probe<'_>, stage: &Stage, header: &str, settings: &[Object], prompts: &mut Vec<Prompted>) {
+    for switches in settings {
+        let other = Stage { switches: switches.clone(), ..stage.clone() };
+        let Some(opening) = probe.opening(&other) else { continue };
+        if prompts.iter().all(|known| known.text != opening) {
+            prompts.push(prompted(header, switches.clone(), opening));
+        }
+    }
+}
+
+/// Returns the reasoning that one of the prompts opens, and the marker up to which the template
+/// drops the text of an answer.
+fn opened(
+    probe: &Probe<'_>,
+    stage: &Stage,
+    program: Option<&jinja::Analysis>,
+    prompts: &[Prompted],
+) -> (Option<Block>, Option<String>) {
+    let cut = closing_marks(probe, program, prompts).into_iter().find(|mark| is_cut(probe, stage, mark));
+    // A marker whose usual closing one is known is preferred.
+    let of =
+        |is_usual: bool| prompts.iter().find_map(|prompt| opened_by(probe, prompt, prompts, cut.as_deref(), is_usual));
+    (of(true).or_else(|| of(false)), cut)
 }
 
 /// Returns the literal text that an answer begins with.

@@ -1,8 +1,8 @@
 //! Reasoning that a template does not write in a plain turn: it writes it only with a switch, or
 //! only alongside calls. The module `opened` handles reasoning that the template never writes.
 
+use rolecall_conversation::Json;
 use rolecall_conversation::json::Object;
-use rolecall_conversation::{Json, object};
 use rolecall_format::Field;
 use rolecall_render::Switch;
 use rolecall_render::jinja::{Analysis, Constant};
@@ -42,32 +42,61 @@ pub(crate) fn is_named(probe: &Probe<'_>, program: &Analysis, is_silent: &impl F
 /// The maximum number of values to try of one switch, and of all switches together.
 const MOST_VALUES: (usize, usize) = (4, 16);
 
-/// Returns the values to try for the switches of a template, each alone: both values of a flag, and
-/// the texts that any other switch is compared with.
-pub(crate) fn settings(switches: &[Switch]) -> Vec<Object> {
-    let mut settings = Vec::new();
-    for switch in switches.iter().take(MOST_SWITCHES) {
-        let is_flag = |value: &Constant| matches!(value, Constant::Bool(_) | Constant::None);
-        let flags = [true, false].map(Json::Bool).into_iter().filter(|_| switch.values.iter().all(is_flag));
-        let texts = switch.values.iter().filter_map(|value| match value {
-            Constant::Text(text) => Some(Json::from(text.as_str())),
-            _ => None,
-        });
-        let values = flags.chain(texts).take(MOST_VALUES.0);
-        settings.extend(values.map(|value| object! { switch.name.clone() => value }));
-    }
-    settings.truncate(MOST_VALUES.1);
-    settings
+/// The maximum number of settings of two switches to try.
+const MOST_PAIRS: usize = 40;
+
+/// The values to try for the switches of a template.
+#[derive(Default)]
+pub(crate) struct Settings {
+    /// One switch alone.
+    pub alone: Vec<Object>,
+    /// Two switches together.
+    pub pairs: Vec<Object>,
+    /// Whether these are all settings of two switches.
+    pub has_all_pairs: bool,
 }
 
-/// Returns a switch that makes the template write reasoning.
+/// Returns the values to try for the switches of a template: both values of a flag, and the texts
+/// that any other switch is compared with.
+pub(crate) fn settings(switches: &[Switch]) -> Settings {
+    let all: Vec<Vec<(&str, Json)>> = switches.iter().take(MOST_SWITCHES).map(values).collect();
+    let with = |values: &[(&str, Json)]| -> Object {
+        values.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect()
+    };
+    let mut alone: Vec<Object> = all.iter().flatten().map(|value| with(std::slice::from_ref(value))).collect();
+    alone.truncate(MOST_VALUES.1);
+    let mut pairs: Vec<[(&str, Json); 2]> = Vec::new();
+    for (at, first) in all.iter().enumerate() {
+        for second in &all[at + 1..] {
+            pairs.extend(first.iter().flat_map(|one| second.iter().map(|other| [one.clone(), other.clone()])));
+        }
+    }
+    // Most switches are off by default.
+    pairs.sort_by_key(|pair| pair.iter().filter(|(_, value)| *value == Json::Bool(false)).count());
+    let has_all_pairs = pairs.len() <= MOST_PAIRS && switches.len() <= MOST_SWITCHES;
+    Settings { alone, pairs: pairs.iter().take(MOST_PAIRS).map(|pair| with(pair)).collect(), has_all_pairs }
+}
+
+/// Returns the values to try for a switch.
+fn values(switch: &Switch) -> Vec<(&str, Json)> {
+    let is_flag = |value: &Constant| matches!(value, Constant::Bool(_) | Constant::None);
+    let flags = [true, false].map(Json::Bool).into_iter().filter(|_| switch.values.iter().all(is_flag));
+    let texts = switch.values.iter().filter_map(|value| match value {
+        Constant::Text(text) => Some(Json::from(text.as_str())),
+        _ => None,
+    });
+    flags.chain(texts).take(MOST_VALUES.0).map(|value| (switch.name.as_str(), value)).collect()
+}
+
+/// Returns the switches that make the template write reasoning.
 pub(crate) fn switched(
-    switches: &[Switch],
+    settings: &Settings,
     stage: &Stage,
     with_reasoning: &impl Fn(&Stage) -> Option<Located>,
 ) -> Option<Object> {
-    let writes = |switches: &Object| with_reasoning(&Stage { switches: switches.clone(), ..stage.clone() }).is_some();
-    settings(switches).into_iter().find(writes)
+    let writes =
+        |switches: &&Object| with_reasoning(&Stage { switches: (*switches).clone(), ..stage.clone() }).is_some();
+    settings.alone.iter().chain(&settings.pairs).find(writes).cloned()
 }
 
 /// If only one kind of turn has reasoning, adds a place for it to the other kind, because the model
