@@ -7,6 +7,9 @@ pub struct Habits {
     pub call_marks: Vec<String>,
     /// Markers of a call that the models may leave out: `may-omit`.
     pub may_omit: Vec<String>,
+    /// Markers of the family's prompts that no layout of the reply has: `other-marks`. They have no
+    /// meaning in a reply, so the parser reports them.
+    pub other_marks: Vec<String>,
     /// Whether the models repeat the marker that opens reasoning after a prompt that ends with it:
     /// `reopens-reasoning`.
     pub reopens_reasoning: bool,

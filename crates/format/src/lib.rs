@@ -32,6 +32,7 @@ mod rules;
 mod shared_calls;
 mod slot;
 pub mod sources;
+mod tag;
 mod write;
 
 pub use call_ids::{CallIds, IdPattern};
@@ -59,4 +60,5 @@ pub use rules::{
 };
 pub use shared_calls::shared_calls;
 pub use slot::Slot;
+pub use tag::{is_clear_tag, tag_length, tags};
 pub use write::write_reply;

@@ -75,6 +75,9 @@ fn write_file(file: &mut String, format: &Format) -> std::fmt::Result {
     if !format.habits.may_omit.is_empty() {
         reading.push(format!("may-omit = {}", list(&format.habits.may_omit)));
     }
+    if !format.habits.other_marks.is_empty() {
+        reading.push(format!("other-marks = {}", list(&format.habits.other_marks)));
+    }
     if format.habits.reopens_reasoning {
         reading.push("reopens-reasoning = true".to_owned());
     }

@@ -7,6 +7,7 @@ use crate::arguments::Arguments;
 use crate::calls::{self, Parallel, Plain, Variants};
 use crate::found::{Found, Shape};
 use crate::located::{Located, locate};
+use crate::other_marks::other_marks;
 use crate::probe::{Probe, Stage};
 use crate::reasoning::Settings;
 use crate::report::{Outcome, Part, Report};
@@ -54,6 +55,7 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
         report = Report::of_error(error);
         format = Format::new("inferred");
     }
+    format.habits.other_marks = other_marks(template, &format);
     report.renders = probe.renders();
     report.steps = probe.budget().spent();
     report.parts.sort_by_key(|(part, _)| *part);

@@ -18,6 +18,7 @@ mod located;
 mod marker;
 mod opened;
 mod optional;
+mod other_marks;
 mod pattern;
 mod probe;
 mod reasoning;

@@ -193,6 +193,7 @@ impl OutputParser {
                 self.shared.say(part == Part::Reasoning, &blank.unwrap_or_default(), on);
                 self.state = State::Text { part, blank: None };
                 if stop == Stop::End {
+                    self.shared.report_begun(on);
                     self.unclosed(self.pending.offset(0), on);
                 }
             }

@@ -113,6 +113,14 @@ impl Shared {
         self.report_stray(open, on);
     }
 
+    /// Reports the beginning of a marker with which the answer ends. The model stopped inside it.
+    pub fn report_begun(&mut self, on: &mut dyn FnMut(Event<'_>)) {
+        let reply = Arc::clone(&self.reply);
+        if let Some(span) = self.strays.take_begun(&reply.strays) {
+            on(Event::Malformed(Malformed { span, why: Why::Expected("the rest of a marker".into()) }));
+        }
+    }
+
     fn report_stray(&self, stray: Option<Stray>, on: &mut dyn FnMut(Event<'_>)) {
         if let Some(stray) = stray {
             let why = Why::StrayMarker(self.reply.strays.text(&stray).to_owned());

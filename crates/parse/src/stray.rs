@@ -1,6 +1,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use rolecall_format::tag_length;
+
 use crate::literal::Literal;
 
 /// A format's markers, searched for in emitted text, where none of them belongs.
@@ -23,6 +25,8 @@ struct Node {
     /// The number of bytes that lead to the node.
     depth: usize,
     mark: Option<StrayMark>,
+    /// Whether ordinary text spells one of the markers that begin like this.
+    is_text: bool,
 }
 
 /// A marker that ends at a node.
@@ -54,6 +58,7 @@ impl StrayMarks {
 
     fn add(&mut self, literal: &Literal, is_of_call: bool) {
         let bytes = literal.text().as_bytes();
+        let is_control = literal.byte(0).is_some_and(|(_, is_control)| is_control);
         let mut node = 0;
         for byte in bytes {
             node = match self.next(node, *byte) {
@@ -66,9 +71,9 @@ impl StrayMarks {
                     next
                 }
             };
+            self.nodes[node].is_text |= !is_control;
         }
         self.first[usize::from(bytes[0])] = true;
-        let is_control = literal.byte(0).is_some_and(|(_, is_control)| is_control);
         let known = self.nodes[node].mark.get_or_insert_with(|| {
             self.texts.push(literal.text().into());
             StrayMark { text: self.texts.len() - 1, length: bytes.len(), is_control, is_of_call }
@@ -178,6 +183,15 @@ impl Strays {
         }
     }
 
+    /// Takes the beginning of a marker with which the answer ends, and returns its span.
+    pub fn take_begun(&mut self, marks: &StrayMarks) -> Option<Range<u64>> {
+        let node = &marks.nodes[std::mem::take(&mut self.node)];
+        let is_spelled = node.is_text || self.control.is_none();
+        let start = self.end.saturating_sub(self.spread(node.depth));
+        (node.depth >= LEAST && is_spelled && !self.is_reasoning && self.tick != Some(start))
+            .then_some(start..self.end)
+    }
+
     /// Takes the marker after a backtick, because something other than a backtick follows.
     pub fn take_open(&mut self) -> Option<Stray> {
         self.open.take()
@@ -209,6 +223,12 @@ impl Strays {
         }
     }
 
+    /// Returns the length of the last bytes, of which there are this many, with the gaps in them.
+    fn spread(&self, length: usize) -> u64 {
+        let gaps = self.gaps.iter().filter(|(before, _)| before + length > self.seen);
+        length as u64 + gaps.map(|(_, gap)| gap).sum::<u64>()
+    }
+
     /// Returns the next stray marker that ends after byte `from` of a piece of text that begins at
     /// an offset: the byte after it, and the marker.
     pub fn find(&mut self, marks: &StrayMarks, text: &str, from: usize, start: u64) -> Option<(usize, Stray)> {
@@ -234,9 +254,7 @@ impl Strays {
             at += 1;
             let Some(mark) = marks.nodes[self.node].mark else { continue };
             let end = start + at as u64;
-            let is_inside = |before: usize| before + mark.length > self.seen;
-            let gaps: u64 = self.gaps.iter().filter(|(before, _)| is_inside(*before)).map(|(_, length)| length).sum();
-            let span = end.saturating_sub(mark.length as u64 + gaps)..end;
+            let span = end.saturating_sub(self.spread(mark.length))..end;
             if (self.is_reasoning && mark.is_of_call) || (mark.is_control && !self.is_control(&span)) {
                 continue;
             }
@@ -266,8 +284,8 @@ impl Strays {
     }
 }
 
-/// The maximum length of a marker that is not a control token.
-const LONGEST: usize = 64;
+/// The length from which the beginning of a marker is told from ordinary text.
+const LEAST: usize = 4;
 
 /// Returns the markers in literal text of a format: control tokens, tags, and words of capitals in
 /// square brackets. Other text of a format, such as JSON keys, is ordinary text elsewhere.
@@ -277,7 +295,7 @@ pub(crate) fn marks_in(literal: &Literal) -> Vec<Literal> {
     let mut at = 0;
     while let Some(first) = text[at..].chars().next() {
         let is_control = literal.byte(at).is_some_and(|(_, is_control)| is_control);
-        let length = match tag(&text[at..]) {
+        let length = match tag_length(&text[at..]) {
             None if is_control => Some(token(literal, at)),
             tag => tag,
         };
@@ -303,31 +321,6 @@ fn token(literal: &Literal, at: usize) -> usize {
         matches!(character, '<' | '[') || literal.byte(at + here).is_none_or(|(_, is_control)| !is_control)
     };
     text.char_indices().skip(1).find(|(here, character)| ends(*here, *character)).map_or(text.len(), |(here, _)| here)
-}
-
-/// Returns the length of the tag that a text begins with: letters in angle brackets, or capitals in
-/// square brackets. At the end of a text, where a hole follows, the closing bracket may be missing.
-fn tag(text: &str) -> Option<usize> {
-    let open = text.chars().next()?;
-    let close = match open {
-        '<' => '>',
-        '＜' => '＞',
-        '[' => ']',
-        _ => return None,
-    };
-    let inside = &text[open.len_utf8()..];
-    let end = inside.find(|c: char| c == close || ['<', '[', '{', '\n', '`'].contains(&c));
-    let (inside, length) = match end {
-        Some(end) if inside[end..].starts_with(close) => (&inside[..end], open.len_utf8() + end + close.len_utf8()),
-        // The closing bracket may follow a hole.
-        None if open != '[' => (inside, text.len()),
-        _ => return None,
-    };
-    let is_mark = match open {
-        '[' => inside.chars().filter(char::is_ascii_uppercase).count() >= 2 && !inside.contains(char::is_lowercase),
-        _ => inside.contains(char::is_alphabetic) && !inside.starts_with(char::is_whitespace),
-    };
-    (is_mark && inside.trim_end() == inside.trim() && length <= LONGEST).then_some(length)
 }
 
 #[cfg(test)]

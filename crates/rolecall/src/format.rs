@@ -5,7 +5,8 @@ pub use rolecall_format::{
     ControlId, Defaults, Diagnostic, EndingRule, Field, Fit, Format, FormatPart, Generation, Habits, Header,
     HeaderRule, IdPattern, Identity, InText, Layout, LoadError, LossRule, NameClash, Op, Pattern, Registry, RolesRule,
     Rules, Slot, Step, SystemRule, SystemWhen, SystemWithTools, ToolRule, ToolsPlace, TurnsRule, Unresolved, UsersRule,
-    builtin_sources, codec, corrections, load, reply_files, reply_format, shared_calls, write_reply,
+    builtin_sources, codec, corrections, is_clear_tag, load, reply_files, reply_format, shared_calls, tag_length, tags,
+    write_reply,
 };
 
 /// Returns a registry of all built-in formats: the model makers' own, and the dialects of other

@@ -12,7 +12,7 @@ mod turns;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot};
+use rolecall_format::{CallIds, CallsInReasoning, Control, Format, Slot, is_clear_tag};
 
 use crate::literal::Literal;
 use crate::marks::Marks;
@@ -196,7 +196,8 @@ impl Reply {
     }
 }
 
-/// Returns the literal text of a format's replies, each with whether it belongs to a call.
+/// Returns the literal text of a format's replies and the other markers that can be told from
+/// ordinary text, each with whether it may belong to a call.
 fn stray_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
     let format = layouts.format;
     let of_call =
@@ -215,6 +216,14 @@ fn stray_literals(layouts: Layouts<'_>) -> Vec<(Literal, bool)> {
         let mut literal = Literal::of(text);
         literal.mark_tokens(layouts.tokens);
         literals.push((literal, is_of_call));
+    }
+    for text in &format.habits.other_marks {
+        let mut literal = Literal::of(text);
+        literal.mark_tokens(layouts.tokens);
+        let is_token = literal.byte(0).is_some_and(|(_, is_control)| is_control);
+        if is_token || is_clear_tag(text) {
+            literals.push((literal, true));
+        }
     }
     for control in format.controls.iter().filter(|control| !control.by_id) {
         let is_written = literals.iter().any(|(literal, _)| literal.text().contains(&control.text));

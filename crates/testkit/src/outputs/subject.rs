@@ -3,7 +3,7 @@ use std::sync::Arc;
 use rolecall::Origin;
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::format::{Codec, Format, Op, Slot, load, reply_files, shared_calls};
+use rolecall::format::{Codec, Format, Op, Slot, is_clear_tag, load, reply_files, shared_calls};
 use rolecall::infer::infer;
 use rolecall::infer::{Outcome, Part};
 use rolecall::loss::{LossPolicy, spans as loss_spans};
@@ -111,6 +111,9 @@ impl Subject {
             marks.extend(parts(&literal).map(str::to_owned));
         }
         marks.extend(format.generation.stop.iter().cloned());
+        let others = format.habits.other_marks.iter().filter(|mark| is_clear_tag(mark));
+        marks.extend(others.clone().cloned());
+        let own = own_markers(&format).into_iter().chain(others.cloned()).collect();
         marks.sort();
         marks.dedup();
         let reply = Arc::new(Reply::new(&format));
@@ -119,7 +122,7 @@ impl Subject {
             reply,
             places,
             marks,
-            own: own_markers(&format),
+            own,
             words: LayoutWords::of(&format),
             promise: Promise { backslashes: !has_python_strings(&format), ..Promise::ALL },
             format: Arc::new(format),
