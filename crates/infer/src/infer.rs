@@ -4,6 +4,7 @@ use rolecall_format::{CallIds, Field, Format};
 use rolecall_render::{ChatTemplate, Error, IdForm, TemplateOptions, template_switches};
 
 use crate::arguments::Arguments;
+use crate::borrowed::borrow_calls;
 use crate::calls::{self, Parallel, Plain, Variants};
 use crate::found::{Found, Shape};
 use crate::located::{Located, locate};
@@ -54,6 +55,12 @@ pub fn infer_within(template: &ChatTemplate, limits: Limits) -> Inferred {
         // Results obtained until then may be incomplete.
         report = Report::of_error(error);
         format = Format::new("inferred");
+    }
+    if let Some(Outcome::Missing(why)) = report.outcome(Part::Calls).cloned()
+        && let Some(name) = borrow_calls(template, &mut format)
+    {
+        let why = why.trim_end_matches('.');
+        report.borrow(&format, &format!("{why}; calls are parsed as in `{name}`, whose markers the template has"));
     }
     format.habits.other_marks = other_marks(template, &format);
     report.renders = probe.renders();

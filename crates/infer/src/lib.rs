@@ -8,6 +8,7 @@
 //! Start reading at [`infer`].
 
 mod arguments;
+mod borrowed;
 mod cache;
 mod calls;
 mod ends;

@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use rolecall_format::Field;
+use rolecall_format::{Field, Format, Slot};
 use rolecall_render::Error;
 
 /// The findings about a template, for each part.
@@ -130,10 +130,13 @@ impl Report {
             let _ = write!(row, " {cell} |");
         }
         let mut notes: Vec<String> = Vec::new();
+        let mut last = "";
         for (part, outcome) in &self.parts {
             let noted = |why: &String| self.notes.iter().any(|note| note.part == *part && note.words == *why);
+            // A reason that several parts have in common is given once.
             if let Outcome::ReadOnly(why) | Outcome::WriteOnly(why) | Outcome::Missing(why) = outcome
                 && !noted(why)
+                && std::mem::replace(&mut last, why) != why
             {
                 notes.push(format!("{}: {}", part.name(), one_line(why)));
             }
@@ -156,6 +159,16 @@ impl Report {
         match self.parts.iter_mut().find(|(known, _)| *known == part) {
             Some(entry) => entry.1 = outcome,
             None => self.parts.push((part, outcome)),
+        }
+    }
+
+    /// Records that a format has its calls from elsewhere, with the reason.
+    pub(crate) fn borrow(&mut self, format: &Format, why: &str) {
+        let has_ids = format.layout(Slot::Call).is_some_and(|layout| layout.prints(Field::Id));
+        for part in [Part::Calls, Part::ParallelCalls, Part::Arguments, Part::Ids] {
+            if part != Part::Ids || has_ids {
+                self.set(part, Outcome::ReadOnly(why.to_owned()));
+            }
         }
     }
 

@@ -78,9 +78,12 @@ impl Inferred {
         if let Some(why) = report.unread_beside.clone().filter(|_| !is_told) {
             warnings.push(LayoutWarning { part: Part::Calls, is_read: true, why });
         }
-        // Without calls, there is nothing to report about their parts.
-        if warnings.iter().any(|warning| warning.part == Part::Calls && !warning.is_read) {
-            warnings.retain(|warning| !matches!(warning.part, Part::ParallelCalls | Part::Arguments | Part::Ids));
+        // Without calls, there is nothing to report about their parts. A reason for all of them is
+        // reported once.
+        if let Some(calls) = warnings.iter().find(|warning| warning.part == Part::Calls).cloned() {
+            let is_of_calls = |part: Part| matches!(part, Part::ParallelCalls | Part::Arguments | Part::Ids);
+            let is_said = |warning: &LayoutWarning| !calls.is_read || warning.why == calls.why;
+            warnings.retain(|warning| !(is_of_calls(warning.part) && is_said(warning)));
         }
         warnings
     }

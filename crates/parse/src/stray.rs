@@ -188,8 +188,7 @@ impl Strays {
         let node = &marks.nodes[std::mem::take(&mut self.node)];
         let is_spelled = node.is_text || self.control.is_none();
         let start = self.end.saturating_sub(self.spread(node.depth));
-        (node.depth >= LEAST && is_spelled && !self.is_reasoning && self.tick != Some(start))
-            .then_some(start..self.end)
+        (node.depth >= LEAST && is_spelled && !self.is_reasoning && self.tick != Some(start)).then_some(start..self.end)
     }
 
     /// Takes the marker after a backtick, because something other than a backtick follows.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Json, Tool, json};
 use rolecall::encode::Decoder;
-use rolecall::format::{Slot, write_reply};
+use rolecall::format::write_reply;
 use rolecall::infer::infer;
 use rolecall::parse::{ParseOptions, ParsedCall, Reply};
 use rolecall::roundtrip::same_json;
@@ -31,8 +31,6 @@ pub(super) struct Replies(HashMap<[String; 4], Result<Known, String>>);
 struct Known {
     reply: Arc<Reply>,
     decoder: Arc<Decoder>,
-    /// Whether the layouts have calls.
-    has_calls: bool,
     /// The words that the layouts write.
     words: Arc<HashSet<String>>,
 }
@@ -56,7 +54,6 @@ fn known(setup: &Object, template: &str, context: &mut Context) -> Result<Known,
         Ok(Known {
             reply: Arc::new(Reply::with_tokens(&format, &decoder.markers())),
             decoder,
-            has_calls: [Slot::Call, Slot::CallInterpreter].into_iter().any(|slot| format.layout(slot).is_some()),
             words: Arc::new(words_of(&write_reply(&format))),
         })
     };
@@ -156,9 +153,6 @@ fn judge(
     };
     match verdict {
         Ok(()) => Verdict::Passed,
-        Err(_) if is_left_out(known, &reading, &peer) && is_kept(&output, &reading, known).is_ok() => Verdict::Excused(
-            "the layout of calls cannot be inferred, because the template fails or never writes this marker; it stays in the text",
-        ),
         Err(_) if is_undeclared(tools, &peer, &reading) => {
             Verdict::Excused("a bare object that names no offered tool is an answer")
         }
@@ -326,16 +320,6 @@ fn is_kept(output: &str, reading: &Reading, known: &Known) -> Result<(), String>
         Some(word) if reading.malformed.is_empty() => Err(format!("the word {word:?} somewhere")),
         _ => Ok(()),
     }
-}
-
-/// Reports whether the reading differs only because the layouts have no calls, or lack a marker
-/// that the model writes around them: the markers are still in the text.
-fn is_left_out(known: &Known, reading: &Reading, peer: &Said) -> bool {
-    let markers = known.decoder.markers();
-    let rest = markers.iter().fold(reading.content.clone(), |text, marker| text.replace(marker.as_str(), ""));
-    let has_markers = rest != reading.content;
-    let is_rest = rest.trim() == peer.content.trim() && reading.calls.len() == peer.calls.len();
-    has_markers && (is_rest || !known.has_calls)
 }
 
 /// Reports whether a call without a marker names no offered tool.
