@@ -328,8 +328,9 @@ impl Running {
 
     /// Gives the call up. Its text becomes content unless it was already emitted.
     fn fail(&mut self, shared: &mut Shared, why: Why, end: u64, on: &mut dyn FnMut(Event<'_>)) -> Progress {
-        let program = std::sync::Arc::clone(&shared.reply);
-        let is_weak = program.program(self.program).weak;
+        let reply = std::sync::Arc::clone(&shared.reply);
+        let program = reply.program(self.program);
+        let is_weak = program.weak && !program.is_told(self.item);
         let is_quiet = shared.is_silent || (is_weak && self.index.is_none());
         let header = self.header.saturating_sub(self.hidden) as u64;
         if self.index.is_none() && header > 0 && !shared.is_silent {

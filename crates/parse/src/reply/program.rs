@@ -26,6 +26,17 @@ pub(crate) struct Program {
     pub header: Option<usize>,
 }
 
+impl Program {
+    /// Reports whether the items before this one tell the call from ordinary text, although its
+    /// marker does not: words of the layout follow the name on another line.
+    pub fn is_told(&self, item: usize) -> bool {
+        let read = self.items.iter().take(item);
+        let mut behind = read.skip_while(|item| !matches!(item, Item::Name(_)));
+        let is_line = |text: &str| text.contains('\n') && text.contains(char::is_alphabetic);
+        behind.any(|item| matches!(item, Item::Literal(literal) if is_line(literal.text())))
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     /// Text of the format. White space in it and around it may differ.
