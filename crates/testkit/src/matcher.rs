@@ -1,6 +1,6 @@
 //! Reports whether a grammar accepts a text, by trying all alternatives with memoization.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use rolecall::grammar::{Grammar, Node, Pattern};
 
@@ -18,28 +18,48 @@ struct Matcher<'a> {
     known: HashMap<(usize, usize), BTreeSet<usize>>,
 }
 
-impl Matcher<'_> {
-    fn ends(&mut self, node: &Node, at: usize) -> BTreeSet<usize> {
-        match node {
-            Node::Literal(text) => self.fixed(text, at),
-            Node::Token(token) => self.fixed(&token.text, at),
-            Node::Pattern(pattern) => self.pattern(pattern, at),
-            Node::Sequence(nodes) => in_sequence(at, nodes, |node, at| self.ends(node, at)),
-            Node::Choice(ways) => ways.iter().flat_map(|way| self.ends(way, at)).collect(),
-            Node::Repeat { node, min, max } => repeated(at, *min, *max, &mut |at| self.ends(node, at)),
-            Node::Rule(rule) => {
-                if let Some(known) = self.known.get(&(*rule, at)) {
-                    return known.clone();
-                }
-                // A rule that reaches itself without consuming a character adds no ends.
-                self.known.insert((*rule, at), BTreeSet::new());
-                let grammar = self.grammar;
-                let ends = self.ends(&grammar.rules[*rule].node, at);
-                self.known.insert((*rule, at), ends.clone());
-                ends
-            }
-            Node::Text(_) | Node::Json(_) | Node::Over => panic!("a lowered grammar has no such nodes"),
+impl<'a> Matcher<'a> {
+    /// Returns the ends of a node that begins at a position. What remains of a node after its other
+    /// parts is a further step rather than a nested call, because a free text is a rule that ends
+    /// with itself, once for each character.
+    fn ends(&mut self, node: &'a Node, at: usize) -> BTreeSet<usize> {
+        let begun = if let Node::Rule(rule) = node { Some((*rule, at)) } else { None };
+        if let Some(known) = begun.and_then(|begun| self.known.get(&begun)) {
+            return known.clone();
         }
+        // A rule that reaches itself without consuming a character adds no ends.
+        self.known.extend(begun.map(|begun| (begun, BTreeSet::new())));
+        let grammar = self.grammar;
+        let (mut ends, mut seen) = (BTreeSet::new(), HashSet::new());
+        let mut open = vec![(node, at)];
+        while let Some((node, at)) = open.pop() {
+            match node {
+                Node::Literal(text) => ends.extend(self.fixed(text, at)),
+                Node::Token(token) => ends.extend(self.fixed(&token.text, at)),
+                Node::Pattern(pattern) => ends.extend(self.pattern(pattern, at)),
+                Node::Sequence(nodes) => match nodes.split_last() {
+                    Some((last, first)) => {
+                        let starts = in_sequence(at, first, |node, at| self.ends(node, at));
+                        open.extend(starts.into_iter().map(|start| (last, start)));
+                    }
+                    None => _ = ends.insert(at),
+                },
+                Node::Choice(ways) => open.extend(ways.iter().map(|way| (way, at))),
+                Node::Repeat { node, min: 0, max: Some(1) } => {
+                    ends.insert(at);
+                    open.push((node, at));
+                }
+                Node::Repeat { node, min, max } => ends.extend(repeated(at, *min, *max, &mut |at| self.ends(node, at))),
+                Node::Rule(rule) => {
+                    if seen.insert((*rule, at)) {
+                        open.push((&grammar.rules[*rule].node, at));
+                    }
+                }
+                Node::Text(_) | Node::Json(_) | Node::Over => panic!("a lowered grammar has no such nodes"),
+            }
+        }
+        self.known.extend(begun.map(|begun| (begun, ends.clone())));
+        ends
     }
 
     fn fixed(&self, text: &str, at: usize) -> BTreeSet<usize> {
@@ -61,7 +81,11 @@ impl Matcher<'_> {
 }
 
 /// Returns the ends of parts that follow one another.
-fn in_sequence<T>(at: usize, parts: &[T], mut ends: impl FnMut(&T, usize) -> BTreeSet<usize>) -> BTreeSet<usize> {
+fn in_sequence<'p, T>(
+    at: usize,
+    parts: &'p [T],
+    mut ends: impl FnMut(&'p T, usize) -> BTreeSet<usize>,
+) -> BTreeSet<usize> {
     parts.iter().fold(BTreeSet::from([at]), |starts, part| starts.into_iter().flat_map(|at| ends(part, at)).collect())
 }
 
