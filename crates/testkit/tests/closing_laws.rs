@@ -1,8 +1,6 @@
 //! Replies that reference templates write, with their ends damaged as models and engines damage
 //! them: the calls stay the same, or the reply is reported.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by a panic, in its helpers too")]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::Arc;
