@@ -407,8 +407,8 @@ impl Short {
         while !text.is_char_boundary(end) {
             end -= 1;
         }
-        let is_cut = end < text.len();
         let first = text.chars().next().map_or(0, char::len_utf8);
+        let is_cut = end < if is_bare { first } else { text.len() };
         let step = self.reader.push(&text[..if is_bare { first.min(end) } else { end }], &mut self.spelling);
         self.used += step.used;
         (step, is_cut)
