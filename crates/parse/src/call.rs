@@ -360,7 +360,7 @@ impl Running {
                 match is_quiet {
                     true => shared.say_up_to(end, self.in_reasoning, &raw[shown], on),
                     // The markers in it are reported with the call.
-                    false => shared.say(self.in_reasoning, &raw[shown], on),
+                    false => shared.say_reported(end, self.in_reasoning, &raw[shown], on),
                 }
                 Progress::Text { in_reasoning: self.in_reasoning }
             }

@@ -107,6 +107,23 @@ impl Shared {
         self.emit(is_reasoning, &text[given..], on);
     }
 
+    /// Emits text that ends at this offset of the output. The markers in it were already reported,
+    /// but one that begins in it may go on in the text that follows.
+    pub fn say_reported(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
+        if !self.is_silent && !text.is_empty() {
+            let reply = Arc::clone(&self.reply);
+            let start = end.saturating_sub(text.len() as u64);
+            let before = self.strays.enter(&reply.strays, is_reasoning, text, start);
+            self.report_stray(before, on);
+            let mut searched = 0;
+            while let Some((end, _)) = self.strays.find(&reply.strays, text, searched, start) {
+                searched = end;
+            }
+            self.strays.take_open();
+        }
+        self.emit(is_reasoning, text, on);
+    }
+
     /// Reports a marker after a backtick, because no other backtick follows.
     pub fn end_strays(&mut self, on: &mut dyn FnMut(Event<'_>)) {
         let open = self.strays.take_open();
