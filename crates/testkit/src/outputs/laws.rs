@@ -250,7 +250,9 @@ impl Reader<'_> {
         };
         // The open call, and whether it is code.
         let mut open: Option<(usize, bool)> = None;
-        let (mut next, mut stops, mut is_late, mut arguments) = (0, 0, false, String::new());
+        // A reply of several messages may go on after a marker that ends the turn.
+        let mut is_late = self.subject.format.habits.header.is_some();
+        let (mut next, mut stops, mut arguments) = (0, 0, String::new());
         for seen in &log.seen {
             if stops > 0 && !is_late && !matches!(seen, Seen::Malformed(_)) {
                 return broken("an event follows the stop without a report".to_owned());
@@ -320,7 +322,10 @@ impl Reader<'_> {
             let out: String = log.raw_texts().collect();
             let is_over = log.seen.contains(&Seen::Stop(Stop::End));
             let unread: Vec<&std::ops::Range<u64>> = log.unread().collect();
-            let is_unread = |at: usize| unread.iter().any(|span| span.contains(&(at as u64)));
+            let headers = self.headers_in(text);
+            let is_unread = |at: usize| {
+                unread.iter().any(|span| span.contains(&(at as u64))) || headers.iter().any(|span| span.contains(&at))
+            };
             if !self.is_left_out(text, &out, is_over, is_unread) {
                 return Err(Broken {
                     law: "nothing is lost",

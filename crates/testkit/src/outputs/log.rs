@@ -96,7 +96,12 @@ impl Log {
     /// Returns everything that is emitted: texts, names, ids and arguments.
     pub fn everything(&self) -> String {
         let mut all = String::new();
-        for seen in &self.seen {
+        let mut before = None;
+        for seen in self.seen.iter().filter(|seen| !matches!(seen, Seen::Malformed(_))) {
+            // Keep texts of different kinds apart, so that they do not join to one word.
+            if before.replace(std::mem::discriminant(seen)) != Some(std::mem::discriminant(seen)) {
+                all.push('\u{1}');
+            }
             match seen {
                 Seen::Content(text)
                 | Seen::Reasoning(text)
@@ -116,10 +121,6 @@ impl Log {
                 }
                 Seen::Finished { id: Some(id), .. } => all.push_str(id),
                 _ => {}
-            }
-            // Keep texts of different kinds apart, so that they do not join to one word.
-            if !matches!(seen, Seen::Malformed(_)) {
-                all.push('\u{1}');
             }
         }
         all

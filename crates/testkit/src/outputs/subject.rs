@@ -218,8 +218,8 @@ pub fn built_in() -> Vec<Subject> {
     formats.chain(shared).filter_map(|(label, format)| Subject::new(label, format)).collect()
 }
 
-/// Returns the layouts inferred from the templates of a folder that have calls or reasoning. The
-/// promise covers only what the inference verified.
+/// Returns the layouts inferred from the templates of a folder that have calls or reasoning, with
+/// the corrections of their families. The promise covers only what the inference verified.
 pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
     let mut subjects = Vec::new();
     for (label, template) in &templates.compiled {
@@ -232,7 +232,8 @@ pub fn inferred(templates: &FolderTemplates) -> Vec<Subject> {
             parallel_calls: is_sure(Part::ParallelCalls),
             backslashes: !has_python_strings(&inferred.format),
         };
-        subjects.extend(Subject::new(label.clone(), inferred.format).map(|subject| Subject { promise, ..subject }));
+        let (format, _) = inferred.format.corrected(template.source());
+        subjects.extend(Subject::new(label.clone(), format).map(|subject| Subject { promise, ..subject }));
     }
     subjects
 }

@@ -80,6 +80,7 @@ impl Reader<'_> {
     /// Checks that each word that was inserted into a text is emitted once, or reported.
     pub(super) fn keeps_inserted(&self, text: &str, words: &[String], log: &Log) -> Result<(), Broken> {
         let everything = log.everything();
+        let headers = self.headers_in(text);
         for word in words {
             let count = everything.matches(word.as_str()).count();
             // The model writes ids too.
@@ -89,7 +90,8 @@ impl Reader<'_> {
             };
             let is_kept = count == 1 || log.seen.iter().any(in_id);
             let at = text.find(word.as_str()).unwrap_or_default();
-            if count > 1 || !(is_kept || log.reports(at..at + word.len())) {
+            let is_attribute = headers.iter().any(|span| span.contains(&at));
+            if count > 1 || !(is_kept || is_attribute || log.reports(at..at + word.len())) {
                 return Err(Broken {
                     law: "each word is emitted once or reported",
                     output: text.to_owned(),
@@ -103,7 +105,8 @@ impl Reader<'_> {
     /// Checks that each word of a text that no layout writes is emitted or reported.
     pub(super) fn keeps_words(&self, text: &str, log: &Log) -> Result<(), Broken> {
         let everything = log.everything();
-        let marks = self.marks_in(text);
+        let mut marks = self.marks_in(text);
+        marks.extend(self.headers_in(text));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for word in words_in(text) {
             let is_mark = marks.iter().any(|mark| mark.start < word.end && word.start < mark.end);
@@ -130,6 +133,21 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns the headers of messages in a text, each up to its next marker. An attribute, such as
+    /// a channel, may be any word. It is read, but it is no part of the message.
+    pub(super) fn headers_in(&self, text: &str) -> Vec<Range<usize>> {
+        let Some(header) = &self.subject.format.habits.header else { return Vec::new() };
+        let before = [&header.start, &header.channel, &header.content_type];
+        let before = before.into_iter().filter(|mark| !mark.is_empty());
+        let starts = before.flat_map(|mark| text.match_indices(mark.as_str()).map(|(at, _)| at + mark.len()));
+        let end_of = |start: usize| {
+            let rest = &text[start..];
+            let end = header.marks().filter_map(|mark| rest.find(mark)).chain(rest.find('{')).min();
+            start..start + end.unwrap_or(rest.len())
+        };
+        starts.chain([0]).map(end_of).collect()
     }
 
     /// Returns the markers in a text. White space in a marker may differ. The prompt may contain the
