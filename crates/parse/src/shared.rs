@@ -81,14 +81,6 @@ impl Shared {
         self.emit(is_reasoning, text, on);
     }
 
-    /// Emits text, and reports the markers in it if the offset is given where it ends.
-    pub fn say_or_report(&mut self, end: Option<u64>, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
-        match end {
-            Some(end) => self.say_up_to(end, is_reasoning, text, on),
-            None => self.say(is_reasoning, text, on),
-        }
-    }
-
     /// Emits text that ends at this offset of the output, and reports the markers in it.
     pub fn say_up_to(&mut self, end: u64, is_reasoning: bool, text: &str, on: &mut dyn FnMut(Event<'_>)) {
         if self.is_silent {

@@ -96,6 +96,9 @@ impl HeaderText {
         for (attribute, text) in &self.words {
             let mut is_first = true;
             for word in text.split_whitespace() {
+                if word.contains('{') {
+                    return Err(expected(&layout.body));
+                }
                 let to = word.strip_prefix(layout.recipient.as_str()).filter(|_| !layout.recipient.is_empty());
                 let (place, word) = match (attribute, to) {
                     (_, Some(to)) => (&mut found.recipient, to),
@@ -267,7 +270,7 @@ impl OutputParser {
         let shared = &self.shared;
         if shared.options.max_calls.is_some_and(|most| shared.calls >= most) {
             self.state = State::Text { part: Part::Content, blank: None };
-            return self.say(&header.raw, Some(cursor.offset()), cursor.on);
+            return self.say(&header.raw, cursor.offset(), false, cursor.on);
         }
         let is_code = words.code.iter().any(|code| code == callee);
         let program = if is_code { headers.code } else { headers.function };
@@ -287,7 +290,7 @@ impl OutputParser {
         self.report(header.start..cursor.offset(), why, cursor.on);
         let part = if header.in_reasoning { Part::Reasoning } else { Part::Content };
         self.state = State::Text { part, blank: None };
-        self.say(&header.raw, None, cursor.on);
+        self.say(&header.raw, cursor.offset(), true, cursor.on);
     }
 
     /// Ends the output inside a header.
@@ -305,7 +308,7 @@ impl OutputParser {
         let view = cursor.view();
         let why = Why::Expected("the end of the message".into());
         self.report(view.offset(span.start)..view.offset(span.end), why, cursor.on);
-        self.say(cursor.shown(span), None, cursor.on);
+        self.say(cursor.shown(span.clone()), view.offset(span.end), true, cursor.on);
     }
 
     fn report(&self, span: Range<u64>, why: Why, on: &mut dyn FnMut(Event<'_>)) {

@@ -10,18 +10,18 @@ impl OutputParser {
     /// Emits the text of the current part up to a byte, and moves there.
     pub(super) fn say_up_to(&mut self, to: usize, cursor: &mut Cursor<'_, '_>) {
         let text = cursor.take_up_to(to);
-        self.say(text, Some(cursor.offset()), cursor.on);
+        self.say(text, cursor.offset(), false, cursor.on);
     }
 
     /// Emits a marker as text of the current part.
     pub(super) fn say_mark(&mut self, mark: Range<usize>, cursor: &mut Cursor<'_, '_>) {
         let end = cursor.view().offset(mark.end);
-        self.say(cursor.shown(mark), Some(end), cursor.on);
+        self.say(cursor.shown(mark), end, false, cursor.on);
     }
 
-    /// Emits text of the current part, and reports the markers in it. `end` is the offset in the
-    /// output where it ends, or `None` if its markers were already reported.
-    pub(super) fn say(&mut self, text: &str, end: Option<u64>, on: &mut dyn FnMut(Event<'_>)) {
+    /// Emits text of the current part that ends at this offset of the output, and reports the
+    /// markers in it unless the text is reported as a whole.
+    pub(super) fn say(&mut self, text: &str, end: u64, is_reported: bool, on: &mut dyn FnMut(Event<'_>)) {
         let State::Text { part, blank } = &mut self.state else { return };
         if text.is_empty() {
             return;
@@ -43,10 +43,13 @@ impl OutputParser {
                 return;
             }
             let held = blank.take().unwrap_or_default();
-            let start = end.map(|end| end.saturating_sub(text.len() as u64));
-            self.shared.say_or_report(start, is_reasoning, &held, on);
+            let start = end.saturating_sub(text.len() as u64);
+            self.shared.say_up_to(start, is_reasoning, &held, on);
         }
-        self.shared.say_or_report(end, is_reasoning, text, on);
+        match is_reported {
+            true => self.shared.say_reported(end, is_reasoning, text, on),
+            false => self.shared.say_up_to(end, is_reasoning, text, on),
+        }
     }
 
     /// Reports whether the current text is the answer.
