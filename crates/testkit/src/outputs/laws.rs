@@ -340,8 +340,7 @@ impl Reader<'_> {
 
     /// Reports whether a text is the emitted text with markers, white space and unread parts added.
     fn is_left_out(&self, text: &str, out: &str, is_over: bool, is_unread: impl Fn(usize) -> bool) -> bool {
-        let marks: Vec<&str> =
-            self.subject.marks.iter().map(String::as_str).filter(|mark| text.contains(mark)).collect();
+        let marks = self.marks_in(text, false);
         // Reachable pairs of positions in the text and in the emitted text, smallest first.
         let mut reached = std::collections::BTreeSet::from([(0usize, 0usize)]);
         let mut steps = 0;
@@ -351,12 +350,6 @@ impl Reader<'_> {
                 return true;
             }
             let Some(character) = text[at..].chars().next() else { continue };
-            if at == 0 {
-                // The prompt contains the beginning of the marker that opens the turn.
-                let opened =
-                    self.subject.marks.iter().flat_map(|mark| ends_of(mark).filter(|end| text.starts_with(end)));
-                reached.extend(opened.map(|end| (end.len(), 0)));
-            }
             if is_over && out_at == out.len() && self.subject.marks.iter().any(|mark| mark.contains(&text[at..])) {
                 // After the end, a cut-off marker still counts as a marker.
                 return true;
@@ -367,19 +360,11 @@ impl Reader<'_> {
             if is_unread(at) || character.is_whitespace() || rolecall::format::codec::is_python_space(character) {
                 reached.insert((at + character.len_utf8(), out_at));
             }
-            for mark in &marks {
-                if text[at..].starts_with(mark) {
-                    reached.insert((at + mark.len(), out_at));
-                }
-            }
+            let ends = marks.iter().filter(|mark| mark.start == at).map(|mark| mark.end);
+            reached.extend(ends.map(|end| (end, out_at)));
         }
         false
     }
-}
-
-/// Returns the suffixes of a marker.
-fn ends_of(mark: &str) -> impl Iterator<Item = &str> {
-    mark.char_indices().map(|(at, _)| &mark[at..])
 }
 
 /// Describes the first difference between a reading and the message, if there is one.

@@ -105,7 +105,7 @@ impl Reader<'_> {
     /// Checks that each word of a text that no layout writes is emitted or reported.
     pub(super) fn keeps_words(&self, text: &str, log: &Log) -> Result<(), Broken> {
         let everything = log.everything();
-        let mut marks = self.marks_in(text);
+        let mut marks = self.marks_in(text, true);
         marks.extend(self.headers_in(text));
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for word in words_in(text) {
@@ -144,6 +144,7 @@ impl Reader<'_> {
         let starts = before.flat_map(|mark| text.match_indices(mark.as_str()).map(|(at, _)| at + mark.len()));
         let end_of = |start: usize| {
             let rest = &text[start..];
+            // A brace begins a call.
             let end = header.marks().filter_map(|mark| rest.find(mark)).chain(rest.find('{')).min();
             start..start + end.unwrap_or(rest.len())
         };
@@ -151,8 +152,9 @@ impl Reader<'_> {
     }
 
     /// Returns the markers in a text. White space in a marker may differ. The prompt may contain the
-    /// start of the first marker, and the end of the output may cut the last one off.
-    fn marks_in(&self, text: &str) -> Vec<Range<usize>> {
+    /// start of the first marker. `may_be_cut` tells whether the end of the output may cut the last
+    /// one off.
+    pub(super) fn marks_in(&self, text: &str, may_be_cut: bool) -> Vec<Range<usize>> {
         let is_space = |character: &char| character.is_whitespace();
         let places: Vec<usize> =
             text.char_indices().filter(|(_, c)| !is_space(c)).flat_map(|(at, c)| at..at + c.len_utf8()).collect();
@@ -165,7 +167,7 @@ impl Reader<'_> {
                 if text.starts_with(&mark[at..]) {
                     found.push(0..mark.len() - at);
                 }
-                if text.ends_with(&mark[..at]) {
+                if may_be_cut && text.ends_with(&mark[..at]) {
                     found.push(text.len() - at..text.len());
                 }
             }
