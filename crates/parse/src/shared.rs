@@ -112,6 +112,7 @@ impl Shared {
                 searched = end;
             }
             self.strays.take_open();
+            self.strays.reported = end;
         }
         self.emit(is_reasoning, text, on);
     }

@@ -141,6 +141,8 @@ pub(crate) struct Strays {
     is_reasoning: bool,
     /// The offset of the end of the text.
     end: u64,
+    /// The offset up to which text was reported as a whole.
+    pub reported: u64,
     /// The number of bytes searched since a marker could begin.
     seen: usize,
     /// The gaps that markers left in the text that may be part of a marker, each with the number
@@ -188,7 +190,8 @@ impl Strays {
         let node = &marks.nodes[std::mem::take(&mut self.node)];
         let is_spelled = node.is_text || self.control.is_none();
         let start = self.end.saturating_sub(self.spread(node.depth));
-        (node.depth >= LEAST && is_spelled && !self.is_reasoning && self.tick != Some(start)).then_some(start..self.end)
+        let is_new = self.end > self.reported && self.tick != Some(start);
+        (node.depth >= LEAST && is_spelled && !self.is_reasoning && is_new).then_some(start..self.end)
     }
 
     /// Takes the marker after a backtick, because something other than a backtick follows.

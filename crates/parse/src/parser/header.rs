@@ -290,7 +290,9 @@ impl OutputParser {
         self.report(header.start..cursor.offset(), why, cursor.on);
         let part = if header.in_reasoning { Part::Reasoning } else { Part::Content };
         self.state = State::Text { part, blank: None };
-        self.say(&header.raw, cursor.offset(), true, cursor.on);
+        // The marker that ends the header was read, but it is not part of the text.
+        let end = header.start + header.raw.len() as u64;
+        self.say(&header.raw, end, true, cursor.on);
     }
 
     /// Ends the output inside a header.
