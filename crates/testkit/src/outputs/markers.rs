@@ -1,6 +1,7 @@
 //! The law that no marker is left in the content without a report.
 
 use rolecall::format::{Format, Op, Slot};
+use rolecall::parse::{Malformed, Why};
 
 use super::laws::{Broken, Reader};
 use super::log::{Log, Seen};
@@ -25,11 +26,15 @@ impl Reader<'_> {
             }
             let is_reported = |at: &usize| spans.iter().any(|span| span.start < at + mark.len() && *at < span.end);
             let reported = text.match_indices(mark.as_str()).filter(|(at, _)| is_reported(at)).count();
-            // Text that was read as another marker may be left out of the middle of this one.
-            let ends = |span: &str| {
-                span.len() > mark.len() && span.starts_with(&mark[..1]) && span.ends_with(&mark[mark.len() - 1..])
+            // Text that was read as another marker may be left out of the middle of this one. The
+            // report may name a shorter marker with which this one begins.
+            let is_apart = |seen: &&Seen| match seen {
+                Seen::Malformed(Malformed { span, why: Why::StrayMarker(known) }) => {
+                    mark.starts_with(known.as_str()) && span.end - span.start > known.len() as u64
+                }
+                _ => false,
             };
-            let apart = spans.iter().filter(|span| text.get((*span).clone()).is_some_and(ends)).count();
+            let apart = log.seen.iter().filter(is_apart).count();
             if left > reported + apart {
                 return Err(Broken {
                     law: "no marker is left in the content without a report",
