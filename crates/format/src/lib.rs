@@ -58,7 +58,7 @@ pub use rules::{
     AnswersRule, AssistantRule, BlankSystem, EndingRule, HeaderRule, LossRule, RolesRule, Rules, SystemRule,
     SystemWithTools, ToolRule, ToolsPlace, TurnsRule, UsersRule,
 };
-pub use shared_calls::shared_calls;
+pub use shared_calls::{SHARED_CALL_SLOTS, shared_calls};
 pub use slot::Slot;
 pub use tag::{is_clear_tag, tag_length, tags};
 pub use write::write_reply;

@@ -5,8 +5,8 @@ use crate::Slot;
 /// The names and texts of the files in `formats/calls/`.
 const FILES: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/calls.rs"));
 
-/// The layouts that a format takes from a shared file.
-pub(crate) const SLOTS: [Slot; 7] = [
+/// The layouts that a format takes from a shared file of calls.
+pub const SHARED_CALL_SLOTS: [Slot; 7] = [
     Slot::Calls,
     Slot::Call,
     Slot::CallInterpreter,

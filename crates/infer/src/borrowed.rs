@@ -4,19 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use rolecall_format::{CallIds, Control, Field, Format, Op, Slot, load, shared_calls, tags};
+use rolecall_format::{
+    CallIds, Control, Field, Format, Op, SHARED_CALL_SLOTS as SLOTS, Slot, load, shared_calls, tags,
+};
 use rolecall_render::ChatTemplate;
-
-/// The slots that a shared file fills.
-const SLOTS: [Slot; 7] = [
-    Slot::Calls,
-    Slot::Call,
-    Slot::CallInterpreter,
-    Slot::CallSeparator,
-    Slot::Argument,
-    Slot::ArgumentString,
-    Slot::ArgumentSeparator,
-];
 
 /// Adds the calls of the shared file that has the most markers, all of which the template has.
 /// Returns the name of the file.

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::table::Table;
 use super::unknown;
-use crate::shared_calls::SLOTS;
+use crate::shared_calls::SHARED_CALL_SLOTS;
 use crate::{CallIds, Diagnostic, Slot, shared_calls};
 
 /// The layouts and rules that a format takes from a shared file.
@@ -34,7 +34,7 @@ pub(super) fn read_shared(file: &Table<'_>, mistakes: &mut Vec<Diagnostic>) -> O
     let shared = Table::of_file(source, &mut unheard)?;
     let texts = shared.table("layout", &mut unheard);
     let text = |slot: Slot, unheard: &mut Vec<Diagnostic>| Some((slot, texts.as_ref()?.text(slot.key(), unheard)?));
-    let layouts = SLOTS.into_iter().filter_map(|slot| text(slot, &mut unheard)).collect();
+    let layouts = SHARED_CALL_SLOTS.into_iter().filter_map(|slot| text(slot, &mut unheard)).collect();
     let rules = shared.table("rules", &mut unheard);
     let call_ids = rules.and_then(|rules| CallIds::from_text(&rules.text("call-ids", &mut unheard)?));
     let marks = shared.table("control", &mut unheard).map(|controls| controls.keys()).unwrap_or_default();
