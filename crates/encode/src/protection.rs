@@ -47,7 +47,7 @@ pub enum Protect {
 #[derive(Clone, Debug)]
 pub(crate) struct Writer {
     pub by: By,
-    pub writes: Writes,
+    pub writes: Arc<Writes>,
 }
 
 /// The source of a literal.
@@ -76,7 +76,7 @@ impl Protection {
     /// Returns a protection for what a format writes and parses.
     pub fn of_format(format: &Format) -> Protection {
         let mut protection = Protection { controls: Arc::clone(&format.controls), ..Protection::default() };
-        protection.writers.push(Writer { by: By::Format(format.name.clone()), writes: writes_of(format) });
+        protection.writers.push(Writer { by: By::Format(format.name.clone()), writes: Arc::new(writes_of(format)) });
         protection
     }
 
@@ -104,7 +104,7 @@ impl Protection {
     #[must_use]
     pub fn with_source(mut self, name: &str, source: &str) -> Protection {
         let nodes = vec![node(Written::Text(source.into()))];
-        let writes = Writes { nodes, is_complete: true };
+        let writes = Arc::new(Writes { nodes, is_complete: true });
         self.writers.push(Writer { by: By::Template(name.to_owned()), writes });
         self.with_corrections(source)
     }
@@ -122,7 +122,7 @@ impl Protection {
         let mut writes = writes_of(format);
         let controls = format.controls.iter().flat_map(Control::texts);
         writes.nodes.extend(controls.map(|text| node(Written::Text(text.into()))));
-        self.writers.push(Writer { by: By::Reply(format.name.clone()), writes });
+        self.writers.push(Writer { by: By::Reply(format.name.clone()), writes: Arc::new(writes) });
         self
     }
 

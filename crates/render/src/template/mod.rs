@@ -51,6 +51,8 @@ pub struct ChatTemplate {
     /// The form in which the template expects tool calls, once determined, and the number of steps
     /// that this took.
     calls: Arc<OnceLock<(Result<WantedCalls, Error>, u64)>>,
+    /// The template's literals and which of them may be adjacent, once determined.
+    writes: Arc<OnceLock<Result<Arc<jinja::Writes>, Error>>>,
     /// The template's source, which identifies the prompts that it wrote.
     identity: Arc<str>,
 }
@@ -107,7 +109,7 @@ impl ChatTemplate {
     pub fn compile_within(source: &str, tokens: Vec<(String, String)>, limits: &Limits) -> Result<ChatTemplate, Error> {
         let program = jinja::Template::compile(source, limits).map_err(in_template)?;
         let identity = program.source().into();
-        Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default(), identity })
+        Ok(ChatTemplate { program: Arc::new(program), tokens, calls: Arc::default(), writes: Arc::default(), identity })
     }
 
     /// Returns the template's source, with each line ended by `\n` except the last. Positions in
@@ -135,10 +137,11 @@ impl ChatTemplate {
         &self.identity
     }
 
-    /// Returns the template's literals and which of them may be adjacent in a prompt. Exceeding the
-    /// limits is an error.
-    pub fn writes(&self) -> Result<jinja::Writes, Error> {
-        self.program.writes(&Limits::default()).map_err(in_template)
+    /// Returns the template's literals and which of them may be adjacent in a prompt. They are
+    /// determined once. Exceeding the limits is an error.
+    pub fn writes(&self) -> Result<Arc<jinja::Writes>, Error> {
+        let found = || self.program.writes(&Limits::default()).map(Arc::new).map_err(in_template);
+        self.writes.get_or_init(found).clone()
     }
 
     /// Returns the special tokens that the template may name.
