@@ -372,7 +372,7 @@ fn place_of_refusal<'a>(refusal: &'a Refusal, source: &'a Source) -> Place<'a> {
     let field = match refusal {
         Refusal::NoFormat => return Place::Nowhere,
         Refusal::NoChoice(_) => Field::field("chat_template_name"),
-        Refusal::NoLossNoTurn => Field::field("chat_template"),
+        Refusal::NoNewTurn => Field::field("chat_template"),
         Refusal::LeftOut { place, .. } => place.clone(),
         Refusal::NotUtf8(_)
         | Refusal::TooLong { .. }

@@ -1,6 +1,5 @@
 //! The state that all conversations of a run share: the model and the command line's settings.
 
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,7 +8,7 @@ use rolecall::answer::{Answer, Streamed};
 use rolecall::dataset::{self, Sample, Shape, Side};
 use rolecall::encode::{EncodedToken, Note, Protect};
 use rolecall::format::Format;
-use rolecall::loss::{self, LossPolicy};
+use rolecall::loss::{Edges, Loss, LossPolicy, TokenLoss, weights};
 use rolecall::model::{ModelPrompt, OpenError, Purpose, Settings};
 use rolecall::render::RuleMode;
 use rolecall::template::{CallForm, DateTime};
@@ -44,6 +43,8 @@ pub struct Job {
     is_strict: bool,
     /// Whose text carries loss, if that was requested.
     pub loss: Option<LossPolicy>,
+    /// What to do with tokens that straddle the border of loss.
+    pub edges: Edges,
     /// The default time for templates in Unix seconds, the same for the whole run.
     pub clock: i64,
     /// Whether the command line sets the time.
@@ -117,6 +118,7 @@ impl Job {
             nameless,
             is_strict: chat.strict,
             loss: chat.for_training.map(LossArg::policy),
+            edges: Edges::default(),
             clock,
             is_timed: own.running.now.is_some(),
             has_ids: false,
@@ -182,9 +184,9 @@ impl Job {
         prompt.format().unwrap_or(&self.nameless)
     }
 
-    /// Returns the byte ranges that carry loss, if that was requested.
-    pub fn loss_of(&self, prompt: &ModelPrompt) -> Result<Option<Vec<Range<usize>>>, Refusal> {
-        Ok(self.loss.map(|policy| prompt.loss(policy)).transpose()?)
+    /// Returns the text that carries loss, if that was requested.
+    pub fn loss_of(&self, prompt: &ModelPrompt) -> Result<Option<Loss>, Refusal> {
+        Ok(self.loss.as_ref().map(|policy| prompt.loss(policy)).transpose()?)
     }
 
     /// Adds the results of a batch line, with ids and the loss if requested: either all of them, or
@@ -202,6 +204,7 @@ impl Job {
                 rows.next_of_line();
             }
             tokens += encoded.as_ref().map_or(0, |encoded| encoded.tokens.len() as u64);
+            let loss = loss.as_ref().map(|loss| TokenLoss { loss, edges: self.edges });
             add_to(rows, line.number, side, &prompt, encoded.as_ref(), loss)?;
         }
         Ok(tokens)
@@ -218,7 +221,8 @@ impl Job {
         let notes = encoded.map_or(&[][..], |(_, notes)| notes);
         let id = prompt.request().id.as_ref();
         let each;
-        let mut streamed = Streamed { id, prompt, tokens: None, notes, loss: loss.as_deref() };
+        let mut streamed = Streamed { id, prompt, tokens: None, notes, loss: None };
+        streamed.loss = loss.as_ref().map(|loss| TokenLoss { loss, edges: self.edges });
         if let Some((tokens, _)) = encoded {
             each = move || Box::new(tokens.iter()) as Box<dyn Iterator<Item = EncodedToken>>;
             streamed.tokens = Some(&each);
@@ -244,18 +248,18 @@ fn add_to(
     side: Option<Side>,
     prompt: &ModelPrompt,
     encoded: Option<&Encoded>,
-    loss: Option<Vec<Range<usize>>>,
+    loss: Option<TokenLoss<'_>>,
 ) -> Result<(), Refusal> {
     let request = prompt.request();
     match (&mut *rows, encoded) {
         (Rows::Lines(text), _) => {
-            let answer = Answer { id: request.id.as_ref(), side, prompt, encoded, loss: loss.as_deref() };
+            let answer = Answer { id: request.id.as_ref(), side, prompt, encoded, loss };
             answer::write(text, &answer);
             Ok(())
         }
         (Rows::Columns { .. }, Some(encoded)) => {
-            let mask = loss.map(|loss| loss::mask(encoded, &loss).collect()).unwrap_or_default();
-            rows.push(&Row { number, request, side, prompt, encoded, mask })
+            let weights = loss.map(|loss| weights(encoded, loss.loss, loss.edges).collect()).unwrap_or_default();
+            rows.push(&Row { number, request, side, prompt, encoded, weights })
         }
         // Columns are only written with ids.
         (Rows::Columns { .. }, None) => Ok(()),

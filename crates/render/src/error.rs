@@ -115,6 +115,18 @@ pub enum Error {
     },
     /// A conversation in which no token carries loss.
     NoLoss,
+    /// A stop token that is in the prompt but carries no loss, although its reply does.
+    MaskedStop {
+        /// The index of the message, from 0.
+        message: usize,
+    },
+    /// A last reply without a stop token.
+    NoFinalStop {
+        /// The index of the message, from 0.
+        message: usize,
+    },
+    /// A chat template without `{% generation %}` blocks, although they were to determine the loss.
+    NoTags,
     /// A last message that cannot be continued.
     NothingToContinue {
         /// The index of the last message, from 0.
@@ -140,6 +152,9 @@ impl Error {
             Error::Probes { .. } => "limit-probes",
             Error::Indentation { .. } => "too_much_indentation",
             Error::NoLoss => "no_loss",
+            Error::MaskedStop { .. } => "masked_stop",
+            Error::NoFinalStop { .. } => "no_final_stop",
+            Error::NoTags => "no_tags",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
     }
@@ -156,7 +171,12 @@ impl Error {
             Error::Rewritten { message, .. } | Error::Template { message, .. } => {
                 message.map(|message| Place::message(message, ""))
             }
-            Error::UnknownOption { .. } | Error::BadOption { .. } | Error::Probes { .. } | Error::NoLoss => None,
+            Error::MaskedStop { message } | Error::NoFinalStop { message } => Some(Place::message(*message, "")),
+            Error::UnknownOption { .. }
+            | Error::BadOption { .. }
+            | Error::Probes { .. }
+            | Error::NoLoss
+            | Error::NoTags => None,
         }
     }
 
@@ -181,6 +201,13 @@ impl Error {
             Error::Probes { .. } => "use a template that does less work per conversation, or name a format".into(),
             Error::Indentation { .. } => "nest the schema or the arguments less deeply".into(),
             Error::NoLoss => "include an assistant message without `\"weight\": 0` or `\"loss\": false`".into(),
+            Error::MaskedStop { .. } => {
+                "derive the loss from origins instead of the template's tags, or allow masked stop tokens".into()
+            }
+            Error::NoFinalStop { .. } => "append a stop token, or accept a reply without one".into(),
+            Error::NoTags => {
+                "derive the loss from origins, or mark the template's replies with `{% generation %}`".into()
+            }
             Error::NothingToContinue { .. } => {
                 "end the messages with an assistant message that has text, or drop `continue_final_message`".into()
             }
@@ -239,6 +266,13 @@ impl fmt::Display for Error {
                 write!(f, "{place}: indenting it takes more than {most} bytes of spaces and line breaks in one prompt")
             }
             Error::NoLoss => write!(f, "no part of the conversation carries loss, so nothing can be learned from it"),
+            Error::MaskedStop { message } => {
+                write!(f, "message {message}: the reply carries loss, but the token that ends it does not")
+            }
+            Error::NoFinalStop { message } => {
+                write!(f, "message {message}: the prompt has no token that ends this reply")
+            }
+            Error::NoTags => write!(f, "the chat template has no `{{% generation %}}` block"),
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }
     }

@@ -3,7 +3,8 @@
 use rolecall_conversation::Conversation;
 use rolecall_format::{Format, LossRule};
 
-use crate::loss::{shifted, written_by_model};
+use crate::loss::by_format::{shifted, written_by_model};
+use crate::loss::openings::common_prefix;
 use crate::{Error, Options, Prompt, Turn, render};
 
 /// Renders only the text that a conversation adds to an earlier prompt.
@@ -65,24 +66,15 @@ pub fn new_turn(prompt: &Prompt, format: &Format) -> Prompt {
     let turn = prompt.turn_span(last);
     let written = match format.rules.loss {
         LossRule::Turn => turn,
-        LossRule::Reply => written_by_model(prompt, format, turn),
+        LossRule::Reply => written_by_model(prompt, format, turn).0,
         LossRule::Shifted => shifted(prompt, turn),
     };
     prompt.clone().behind(written.end)
 }
 
-/// Returns the length in bytes of the prefix that two texts share, in whole characters.
-fn common_prefix(one: &str, other: &str) -> usize {
-    let mut same = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    while !one.is_char_boundary(same) || !other.is_char_boundary(same) {
-        same -= 1;
-    }
-    same
-}
-
 #[cfg(test)]
 mod tests {
-    use super::common_prefix;
+    use crate::loss::openings::common_prefix;
 
     #[test]
     fn what_is_shared_ends_between_characters() {

@@ -28,7 +28,10 @@ use role::Speakers;
 
 pub use error::Error;
 pub use extend::{extend, new_turn};
-pub use loss::{LossPolicy, loss_spans};
+pub use loss::{
+    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, RoleLoss, Written, loss_by_format,
+    loss_by_template,
+};
 pub use options::{Bos, Options, RuleMode};
 pub use origin::Origin;
 pub use prompt::{Dropped, LeftOut, Prompt, Run, Runs, Segment, Turn, Unusual};

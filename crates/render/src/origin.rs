@@ -48,6 +48,15 @@ impl Origin {
     }
 }
 
+/// Who says a text of the conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Speaker {
+    /// The message with this index.
+    Message(usize),
+    /// A tool, a document or a switch.
+    Other,
+}
+
 /// The origins of a prompt by number. The most common ones, a message's content and its role, take
 /// eight bytes and no further lookup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,6 +115,19 @@ impl Origins {
     /// Reports whether this is the number of a message's role.
     pub fn is_role(&self, number: usize) -> bool {
         matches!(self.entries.get(number), Some(Entry::Role(_)))
+    }
+
+    /// Returns who says the text with this number, or `None` for the name of a role.
+    pub fn speaker(&self, number: usize) -> Option<Speaker> {
+        Some(match *self.entries.get(number)? {
+            Entry::Role(_) => return None,
+            Entry::Content(message) => Speaker::Message(message as usize),
+            Entry::Field(at) => Speaker::Message(self.fields[at as usize].0),
+            Entry::Other(at) => match self.others.get(at as usize).and_then(Origin::message) {
+                Some(message) => Speaker::Message(message),
+                None => Speaker::Other,
+            },
+        })
     }
 
     pub fn get(&self, number: usize) -> Option<Origin> {

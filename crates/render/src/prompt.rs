@@ -5,7 +5,7 @@ use rolecall_conversation::Place;
 use rolecall_format::{Control, ControlId, Generation, Slot, sources};
 use rolecall_text::{Piece, Source, Text};
 
-use crate::origin::Origins;
+use crate::origin::{Origins, Speaker};
 use crate::{Origin, Trust};
 
 /// A rendered conversation: the text, the origin of every byte, and how generation continues.
@@ -267,6 +267,14 @@ impl Prompt {
     /// Returns the origin of the byte at this offset.
     pub fn origin_at(&self, offset: usize) -> Option<Origin> {
         self.text.source_at(offset).map(|source| self.origin(source))
+    }
+
+    /// Returns who says a text, or `None` for text of the format or template and names of roles.
+    pub(crate) fn speaker(&self, source: Source) -> Option<Speaker> {
+        match sources::read(source, self.controls.len()) {
+            Some(Err(number)) if source != sources::MADE => self.origins.speaker(number),
+            _ => None,
+        }
     }
 
     fn origin(&self, source: Source) -> Origin {

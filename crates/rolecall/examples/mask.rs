@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // A training text is complete, so it has no generation prompt.
     request.conversation.add_generation_prompt = Some(false);
     let prompt = model.prompt_for(request, Purpose::Training)?;
-    let loss = prompt.loss(LossPolicy::Assistant)?;
+    let loss = prompt.loss(&LossPolicy::assistant())?;
     let encoded = prompt.encode()?;
     for (token, learned) in encoded.tokens.iter().zip(loss::mask(&encoded, &loss)) {
         println!("{learned} {:>7} {:?}", token.id, &prompt.text()[token.start..token.end]);

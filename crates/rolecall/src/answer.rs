@@ -19,7 +19,7 @@ pub use self::stream::{Stream, Streamed, stream};
 use crate::Error;
 use crate::dataset::Side;
 use crate::identify::{Clues, Evidence, Identified};
-use crate::loss::{self, first_behind};
+use crate::loss::{LossSpan, TokenLoss, first_behind};
 
 /// The parts of an answer.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,7 @@ pub struct Answer<'a> {
     /// The token ids, if they were requested.
     pub encoded: Option<&'a Encoded>,
     /// The byte ranges that carry loss, if they were requested.
-    pub loss: Option<&'a [Range<usize>]>,
+    pub loss: Option<TokenLoss<'a>>,
 }
 
 /// Appends the answer of [`of_prompt`], [`of_encoded`] or [`of_training`] to a string, as compact
@@ -91,7 +91,7 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
         match loss {
             None => write_segment(span, &segment.origin, None),
             Some(loss) => {
-                for (span, learned) in cut(span, loss) {
+                for (span, learned) in cut(span, &loss.loss.spans) {
                     write_segment(span, &segment.origin, Some(learned));
                 }
             }
@@ -114,7 +114,13 @@ pub fn write(text: &mut String, answer: &Answer<'_>) {
             write_into(text, &notes(encoded), &Layout::compact());
         }
         if let Some(loss) = loss {
-            write_numbers(text, "loss_mask", loss::mask(encoded, loss).map(u32::from));
+            let mut weigher = loss.weigher();
+            let mask = encoded.tokens.iter().map(|token| u32::from(weigher.weight(token) > 0.0));
+            write_numbers(text, "loss_mask", mask);
+            if !loss.loss.is_uniform() {
+                text.push_str(",\"loss_weights\":");
+                write_into(text, &weights(encoded, loss), &Layout::compact());
+            }
         }
     }
     text.push('}');
@@ -204,9 +210,15 @@ pub fn of_encoded(id: Option<&Json>, prompt: &Prompt, encoded: &Encoded) -> Json
 /// Returns the answer of [`of_prompt`] or [`of_encoded`] for training.
 ///
 /// Segments are cut where loss begins or ends, and `"loss"` of each segment states whether it
-/// carries loss. `"loss_mask"` has 1 or 0 for each id. A token that straddles a border carries
-/// loss.
-pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>, loss: &[Range<usize>]) -> Json {
+/// carries loss. `"loss_mask"` has 1 or 0 for each id. `"loss_weights"` has the weight of each id,
+/// unless all weights are 1.
+pub fn of_training<'a>(
+    id: Option<&Json>,
+    prompt: &Prompt,
+    encoded: Option<&Encoded>,
+    loss: impl Into<TokenLoss<'a>>,
+) -> Json {
+    let loss = loss.into();
     let mut answer = match encoded {
         Some(encoded) => of_encoded(id, prompt, encoded),
         None => of_prompt(id, prompt),
@@ -214,7 +226,7 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
     if let Json::Object(answer) = &mut answer {
         let mut segments = Vec::new();
         for segment in prompt.segments() {
-            for (span, learned) in cut(segment.start..segment.start + segment.text.len(), loss) {
+            for (span, learned) in cut(segment.start..segment.start + segment.text.len(), &loss.loss.spans) {
                 let text = &prompt.text()[span];
                 let origin = of_origin(&segment.origin);
                 segments.push(Json::Object(object! { "text" => text, "origin" => origin, "loss" => learned }));
@@ -222,19 +234,34 @@ pub fn of_training(id: Option<&Json>, prompt: &Prompt, encoded: Option<&Encoded>
         }
         answer.insert("segments", Json::Array(segments));
         if let Some(encoded) = encoded {
-            let mask = loss::mask(encoded, loss).map(|learned| Json::from(i64::from(learned))).collect();
-            answer.insert("loss_mask", Json::Array(mask));
+            let mut weigher = loss.weigher();
+            let mask = encoded.tokens.iter().map(|token| Json::from(i64::from(weigher.weight(token) > 0.0)));
+            answer.insert("loss_mask", Json::Array(mask.collect()));
+            if !loss.loss.is_uniform() {
+                answer.insert("loss_weights", weights(encoded, loss));
+            }
         }
     }
     answer
 }
 
+/// Returns the weight of each id.
+fn weights(encoded: &Encoded, loss: TokenLoss<'_>) -> Json {
+    let mut weigher = loss.weigher();
+    Json::Array(encoded.tokens.iter().map(|token| of_weight(weigher.weight(token))).collect())
+}
+
+/// Returns a weight in the shortest spelling that gives the same value.
+fn of_weight(weight: f32) -> Json {
+    Number::from_spelling(&weight.to_string()).map_or(Json::Null, Json::Number)
+}
+
 /// Cuts a range into pieces that carry loss or do not.
-fn cut(range: Range<usize>, loss: &[Range<usize>]) -> Vec<(Range<usize>, bool)> {
+fn cut(range: Range<usize>, loss: &[LossSpan]) -> Vec<(Range<usize>, bool)> {
     let mut pieces = Vec::new();
     let mut at = range.start;
-    for span in first_behind(loss, range.start).iter().take_while(|span| span.start < range.end) {
-        let (start, end) = (span.start.clamp(at, range.end), span.end.clamp(at, range.end));
+    for span in first_behind(loss, range.start).iter().take_while(|span| span.range.start < range.end) {
+        let (start, end) = (span.range.start.clamp(at, range.end), span.range.end.clamp(at, range.end));
         if at < start {
             pieces.push((at..start, false));
         }

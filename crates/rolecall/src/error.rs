@@ -50,8 +50,8 @@ pub enum Error {
         /// The similar switch.
         near: String,
     },
-    /// A chat template specifies neither which tokens carry loss nor where a new turn begins.
-    NoLoss,
+    /// A chat template does not specify where a new turn begins.
+    NoNewTurn,
     /// The model has no tokenizer.
     NoTokenizer,
     /// The tokenizer cannot be loaded.
@@ -80,7 +80,7 @@ impl Error {
             Error::Template { error, .. } => error.kind().code(),
             Error::NoTemplate(why) => why.code(),
             Error::MisspeltSwitch { .. } => "misspelt_switch",
-            Error::NoLoss => "no_loss_no_turn",
+            Error::NoNewTurn => "no_new_turn",
             Error::NoTokenizer => "no_tokenizer",
             Error::Tokenizer { error, .. } => error.code(),
             Error::File(error) => error.code(),
@@ -116,7 +116,7 @@ impl Error {
             }
             Error::NoTemplate(why) => Some(why.help()),
             Error::MisspeltSwitch { near, .. } => Some(format!("did you mean `{near}`?")),
-            Error::NoLoss => Some("request neither, or name a format instead of the chat template".into()),
+            Error::NoNewTurn => Some("render the whole prompt, or name a format instead of the chat template".into()),
             Error::NoTokenizer => Some("open the model with a tokenizer".into()),
             Error::Tokenizer { error, .. } => Some(error.help().into()),
             Error::File(error) => Some(error.help()),
@@ -140,7 +140,7 @@ impl fmt::Display for Error {
             Error::MisspeltSwitch { name, near } => {
                 write!(f, "unknown switch `{name}`; a known switch is `{near}`")
             }
-            Error::NoLoss => f.write_str("a chat template defines neither loss nor the start of a new turn"),
+            Error::NoNewTurn => f.write_str("a chat template does not define where a new turn starts"),
             Error::NoTokenizer => f.write_str("the model has no tokenizer"),
             Error::Tokenizer { path, error } => write!(f, "{}: {error}", path.display()),
             Error::File(error) => write!(f, "{error}"),
@@ -164,7 +164,7 @@ impl std::error::Error for Error {
             Error::UnknownFormat { .. }
             | Error::NoFormat
             | Error::MisspeltSwitch { .. }
-            | Error::NoLoss
+            | Error::NoNewTurn
             | Error::NoTokenizer => None,
         }
     }

@@ -2,20 +2,113 @@
 
 use std::ops::Range;
 
+use rolecall_conversation::Conversation;
 use rolecall_encode::{Encoded, EncodedToken};
-pub use rolecall_render::{LossPolicy, loss_spans as spans};
+use rolecall_format::Format;
+use rolecall_render::{Error, Prompt};
+pub use rolecall_render::{
+    FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, RoleLoss, Written, loss_by_format,
+    loss_by_template,
+};
+
+/// What to do with a token that straddles the border of the text that carries loss.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Edges {
+    /// It carries loss, with the greatest weight among its bytes.
+    #[default]
+    Any,
+    /// It carries loss only if all of its bytes do, with the least weight among them.
+    Strict,
+}
+
+/// Returns the byte ranges of a format's prompt that carry loss, whatever their weights.
+pub fn spans(
+    prompt: &Prompt,
+    conversation: &Conversation,
+    format: &Format,
+    policy: &LossPolicy,
+) -> Result<Vec<Range<usize>>, Error> {
+    Ok(loss_by_format(prompt, conversation, format, policy)?.ranges())
+}
 
 /// Returns, for each token, whether it carries loss. A token that straddles the border of a span
 /// carries loss.
-pub fn mask(encoded: &Encoded, spans: &[Range<usize>]) -> impl Iterator<Item = bool> {
-    encoded.tokens.iter().map(|token| is_learned(token, spans))
+pub fn mask(encoded: &Encoded, loss: &Loss) -> impl Iterator<Item = bool> {
+    weights(encoded, loss, Edges::Any).map(|weight| weight > 0.0)
 }
 
-pub(crate) fn is_learned(token: &EncodedToken, spans: &[Range<usize>]) -> bool {
-    first_behind(spans, token.start).first().is_some_and(|span| span.start < token.end)
+/// Returns the weight of each token, from 0 for tokens without loss.
+pub fn weights(encoded: &Encoded, loss: &Loss, edges: Edges) -> impl Iterator<Item = f32> {
+    let mut weigher = Weigher::new(loss, edges);
+    encoded.tokens.iter().map(move |token| weigher.weight(token))
+}
+
+/// The loss of a prompt, and how it applies to tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenLoss<'a> {
+    /// The text that carries loss.
+    pub loss: &'a Loss,
+    /// What to do with a token that straddles a border.
+    pub edges: Edges,
+}
+
+impl<'a> TokenLoss<'a> {
+    /// Returns a weigher for the tokens of the prompt.
+    pub fn weigher(self) -> Weigher<'a> {
+        Weigher::new(self.loss, self.edges)
+    }
+}
+
+impl<'a> From<&'a Loss> for TokenLoss<'a> {
+    fn from(loss: &'a Loss) -> TokenLoss<'a> {
+        TokenLoss { loss, edges: Edges::default() }
+    }
+}
+
+/// Finds the weights of tokens, in one pass if the tokens are in order.
+#[derive(Clone, Debug)]
+pub struct Weigher<'a> {
+    spans: &'a [LossSpan],
+    edges: Edges,
+    /// The index of the first span that may reach the next token.
+    next: usize,
+    /// The start of the last token.
+    last: usize,
+}
+
+impl<'a> Weigher<'a> {
+    /// Creates a weigher for the tokens of a prompt.
+    pub fn new(loss: &'a Loss, edges: Edges) -> Weigher<'a> {
+        Weigher { spans: &loss.spans, edges, next: 0, last: 0 }
+    }
+
+    /// Returns the weight of a token.
+    pub fn weight(&mut self, token: &EncodedToken) -> f32 {
+        if token.start < self.last {
+            self.next = 0;
+        }
+        self.last = token.start;
+        while self.spans.get(self.next).is_some_and(|span| span.range.end <= token.start) {
+            self.next += 1;
+        }
+        let touching = self.spans[self.next..].iter().take_while(|span| span.range.start < token.end);
+        match self.edges {
+            Edges::Any => touching.map(|span| span.weight).fold(0.0, f32::max),
+            Edges::Strict => {
+                let (mut covered, mut least) = (token.start, f32::INFINITY);
+                for span in touching {
+                    if span.range.start <= covered {
+                        covered = covered.max(span.range.end);
+                        least = least.min(span.weight);
+                    }
+                }
+                if covered >= token.end && least.is_finite() { least } else { 0.0 }
+            }
+        }
+    }
 }
 
 /// Returns the spans, which are sorted, starting with the first that ends after `at`.
-pub(crate) fn first_behind(spans: &[Range<usize>], at: usize) -> &[Range<usize>] {
-    &spans[spans.partition_point(|span| span.end <= at)..]
+pub(crate) fn first_behind(spans: &[LossSpan], at: usize) -> &[LossSpan] {
+    &spans[spans.partition_point(|span| span.range.end <= at)..]
 }

@@ -265,7 +265,7 @@ fn new_turns<'f>(format: &'f Format, messages: &[Message]) -> Option<Parting<'f>
 /// space that the format trims.
 fn written(before: &Prompt, now: &Prompt, messages: &[Message], format: &Format) -> String {
     let conversation = Conversation::new(messages.to_vec());
-    let learned = loss_spans(now, &conversation, format, LossPolicy::Assistant).unwrap();
+    let learned = loss_spans(now, &conversation, format, &LossPolicy::assistant()).unwrap();
     let learned = &now.text()[learned.last().unwrap().clone()];
     let last = before.turns().last().filter(|turn| turn.slot == Slot::Generate);
     let opening = last.map_or("", |turn| &before.text()[turn.start..]);

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall::answer;
@@ -14,6 +13,7 @@ use rolecall::conversation::json::Layout;
 use rolecall::conversation::{Conversation, Json, Message, Place, Role};
 use rolecall::encode::{Encoded, Encoder, Protection};
 use rolecall::format::{BoundaryToken, Codec, Field, Format, Op, Slot, codec};
+use rolecall::loss::{Loss, LossSpan, TokenLoss};
 use rolecall::render::{Bos, Options, RuleMode, Run, render};
 use rolecall::{Origin, Prompt};
 use rolecall_testkit::Toy;
@@ -85,8 +85,11 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
         let encoder = Encoder::new(&Protection::of_format(sample.format), Arc::new(Toy::of(sample.format)));
         let encoded = encoder.and_then(|encoder| encoder.encode(prompt)).unwrap_or_else(|error| panic!("{error}"));
         let spans = prompt.segments().map(|segment| segment.start..segment.start + segment.text.len());
-        let loss: Vec<Range<usize>> = spans.step_by(3).collect();
-        let written = |encoded: Option<&Encoded>, loss: Option<&[Range<usize>]>| {
+        // Every third segment, with two weights.
+        let weights = [1.0, 0.25].into_iter().cycle();
+        let spans = spans.step_by(3).zip(weights).map(|(range, weight)| LossSpan { range, weight }).collect();
+        let loss = Loss { spans, ..Loss::default() };
+        let written = |encoded: Option<&Encoded>, loss: Option<TokenLoss<'_>>| {
             let mut text = String::new();
             answer::write(&mut text, &Answer { id: Some(&id), side: None, prompt, encoded, loss });
             text
@@ -101,7 +104,7 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
             json::parse(std::str::from_utf8(&written).unwrap()).unwrap()
         };
         for encoded in [None, Some(&encoded)] {
-            for loss in [None, Some(&loss[..])] {
+            for loss in [None, Some(TokenLoss::from(&loss))] {
                 let at_once = json::parse(&written(encoded, loss)).unwrap();
                 assert_eq!(streamed(encoded, loss), at_once, "{}", sample.shown());
             }
@@ -117,7 +120,7 @@ fn an_answer_written_at_once_is_the_answer_as_a_value() {
         );
         for encoded in [None, Some(&encoded)] {
             let value = answer::of_training(id, prompt, encoded, &loss);
-            assert_eq!(written(encoded, Some(&loss[..])), as_text(value), "{}", sample.shown());
+            assert_eq!(written(encoded, Some(TokenLoss::from(&loss))), as_text(value), "{}", sample.shown());
         }
     });
 }

@@ -78,7 +78,7 @@ fn check(case: &mut Fixture, registry: &Registry) {
             let more = ["loss", "inputs", "new-turns", "stop"].into_iter().filter(|name| case.section(name).is_some());
             for name in more.collect::<Vec<_>>() {
                 let found = match name {
-                    "loss" => learned(&prompt, &conversation, format, asked.policy),
+                    "loss" => learned(&prompt, &conversation, format, &asked.policy),
                     "stop" => prompt.stops().into_iter().map(quoted).collect(),
                     name => inputs(&conversation, format, &asked.options, name == "new-turns"),
                 };
@@ -114,7 +114,7 @@ fn shared(name: &str) -> Option<Format> {
 }
 
 /// Writes one line for each run of the prompt that carries loss or does not.
-fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<String> {
+fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: &LossPolicy) -> Vec<String> {
     let spans = loss_spans(prompt, conversation, format, policy).unwrap_or_default();
     let mut lines = Vec::new();
     let (mut at, end) = (0, prompt.text().len());
@@ -168,8 +168,8 @@ fn asked(text: &str) -> Asked {
             ("bos", Json::String(who)) if who == "leave" => asked.options.bos = Bos::LeaveToTokenizer,
             ("rules", Json::String(mode)) if mode == "reference" => asked.options.rules = RuleMode::Reference,
             ("training", Json::Bool(true)) => asked.training = true,
-            ("learned", Json::String(policy)) if policy == "last" => asked.policy = LossPolicy::Last,
-            ("learned", Json::String(policy)) if policy == "all" => asked.policy = LossPolicy::All,
+            ("learned", Json::String(policy)) if policy == "last" => asked.policy = LossPolicy::last(),
+            ("learned", Json::String(policy)) if policy == "all" => asked.policy = LossPolicy::all(),
             ("options", Json::Object(choices)) => {
                 let each =
                     choices.iter().map(|(name, value)| (name.to_owned(), value.as_str().expect("a text").to_owned()));

@@ -3,8 +3,7 @@
 
 use rolecall::conversation::json::Object;
 use rolecall::conversation::{Conversation, Json, json, object};
-use rolecall::format::Format;
-use rolecall::loss::{LossPolicy, spans as loss_spans};
+use rolecall::loss::{Loss, LossPolicy, loss_by_template};
 use rolecall::render::Error as RenderError;
 use rolecall::template::{ChatTemplate, TemplateOptions, render_template};
 use rolecall::{Error, Prompt};
@@ -24,6 +23,18 @@ fn conversation(messages: &str, switches: Object) -> Conversation {
 fn rendered(conversation: &Conversation) -> Result<Prompt, Error> {
     let template = ChatTemplate::compile(TEMPLATE, vec![("bos_token".into(), "<s>".into())])?;
     Ok(render_template(conversation, &template, &TemplateOptions::default())?)
+}
+
+fn loss(prompt: &Prompt, conversation: &Conversation, mut policy: LossPolicy) -> Result<Loss, RenderError> {
+    policy.tagged = true;
+    let template = ChatTemplate::compile(TEMPLATE, vec![("bos_token".into(), "<s>".into())])?;
+    let stops = ["</s>".to_owned()];
+    loss_by_template(prompt, conversation, &template, &TemplateOptions::default(), &stops, &policy)
+}
+
+fn learned<'a>(prompt: &'a Prompt, conversation: &Conversation, policy: LossPolicy) -> Vec<&'a str> {
+    let loss = loss(prompt, conversation, policy).expect("some text carries loss");
+    loss.ranges().into_iter().map(|range| &prompt.text()[range]).collect()
 }
 
 fn complete() -> Object {
@@ -53,14 +64,9 @@ fn what_the_template_marks_is_learned_but_not_of_a_message_without_weight() {
         {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]"#;
     let conversation = conversation(messages, complete());
     let prompt = rendered(&conversation).expect("it renders");
-    let learned = |policy| -> Vec<&str> {
-        let spans =
-            loss_spans(&prompt, &conversation, &Format::new("its own"), policy).expect("some text carries loss");
-        spans.into_iter().map(|span| &prompt.text()[span]).collect()
-    };
     let marked: Vec<&str> = prompt.generated.iter().map(|span| &prompt.text()[span.clone()]).collect();
     assert_eq!(marked, ["b</s>", "d</s>"]);
-    assert_eq!(learned(LossPolicy::Assistant), ["d</s>"]);
+    assert_eq!(learned(&prompt, &conversation, LossPolicy::assistant()), ["d</s>"]);
 }
 
 #[test]
@@ -69,10 +75,7 @@ fn of_the_last_reply_alone_no_other_mark_is_learned() {
         {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]"#;
     let conversation = conversation(messages, complete());
     let prompt = rendered(&conversation).expect("it renders");
-    let spans =
-        loss_spans(&prompt, &conversation, &Format::new("its own"), LossPolicy::Last).expect("the reply carries loss");
-    let learned: Vec<&str> = spans.into_iter().map(|span| &prompt.text()[span]).collect();
-    assert_eq!(learned, ["d</s>"]);
+    assert_eq!(learned(&prompt, &conversation, LossPolicy::last()), ["d</s>"]);
 }
 
 #[test]
@@ -89,7 +92,7 @@ fn nothing_to_learn_is_refused() {
     let messages = r#"[{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "loss": false}]"#;
     let conversation = conversation(messages, complete());
     let prompt = rendered(&conversation).expect("it renders");
-    let refusal = loss_spans(&prompt, &conversation, &Format::new("its own"), LossPolicy::Assistant);
+    let refusal = loss(&prompt, &conversation, LossPolicy::assistant());
     assert!(matches!(refusal, Err(RenderError::NoLoss)), "{refusal:?}");
 }
 

@@ -24,7 +24,7 @@ fn turns(format: &Format, count: usize) -> Vec<Message> {
     messages
 }
 
-fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: LossPolicy) -> Vec<String> {
+fn learned(prompt: &Prompt, conversation: &Conversation, format: &Format, policy: &LossPolicy) -> Vec<String> {
     let spans = loss_spans(prompt, conversation, format, policy).unwrap();
     spans.into_iter().map(|span| prompt.text()[span].to_owned()).collect()
 }
@@ -35,15 +35,15 @@ fn the_loss_covers_what_the_model_writes_and_nothing_else() {
         let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 3));
         let prompt = render(&conversation, format, &Options::default()).unwrap();
-        let spans = learned(&prompt, &conversation, format, LossPolicy::Assistant);
+        let spans = learned(&prompt, &conversation, format, &LossPolicy::assistant());
         assert_eq!(spans.len(), 3, "{label}: {spans:?}");
         for (number, span) in spans.iter().enumerate() {
             assert!(span.contains(&format!("answer {number}")), "{label}: {span:?}");
             assert!(!span.contains("question") && !span.contains("system text"), "{label}: {span:?}");
         }
-        let last = learned(&prompt, &conversation, format, LossPolicy::Last);
+        let last = learned(&prompt, &conversation, format, &LossPolicy::last());
         assert_eq!(last, spans[2..], "{label}");
-        assert_eq!(learned(&prompt, &conversation, format, LossPolicy::All), [prompt.text()], "{label}");
+        assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::all()), [prompt.text()], "{label}");
     }
 }
 
@@ -58,7 +58,7 @@ fn the_generation_prompt_and_the_loss_meet() {
         let given = render(&asked, format, &Options::default()).unwrap();
         let conversation = Conversation::new(messages);
         let prompt = render(&conversation, format, &Options::default()).unwrap();
-        let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap();
+        let spans = loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()).unwrap();
         let opening = given.turns().last().filter(|turn| turn.slot == Slot::Generate).map(|turn| turn.start);
         let start = match format.rules.loss.key() {
             "turn" => opening.unwrap_or(given.text().len()),
@@ -77,7 +77,7 @@ fn what_stands_behind_an_answer_is_not_learned() {
         let label = generate::label(format);
         let conversation = Conversation::new(turns(format, 2));
         let prompt = render(&conversation, format, &Options::default()).unwrap();
-        let spans = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap();
+        let spans = loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()).unwrap();
         for (at, _) in prompt.turns().iter().enumerate().filter(|(_, turn)| turn.slot == Slot::AssistantAfter) {
             let after = prompt.turn_span(at);
             assert!(spans.iter().all(|span| span.end <= after.start || span.start >= after.end), "{label}: {spans:?}");
@@ -102,8 +102,8 @@ fn a_message_may_carry_no_loss() {
         ];
         let conversation = Conversation::new(messages);
         let prompt = render(&conversation, format, &Options::default()).unwrap();
-        assert_eq!(learned(&prompt, &conversation, format, LossPolicy::Assistant), ["loud<|im_end|>"], "{key}");
-        let all = learned(&prompt, &conversation, format, LossPolicy::All).concat();
+        assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::assistant()), ["loud<|im_end|>"], "{key}");
+        let all = learned(&prompt, &conversation, format, &LossPolicy::all()).concat();
         assert!(!all.contains("quiet") && all.contains("loud"), "{key}: {all}");
     }
 }
@@ -114,7 +114,7 @@ fn no_loss_at_all_is_an_error() {
     let format = registry.get("chatml").unwrap();
     let conversation = Conversation::new(vec![Message::user("a")]);
     let prompt = render(&conversation, format, &Options::default()).unwrap();
-    let error = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant).unwrap_err();
+    let error = loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()).unwrap_err();
     assert_eq!(error.code(), "no_loss");
 }
 
@@ -125,7 +125,7 @@ fn a_family_whose_turns_end_with_the_next_role_learns_that_token() {
     let messages = vec![Message::user("q"), Message::assistant("a"), Message::user("r"), Message::assistant("b")];
     let conversation = Conversation::new(messages);
     let prompt = render(&conversation, format, &Options::default()).unwrap();
-    assert_eq!(learned(&prompt, &conversation, format, LossPolicy::Assistant), ["\na<|user|>", "\nb"]);
+    assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::assistant()), ["\na<|user|>", "\nb"]);
 }
 
 #[test]
@@ -135,5 +135,5 @@ fn the_spelling_of_control_tokens_does_not_move_the_loss() {
     let options = Options { choices: vec![("spelling".into(), "unused_token".into())], ..Options::default() };
     let conversation = Conversation::new(vec![Message::user("q"), Message::assistant("a")]);
     let prompt = render(&conversation, format, &options).unwrap();
-    assert_eq!(learned(&prompt, &conversation, format, LossPolicy::Assistant), ["a[UNUSED_TOKEN_145]"]);
+    assert_eq!(learned(&prompt, &conversation, format, &LossPolicy::assistant()), ["a[UNUSED_TOKEN_145]"]);
 }

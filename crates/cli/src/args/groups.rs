@@ -191,7 +191,7 @@ pub struct OwnTemplate {
     #[arg(
         long,
         value_name = "FILE|DIR",
-        conflicts_with_all = ["format", "formats", "rules", "new_turn", "for_training"]
+        conflicts_with_all = ["format", "formats", "rules", "new_turn"]
     )]
     pub template: Option<PathBuf>,
     #[command(flatten)]

@@ -223,9 +223,9 @@ impl CallsArg {
 impl LossArg {
     pub fn policy(self) -> LossPolicy {
         match self {
-            LossArg::Assistant => LossPolicy::Assistant,
-            LossArg::Last => LossPolicy::Last,
-            LossArg::All => LossPolicy::All,
+            LossArg::Assistant => LossPolicy::assistant(),
+            LossArg::Last => LossPolicy::last(),
+            LossArg::All => LossPolicy::all(),
         }
     }
 }

@@ -166,7 +166,7 @@ impl Columns {
         // The prompt's length was checked above, so offsets fit.
         self.starts.extend(row.encoded.tokens.iter().map(|token| token.start as u32));
         self.ends.extend(row.encoded.tokens.iter().map(|token| token.end as u32));
-        self.mask.extend(row.mask.iter().map(|learned| u8::from(*learned)));
+        self.mask.extend(row.weights.iter().map(|weight| u8::from(*weight > 0.0)));
         for run in origin_runs(row.prompt, row.encoded, &row.request.conversation) {
             self.origins.push(&run);
         }

@@ -16,6 +16,6 @@ pub struct Row<'a> {
     pub side: Option<Side>,
     pub prompt: &'a Prompt,
     pub encoded: &'a Encoded,
-    /// One entry per token, or empty if no mask was requested.
-    pub mask: Vec<bool>,
+    /// The loss weight of each token, or empty if no mask was requested.
+    pub weights: Vec<f32>,
 }

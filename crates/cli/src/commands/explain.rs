@@ -1,3 +1,5 @@
+use rolecall::loss::TokenLoss;
+
 use super::{read_input, warn_of_dropped, warn_of_reference};
 use crate::args::Explain;
 use crate::exit::Exit;
@@ -30,7 +32,7 @@ pub fn run(args: &Explain, output: &Output) -> Result<Exit, Failure> {
         tokens: added.map(|_| &tokens),
         notes: &notes,
         added: added.unwrap_or_default(),
-        loss: loss.as_deref(),
+        loss: loss.as_ref().map(|loss| TokenLoss { loss, edges: job.edges }),
     });
     if args.json {
         output.stream(|out| write_json(prompt.request().id.as_ref(), &view, out))?;

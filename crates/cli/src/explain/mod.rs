@@ -17,12 +17,11 @@ mod tokens;
 mod turns;
 mod view;
 
-use std::ops::Range;
-
 use rolecall::Prompt;
 use rolecall::conversation::Conversation;
 use rolecall::encode::Note;
 use rolecall::format::Format;
+use rolecall::loss::TokenLoss;
 use rolecall::tokenizer::AddedToken;
 
 pub use html::draw as draw_html;
@@ -44,6 +43,6 @@ pub struct Explained<'a> {
     pub notes: &'a [Note],
     /// The tokens that plain text must never be encoded to, if a tokenizer is given.
     pub added: &'a [AddedToken],
-    /// The byte ranges that carry loss, if requested.
-    pub loss: Option<&'a [Range<usize>]>,
+    /// The text that carries loss, if requested.
+    pub loss: Option<TokenLoss<'a>>,
 }

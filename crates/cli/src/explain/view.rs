@@ -220,7 +220,7 @@ impl<'a, S: Iterator<Item = Segment<'a>>, F: Iterator<Item = Forgery<'a>>> Piece
     }
 
     fn loss(&self) -> Option<&'a Range<usize>> {
-        self.explained.loss.unwrap_or_default().get(self.loss)
+        Some(&self.explained.loss?.loss.spans.get(self.loss)?.range)
     }
 }
 

@@ -1,15 +1,14 @@
 //! Answers written piece by piece, so that an answer is never in memory as a whole.
 
 use std::io;
-use std::ops::Range;
 
 use rolecall_conversation::Json;
 use rolecall_conversation::json::{Layout, Object, escape_into, write_into, write_string};
 use rolecall_encode::{EncodedToken, Note};
 use rolecall_render::Prompt;
 
-use super::{cut, insert_end, of_note, of_origin};
-use crate::loss::is_learned;
+use super::{cut, insert_end, of_note, of_origin, of_weight};
+use crate::loss::TokenLoss;
 
 /// The parts of an answer, with tokens that can be iterated several times.
 #[derive(Clone, Copy)]
@@ -23,7 +22,7 @@ pub struct Streamed<'a> {
     /// Notes about the ends of the prompt.
     pub notes: &'a [Note],
     /// The byte ranges that carry loss, if they were requested.
-    pub loss: Option<&'a [Range<usize>]>,
+    pub loss: Option<TokenLoss<'a>>,
 }
 
 /// The number of bytes that are collected before they are written.
@@ -74,7 +73,9 @@ pub fn stream(
         let span = segment.start..segment.start + segment.text.len();
         let pieces = match loss {
             None => vec![(span, None)],
-            Some(loss) => cut(span, loss).into_iter().map(|(span, learned)| (span, Some(learned))).collect(),
+            Some(loss) => {
+                cut(span, &loss.loss.spans).into_iter().map(|(span, learned)| (span, Some(learned))).collect()
+            }
         };
         pieces.into_iter().map(move |(span, learned)| (span, segment.origin.clone(), learned))
     });
@@ -102,7 +103,13 @@ pub fn stream(
             stream.list("notes", notes.iter(), |stream, note| stream.value(&of_note(note)))?;
         }
         if let Some(loss) = loss {
-            stream.numbers("loss_mask", tokens().map(|token| u32::from(is_learned(&token, loss))))?;
+            let mut weigher = loss.weigher();
+            stream.numbers("loss_mask", tokens().map(|token| u32::from(weigher.weight(&token) > 0.0)))?;
+            if !loss.loss.is_uniform() {
+                let mut weigher = loss.weigher();
+                let each = tokens().map(|token| weigher.weight(&token));
+                stream.list("loss_weights", each, |stream, weight| stream.value(&of_weight(weight)))?;
+            }
         }
     }
     more(&mut stream)?;

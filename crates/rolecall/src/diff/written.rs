@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use rolecall_format::Format;
-use rolecall_render::{LossPolicy, Options, Prompt, loss_spans, render};
+use rolecall_render::{LossPolicy, Options, Prompt, loss_by_format, render};
 
 use super::{Refusal, Telling};
 
@@ -33,7 +33,7 @@ impl Written {
         let lesson = telling.lesson().map(|conversation| {
             let format = format.for_training();
             let prompt = render(&conversation, format, options)?;
-            let loss = loss_spans(&prompt, &conversation, format, LossPolicy::Assistant)?;
+            let loss = loss_by_format(&prompt, &conversation, format, &LossPolicy::assistant())?.ranges();
             Ok(Lesson { prompt, loss })
         });
         Written {

@@ -14,6 +14,7 @@ mod encoders;
 mod ends;
 mod error;
 pub(crate) mod explain;
+mod loss;
 mod prompt;
 mod replies;
 mod settings;
@@ -439,8 +440,8 @@ impl Model {
             _ => None,
         };
         if let Some(templates) = templates {
-            if purpose != Purpose::Answer {
-                return Err(Error::NoLoss);
+            if purpose == Purpose::NewTurn {
+                return Err(Error::NoNewTurn);
             }
             let has_tools = request.conversation.tools.is_some();
             let chosen = templates.choose(settings, has_tools, &shared.compiled)?;

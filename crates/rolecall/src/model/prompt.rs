@@ -1,4 +1,4 @@
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use rolecall_conversation::{Message, Tool};
@@ -8,7 +8,7 @@ use rolecall_grammar::{self as grammar, Grammar, Token};
 use rolecall_infer::LayoutWarning;
 use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
-use rolecall_render::{ChatTemplate, LossPolicy, Prompt, loss_spans};
+use rolecall_render::{ChatTemplate, Prompt};
 
 use super::encoders::Writer;
 use super::templates::Chosen;
@@ -127,13 +127,6 @@ impl ModelPrompt {
         if self.bos == BosBy::Nobody {
             notes.clear();
         }
-    }
-
-    /// Returns the byte ranges that carry loss. This is an error for a prompt of a chat template,
-    /// which does not specify them.
-    pub fn loss(&self, policy: LossPolicy) -> Result<Vec<Range<usize>>, Error> {
-        let format = self.format().ok_or(Error::NoLoss)?;
-        Ok(loss_spans(&self.prompt, &self.request.conversation, format, policy)?)
     }
 
     /// Returns a parser for the reply's text. It knows how the prompt ends and which tools are

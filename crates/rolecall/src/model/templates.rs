@@ -151,17 +151,22 @@ impl Chosen {
             })
     }
 
-    fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
+    /// Returns the options with which a conversation is rendered.
+    pub fn options(settings: &Settings) -> TemplateOptions {
         // `enable_thinking=false` is a boolean, `date=today` a string.
         let value = |text: &str| json::parse(text).unwrap_or_else(|_| Json::from(text));
         let kwargs: Object = settings.options.iter().map(|(name, text)| (name.clone(), value(text))).collect();
-        let options = TemplateOptions {
+        TemplateOptions {
             now: settings.time(),
             limits: settings.limits.clone(),
             kwargs,
             calls: settings.tool_calls,
             bos: settings.bos.bos(),
-        };
+        }
+    }
+
+    fn run(&self, conversation: &Conversation, settings: &Settings) -> Result<Prompt, Error> {
+        let options = Chosen::options(settings);
         render_template(conversation, &self.template, &options).map_err(|error| refused(self.named(), error))
     }
 }

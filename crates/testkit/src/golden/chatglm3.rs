@@ -95,7 +95,7 @@ fn finetune(row: &Object, expected: &Object, format: &Format) -> Verdict {
         }
         let conversation = conversation(row, more)?;
         let prompt = render_native(&conversation, format, Bos::Write, Vec::new())?;
-        let loss = match loss_spans(&prompt, &conversation, format, LossPolicy::Assistant) {
+        let loss = match loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()) {
             Err(RenderError::NoLoss) => Vec::new(),
             loss => loss?,
         };

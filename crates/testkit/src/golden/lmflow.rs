@@ -238,10 +238,10 @@ fn as_json(turns: &[Vec<Vec<Piece>>]) -> Json {
 fn label(row: &Object, expected: &Object, options: &Object, format: &Format) -> Result<Verdict, Error> {
     let conversation = read(row, options, false)?;
     let all = options.get("train_on_prompt").and_then(Json::as_bool) == Some(true);
-    let policy = if all { LossPolicy::All } else { LossPolicy::Assistant };
+    let policy = if all { LossPolicy::all() } else { LossPolicy::assistant() };
     let wanted = written(expected.get("segments").unwrap_or(&Json::Null));
     let found = render(&conversation, format, &reference()).map_err(Error::from).and_then(|prompt| {
-        match loss_spans(&prompt, &conversation, format, policy) {
+        match loss_spans(&prompt, &conversation, format, &policy) {
             Ok(loss) => Ok(written(&Json::Array(labels::of_prompt(&prompt, &loss, name)))),
             // The reference drops a conversation in which nothing carries loss.
             Err(rolecall::render::Error::NoLoss) => Ok("[]".to_owned()),

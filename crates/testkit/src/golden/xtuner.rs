@@ -93,7 +93,7 @@ fn train(row: &Object, expected: &Object, options: &Object, format: &Format) -> 
     let conversation = learned(row, options)?;
     let asked = Options { rules: RuleMode::Reference, ..Options::default() };
     let mut prompt = render(&conversation, format, &asked)?;
-    let mut loss = match loss_spans(&prompt, &conversation, format, LossPolicy::Assistant) {
+    let mut loss = match loss_spans(&prompt, &conversation, format, &LossPolicy::assistant()) {
         Ok(spans) => spans,
         Err(rolecall::render::Error::NoLoss) => Vec::new(),
         Err(error) => return Err(error.into()),

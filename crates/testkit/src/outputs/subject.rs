@@ -143,7 +143,7 @@ impl Subject {
             .or_else(|_| render(&conversation, &self.format, &options(RuleMode::Reference)))
             .map_err(|error| error.to_string())?;
         let spans =
-            loss_spans(&prompt, &conversation, &self.format, LossPolicy::Last).map_err(|error| error.to_string())?;
+            loss_spans(&prompt, &conversation, &self.format, &LossPolicy::last()).map_err(|error| error.to_string())?;
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
             return Err("the format writes nothing for this message".to_owned());
         };

@@ -1,0 +1,136 @@
+//! The replies in a prompt that a chat template wrote.
+//!
+//! A reply begins where the generation prompt ends, and ends with the first stop token after the
+//! last text of the message. Both are found in the template's own text next to the message, by the
+//! origins of that text.
+
+use std::ops::Range;
+
+use rolecall_conversation::{Conversation, Role};
+
+use super::openings::{Openings, common_prefix};
+use super::speech::{Kind, Speech, speeches};
+use super::{LossNote, Written};
+use crate::origin::Speaker;
+use crate::{ChatTemplate, Prompt, TemplateOptions, Trust};
+
+/// Returns the text that the model writes.
+pub(super) fn replies(
+    prompt: &Prompt,
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+    stops: &[String],
+) -> (Vec<Written>, Vec<LossNote>) {
+    let speeches = speeches(prompt);
+    let mut found = Found {
+        prompt,
+        conversation,
+        stops,
+        openings: Openings::new(conversation, template, options),
+        replies: Vec::with_capacity(speeches.len() / 2 + 1),
+        notes: Vec::new(),
+    };
+    let mut places = vec![0u32; conversation.messages.len()];
+    for speech in &speeches {
+        if let Speaker::Message(index) = speech.speaker
+            && let Some(places) = places.get_mut(index)
+        {
+            *places += 1;
+        }
+    }
+    for at in 0..speeches.len() {
+        let Speaker::Message(message) = speeches[at].speaker else { continue };
+        let is_reply = conversation.messages.get(message).is_some_and(|said| *said.role() == Role::Assistant);
+        if !is_reply {
+            continue;
+        }
+        // Text in several places belongs to the reply only where the template is at its message.
+        let own = prompt.turns().get(speeches[at].turn).is_some_and(|turn| turn.message == Some(message));
+        if places[message] > 1 && !own {
+            let range = speeches[at].start..speeches[at].end;
+            found.notes.push(LossNote::Undetermined { message, range });
+            continue;
+        }
+        found.add(message, &speeches, at);
+    }
+    (found.replies, found.notes)
+}
+
+struct Found<'a> {
+    prompt: &'a Prompt,
+    conversation: &'a Conversation,
+    stops: &'a [String],
+    openings: Openings<'a>,
+    replies: Vec<Written>,
+    notes: Vec<LossNote>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, message: usize, speeches: &[Speech], at: usize) {
+        let speech = &speeches[at];
+        let before = at.checked_sub(1).map(|before| &speeches[before]);
+        let Some(start) = self.start(message, before, speech) else {
+            return self.notes.push(LossNote::NoOpening { message });
+        };
+        let next = speeches.get(at + 1).map_or(self.prompt.text().len(), |next| next.start);
+        let body_end = speech.end.max(start);
+        let stop = self.stop(body_end..next.max(body_end));
+        let end = match &stop {
+            Some(stop) => stop.end,
+            None => self.own_end(message, speech, body_end..next.max(body_end)),
+        };
+        self.replies.push(Written { message: Some(message), range: start..end, stop });
+    }
+
+    /// Returns where a reply begins: after the text that the engine receives as the end of the
+    /// prompt.
+    fn start(&mut self, message: usize, before: Option<&Speech>, speech: &Speech) -> Option<usize> {
+        let kind = Kind::of(before, self.conversation);
+        let from = before.map_or(0, |before| before.end);
+        let tail = match kind {
+            // Nothing precedes the reply that a probe could end with.
+            Kind::Nothing => None,
+            _ => self.openings.tail(&kind, message),
+        };
+        let start = tail.map(|tail| from + common_prefix(&self.prompt.text()[from..], &tail));
+        let turn = self.prompt.turns().get(speech.turn).filter(|turn| turn.message == Some(message));
+        // If the conversation's history is written differently in the probe, the two part before
+        // the reply's own turn.
+        match (start, turn) {
+            (Some(start), Some(turn)) if start >= turn.start.max(from) || turn.start > speech.start => Some(start),
+            (Some(start), None) => Some(start),
+            (_, turn) => {
+                let added = self.openings.added(&kind, message)?;
+                let from = turn.map_or(from, |turn| turn.start.max(from));
+                Some(from + common_prefix(&self.prompt.text()[from..], &added))
+            }
+        }
+    }
+
+    /// Returns the stop token that ends first in text that the template itself wrote.
+    fn stop(&self, range: Range<usize>) -> Option<Range<usize>> {
+        let text = &self.prompt.text()[range.clone()];
+        let is_written = |found: &Range<usize>| {
+            self.prompt.stretches(found.clone()).iter().all(|(_, trust)| *trust == Trust::Written)
+        };
+        let each = self.stops.iter().filter(|stop| !stop.is_empty()).filter_map(|stop| {
+            let found = text.match_indices(stop.as_str());
+            let mut found = found.map(|(at, _)| range.start + at..range.start + at + stop.len());
+            found.find(is_written)
+        });
+        each.min_by_key(|found| (found.end, std::cmp::Reverse(found.start)))
+    }
+
+    /// Returns the end of a reply without a stop token: that of the text that the template writes
+    /// for its message, without white space.
+    fn own_end(&self, message: usize, speech: &Speech, range: Range<usize>) -> usize {
+        let turns = self.prompt.turns();
+        let is_own = turns.get(speech.turn).is_some_and(|turn| turn.message == Some(message));
+        if !is_own {
+            return range.start;
+        }
+        let end = self.prompt.turn_span(speech.turn).end.clamp(range.start, range.end);
+        range.start + self.prompt.text()[range.start..end].trim_end().len()
+    }
+}
