@@ -12,7 +12,7 @@ use super::openings::{Openings, common_prefix};
 use super::speech::{Kind, Speech, speeches};
 use super::{LossNote, Written};
 use crate::origin::Speaker;
-use crate::{ChatTemplate, Prompt, TemplateOptions, Trust};
+use crate::{ChatTemplate, Origin, Prompt, TemplateOptions, Trust};
 
 /// Returns the text that the model writes.
 pub(super) fn replies(
@@ -74,13 +74,28 @@ impl Found<'_> {
             return self.notes.push(LossNote::NoOpening { message });
         };
         let next = speeches.get(at + 1).map_or(self.prompt.text().len(), |next| next.start);
-        let body_end = speech.end.max(start);
+        let (body_end, next) = match self.echo(speech) {
+            Some(gap) => (gap.start.max(start), gap.end),
+            None => (speech.end.max(start), next),
+        };
         let stop = self.stop(body_end..next.max(body_end));
         let end = match &stop {
             Some(stop) => stop.end,
             None => self.own_end(message, speech, body_end..next.max(body_end)),
         };
         self.replies.push(Written { message: Some(message), range: start..end, stop });
+    }
+
+    /// Returns the template's text after which it only repeats what the message already said, such
+    /// as the name of a function before its result, if that text has a stop token.
+    fn echo(&self, speech: &Speech) -> Option<Range<usize>> {
+        let border = speech.gaps.iter().rev().find(|gap| self.stop((*gap).clone()).is_some())?.clone();
+        let said = |range: Range<usize>| -> Vec<Origin> {
+            let segments = self.prompt.segments_in(range).map(|segment| segment.origin);
+            segments.filter(|origin| origin.message().is_some()).collect()
+        };
+        let before = said(speech.start..border.start);
+        said(border.end..speech.end).iter().all(|origin| before.contains(origin)).then_some(border)
     }
 
     /// Returns where a reply begins: after the text that the engine receives as the end of the
@@ -93,19 +108,25 @@ impl Found<'_> {
             Kind::Nothing => None,
             _ => self.openings.tail(&kind, message),
         };
-        let start = tail.map(|tail| from + common_prefix(&self.prompt.text()[from..], &tail));
+        let text = self.prompt.text();
         let turn = self.prompt.turns().get(speech.turn).filter(|turn| turn.message == Some(message));
-        // If the conversation's history is written differently in the probe, the two part before
-        // the reply's own turn.
-        match (start, turn) {
-            (Some(start), Some(turn)) if start >= turn.start.max(from) || turn.start > speech.start => Some(start),
-            (Some(start), None) => Some(start),
-            (_, turn) => {
-                let added = self.openings.added(&kind, message)?;
-                let from = turn.map_or(from, |turn| turn.start.max(from));
-                Some(from + common_prefix(&self.prompt.text()[from..], &added))
+        let own = turn.map_or(from, |turn| turn.start.max(from));
+        if let Some(tail) = tail {
+            let same = common_prefix(&text[from..], &tail);
+            // If the template ends the message before differently in the probe, the two part
+            // before the reply's own turn.
+            if from + same > own || (same == tail.len() && kind != Kind::Role(Role::Assistant)) {
+                return Some(from + same);
             }
         }
+        let mut added = self.openings.added(&kind, message)?;
+        // An engine has to open a turn after the assistant's own, even if the template does not.
+        if added.is_empty() && kind == Kind::Role(Role::Assistant) {
+            added = self.openings.added(&Kind::Nothing, 0)?;
+        }
+        let ended = self.replies.last().map_or(own, |before| before.range.end.max(from));
+        let starts = [own, ended].map(|from| from + common_prefix(&text[from..], &added));
+        Some(if starts[1] - ended > starts[0] - own { starts[1] } else { starts[0] })
     }
 
     /// Returns the stop token that ends first in text that the template itself wrote.

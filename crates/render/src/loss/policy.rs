@@ -73,7 +73,7 @@ pub struct RoleLoss {
     /// The role.
     pub role: Role,
     /// Whether the whole turn carries loss, including the text of the format or template. Otherwise
-    /// only the text of the message does.
+    /// only the content of the message does.
     pub whole_turn: bool,
     /// The weight.
     pub weight: f32,

@@ -1,5 +1,7 @@
 //! Who speaks where in a prompt, by the origins of its text.
 
+use std::ops::Range;
+
 use rolecall_conversation::{Conversation, Role};
 
 use crate::Prompt;
@@ -14,6 +16,8 @@ pub(super) struct Speech {
     pub end: usize,
     /// The index of the turn in which it begins.
     pub turn: usize,
+    /// The template's own text between texts of the speaker.
+    pub gaps: Vec<Range<usize>>,
 }
 
 /// Returns the speeches of a prompt in order. A reply that the template writes without any text of
@@ -32,11 +36,19 @@ pub(super) fn speeches(prompt: &Prompt) -> Vec<Speech> {
         let end = piece.start + piece.text.len();
         silent.speaks(speaker, turns.get(at).and_then(|turn| turn.message));
         match speeches.last_mut() {
-            Some(last) if last.speaker == speaker => last.end = end,
-            _ => speeches.push(Speech { speaker, start: piece.start, end, turn: at }),
+            Some(last) if last.speaker == speaker => {
+                if last.end < piece.start {
+                    last.gaps.push(last.end..piece.start);
+                }
+                last.end = end;
+            }
+            _ => speeches.push(Speech { speaker, start: piece.start, end, turn: at, gaps: Vec::new() }),
         }
     }
-    silent.close(prompt, at, &mut speeches);
+    // The last turns may lie inside one piece of the template's text.
+    for at in at..turns.len() {
+        silent.close(prompt, at, &mut speeches);
+    }
     speeches
 }
 
@@ -62,7 +74,7 @@ impl Silent {
         let Some(message) = turn.message.filter(|_| !has_spoken && !is_interrupted) else { return };
         let speaker = Speaker::Message(message);
         if speeches.iter().rev().take(4).all(|speech| speech.speaker != speaker) {
-            speeches.push(Speech { speaker, start: turn.start, end: turn.start, turn: at });
+            speeches.push(Speech { speaker, start: turn.start, end: turn.start, turn: at, gaps: Vec::new() });
         }
     }
 }

@@ -135,7 +135,7 @@ impl Weighed<'_> {
                 let turns = prompt.turns().iter().enumerate();
                 found.extend(turns.filter_map(|(at, turn)| Some((prompt.turn_span(at), is_it(turn.message)?))));
             } else {
-                let bodies = prompt.segments().filter(|segment| !is_header(segment));
+                let bodies = prompt.segments().filter(is_content);
                 found.extend(bodies.filter_map(|segment| Some((range_of(&segment), is_it(segment.origin.message())?))));
             }
             for (range, weight) in found {
@@ -151,9 +151,9 @@ fn range_of(segment: &Segment<'_>) -> Range<usize> {
     segment.start..segment.start + segment.text.len()
 }
 
-/// Reports whether a segment is the name of a speaker, which is part of a turn's header.
-fn is_header(segment: &Segment<'_>) -> bool {
-    matches!(&segment.origin, Origin::Message { field, .. } if field == "role" || field == "name")
+/// Reports whether a segment is the content of a message, as opposed to a name or an id.
+fn is_content(segment: &Segment<'_>) -> bool {
+    matches!(&segment.origin, Origin::Message { field, .. } if field.starts_with("content"))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

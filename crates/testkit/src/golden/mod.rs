@@ -33,6 +33,7 @@ mod runs;
 mod shape;
 mod token_masks;
 mod tokenizers;
+mod train_masks;
 mod xtuner;
 
 use std::collections::{HashMap, HashSet};
@@ -76,6 +77,7 @@ pub struct Context {
     id_replies: renderers_reading::Replies,
     reply_formats: replies::ReplyFormats,
     headers: harmony_reading::Replies,
+    masked: train_masks::Models,
 }
 
 impl Context {
@@ -95,6 +97,7 @@ impl Context {
             id_replies: renderers_reading::Replies::default(),
             reply_formats: replies::ReplyFormats::default(),
             headers: harmony_reading::Replies::default(),
+            masked: train_masks::Models::default(),
         }
     }
 
@@ -226,7 +229,10 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             if op == "train_mask" {
                 add("ids", renderers::whole_ids(row, context));
             }
-            renderers::pending(row, op, &context.setups)
+            match op {
+                "train_mask" => train_masks::run(row, context),
+                _ => renderers::pending(row, op, &context.setups),
+            }
         }
         "harmony" if op == "harmony_parse" => harmony_reading::run(row, context),
         "harmony" => {
