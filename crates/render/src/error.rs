@@ -125,7 +125,13 @@ pub enum Error {
         /// The index of the message, from 0.
         message: usize,
     },
-    /// A chat template without `{% generation %}` blocks, although they were to determine the loss.
+    /// A conversation whose last message is to be continued, so that its end is not known.
+    Unfinished {
+        /// The index of the message, from 0.
+        message: usize,
+    },
+    /// A format, or a chat template without `{% generation %}` blocks, although these were to
+    /// determine the loss.
     NoTags,
     /// A last message that cannot be continued.
     NothingToContinue {
@@ -154,6 +160,7 @@ impl Error {
             Error::NoLoss => "no_loss",
             Error::MaskedStop { .. } => "masked_stop",
             Error::NoFinalStop { .. } => "no_final_stop",
+            Error::Unfinished { .. } => "unfinished",
             Error::NoTags => "no_tags",
             Error::NothingToContinue { .. } => "nothing_to_continue",
         }
@@ -171,7 +178,9 @@ impl Error {
             Error::Rewritten { message, .. } | Error::Template { message, .. } => {
                 message.map(|message| Place::message(message, ""))
             }
-            Error::MaskedStop { message } | Error::NoFinalStop { message } => Some(Place::message(*message, "")),
+            Error::MaskedStop { message } | Error::NoFinalStop { message } | Error::Unfinished { message } => {
+                Some(Place::message(*message, ""))
+            }
             Error::UnknownOption { .. }
             | Error::BadOption { .. }
             | Error::Probes { .. }
@@ -205,6 +214,7 @@ impl Error {
                 "derive the loss from origins instead of the template's tags, or allow masked stop tokens".into()
             }
             Error::NoFinalStop { .. } => "append a stop token, or accept a reply without one".into(),
+            Error::Unfinished { .. } => "drop `continue_final_message`, since a training text is complete".into(),
             Error::NoTags => {
                 "derive the loss from origins, or mark the template's replies with `{% generation %}`".into()
             }
@@ -272,7 +282,12 @@ impl fmt::Display for Error {
             Error::NoFinalStop { message } => {
                 write!(f, "message {message}: the prompt has no token that ends this reply")
             }
-            Error::NoTags => write!(f, "the chat template has no `{{% generation %}}` block"),
+            Error::Unfinished { message } => {
+                write!(f, "message {message}: a message to be continued has no end that could be learned")
+            }
+            Error::NoTags => {
+                write!(f, "the loss was to follow the chat template's tags, but it has no `{{% generation %}}` block")
+            }
             Error::NothingToContinue { message, what } => write!(f, "message {message}: nothing to continue: {what}"),
         }
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use rolecall_conversation::Conversation;
 use rolecall_encode::{Encoded, EncodedToken};
-use rolecall_format::Format;
+use rolecall_format::{Format, Op, Slot};
 use rolecall_render::{Error, Prompt};
 pub use rolecall_render::{
     FinalStop, Loss, LossNote, LossPolicy, LossSpan, LossTurns, PartWeights, RoleLoss, Written, loss_by_format,
@@ -111,4 +111,21 @@ impl<'a> Weigher<'a> {
 /// Returns the spans, which are sorted, starting with the first that ends after `at`.
 pub(crate) fn first_behind(spans: &[LossSpan], at: usize) -> &[LossSpan] {
     &spans[spans.partition_point(|span| span.range.end <= at)..]
+}
+
+/// Returns the texts that may stop a model whose replies have the layouts of this format: those with
+/// which turns end, and the format's stop texts.
+pub fn closers(format: &Format) -> Vec<String> {
+    let layouts = [Slot::Assistant, Slot::AssistantWithCalls].into_iter().filter_map(|slot| format.layout(slot));
+    let ends = layouts.map(|layout| {
+        let ops = layout.ops();
+        let last = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_)));
+        let end = ops[last.map_or(0, |at| at + 1)..].iter().map(|op| match op {
+            Op::Literal(text) => text.as_str(),
+            Op::Control(id) => format.control(*id).text.as_str(),
+            _ => "",
+        });
+        end.collect::<String>().trim().to_owned()
+    });
+    ends.chain(format.generation.stop.iter().cloned()).filter(|end| !end.is_empty()).collect()
 }

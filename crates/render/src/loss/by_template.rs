@@ -52,6 +52,9 @@ pub(super) fn replies(
             found.notes.push(LossNote::Undetermined { message, range });
             continue;
         }
+        if places[message] > 1 && found.is_repeated(message, &speeches[..at], &speeches[at]) {
+            continue;
+        }
         found.add(message, &speeches, at);
     }
     (found.replies, found.notes)
@@ -86,21 +89,43 @@ impl Found<'_> {
         self.replies.push(Written { message: Some(message), range: start..end, stop });
     }
 
+    /// Reports whether a speech only repeats what the message already said in earlier ones.
+    fn is_repeated(&self, message: usize, before: &[Speech], speech: &Speech) -> bool {
+        let earlier = before.iter().filter(|before| before.speaker == Speaker::Message(message));
+        let said: Vec<Origin> = earlier.flat_map(|before| self.said(before.start..before.end)).collect();
+        self.said(speech.start..speech.end).iter().all(|origin| said.contains(origin))
+    }
+
+    /// Returns the origins of the messages' texts in a range.
+    fn said(&self, range: Range<usize>) -> Vec<Origin> {
+        let mut said: Vec<Origin> = Vec::new();
+        let segments = self.prompt.segments_in(range).map(|segment| segment.origin);
+        for origin in segments.filter(|origin| origin.message().is_some()) {
+            if !said.contains(&origin) {
+                said.push(origin);
+            }
+        }
+        said
+    }
+
     /// Returns the template's text after which it only repeats what the message already said, such
     /// as the name of a function before its result, if that text has a stop token.
     fn echo(&self, speech: &Speech) -> Option<Range<usize>> {
         let border = speech.gaps.iter().rev().find(|gap| self.stop((*gap).clone()).is_some())?.clone();
-        let said = |range: Range<usize>| -> Vec<Origin> {
-            let segments = self.prompt.segments_in(range).map(|segment| segment.origin);
-            segments.filter(|origin| origin.message().is_some()).collect()
-        };
-        let before = said(speech.start..border.start);
-        said(border.end..speech.end).iter().all(|origin| before.contains(origin)).then_some(border)
+        let before = self.said(speech.start..border.start);
+        self.said(border.end..speech.end).iter().all(|origin| before.contains(origin)).then_some(border)
     }
 
     /// Returns where a reply begins: after the text that the engine receives as the end of the
     /// prompt.
     fn start(&mut self, message: usize, before: Option<&Speech>, speech: &Speech) -> Option<usize> {
+        // The template is still at an earlier message: no probe ends here.
+        if let Some(Speech { speaker: Speaker::Message(later), end, .. }) = before
+            && *later > message
+        {
+            self.notes.push(LossNote::Undetermined { message, range: *end..speech.start });
+            return Some(speech.start);
+        }
         let kind = Kind::of(before, self.conversation);
         let from = before.map_or(0, |before| before.end);
         let tail = match kind {
@@ -125,8 +150,16 @@ impl Found<'_> {
             added = self.openings.added(&Kind::Nothing, 0)?;
         }
         let ended = self.replies.last().map_or(own, |before| before.range.end.max(from));
-        let starts = [own, ended].map(|from| from + common_prefix(&text[from..], &added));
-        Some(if starts[1] - ended > starts[0] - own { starts[1] } else { starts[0] })
+        let starts = [own, ended].map(|from| (from, common_prefix(&text[from..], &added)));
+        let (from, same) = if starts[1].1 > starts[0].1 { starts[1] } else { starts[0] };
+        // Two different markers may begin with the same characters.
+        let is_other = same < added.len() && text[from..from + same].bytes().all(|byte| byte.is_ascii_punctuation());
+        if is_other && from < speech.start {
+            // The turn opens in another way than its generation prompt.
+            self.notes.push(LossNote::Undetermined { message, range: from..speech.start });
+            return Some(speech.start);
+        }
+        Some(from + same)
     }
 
     /// Returns the stop token that ends first in text that the template itself wrote.

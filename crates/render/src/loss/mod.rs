@@ -64,7 +64,9 @@ pub enum LossNote {
         /// Whether it is the last reply.
         is_last: bool,
     },
-    /// Text of a message that no turn of its own contains. It carries no loss.
+    /// Text of which it could not be determined whether the model writes it: text of a message
+    /// outside its own turn, or a turn that opens in another way than the generation prompt. It
+    /// carries no loss.
     Undetermined {
         /// The index of the message.
         message: usize,
@@ -132,6 +134,9 @@ pub fn loss_by_format(
     format: &Format,
     policy: &LossPolicy,
 ) -> Result<Loss, Error> {
+    if policy.tagged {
+        return Err(Error::NoTags);
+    }
     let (replies, notes) = by_format::replies(prompt, format);
     weigh::weigh(prompt, conversation, replies, notes, policy)
 }
@@ -165,6 +170,9 @@ pub fn loss_by_template(
     stops: &[String],
     policy: &LossPolicy,
 ) -> Result<Loss, Error> {
+    if policy.tagged && !template.has_generation_blocks() {
+        return Err(Error::NoTags);
+    }
     let (replies, notes) = by_template::replies(prompt, conversation, template, options, stops);
     weigh::weigh(prompt, conversation, replies, notes, policy)
 }

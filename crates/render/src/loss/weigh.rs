@@ -14,8 +14,8 @@ pub(super) fn weigh(
     mut notes: Vec<LossNote>,
     policy: &LossPolicy,
 ) -> Result<Loss, Error> {
-    if policy.tagged && prompt.generated.is_empty() {
-        return Err(Error::NoTags);
+    if conversation.continue_final_message {
+        return Err(Error::Unfinished { message: conversation.messages.len().saturating_sub(1) });
     }
     let last_message = prompt.turns().iter().rev().find(|turn| turn.is_reply()).and_then(|turn| turn.message);
     let last = replies.iter().rposition(|reply| reply.message == last_message);

@@ -144,6 +144,11 @@ impl ChatTemplate {
         self.writes.get_or_init(found).clone()
     }
 
+    /// Reports whether the template marks the text that the model generates (`{% generation %}`).
+    pub fn has_generation_blocks(&self) -> bool {
+        self.program.has_generation_blocks()
+    }
+
     /// Returns the special tokens that the template may name.
     pub fn tokens(&self) -> &[(String, String)] {
         &self.tokens

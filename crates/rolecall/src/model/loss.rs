@@ -1,11 +1,11 @@
 //! Which text of a model's prompt carries loss.
 
-use rolecall_format::{Format, Op, Slot};
 use rolecall_render::{Loss, LossPolicy, loss_by_format, loss_by_template};
 
 use super::prompt::{ModelPrompt, Speaker};
 use super::templates::Chosen;
 use crate::Error;
+use crate::loss::closers;
 
 impl ModelPrompt {
     /// Determines which text carries loss.
@@ -57,20 +57,4 @@ impl ModelPrompt {
         stops.dedup();
         Ok(stops)
     }
-}
-
-/// Returns the texts with which an inferred format's turns end, and its stop texts.
-pub fn closers(format: &Format) -> Vec<String> {
-    let layouts = [Slot::Assistant, Slot::AssistantWithCalls].into_iter().filter_map(|slot| format.layout(slot));
-    let ends = layouts.map(|layout| {
-        let ops = layout.ops();
-        let last = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_)));
-        let end = ops[last.map_or(0, |at| at + 1)..].iter().map(|op| match op {
-            Op::Literal(text) => text.as_str(),
-            Op::Control(id) => format.control(*id).text.as_str(),
-            _ => "",
-        });
-        end.collect::<String>().trim().to_owned()
-    });
-    ends.chain(format.generation.stop.iter().cloned()).filter(|end| !end.is_empty()).collect()
 }

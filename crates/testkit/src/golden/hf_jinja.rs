@@ -117,6 +117,8 @@ pub(super) fn run(row: &Object, shared: &mut Shared, folder: Option<&Path>) -> V
 pub(super) struct Rendered {
     pub template: ChatTemplate,
     pub prompt: Prompt,
+    pub conversation: Conversation,
+    pub now: Option<DateTime>,
     /// For a prompt that continues its last message, the rendering that the reference cuts.
     pub uncut: Option<Prompt>,
 }
@@ -142,7 +144,7 @@ impl Shared {
         };
         Ok(write(&case).and_then(|prompt| {
             let uncut = tagged(&case).map(|tagged| write(&tagged)).transpose()?;
-            Ok(Rendered { template: template.clone(), prompt, uncut })
+            Ok(Rendered { template: template.clone(), prompt, conversation: conversation(&case)?, now, uncut })
         }))
     }
 }

@@ -1,6 +1,7 @@
 //! The ids of a conversation rendered by a template, where the reference encodes the prompt as a
 //! whole.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rolecall::Prompt;
@@ -92,6 +93,23 @@ pub(super) fn request(row: &Object, add_generation_prompt: bool) -> Object {
         }
     }
     request
+}
+
+/// Returns a mask from its runs `[start, end)`.
+pub(super) fn mask(runs: Option<&Json>, count: usize) -> Vec<bool> {
+    let mut mask = vec![false; count];
+    for run in runs.and_then(Json::as_array).unwrap_or_default() {
+        if let Some(run) = range(run).and_then(|range| mask.get_mut(range)) {
+            run.fill(true);
+        }
+    }
+    mask
+}
+
+/// Reads a run `[start, end)`.
+pub(super) fn range(run: &Json) -> Option<Range<usize>> {
+    let [Json::Number(start), Json::Number(end)] = run.as_array()? else { return None };
+    Some(usize::try_from(start.as_i64()?).ok()?..usize::try_from(end.as_i64()?).ok()?)
 }
 
 fn texts(ids: &[Json], tokenizer: &dyn Tokenizer) -> String {

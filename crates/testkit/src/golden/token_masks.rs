@@ -1,14 +1,17 @@
 //! The ids of a rendered template, and which of them the reference's mask of generation blocks
-//! covers.
+//! covers: by the template's tags, and by origins.
 
 use std::ops::Range;
 
-use rolecall::Prompt;
-use rolecall::conversation::json::{Layout, Object};
-use rolecall::conversation::{Json, json};
+use rolecall::conversation::Json;
+use rolecall::conversation::json::Object;
 use rolecall::encode::{EncodedToken, Encoder, Protection};
+use rolecall::loss::{Edges, Loss, LossPolicy, closers, loss_by_template, weights};
+use rolecall::template::TemplateOptions;
+use rolecall::{Error, Prompt};
 
-use super::Context;
+use super::hf_jinja::Rendered;
+use super::{Context, parity};
 use crate::Verdict;
 
 /// The tokenizer that the rows were made with.
@@ -16,58 +19,137 @@ const TOKENIZER: &str = "qwen3";
 const COUNT: &str = "qwen3_tokens";
 const RUNS: &str = "qwen3_mask_runs";
 const ERROR: &str = "qwen3_mask_error";
-const NO_MASK: &str = "templates have no loss masks yet";
+const CRASH: &str = "the reference fails at the mask of a conversation that it renders";
 
 /// Reports whether a row has expectations about ids.
 pub(super) fn concerns(row: &Object) -> bool {
     [COUNT, RUNS, ERROR].iter().any(|key| row.get(key).is_some())
 }
 
-/// Compares the number of ids, and the runs of ids that cover the prompt's generation blocks. A row
-/// with a refused mask is pending: the library has no call that could refuse it.
+/// Compares the number of ids, the mask by the template's tags, and the mask by origins.
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
-    if row.get(ERROR).is_some() {
-        return Verdict::Pending(NO_MASK);
-    }
     let Some(tokenizer) = context.tokenizer(TOKENIZER) else {
         return Verdict::cannot_run("tokenizer not found (--tokenizers DIR)");
     };
-    let (template, prompt) = match context.jinja.render(row, context.folders.templates.as_deref()) {
-        Ok(Ok(rendered)) => (rendered.template, rendered.prompt),
-        Ok(Err(error)) => return Verdict::Failed { expected: "a prompt".into(), found: error.to_string() },
+    // The reference itself fails at these rows' masks, although it renders their text.
+    let error = row.get(ERROR).and_then(Json::as_str);
+    if error.is_some_and(|error| !error.starts_with("ValueError")) && row.get("output").is_some() {
+        return Verdict::Excused(CRASH);
+    }
+    let refused = |found: &str| match error {
+        Some(_) => Verdict::Passed,
+        None => Verdict::Failed { expected: "a mask".into(), found: found.to_owned() },
+    };
+    let rendered = match context.jinja.render(row, context.folders.templates.as_deref()) {
+        Ok(Ok(rendered)) => rendered,
+        Ok(Err(error)) => return refused(&error.to_string()),
         Err(verdict) => return verdict,
     };
-    let encoder = Encoder::new(&Protection::of_template("template", &template), tokenizer);
-    match encoder.and_then(|encoder| encoder.encode_reference(&prompt)) {
-        Ok(encoded) => {
-            let count = Json::from(encoded.tokens.len() as i64);
-            let found = Json::Array(runs(&prompt, &encoded.tokens));
-            let wanted = |key: &str| written(row.get(key).unwrap_or(&Json::Null));
-            Verdict::compare(&wanted(COUNT), &written(&count)).and(|| Verdict::compare(&wanted(RUNS), &written(&found)))
-        }
-        Err(error) => Verdict::Failed { expected: "ids".into(), found: error.to_string() },
+    let encoder = Encoder::new(&Protection::of_template("template", &rendered.template), tokenizer);
+    let encoded = match encoder.and_then(|encoder| encoder.encode_reference(&rendered.prompt)) {
+        Ok(encoded) => encoded,
+        Err(error) => return Verdict::Failed { expected: "ids".into(), found: error.to_string() },
+    };
+    // The reference refuses no mask because it is empty or lacks the end of a turn.
+    let mut policy = LossPolicy::assistant();
+    policy.allow_masked_stop = true;
+    let has_messages = !rendered.conversation.messages.is_empty();
+    policy.allow_empty = has_messages;
+    policy.tagged = has_messages;
+    let tagged = match loss(&rendered, &policy) {
+        Ok(loss) => loss,
+        Err(error) => return refused(&error.to_string()),
+    };
+    if row.get(ERROR).is_some() {
+        return Verdict::Failed { expected: "a refusal".into(), found: "a mask".into() };
     }
+    policy.tagged = false;
+    let derived = match loss(&rendered, &policy) {
+        Ok(loss) => loss,
+        Err(error) => return Verdict::Failed { expected: "a derived mask".into(), found: error.to_string() },
+    };
+    let mask = |loss: &Loss| weights(&encoded, loss, Edges::Any).map(|weight| weight > 0.0).collect::<Vec<bool>>();
+    let wanted = parity::mask(row.get(RUNS), encoded.tokens.len());
+    let count = row.get(COUNT).cloned().unwrap_or(Json::Null);
+    Verdict::compare(&format!("{count:?}"), &format!("{:?}", Json::from(encoded.tokens.len() as i64)))
+        .and(|| by_tags(&wanted, &mask(&tagged), &encoded.tokens, &rendered.prompt))
+        .and(|| by_origins(&wanted, &mask(&derived), &encoded.tokens, &rendered.prompt, &derived))
 }
 
-/// Returns the runs of ids from the id with a block's first character to the id with its last.
-fn runs(prompt: &Prompt, tokens: &[EncodedToken]) -> Vec<Json> {
-    let holds = |at: usize| tokens.iter().position(|token| token.start <= at && at < token.end);
-    let mut runs: Vec<Range<usize>> = Vec::new();
-    for block in &prompt.generated {
+fn loss(rendered: &Rendered, policy: &LossPolicy) -> Result<Loss, Error> {
+    let Rendered { template, prompt, conversation, now, .. } = rendered;
+    let mut stops: Vec<String> =
+        template.tokens().iter().filter(|(name, _)| name == "eos_token").map(|(_, token)| token.clone()).collect();
+    stops.extend(closers(&rolecall::infer::infer(template).format));
+    let options = TemplateOptions { now: *now, ..TemplateOptions::default() };
+    Ok(loss_by_template(prompt, conversation, template, &options, &stops, policy)?)
+}
+
+/// Compares the mask of the reference with that of the library where it honours the tags.
+fn by_tags(wanted: &[bool], found: &[bool], tokens: &[EncodedToken], prompt: &Prompt) -> Verdict {
+    compare(wanted, found, tokens, prompt, |token| is_at_end(token, prompt))
+}
+
+/// Reports whether a token belongs to the last character of a block.
+///
+/// transformers: if the last character has several ids, `char_to_token` returns the first one. The
+/// last character of an empty block is the one before it.
+fn is_at_end(token: &EncodedToken, prompt: &Prompt) -> bool {
+    prompt.generated.iter().any(|block| {
         let last = prompt.text()[..block.end].char_indices().next_back().map_or(0, |(at, _)| at);
-        // transformers: if the last character has several ids, `char_to_token` returns the first
-        // one. The last character of an empty block is the one before it, which may belong to the
-        // same id.
-        let (Some(first), Some(last)) = (holds(block.start), holds(last)) else { continue };
-        match runs.last_mut() {
-            _ if last < first => {}
-            Some(run) if run.end >= first => run.end = run.end.max(last + 1),
-            _ => runs.push(first..last + 1),
-        }
-    }
-    runs.into_iter().map(|run| Json::Array([run.start, run.end].map(|at| Json::from(at as i64)).to_vec())).collect()
+        block.is_empty() || (token.start >= last && token.end <= block.end)
+    })
 }
 
-fn written(json: &Json) -> String {
-    json::write(json, &Layout::compact())
+/// Compares the mask of the reference with the one derived from origins.
+fn by_origins(wanted: &[bool], found: &[bool], tokens: &[EncodedToken], prompt: &Prompt, loss: &Loss) -> Verdict {
+    let text = prompt.text();
+    let touches = |range: &Range<usize>, token: &EncodedToken| range.start < token.end && token.start < range.end;
+    compare(wanted, found, tokens, prompt, |token| {
+        if is_at_end(token, prompt) {
+            return true;
+        }
+        let tag = prompt.generated.iter().find(|block| touches(block, token));
+        loss.replies.iter().any(|reply| {
+            let turn = prompt.turns().iter().position(|turn| turn.message == reply.message);
+            let turn = turn.map_or(reply.range.clone(), |at| prompt.turn_span(at));
+            let own = &reply.range;
+            match tag {
+                // Rule 4: the tag includes white space after the stop, or the header and the text
+                // of the generation prompt.
+                Some(tag) => {
+                    let after = own.end.max(token.start)..tag.end.min(token.end);
+                    (token.start >= own.end && text.get(after).is_some_and(|text| text.trim().is_empty()))
+                        || (touches(&turn, token) && token.end <= own.start)
+                }
+                // Rules 2 to 4: the reply starts before the tag, or ends after it with its stop.
+                None => {
+                    let mut blocks =
+                        prompt.generated.iter().filter(|block| block.start < own.end && own.start < block.end);
+                    let first = blocks.next();
+                    let last = blocks.last().or(first);
+                    let is_before = first.is_some_and(|block| token.end <= block.start);
+                    let is_after = last.is_some_and(|block| token.start >= block.end);
+                    own.contains(&token.start) && (is_before || is_after)
+                }
+            }
+        })
+    })
+}
+
+fn compare(
+    wanted: &[bool],
+    found: &[bool],
+    tokens: &[EncodedToken],
+    prompt: &Prompt,
+    is_explained: impl Fn(&EncodedToken) -> bool,
+) -> Verdict {
+    let each = tokens.iter().zip(wanted.iter().zip(found));
+    let different = each.filter(|(token, (wanted, found))| wanted != found && !is_explained(token));
+    let shown: Vec<String> = different
+        .map(|(token, (_, found))| {
+            format!("{:?} {found}", &prompt.text()[Range { start: token.start, end: token.end }])
+        })
+        .collect();
+    Verdict::compare("", &shown.join("; "))
 }

@@ -18,7 +18,7 @@ use rolecall::tokenizer::Tokenizer;
 use rolecall::{Error, Model, Request};
 
 use super::parity::request;
-use super::{Context, text};
+use super::{Context, parity, text};
 use crate::Verdict;
 
 /// Models by template and special tokens.
@@ -115,13 +115,7 @@ impl Masked {
     /// Compares the mask with the peer's. Every difference must fall under a rule of
     /// [`Masked::rule`].
     fn compare(&self, label: &str, runs: &Json, openings: &[Opening]) -> Verdict {
-        let mut peer = vec![false; self.tokens.len()];
-        for run in runs.as_array().unwrap_or_default() {
-            let Some(run) = range(run).and_then(|range| peer.get_mut(range)) else {
-                return Verdict::cannot_run("a run beyond the ids");
-            };
-            run.fill(true);
-        }
+        let peer = parity::mask(Some(runs), self.tokens.len());
         let unexplained = |at: &usize| self.mask[*at] != peer[*at] && !self.is_explained(*at, &peer, openings);
         let different: Vec<usize> = (0..self.tokens.len()).filter(unexplained).collect();
         let shown = |mask: &[bool]| {
@@ -217,11 +211,6 @@ fn openings(masked: &Masked, model: &Model, row: &Object) -> Result<Vec<Opening>
         openings.push(Opening { reply: reply.range.clone(), written: start - kept..start });
     }
     Ok(openings)
-}
-
-fn range(run: &Json) -> Option<Range<usize>> {
-    let [Json::Number(start), Json::Number(end)] = run.as_array()? else { return None };
-    Some(usize::try_from(start.as_i64()?).ok()?..usize::try_from(end.as_i64()?).ok()?)
 }
 
 /// Returns a request whose messages carry loss as the policy of the peer says.
