@@ -86,16 +86,20 @@ impl FromStr for DateTime {
             [second @ 0..=59] => second,
             _ => return Err(NotATime),
         };
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let days = match month {
-            2 => 28 + u32::from(is_leap),
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        };
-        match (1..=days).contains(&day) {
+        match (1..=days_of(month, year as i32)).contains(&day) {
             true => Ok(DateTime { year: year as i32, month, day, hour, minute, second, microsecond: 0 }),
             false => Err(NotATime),
         }
+    }
+}
+
+/// Returns the number of days of a month.
+fn days_of(month: u32, year: i32) -> u32 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    match month {
+        2 => 28 + u32::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
     }
 }
 
@@ -112,6 +116,23 @@ impl fmt::Display for NotATime {
 impl std::error::Error for NotATime {}
 
 impl DateTime {
+    /// Returns the same time on the next day.
+    ///
+    /// ```
+    /// use rolecall_jinja::DateTime;
+    /// let time: DateTime = "2028-02-29T12:34".parse()?;
+    /// assert_eq!(time.next_day(), "2028-03-01T12:34".parse()?);
+    /// # Ok::<(), rolecall_jinja::NotATime>(())
+    /// ```
+    #[must_use]
+    pub fn next_day(self) -> DateTime {
+        match (self.day < days_of(self.month, self.year), self.month) {
+            (true, _) => DateTime { day: self.day + 1, ..self },
+            (false, 12) => DateTime { year: self.year + 1, month: 1, day: 1, ..self },
+            (false, month) => DateTime { month: month + 1, day: 1, ..self },
+        }
+    }
+
     /// Returns the UTC time this many seconds after the start of 1970, or `None` outside Python's
     /// range of years 1 to 9999.
     ///

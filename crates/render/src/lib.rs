@@ -17,6 +17,7 @@ mod origin;
 mod plan;
 mod prompt;
 mod role;
+pub mod stability;
 mod template;
 mod trust;
 mod write;
@@ -39,7 +40,7 @@ pub use rolecall_jinja as jinja;
 pub use template::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
     ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
-    analyze_template_within, left_out, probe_template, render_template, template_switches, without_media,
+    analyze_template_within, left_out, probe_template, render_template, template_switches, without_media, written_at,
 };
 pub use trust::{ROLES, Trust};
 

@@ -426,7 +426,7 @@ fn of_left_out(left_out: &LeftOut<'_>, prompt: &Prompt) -> Json {
     Json::Object(object)
 }
 
-fn with_id(id: Option<&Json>) -> Object {
+pub(crate) fn with_id(id: Option<&Json>) -> Object {
     id.map_or_else(Object::new, |id| object! { "id" => id.clone() })
 }
 

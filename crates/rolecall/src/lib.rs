@@ -98,6 +98,7 @@
 //! | [`grammar`] | grammars that constrain what an engine may sample |
 //! | [`loss`] | which bytes and tokens of a training text carry loss |
 //! | [`explain`], [`mod@diff`], [`roundtrip`] | explaining a prompt; comparing formats and models; checking that rendered messages parse back |
+//! | [`stability`] | whether a new message changes what was already rendered |
 //! | [`answer`] | the results of all of these as JSON |
 //! | [`gguf`] | the metadata of GGUF files |
 
@@ -119,6 +120,7 @@ pub mod identify;
 pub mod loss;
 pub mod model;
 pub mod roundtrip;
+pub mod stability;
 mod template_files;
 mod templates;
 pub mod tokenizer;

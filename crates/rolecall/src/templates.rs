@@ -22,7 +22,7 @@ pub use rolecall_render::jinja;
 pub use rolecall_render::{
     ArgumentForm, BosUse, CallForm, Capability, ChatTemplate, DateTime, Finding, FindingKind, IdForm, Limits,
     ProbeBudget, Support, Switch, TemplateAnalysis, TemplateError, TemplateOptions, WantedCalls, analyze_template,
-    analyze_template_within, render_template,
+    analyze_template_within, left_out, render_template, written_at,
 };
 
 use crate::damage::Damage;

@@ -11,6 +11,7 @@ mod continuing;
 mod finish;
 mod left_out;
 mod prepare;
+mod written;
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,6 +21,7 @@ use rolecall_jinja as jinja;
 use crate::{Bos, Error, Prompt};
 
 use adapt::{Adapted, adapt_calls};
+use continuing::Continued;
 use prepare::Inputs;
 
 pub use analysis::{
@@ -28,6 +30,7 @@ pub use analysis::{
 };
 pub use jinja::{DateTime, Error as TemplateError, Limits};
 pub use left_out::{left_out, without_media};
+pub use written::written_at;
 
 /// A model's compiled chat template, with the special tokens that it may name.
 ///
@@ -181,12 +184,7 @@ fn rendered(
     options: &TemplateOptions,
     budget: Option<&ProbeBudget>,
 ) -> Result<Prompt, Error> {
-    let mut adapted = Adapted::default();
-    let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
-    if options.calls == CallForm::AsWanted && has_calls() {
-        adapt_calls(conversation, template.wanted_calls()?, &mut adapted);
-    }
-    let continued = continuing::mark(conversation, &mut adapted)?;
+    let (adapted, continued) = adapt(conversation, template, options)?;
     let (inputs, output) = run(conversation, template, options, &adapted, budget)?;
     let end = match &continued {
         Some(continued) => continued.cut(&inputs, &output)?,
@@ -194,11 +192,32 @@ fn rendered(
     };
     let mut prompt = finish::prompt(conversation, &inputs, output, end);
     prompt.template = Some(Arc::clone(&template.identity));
-    let opening = template.tokens.iter().find(|(name, _)| name == "bos_token" && options.bos == Bos::LeaveToTokenizer);
-    Ok(match opening {
-        Some((_, bos)) => prompt.without_bos(bos),
+    Ok(match left_to_tokenizer(template, options) {
+        Some(bos) => prompt.without_bos(bos),
         None => prompt,
     })
+}
+
+/// Returns the token that the tokenizer adds, so that it is removed from the template's output.
+fn left_to_tokenizer<'t>(template: &'t ChatTemplate, options: &TemplateOptions) -> Option<&'t str> {
+    let bos = template.tokens.iter().find(|(name, _)| name == "bos_token");
+    bos.map(|(_, bos)| bos.as_str()).filter(|_| options.bos == Bos::LeaveToTokenizer)
+}
+
+/// Returns the parts of a conversation that the template receives in another form, and the message
+/// that the model continues.
+fn adapt(
+    conversation: &Conversation,
+    template: &ChatTemplate,
+    options: &TemplateOptions,
+) -> Result<(Adapted, Option<Continued>), Error> {
+    let mut adapted = Adapted::default();
+    let has_calls = || conversation.messages.iter().any(|message| message.as_object().get("tool_calls").is_some());
+    if options.calls == CallForm::AsWanted && has_calls() {
+        adapt_calls(conversation, template.wanted_calls()?, &mut adapted);
+    }
+    let continued = continuing::mark(conversation, &mut adapted)?;
+    Ok((adapted, continued))
 }
 
 fn run<'a>(

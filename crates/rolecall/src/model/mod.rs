@@ -6,8 +6,8 @@
 //!
 //! The submodules: `builder` finds the parts of a model, `settings` merges the caller's settings
 //! with those of a request, `templates` chooses and renders chat templates, `encoders` loads the
-//! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed, and
-//! `ends` where they end. Start reading at [`Model::open`].
+//! tokenizer and binds it to formats and templates, `replies` holds how replies are parsed, `ends`
+//! where they end, and `stability` compares the prompts of a growing conversation. Start reading at [`Model::open`].
 
 mod builder;
 mod encoders;
@@ -18,6 +18,7 @@ mod loss;
 mod prompt;
 mod replies;
 mod settings;
+mod stability;
 mod templates;
 mod unread;
 

@@ -10,7 +10,6 @@ use rolecall_openai::Request;
 use rolecall_parse::{OutputParser, ParseOptions, Reply};
 use rolecall_render::{ChatTemplate, Prompt};
 
-use super::encoders::Writer;
 use super::templates::Chosen;
 use super::{BosBy, Model};
 use crate::Error;
@@ -115,10 +114,7 @@ impl ModelPrompt {
     }
 
     fn encoder(&self) -> Result<Arc<Encoder>, Error> {
-        let writer = match &self.speaker {
-            Speaker::Format { .. } => Writer::Format(self.format().ok_or(Error::NoFormat)?),
-            Speaker::Template(chosen) => Writer::Templates(&chosen.templates),
-        };
+        let writer = self.model.writer(&self.speaker)?;
         self.model.shared.encoders.encoder(&writer, self.bos.add(), self.model.settings.protect)
     }
 

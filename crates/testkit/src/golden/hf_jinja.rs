@@ -56,6 +56,20 @@ impl Shared {
         self.now
     }
 
+    /// Returns the clock of the last meta line, or the one that all files of this reference have.
+    pub fn usual_now(&self) -> DateTime {
+        let usual = DateTime { year: 2026, month: 11, day: 21, hour: 12, minute: 34, second: 56, microsecond: 0 };
+        self.now.unwrap_or(usual)
+    }
+
+    /// Returns a template of the folder, compiled with the special tokens of the folder's index.
+    pub fn template_of_index(&mut self, folder: &Path, file: &str) -> Result<ChatTemplate, String> {
+        match self.template(folder, file) {
+            Ok(template) => Ok(template.clone()),
+            Err(NoTemplate::Broken(why) | NoTemplate::Missing(why)) => Err(why.clone()),
+        }
+    }
+
     /// Returns a template of the folder, compiled with the special tokens of a row.
     pub fn template_with(
         &mut self,

@@ -31,9 +31,11 @@ mod renderers_reading;
 mod replies;
 mod runs;
 mod shape;
+mod stability;
 mod token_masks;
 mod tokenizers;
 mod train_masks;
+mod trl;
 mod xtuner;
 
 use std::collections::{HashMap, HashSet};
@@ -221,6 +223,8 @@ fn run_row(row: &Object, context: &mut Context, report: &mut Report) {
             }
             hf_jinja::run(row, &mut context.jinja, context.folders.templates.as_deref())
         }
+        "stability" => stability::run(row, &mut context.jinja, context.folders.templates.as_deref()),
+        "trl" if op == "prefix_preserving" => trl::run(row, context),
         "outputs" => outputs::run(row, &mut context.replies, context.folders.templates.as_deref()),
         "peer_outputs" => peer_outputs::run(row, &mut context.peers, context.folders.templates.as_deref()),
         "renderers" if op == "setup" => renderers::prompt_ids(row, context),

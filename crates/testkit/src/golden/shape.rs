@@ -80,7 +80,16 @@ const SHAPES: &[Shape] = &[
     shape("lmflow", "jinja preset", &[&["text", "generation_spans_chars"], REFUSED], &[]),
     shape("lmflow", "document printed example*", &[&["text"]], &["agreement"]),
     shape("peer_outputs", "peer_outputs", &[&["content", "reasoning_content", "tool_calls"]], &[]),
+    shape("stability", "stability", &[&["steps"]], &[]),
+    shape("trl", "prefix_preserving", &[CHECKS], &[]),
     shape("outputs", "read model output", &[&["content", "tool_calls"]], &["reasoning_content"]),
+];
+
+const CHECKS: &[&str] = &[
+    "is_chat_template_prefix_preserving",
+    "is_chat_template_stop_token_trained",
+    "has_generation_markers",
+    "supports_tool_calling",
 ];
 
 const PARAMETERS: &[&str] = &[
@@ -128,6 +137,7 @@ pub(super) fn check(row: &Object, system: &str, op: &str) -> Option<Verdict> {
     let of_system: &[&str] = match system {
         "ids" => &["tokenizer", "bos_token", "eos_token", "source_vector", "prompt", "segments"],
         "outputs" => &["bos_token", "eos_token"],
+        "trl" => &["tokenizer", "bos_token", "eos_token"],
         // The row's origin, its input and its verdict.
         "peer_outputs" => {
             &["bos_token", "eos_token", "peer", "test", "family", "output", "setting", "verdict", "cause"]

@@ -8,6 +8,7 @@ use rolecall_jinja as jinja;
 
 use super::super::adapt::Adapted;
 use super::super::prepare::Inputs;
+use super::super::written::source_of;
 use super::super::{ChatTemplate, TemplateOptions};
 use super::{BosUse, ProbeBudget};
 use crate::{Error, Origin};
@@ -124,13 +125,7 @@ impl Probed {
                 jinja::Origin::Input { tag, .. } => inputs.origin(tag),
                 _ => None,
             };
-            let at = match piece.origin {
-                jinja::Origin::Literal { id, offset } => program.literal(id).map(|literal| {
-                    // In a string with escapes, character offsets differ from source offsets.
-                    literal.offset + offset.get().filter(|_| literal.is_data).unwrap_or(0)
-                }),
-                _ => None,
-            };
+            let at = source_of(program, piece.origin);
             ProbedPiece { start: piece.start, end: piece.start + piece.text.len(), origin, at }
         });
         Probed { pieces: pieces.collect(), text: output.text().to_owned() }

@@ -1,0 +1,157 @@
+use rolecall_conversation::{Conversation, Message, Role};
+
+use super::{Added, Kept, KeptIds, Pace, Speaker, Stability, Step, compare};
+use crate::{DateTime, Error, Prompt, TemplateOptions};
+
+/// Compares the prompts of a growing conversation, without their ids.
+///
+/// The conversation is rendered up to each of its messages, without a generation prompt. Before
+/// each of the assistant's messages, it is also rendered with one. A conversation that continues
+/// its last message does so in the last prompt. A message that the speaker refuses is an error of
+/// its steps, and the comparison goes on.
+///
+/// ```
+/// use rolecall_conversation::{Conversation, Message};
+/// use rolecall_render::stability::{Speaker, stability};
+/// use rolecall_render::{ChatTemplate, TemplateOptions};
+///
+/// // A template that drops earlier answers.
+/// let source = "{% for m in messages %}\n{% if m.role == 'user' or loop.last %}\n<{{ m.content }}>\n{% endif %}\n{% endfor %}";
+/// let template = ChatTemplate::compile(source, Vec::new())?;
+/// let messages = vec![Message::user("a"), Message::assistant("b"), Message::user("c")];
+/// let found = stability(&Conversation::new(messages), Speaker::Template(&template, &TemplateOptions::default()));
+///
+/// let changes: Vec<_> = found.changes().collect();
+/// assert_eq!(changes.len(), 1);
+/// assert_eq!((changes[0].step.messages, changes[0].step.added.role.as_str()), (2, "user"));
+/// // `<a><b>` became `<a><c>`: the byte is that of the second message's content, in line 3.
+/// assert_eq!((changes[0].change.byte, changes[0].change.earlier.message), (5, Some(1)));
+/// assert_eq!(changes[0].change.earlier.spot.map(|spot| spot.line), Some(3));
+/// # Ok::<(), rolecall_render::Error>(())
+/// ```
+pub fn stability(conversation: &Conversation, speaker: Speaker<'_>) -> Stability {
+    stability_with(conversation, speaker, Pace::default(), &mut |_| None)
+}
+
+/// Compares the prompts of a growing conversation and their ids. `ids` is called once for each
+/// prompt, in order, and may return `None` if there is no tokenizer.
+pub fn stability_with(
+    conversation: &Conversation,
+    speaker: Speaker<'_>,
+    pace: Pace,
+    ids: &mut dyn FnMut(&Prompt) -> Option<Vec<u32>>,
+) -> Stability {
+    let mut walk = Walk { speaker, ids, options: None };
+    if let (Speaker::Template(_, options), Pace::Daily) = (speaker, pace) {
+        walk.options = Some(options.clone());
+    }
+    let Some((first, rest)) = conversation.messages.split_first() else { return Stability::default() };
+    // One conversation grows, so that each message is copied once.
+    let mut seen = Conversation {
+        messages: Vec::with_capacity(conversation.messages.len()),
+        tools: conversation.tools.clone(),
+        documents: conversation.documents.clone(),
+        add_generation_prompt: Some(false),
+        continue_final_message: conversation.continue_final_message && rest.is_empty(),
+        template_kwargs: conversation.template_kwargs.clone(),
+    };
+    seen.messages.push(first.clone());
+    let mut steps = Vec::with_capacity(rest.len());
+    let mut earlier = walk.rendered(&seen);
+    for (at, message) in rest.iter().enumerate() {
+        let opened = (*message.role() == Role::Assistant).then(|| {
+            seen.add_generation_prompt = Some(true);
+            let opened = walk.rendered(&seen);
+            seen.add_generation_prompt = Some(false);
+            opened
+        });
+        walk.pass_time(message);
+        let is_last = at + 1 == rest.len();
+        seen.continue_final_message = is_last && conversation.continue_final_message;
+        seen.messages.push(message.clone());
+        let later = walk.rendered(&seen);
+        let history = walk.kept(&earlier, &later, &mut seen, false);
+        let generation = opened.map(|opened| walk.kept(&opened, &later, &mut seen, true));
+        steps.push(Step { messages: at + 1, added: Added::of(message), history, generation });
+        earlier = later;
+    }
+    Stability { steps }
+}
+
+struct Walk<'a> {
+    speaker: Speaker<'a>,
+    ids: &'a mut dyn FnMut(&Prompt) -> Option<Vec<u32>>,
+    /// The template's options at the current time, if time passes.
+    options: Option<TemplateOptions>,
+}
+
+/// A prompt of the conversation.
+struct Rendered {
+    prompt: Prompt,
+    ids: Option<Vec<u32>>,
+    /// The time at which it was rendered, if time passes.
+    now: Option<DateTime>,
+}
+
+impl Walk<'_> {
+    /// Returns the speaker at the current time.
+    fn speaker(&self) -> Speaker<'_> {
+        match (self.speaker, &self.options) {
+            (Speaker::Template(template, _), Some(options)) => Speaker::Template(template, options),
+            (speaker, _) => speaker,
+        }
+    }
+
+    /// Lets the time pass before a message.
+    fn pass_time(&mut self, message: &Message) {
+        if let Some(options) = &mut self.options
+            && !matches!(message.role(), Role::Assistant | Role::Tool)
+        {
+            options.now = options.now.map(DateTime::next_day);
+        }
+    }
+
+    fn rendered(&mut self, conversation: &Conversation) -> Result<Rendered, Error> {
+        let prompt = self.speaker().render(conversation)?;
+        let ids = (self.ids)(&prompt);
+        Ok(Rendered { prompt, ids, now: self.options.as_ref().and_then(|options| options.now) })
+    }
+
+    /// Compares two prompts. `seen` is the conversation of the later one.
+    fn kept(
+        &mut self,
+        earlier: &Result<Rendered, Error>,
+        later: &Result<Rendered, Error>,
+        seen: &mut Conversation,
+        opened: bool,
+    ) -> Result<Kept, Error> {
+        let earlier = earlier.as_ref().map_err(Error::clone)?;
+        let later = later.as_ref().map_err(Error::clone)?;
+        let mut kept = compare(&earlier.prompt, &later.prompt);
+        kept.ids = earlier.ids.as_deref().zip(later.ids.as_deref()).map(|(a, b)| KeptIds::compare(a, b));
+        if let Some(change) = &mut kept.change {
+            if let Some(written) = &mut change.later {
+                written.spot = self.speaker().spot_at(seen, change.byte);
+            }
+            // The earlier conversation is the later one without its last message.
+            let continues = std::mem::take(&mut seen.continue_final_message);
+            let last = seen.messages.pop();
+            seen.add_generation_prompt = Some(opened);
+            change.earlier.spot = self.at(earlier.now, |speaker| speaker.spot_at(seen, change.byte));
+            seen.add_generation_prompt = Some(false);
+            seen.messages.extend(last);
+            seen.continue_final_message = continues;
+        }
+        Ok(kept)
+    }
+
+    /// Calls a function with the speaker at a time.
+    fn at<T>(&mut self, now: Option<DateTime>, call: impl FnOnce(Speaker<'_>) -> T) -> T {
+        let present = self.options.as_mut().map(|options| std::mem::replace(&mut options.now, now));
+        let result = call(self.speaker());
+        if let (Some(options), Some(present)) = (&mut self.options, present) {
+            options.now = present;
+        }
+        result
+    }
+}

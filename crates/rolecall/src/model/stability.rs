@@ -1,0 +1,137 @@
+//! How much of a prompt stays valid when the conversation grows.
+
+use std::sync::Arc;
+
+use rolecall_encode::Growing;
+use rolecall_openai::Request;
+use rolecall_render::stability::{Kept, KeptIds, Pace, Speaker as Renders, Stability, compare, stability_with};
+use rolecall_render::{ProbeBudget, Prompt, TemplateOptions, template_switches};
+
+use super::encoders::Writer;
+use super::prompt::Speaker;
+use super::templates::{Chosen, Templates};
+use super::{Model, ModelPrompt, Purpose, Voice};
+use crate::Error;
+
+impl Model {
+    /// Compares the prompts of a request's conversation as it grows, message by message: whether
+    /// each prompt begins with the previous one, and where not, the first byte that differs, what
+    /// wrote it, and how many ids an engine must process again.
+    ///
+    /// The ids are compared if the model has a tokenizer. How the request itself ends its prompt
+    /// does not matter, except that a conversation may continue its last message.
+    ///
+    /// ```
+    /// use rolecall::template::ModelTemplates;
+    /// use rolecall::{Model, Request};
+    ///
+    /// // The template writes the reasoning of the last message only.
+    /// let source = "{% for m in messages %}<{% if loop.last and m.reasoning_content %}({{ m.reasoning_content }}){% endif %}\
+    ///     {{ m.content }}>{% endfor %}";
+    /// let model = Model::builder().templates(ModelTemplates::from_json(&source.into())?).open()?;
+    /// let request = Request::from_text(r#"{"messages": [
+    ///     {"role": "user", "content": "2+2?"},
+    ///     {"role": "assistant", "content": "4", "reasoning_content": "A sum."},
+    ///     {"role": "user", "content": "3+3?"}]}"#)?;
+    /// let stability = model.stability(&request)?;
+    /// let found = stability.changes().next().expect("the reasoning is dropped");
+    /// assert_eq!((found.step.added.to_string(), found.change.byte), ("user".to_owned(), 7));
+    /// assert_eq!(found.kept.lost_bytes(), "(A sum.)4>".len());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn stability(&self, request: &Request) -> Result<Stability, Error> {
+        self.stability_at(request, Pace::default())
+    }
+
+    /// Like [`stability`](Model::stability), with time that passes between the turns.
+    pub fn stability_at(&self, request: &Request, pace: Pace) -> Result<Stability, Error> {
+        let settings = self.settings.of(request)?;
+        let carried = Templates::of_request(request)?.map(Arc::new);
+        let speaker = self.speaker(request, carried, &settings, Purpose::Answer)?;
+        self.unread(request, &settings, &speaker)?;
+        let mut growing = None;
+        if self.tokenizer_path().is_some() {
+            let writer = self.writer(&speaker)?;
+            let encoder = self.shared.encoders.encoder(&writer, settings.bos.add(), settings.protect)?;
+            growing = Some(Growing::new(encoder));
+        }
+        let mut failed = None;
+        let mut ids = |prompt: &Prompt| match growing.as_mut()?.encode(prompt.clone()) {
+            Ok(encoded) => Some(encoded.ids()),
+            Err(error) => {
+                failed.get_or_insert(error);
+                None
+            }
+        };
+        let conversation = &request.conversation;
+        let found = match &speaker {
+            Speaker::Template(chosen) => {
+                let options = Chosen::options(&settings);
+                stability_with(conversation, Renders::Template(&chosen.template, &options), pace, &mut ids)
+            }
+            Speaker::Format { .. } => {
+                let format = self.format_of(&speaker).ok_or(Error::NoFormat)?;
+                stability_with(conversation, Renders::Format(format, &settings.of_format()), pace, &mut ids)
+            }
+        };
+        failed.map_or(Ok(found), |error| Err(error.into()))
+    }
+
+    pub(super) fn writer<'a>(&'a self, speaker: &'a Speaker) -> Result<Writer<'a>, Error> {
+        Ok(match speaker {
+            Speaker::Format { .. } => Writer::Format(self.format_of(speaker).ok_or(Error::NoFormat)?),
+            Speaker::Template(chosen) => Writer::Templates(&chosen.templates),
+        })
+    }
+
+    /// Returns the flags of the default chat template whose two values differ in effect, each with
+    /// the value that leaving it unset stands for. Flags that the settings set are not included.
+    pub(crate) fn template_flags(&self) -> Vec<(String, bool)> {
+        let Voice::Templates { templates, .. } = &self.shared.voice else { return Vec::new() };
+        let Ok(chosen) = templates.choose(&self.settings, false, &self.shared.compiled) else { return Vec::new() };
+        let options = TemplateOptions { kwargs: Default::default(), ..Chosen::options(&self.settings) };
+        let Ok((_, switches)) = template_switches(&chosen.template, &options, &ProbeBudget::default()) else {
+            return Vec::new();
+        };
+        let is_set = |name: &str| self.settings.options.iter().any(|(set, _)| set == name);
+        let flags = switches.into_iter().filter_map(|switch| Some((switch.name, switch.default?)));
+        flags.filter(|(name, _)| !is_set(name)).collect()
+    }
+}
+
+impl ModelPrompt {
+    /// Compares this prompt with a later one of the same conversation, which should begin with it:
+    /// the first byte that differs, what wrote it, and the ids that are no longer valid. The ids
+    /// are compared if the model has a tokenizer.
+    ///
+    /// ```
+    /// use rolecall::{Model, Request};
+    /// let model = Model::open("chatml")?;
+    /// let prompt = |messages: &str| model.prompt(Request::from_text(&format!(r#"{{"messages": [{messages}]}}"#))?);
+    /// let asked = r#"{"role": "user", "content": "2+2?"}"#;
+    /// let earlier = prompt(asked)?;
+    /// let later = prompt(&format!(r#"{asked}, {{"role": "assistant", "content": "4"}}, {asked}"#))?;
+    /// assert!(earlier.kept_in(&later)?.is_stable());
+    /// # Ok::<(), rolecall::Error>(())
+    /// ```
+    pub fn kept_in(&self, later: &ModelPrompt) -> Result<Kept, Error> {
+        let mut kept = compare(self, later);
+        if self.model.tokenizer_path().is_some() {
+            kept.ids = Some(KeptIds::compare(&self.encode()?.ids(), &later.encode()?.ids()));
+        }
+        if let Some(change) = &mut kept.change {
+            change.earlier.spot = self.spot_at(change.byte)?;
+            if let Some(written) = &mut change.later {
+                written.spot = later.spot_at(change.byte)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Returns the place in the chat template that wrote a byte of the prompt. A format has none.
+    fn spot_at(&self, byte: usize) -> Result<Option<rolecall_render::jinja::Spot>, Error> {
+        let Speaker::Template(chosen) = &self.speaker else { return Ok(None) };
+        let options = Chosen::options(&self.model.settings.of(&self.request)?);
+        Ok(rolecall_render::written_at(&self.request.conversation, &chosen.template, &options, byte)?)
+    }
+}

@@ -1,0 +1,55 @@
+use rolecall_conversation::json::Object;
+use rolecall_openai::Request;
+
+use super::{Case, Found, Stability};
+use crate::{Error, Model};
+
+/// The comparison of the prompts of several conversations as they grow.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The conversations with their comparisons, in order.
+    pub cases: Vec<(Case, Stability)>,
+}
+
+/// Compares the prompts of a model for each of these conversations as it grows. A conversation
+/// that is [`switched`](Case::switched) is compared again for each flag of the chat template, set
+/// to the value that is not its default.
+///
+/// ```
+/// use rolecall::Model;
+/// use rolecall::stability::{Case, report};
+/// let report = report(&Model::open("chatml")?, &Case::all())?;
+/// assert!(report.is_stable());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn report(model: &Model, cases: &[Case]) -> Result<Report, Error> {
+    let flags = model.template_flags();
+    let mut compared = Vec::with_capacity(cases.len());
+    for case in cases {
+        let switched = flags.iter().filter(|_| case.switched).map(|(name, usual)| case.with_switch(name, !usual));
+        for case in std::iter::once(case.clone()).chain(switched) {
+            let conversation = case.conversation.clone();
+            let request = Request { id: None, format: None, conversation, other: Object::new() };
+            let stability = model.stability_at(&request, case.pace)?;
+            compared.push((case, stability));
+        }
+    }
+    Ok(Report { cases: compared })
+}
+
+impl Report {
+    /// Reports whether no conversation has a change.
+    pub fn is_stable(&self) -> bool {
+        self.changes().next().is_none()
+    }
+
+    /// Reports whether anything was compared: if every step is refused, the report says nothing.
+    pub fn says_anything(&self) -> bool {
+        self.cases.iter().any(|(_, found)| found.steps.iter().any(|step| step.history.is_ok()))
+    }
+
+    /// Returns all changes in order.
+    pub fn changes(&self) -> impl Iterator<Item = (&Case, Found<'_>)> {
+        self.cases.iter().flat_map(|(case, found)| found.changes().map(move |change| (case, change)))
+    }
+}

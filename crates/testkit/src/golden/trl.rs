@@ -1,0 +1,167 @@
+//! A trainer's checks of chat templates: whether a tool result keeps the prompt before it, whether
+//! the token that ends a reply is trained, whether the template marks replies, and whether it
+//! writes calls and results. The conversations are the trainer's own; the answers are the
+//! library's.
+
+use std::sync::Arc;
+
+use rolecall::conversation::json::{Layout, Object};
+use rolecall::conversation::{Conversation, Json, json, object};
+use rolecall::encode::{Decoder, Encoded, EncodedToken, Encoder, Protection};
+use rolecall::render::Error as RenderError;
+use rolecall::stability::{KeptIds, compare};
+use rolecall::template::{ChatTemplate, TemplateOptions, jinja, left_out, render_template};
+use rolecall::tokenizer::Tokenizer;
+use rolecall::{Error, Prompt};
+
+use super::{Context, text};
+use crate::Verdict;
+
+/// The dummy conversations, with `ARGUMENTS` where the arguments of the call are.
+const CALLED: &str = r#"[{"role": "user", "content": "dummy"}, {"role": "assistant", "content": "", "tool_calls":
+    [{"type": "function", "function": {"name": "dummy", "arguments": ARGUMENTS}}]}]"#;
+const ANSWERED: &str = r#"[{"role": "user", "content": "dummy"}, {"role": "assistant", "content": "", "tool_calls":
+    [{"type": "function", "function": {"name": "dummy", "arguments": ARGUMENTS}}]},
+    {"role": "tool", "name": "dummy", "content": "dummy"}]"#;
+const EXCHANGE: &str = r#"[{"role": "user", "content": "hi"}, {"role": "assistant", "content": "", "tool_calls":
+    [{"type": "function", "function": {"name": "tool_name_a8f3e2b1", "arguments": ARGUMENTS}}]},
+    {"role": "tool", "name": "tool_name_a8f3e2b1", "content": "tool_content_c4f9a8e2"}]"#;
+const REPLY: &str = r#"[{"role": "user", "content": "dummy"}, {"role": "assistant", "content": "dummy"},
+    {"role": "user", "content": "dummy"}]"#;
+
+/// The arguments of a call, as an object and as JSON text.
+const NONE: [&str; 2] = ["{}", r#""{}""#];
+const ONE: [&str; 2] = [
+    r#"{"tool_arg_key_b9d4f5c2": "tool_arg_val_d6e7a9f3"}"#,
+    r#""{\"tool_arg_key_b9d4f5c2\": \"tool_arg_val_d6e7a9f3\"}""#,
+];
+
+/// A template with the tokenizer of its row.
+struct Checked {
+    template: Arc<ChatTemplate>,
+    tokenizer: Arc<dyn Tokenizer>,
+    encoder: Encoder,
+    options: TemplateOptions,
+}
+
+pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
+    let checked = match open(row, context) {
+        Ok(checked) => checked,
+        Err(why) => return Verdict::cannot_run(why),
+    };
+    let found = object! {
+        "is_chat_template_prefix_preserving" => said(checked.keeps_prefix()),
+        "is_chat_template_stop_token_trained" => Json::from(checked.trains_the_end()),
+        "has_generation_markers" => Json::from(checked.template.has_generation_blocks()),
+        "supports_tool_calling" => said(checked.writes_calls()),
+    };
+    let Some(Json::Object(expected)) = row.get("expected") else {
+        return Verdict::cannot_run("the row has no `expected` object");
+    };
+    // An error is compared as such: its words are another engine's.
+    let expected: Object = expected.iter().map(|(key, value)| (key.to_owned(), without_words(value))).collect();
+    let written = |object: Object| json::write(&Json::Object(object), &Layout::default());
+    Verdict::compare(&written(expected), &written(found))
+}
+
+fn open(row: &Object, context: &mut Context) -> Result<Checked, String> {
+    let tokenizer = context.recipes.tokenizer(text(row, "tokenizer"), context.folders.tokenizers.as_deref())?;
+    let folder = context.folders.templates.clone().ok_or("no folder of templates (--templates)")?;
+    let tokens: Vec<(String, String)> = ["bos_token", "eos_token"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), row.get(name)?.as_str()?.to_owned())))
+        .collect();
+    let template = context.jinja.template_with(&folder, text(row, "template"), &tokens)?;
+    let protection = Protection::of_template("template", &template);
+    let encoder = Encoder::new(&protection, Arc::clone(&tokenizer)).map_err(|error| error.to_string())?;
+    let options = TemplateOptions { now: Some(context.jinja.usual_now()), ..TemplateOptions::default() };
+    Ok(Checked { template, tokenizer, encoder, options })
+}
+
+impl Checked {
+    /// Compares the prompt of a call with that of the call and its result, which ends with a
+    /// generation prompt.
+    fn keeps_prefix(&self) -> Result<bool, RenderError> {
+        let keeps = |arguments: &str| {
+            let earlier = self.render(CALLED, arguments, false)?.1;
+            let later = self.render(ANSWERED, arguments, true)?.1;
+            let mut kept = compare(&earlier, &later);
+            if let (Ok(a), Ok(b)) = (self.encode(&earlier), self.encode(&later)) {
+                kept.ids = Some(KeptIds::compare(&a.ids(), &b.ids()));
+            }
+            Ok(kept.lost_ids() == Some(0))
+        };
+        in_text_if_refused(NONE, keeps)
+    }
+
+    /// Reports whether the call, its arguments and the result are in the prompt.
+    fn writes_calls(&self) -> Result<bool, RenderError> {
+        let writes = |arguments: &str| {
+            let (conversation, prompt) = self.render(EXCHANGE, arguments, false)?;
+            Ok(left_out(&conversation, &prompt).is_empty())
+        };
+        match in_text_if_refused(ONE, writes) {
+            // The reference takes the template's own error for an answer.
+            Err(error) if !is(&error, jinja::ErrorKind::Type) => Ok(false),
+            other => other,
+        }
+    }
+
+    /// Reports whether the last marked token that is not blank is an added token.
+    fn trains_the_end(&self) -> bool {
+        let Ok((_, prompt)) = self.render(REPLY, "", false) else { return false };
+        let Ok(encoded) = self.encode(&prompt) else { return false };
+        let decoder = Decoder::new(Arc::clone(&self.tokenizer));
+        let is_blank =
+            |id: u32| decoder.decode(&[id]).is_ok_and(|bytes| String::from_utf8_lossy(&bytes).trim().is_empty());
+        let is_marked = |token: &&EncodedToken| {
+            prompt.generated.iter().any(|block| block.start < token.end && token.start < block.end)
+        };
+        let marked = encoded.tokens.iter().filter(is_marked).map(|token| token.id);
+        let mut ids = marked.rev().filter(|id| !is_blank(*id));
+        ids.next().is_some_and(|id| self.tokenizer.added_tokens().iter().any(|token| token.id == id))
+    }
+
+    fn render(&self, messages: &str, arguments: &str, opened: bool) -> Result<(Conversation, Prompt), RenderError> {
+        let request = format!(
+            r#"{{"messages": {}, "add_generation_prompt": {opened}}}"#,
+            messages.replace("ARGUMENTS", arguments)
+        );
+        let request = json::parse(&request).expect("the conversations above are JSON");
+        let conversation = Conversation::from_json(request).expect("the conversations above are valid");
+        let prompt = render_template(&conversation, &self.template, &self.options)?;
+        Ok((conversation, prompt))
+    }
+
+    /// Encodes a prompt as a whole, as the reference does.
+    fn encode(&self, prompt: &Prompt) -> Result<Encoded, Error> {
+        Ok(self.encoder.encode_reference(prompt)?)
+    }
+}
+
+/// Calls a check with the arguments as an object, and again with their JSON text if the template
+/// raises a type error.
+fn in_text_if_refused<T>(
+    arguments: [&str; 2],
+    check: impl Fn(&str) -> Result<T, RenderError>,
+) -> Result<T, RenderError> {
+    match check(arguments[0]) {
+        Err(error) if is(&error, jinja::ErrorKind::Type) => check(arguments[1]),
+        other => other,
+    }
+}
+
+fn is(error: &RenderError, kind: jinja::ErrorKind) -> bool {
+    matches!(error, RenderError::Template { error, .. } if error.kind() == kind)
+}
+
+fn said(answer: Result<bool, RenderError>) -> Json {
+    answer.map_or_else(|_| Json::from("an error"), Json::from)
+}
+
+fn without_words(value: &Json) -> Json {
+    match value {
+        Json::Object(_) => Json::from("an error"),
+        other => other.clone(),
+    }
+}
