@@ -49,6 +49,7 @@ fn make(recipe: &Object, folder: &Path) -> Result<Arc<dyn Tokenizer>, String> {
     let Ok(Json::Object(mut tokenizer)) = json::parse(&source) else {
         return Err(format!("{}: not a JSON object", file.display()));
     };
+    let vocabulary = tokenizer.get("model").and_then(|model| model.as_object()?.get("vocab")?.as_object()).cloned();
     let Some(Json::Array(tokens)) = tokenizer.get_mut("added_tokens") else {
         return Err(format!("{}: no `added_tokens`", file.display()));
     };
@@ -64,12 +65,23 @@ fn make(recipe: &Object, folder: &Path) -> Result<Arc<dyn Tokenizer>, String> {
             return Err(format!("{}: expected one token to rename", file.display()));
         }
     }
+    let mut known_before = 0;
     for entry in recipe.get("added").and_then(Json::as_array).unwrap_or_default() {
         let Some([id, content, special]) = entry.as_array() else {
             return Err("expected [id, text, special] in `added`".into());
         };
+        // tokenizers: a token that the vocabulary has keeps its id there, and the ids of those after
+        // it move up.
+        let id = match (vocabulary.as_ref().and_then(|vocabulary| vocabulary.get(content.as_str()?)), id) {
+            (Some(known), _) => {
+                known_before += 1;
+                known.clone()
+            }
+            (None, Json::Number(id)) => Json::from(id.as_i64().unwrap_or_default() - known_before),
+            (None, _) => return Err("expected a number as the id in `added`".into()),
+        };
         tokens.push(Json::Object(object! {
-            "id" => id.clone(), "content" => content.clone(), "single_word" => false, "lstrip" => false,
+            "id" => id, "content" => content.clone(), "single_word" => false, "lstrip" => false,
             "rstrip" => false, "normalized" => false, "special" => special.clone(),
         }));
     }

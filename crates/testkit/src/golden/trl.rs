@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rolecall::conversation::json::{Layout, Object};
 use rolecall::conversation::{Conversation, Json, json, object};
 use rolecall::encode::{Decoder, Encoded, EncodedToken, Encoder, Protection};
-use rolecall::render::Error as RenderError;
+use rolecall::render::{Dropped, Error as RenderError};
 use rolecall::stability::{KeptIds, compare};
 use rolecall::template::{ChatTemplate, TemplateOptions, jinja, left_out, render_template};
 use rolecall::tokenizer::Tokenizer;
@@ -98,11 +98,12 @@ impl Checked {
     fn writes_calls(&self) -> Result<bool, RenderError> {
         let writes = |arguments: &str| {
             let (conversation, prompt) = self.render(EXCHANGE, arguments, false)?;
-            Ok(left_out(&conversation, &prompt).is_empty())
+            let is_asked = |dropped: &Dropped| dropped.place.message != Some(0);
+            Ok(!left_out(&conversation, &prompt).iter().any(is_asked))
         };
         match in_text_if_refused(ONE, writes) {
             // The reference takes the template's own error for an answer.
-            Err(error) if !is(&error, jinja::ErrorKind::Type) => Ok(false),
+            Err(error) if !is_type_error(&error) => Ok(false),
             other => other,
         }
     }
@@ -146,13 +147,16 @@ fn in_text_if_refused<T>(
     check: impl Fn(&str) -> Result<T, RenderError>,
 ) -> Result<T, RenderError> {
     match check(arguments[0]) {
-        Err(error) if is(&error, jinja::ErrorKind::Type) => check(arguments[1]),
+        Err(error) if is_type_error(&error) => check(arguments[1]),
         other => other,
     }
 }
 
-fn is(error: &RenderError, kind: jinja::ErrorKind) -> bool {
-    matches!(error, RenderError::Template { error, .. } if error.kind() == kind)
+/// Reports whether the reference raises Python's `TypeError`.
+fn is_type_error(error: &RenderError) -> bool {
+    // jinja2 raises its own error where a value of the wrong type is assigned to.
+    let is_own = |error: &jinja::Error| error.message().starts_with("cannot assign attribute");
+    matches!(error, RenderError::Template { error, .. } if error.kind() == jinja::ErrorKind::Type && !is_own(error))
 }
 
 fn said(answer: Result<bool, RenderError>) -> Json {
