@@ -107,12 +107,12 @@ impl ModelPrompt {
     /// ```
     /// use rolecall::{Model, Request};
     /// let model = Model::open("chatml")?;
-    /// let prompt = |messages: &str| model.prompt(Request::from_text(&format!(r#"{{"messages": [{messages}]}}"#))?);
-    /// let asked = r#"{"role": "user", "content": "2+2?"}"#;
-    /// let earlier = prompt(asked)?;
-    /// let later = prompt(&format!(r#"{asked}, {{"role": "assistant", "content": "4"}}, {asked}"#))?;
-    /// assert!(earlier.kept_in(&later)?.is_stable());
-    /// # Ok::<(), rolecall::Error>(())
+    /// let asked = Request::from_text(r#"{"messages": [{"role": "user", "content": "2+2?"}]}"#)?;
+    /// let more = Request::from_text(r#"{"messages": [
+    ///     {"role": "user", "content": "2+2?"}, {"role": "assistant", "content": "4"},
+    ///     {"role": "user", "content": "3+3?"}]}"#)?;
+    /// assert!(model.prompt(asked)?.kept_in(&model.prompt(more)?)?.is_stable());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn kept_in(&self, later: &ModelPrompt) -> Result<Kept, Error> {
         let mut kept = compare(self, later);
