@@ -34,6 +34,7 @@ pub enum Verb {
     Decode(Decode),
     Parse(Parse),
     Roundtrip(Roundtrip),
+    Stability(Stability),
     Grammar(Grammar),
     Explain(Explain),
     Formats(Formats),
@@ -161,6 +162,32 @@ pub struct Roundtrip {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Check whether a new message changes what was already rendered, which an engine has cached
+#[derive(Debug, clap::Args)]
+#[command(after_help = include_str!("../help/stability.txt"))]
+pub struct Stability {
+    /// A conversation, as `render` takes it; `-` is standard input. With --jsonl, several files and
+    /// patterns such as `data/*.jsonl` are accepted [default: a built-in set of conversations]
+    #[arg(value_name = "FILE")]
+    pub inputs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub layouts: Layouts,
+    /// How to pass tool calls to the template [default: as-given for a conversation of the user's,
+    /// as-wanted for the built-in ones]
+    #[arg(long, value_enum, value_name = "HOW", requires = "templated")]
+    pub tool_calls: Option<CallsArg>,
+    /// The model's tokenizer, to count the ids that are no longer valid: a tokenizer.json, a
+    /// sentencepiece .model, tiktoken ranks, a tekken.json, a GGUF file, or a folder that contains
+    /// one
+    #[arg(long, value_name = "FILE|DIR")]
+    pub tokenizer: Option<PathBuf>,
+    /// Show every change instead of one of each kind
+    #[arg(long, conflicts_with_all = ["json", "jsonl"])]
+    pub all: bool,
+    #[command(flatten)]
+    pub batch: Batch,
 }
 
 /// Print a grammar that restricts sampling to well-formed tool calls that match their schemas
@@ -417,6 +444,7 @@ impl Verb {
             Verb::Encode(encode) => encode.batch.json && !encode.batch.jsonl,
             Verb::Parse(parse) => (parse.batch.json || parse.events) && !parse.batch.jsonl,
             Verb::Roundtrip(roundtrip) => roundtrip.json,
+            Verb::Stability(stability) => stability.batch.json && !stability.batch.jsonl,
             Verb::Explain(explain) => explain.json,
             Verb::Formats(formats) => formats.json,
             Verb::Diff(diff) => diff.json,

@@ -32,6 +32,7 @@ mod refusal;
 mod row_kind;
 mod shapes;
 mod source;
+mod stability;
 mod table;
 mod template;
 mod versus;

@@ -1,6 +1,7 @@
 //! Converts the results of a block of lines to bytes that only need to be concatenated.
 
 use rolecall::conversation::Json;
+use rolecall::conversation::json::Layout;
 
 use super::Wanted;
 use super::columns::{Columns, write};
@@ -47,12 +48,18 @@ impl Rows {
         }
     }
 
+    /// Adds a result that has no columns.
+    pub fn push_json(&mut self, result: &Json) {
+        if let Rows::Lines(text) = self {
+            text.push_str(&rolecall::conversation::json::write(result, &Layout::compact()));
+        }
+    }
+
     /// Adds the error of a refused line.
     pub fn refuse(&mut self, number: u64, id: Option<&Json>, refusal: &Refusal) {
         match self {
             Rows::Lines(text) => {
-                let layout = rolecall::conversation::json::Layout::compact();
-                text.push_str(&rolecall::conversation::json::write(&refusal.to_json(id), &layout));
+                text.push_str(&rolecall::conversation::json::write(&refusal.to_json(id), &Layout::compact()));
             }
             Rows::Columns { open, .. } => open.refuse(number, id, refusal),
         }

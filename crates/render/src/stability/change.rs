@@ -31,7 +31,12 @@ pub struct Written {
     /// The place in the chat template that wrote the byte, if a template did and the place was
     /// determined (see [`Change::locate`]).
     pub spot: Option<Spot>,
+    /// The text from the byte on, up to 40 characters.
+    pub text: String,
 }
+
+/// The length of [`Written::text`] in characters.
+const SHOWN: usize = 40;
 
 impl Written {
     /// Returns what wrote the byte at this offset, without the place in a template.
@@ -43,6 +48,7 @@ impl Written {
             slot: turn.map(|turn| turn.slot),
             origin,
             spot: None,
+            text: prompt.text()[byte..].chars().take(SHOWN).collect(),
         })
     }
 }

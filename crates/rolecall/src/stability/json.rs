@@ -75,7 +75,7 @@ fn of_kept(kept: &Result<Kept, Refusal>) -> Json {
 }
 
 fn of_written(written: &Written) -> Json {
-    let mut object = object! { "origin" => answer::of_origin(&written.origin) };
+    let mut object = object! { "text" => written.text.as_str(), "origin" => answer::of_origin(&written.origin) };
     if let Some(message) = written.message {
         object.insert("message", count(message));
     }
