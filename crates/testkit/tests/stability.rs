@@ -7,11 +7,12 @@
 
 use std::fmt::Write;
 
-use rolecall::Prompt;
 use rolecall::conversation::{Conversation, Json, Message, Role, json};
+use rolecall::model::Settings;
 use rolecall::render::{Error as RenderError, Options};
-use rolecall::stability::{Case, Kept, KeptIds, Pace, Speaker, Stability, stability_with};
-use rolecall::template::{CallForm, ChatTemplate, DateTime, TemplateOptions};
+use rolecall::stability::{Case, Kept, KeptIds, Pace, Report, Speaker, Stability, Written, report, stability_with};
+use rolecall::template::{CallForm, ChatTemplate, DateTime, ModelTemplates, TemplateOptions};
+use rolecall::{Model, Prompt};
 use rolecall_testkit::{Fixture, FolderTemplates};
 
 const NOON: DateTime = DateTime { year: 2026, month: 11, day: 30, hour: 12, minute: 0, second: 0, microsecond: 0 };
@@ -48,7 +49,7 @@ fn told_kept(kept: &Result<Kept, RenderError>) -> String {
         Err(error) => return format!("refused: {error}"),
     };
     let Some(change) = &kept.change else { return format!("keeps {} bytes", kept.bytes) };
-    let line = |written: &rolecall::stability::Written| {
+    let line = |written: &Written| {
         let line = written.spot.map_or("no line".to_owned(), |spot| format!("line {}", spot.line));
         let message = written.message.map_or("no message".to_owned(), |message| format!("message {message}"));
         format!("{line} for {message}")
@@ -156,7 +157,7 @@ fn assert_kept(
     assert_eq!(Some(&change.earlier.origin), earlier.origin_at(change.byte).as_ref(), "{what}");
     assert_eq!(change.later.as_ref().map(|written| &written.origin), later.origin_at(change.byte).as_ref(), "{what}");
     // A template has a line for each byte that it wrote.
-    let has_line = |written: &rolecall::stability::Written| written.spot.is_some();
+    let has_line = |written: &Written| written.spot.is_some();
     let is_template = earlier.template().is_some();
     assert_eq!(has_line(&change.earlier), is_template, "{what}");
     assert!(change.later.as_ref().is_none_or(|written| has_line(written) == is_template), "{what}");
@@ -168,4 +169,118 @@ fn ids_of(prompt: &Prompt) -> Vec<u32> {
     let characters: Vec<u32> = prompt.text().chars().map(u32::from).collect();
     let lines = characters.split_inclusive(|character| *character == u32::from('\n'));
     lines.flat_map(|line| line.chunks(2).map(|pair| pair.iter().fold(1, |id, next| id * 4096 + next % 4096))).collect()
+}
+
+const PAGE: &str = "docs/stability.md";
+
+const HEAD: &str = "# Stability of chat templates
+
+An engine keeps the ids that it has processed. They stay valid only if the next prompt begins with
+the previous one. This page lists for each of the reference templates whether that is so, over the
+conversations that `rolecall stability` uses: each is rendered up to each of its messages, and each
+prompt is compared with the next one. `rolecall stability --template FILE --all` shows every change.
+
+- **history**: `stable`, or the number of steps that change what was rendered, without generation
+  prompts
+- **generation prompt**: `stable`, or the number of replies that do not begin with the generation
+  prompt to which they reply
+- **kinds**: the kinds of messages whose addition changes the history
+- **first change**: the conversation and the message that is added (counted from 0), the first byte
+  that differs and its text, the line of the template that wrote it, and the line that now writes
+  another text there
+- Steps that a template refuses are not compared.
+
+A test writes this page (`crates/testkit/tests/stability.rs`, `UPDATE=1`), and checks it if the
+reference templates are available.
+
+";
+
+#[test]
+fn the_page_lists_every_template() {
+    let Some(shared) = rolecall_testkit::shared() else {
+        rolecall_testkit::say_skipped("the page about the stability of templates is not checked");
+        return;
+    };
+    let mut rows = String::new();
+    let mut counts = [0; 4];
+    for (file, template) in FolderTemplates::read(&shared.join("templates")).unwrap().compiled {
+        let report = report_on(&file, template);
+        let (history, generation) = (report_of(&report, false), report_of(&report, true));
+        let is_refused = !report.says_anything();
+        counts[0] += 1;
+        counts[1] += usize::from(history.is_none() && !is_refused);
+        counts[2] += usize::from(generation.is_none() && !is_refused);
+        counts[3] += usize::from(report.is_stable() && !is_refused);
+        let word = |changes: &Option<Changes>| match changes {
+            _ if is_refused => "refused".to_owned(),
+            None => "stable".to_owned(),
+            Some(changes) => changes.steps.to_string(),
+        };
+        let kinds = history.as_ref().map_or(String::new(), |changes| changes.kinds.join(", "));
+        let first = history.as_ref().or(generation.as_ref()).map_or(String::new(), |changes| changes.first.clone());
+        let _ = writeln!(rows, "| `{file}` | {} | {} | {kinds} | {first} |", word(&history), word(&generation));
+    }
+    let [all, history, generation, both] = counts;
+    let page = format!(
+        "{HEAD}Of {all} templates, {history} never change the history, {generation} begin every reply with its generation\n\
+         prompt, and {both} do both.\n\n\
+         | template | history | generation prompt | kinds | first change |\n| --- | --- | --- | --- | --- |\n{rows}"
+    );
+    let path = rolecall_testkit::root().join(PAGE);
+    if std::fs::read_to_string(&path).is_ok_and(|known| known == page) {
+        return;
+    }
+    assert!(std::env::var_os("UPDATE").is_some(), "{PAGE} is stale; run `UPDATE=1 cargo test` to write it");
+    std::fs::write(path, page).unwrap();
+}
+
+/// Compares the prompts of a template over the built-in conversations, as the command does.
+fn report_on(file: &str, template: ChatTemplate) -> Report {
+    let mut templates = ModelTemplates::from_json(&template.source().into()).unwrap();
+    for (name, token) in template.tokens() {
+        templates.set_token(name, token.clone());
+    }
+    let settings = Settings { tool_calls: CallForm::AsWanted, now: Some(NOON), ..Settings::default() };
+    let model = Model::builder().templates(templates).settings(settings).open().unwrap();
+    report(&model, &Case::all()).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+/// The changes of the history or of generation prompts.
+struct Changes {
+    steps: usize,
+    kinds: Vec<String>,
+    first: String,
+}
+
+fn report_of(report: &Report, in_generation: bool) -> Option<Changes> {
+    let mut changes = report.changes().filter(|(_, found)| found.in_generation == in_generation).peekable();
+    let (case, found) = changes.peek()?;
+    let (step, change) = (found.step, found.change);
+    let line = |written: &Written| written.spot.map_or(String::new(), |spot| spot.line.to_string());
+    let later =
+        change.later.as_ref().map_or("the prompt ends there".to_owned(), |later| format!("now {}", line(later)));
+    let first = format!(
+        "`{}`, message {} ({}): byte {}, {}, line {}, {later}",
+        case.name,
+        step.messages,
+        step.added,
+        change.byte,
+        visible(&change.earlier.text),
+        line(&change.earlier)
+    );
+    let mut known = Changes { steps: 0, kinds: Vec::new(), first };
+    for (_, found) in changes {
+        known.steps += 1;
+        let kind = found.step.added.to_string();
+        if !known.kinds.contains(&kind) {
+            known.kinds.push(kind);
+        }
+    }
+    Some(known)
+}
+
+/// Returns the beginning of a text as a cell of a table.
+fn visible(text: &str) -> String {
+    let shown: String = text.chars().take(20).collect();
+    format!("`{}`", shown.replace('\n', "↵").replace(' ', "␣").replace('|', "\\|").replace('`', "ˋ"))
 }
