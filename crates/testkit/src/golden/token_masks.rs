@@ -127,7 +127,7 @@ fn by_origins(wanted: &[bool], found: &[bool], tokens: &[EncodedToken], prompt: 
                     let mut blocks =
                         prompt.generated.iter().filter(|block| block.start < own.end && own.start < block.end);
                     let first = blocks.next();
-                    let last = blocks.last().or(first);
+                    let last = blocks.next_back().or(first);
                     let is_before = first.is_some_and(|block| token.end <= block.start);
                     let is_after = last.is_some_and(|block| token.start >= block.end);
                     own.contains(&token.start) && (is_before || is_after)

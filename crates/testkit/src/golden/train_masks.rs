@@ -24,8 +24,11 @@ use crate::Verdict;
 /// Models by template and special tokens.
 #[derive(Default)]
 pub(super) struct Models {
-    models: HashMap<(String, Vec<(String, String)>), Result<Model, String>>,
+    models: HashMap<Key, Result<Model, String>>,
 }
+
+/// A template and its special tokens.
+type Key = (String, Vec<(String, String)>);
 
 pub(super) fn run(row: &Object, context: &mut Context) -> Verdict {
     let expected = row.get("expected").and_then(Json::as_object);
