@@ -117,15 +117,25 @@ pub(crate) fn first_behind(spans: &[LossSpan], at: usize) -> &[LossSpan] {
 /// which turns end, and the format's stop texts.
 pub fn closers(format: &Format) -> Vec<String> {
     let layouts = [Slot::Assistant, Slot::AssistantWithCalls].into_iter().filter_map(|slot| format.layout(slot));
-    let ends = layouts.map(|layout| {
-        let ops = layout.ops();
-        let last = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_)));
-        let end = ops[last.map_or(0, |at| at + 1)..].iter().map(|op| match op {
+    let literal = |ops: &[Op]| -> String {
+        let each = ops.iter().map(|op| match op {
             Op::Literal(text) => text.as_str(),
             Op::Control(id) => format.control(*id).text.as_str(),
             _ => "",
         });
-        end.collect::<String>().trim().to_owned()
+        each.collect()
+    };
+    let ends = layouts.map(|layout| {
+        let ops = layout.ops();
+        let last = ops.iter().rposition(|op| matches!(op, Op::Hole { .. } | Op::Group(_)));
+        let end = literal(&ops[last.map_or(0, |at| at + 1)..]);
+        // Some templates write a generation prompt even if none is requested. White space separates
+        // the stop from what follows it.
+        let opening =
+            literal(&ops[..ops.iter().position(|op| matches!(op, Op::Hole { .. } | Op::Group(_))).unwrap_or(0)]);
+        let opens = opening.char_indices().map(|(at, _)| at).chain([opening.len()]).rev().take_while(|at| *at > 2);
+        let end = opens.filter_map(|at| end.trim().strip_suffix(&opening[..at])).next().unwrap_or(&end);
+        end.split_whitespace().next().unwrap_or_default().to_owned()
     });
     ends.chain(format.generation.stop.iter().cloned()).filter(|end| !end.is_empty()).collect()
 }

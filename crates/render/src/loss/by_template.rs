@@ -47,12 +47,12 @@ pub(super) fn replies(
         }
         // Text in several places belongs to the reply only where the template is at its message.
         let own = prompt.turns().get(speeches[at].turn).is_some_and(|turn| turn.message == Some(message));
+        if places[message] > 1 && found.is_repeated(message, &speeches[..at], &speeches[at]) {
+            continue;
+        }
         if places[message] > 1 && !own {
             let range = speeches[at].start..speeches[at].end;
             found.notes.push(LossNote::Undetermined { message, range });
-            continue;
-        }
-        if places[message] > 1 && found.is_repeated(message, &speeches[..at], &speeches[at]) {
             continue;
         }
         found.add(message, &speeches, at);
@@ -137,11 +137,13 @@ impl Found<'_> {
         let turn = self.prompt.turns().get(speech.turn).filter(|turn| turn.message == Some(message));
         let own = turn.map_or(from, |turn| turn.start.max(from));
         if let Some(tail) = tail {
-            let same = common_prefix(&text[from..], &tail);
+            let same = shared(&text[from..], &tail);
+            let is_whole = same == tail.len() && kind != Kind::Role(Role::Assistant);
             // If the template ends the message before differently in the probe, the two part
             // before the reply's own turn.
-            if from + same > own || (same == tail.len() && kind != Kind::Role(Role::Assistant)) {
-                return Some(from + same);
+            let opened = text.get(own..from + same);
+            if is_whole || opened.is_some_and(|opened| !opened.trim().is_empty()) {
+                return Some(self.beyond_spaces(message, from + same, &tail[same..]));
             }
         }
         let mut added = self.openings.added(&kind, message)?;
@@ -150,16 +152,35 @@ impl Found<'_> {
             added = self.openings.added(&Kind::Nothing, 0)?;
         }
         let ended = self.replies.last().map_or(own, |before| before.range.end.max(from));
-        let starts = [own, ended].map(|from| (from, common_prefix(&text[from..], &added)));
-        let (from, same) = if starts[1].1 > starts[0].1 { starts[1] } else { starts[0] };
-        // Two different markers may begin with the same characters.
-        let is_other = same < added.len() && text[from..from + same].bytes().all(|byte| byte.is_ascii_punctuation());
-        if is_other && from < speech.start {
+        let same = |from: usize| {
+            let same = shared(&text[from..], &added);
+            if text[from..from + same].trim().is_empty() { 0 } else { same }
+        };
+        let from = [own, ended].into_iter().find(|from| same(*from) > 0).unwrap_or(own);
+        let same = same(from);
+        let start = self.beyond_spaces(message, from + same, &added[same..]);
+        if start == from && !added.trim().is_empty() && from < speech.start {
             // The turn opens in another way than its generation prompt.
             self.notes.push(LossNote::Undetermined { message, range: from..speech.start });
             return Some(speech.start);
         }
-        Some(from + same)
+        Some(start)
+    }
+
+    /// Returns where a reply starts if its turn and the generation prompt part at `start`, and
+    /// `rest` is the rest of the generation prompt. If the two differ only in white space there,
+    /// the turn's opening does not count.
+    fn beyond_spaces(&mut self, message: usize, start: usize, rest: &str) -> usize {
+        let text = &self.prompt.text()[start..];
+        let spaces = text.len() - text.trim_start().len();
+        let rest = rest.trim_start();
+        let opened = rest.trim_end();
+        if opened.is_empty() || !text[spaces..].starts_with(opened) {
+            return start;
+        }
+        let end = start + spaces + common_prefix(&text[spaces..], rest);
+        self.notes.push(LossNote::Undetermined { message, range: start..end });
+        end
     }
 
     /// Returns the stop token that ends first in text that the template itself wrote.
@@ -186,5 +207,15 @@ impl Found<'_> {
         }
         let end = self.prompt.turn_span(speech.turn).end.clamp(range.start, range.end);
         range.start + self.prompt.text()[range.start..end].trim_end().len()
+    }
+}
+
+/// Returns the length in bytes of the beginning that two texts share, without a part of a marker:
+/// different markers may begin with the same characters, but they share no id.
+fn shared(text: &str, opening: &str) -> usize {
+    let same = common_prefix(text, opening);
+    match opening[..same].rfind(['<', '[']) {
+        Some(marker) if same < opening.len() && !opening[marker..same].contains(['>', ']']) => marker,
+        _ => same,
     }
 }

@@ -27,6 +27,11 @@ pub(super) fn speeches(prompt: &Prompt) -> Vec<Speech> {
     let mut speeches: Vec<Speech> = Vec::with_capacity(turns.len() + 4);
     let mut at = 0;
     let mut silent = Silent::default();
+    // What a later turn repeats of a message belongs to the later turn.
+    let is_elsewhere = |turn: usize, at: usize| {
+        let message = |at: usize| turns.get(at).and_then(|turn| turn.message);
+        turn != at && message(at).is_some() && message(turn).is_some() && message(at) != message(turn)
+    };
     for piece in prompt.text.pieces().filter(|piece| !piece.text.is_empty()) {
         while turns.get(at + 1).is_some_and(|turn| turn.start <= piece.start) {
             silent.close(prompt, at, &mut speeches);
@@ -36,7 +41,7 @@ pub(super) fn speeches(prompt: &Prompt) -> Vec<Speech> {
         let end = piece.start + piece.text.len();
         silent.speaks(speaker, turns.get(at).and_then(|turn| turn.message));
         match speeches.last_mut() {
-            Some(last) if last.speaker == speaker => {
+            Some(last) if last.speaker == speaker && !is_elsewhere(last.turn, at) => {
                 if last.end < piece.start {
                     last.gaps.push(last.end..piece.start);
                 }

@@ -206,7 +206,13 @@ fn openings(masked: &Masked, model: &Model, row: &Object) -> Result<Vec<Opening>
         let added = with.text().get(marker.unwrap_or(same)..).unwrap_or_default();
         let mut kept = (0..=added.len()).rev().filter(|end| added.is_char_boundary(*end));
         let Some(kept) = kept.find(|end| text[..start].ends_with(&added[..*end])) else { continue };
-        let goes_on = added[kept..].chars().next().is_some_and(|next| text[start..].starts_with(next));
+        // Markers that differ may begin with the same characters.
+        let next = added[kept..].chars().next();
+        let marker = added[kept..].find('>').filter(|_| next == Some('<')).map_or(0, |end| end + 1);
+        let goes_on = match marker {
+            0 => next.is_some_and(|next| text[start..].starts_with(next)),
+            end => text[start..].starts_with(&added[kept..kept + end]),
+        };
         if goes_on {
             let found = &text[start.saturating_sub(kept)..];
             return Err(format!("the generation prompt {added:?} goes on at byte {start}: {found:?}"));
